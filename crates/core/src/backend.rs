@@ -1,0 +1,177 @@
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::{Capabilities, Cursor, Holders, LockKey, Mode, Page, Result};
+
+/// What a backend author writes: one atomic step of the store per method.
+///
+/// No waiting, no retrying, no timers, no queue and no guard: [`Engine`](crate::Engine) does all that once for every
+/// backend. Every method must end by itself in bounded time (a second or so) also when the store is silent.
+///
+/// # Errors
+/// Each backend classifies its driver's errors in one function: `Unavailable` if definitely not applied,
+/// `Indeterminate` if the request may have reached the store, `Backend` if the store refused for good. The engine
+/// adds operation, backend name and key.
+///
+/// # Implementing
+/// See `CONTRIBUTING.md` ("Add a backend in six steps"); the memory backend is the reference.
+#[async_trait]
+pub trait Backend: fmt::Debug + Send + Sync + 'static {
+    /// What the store can promise. No I/O.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Takes the key if it is free, or says that it is not.
+    ///
+    /// Atomic in the store: the check, the grant with owner and lease, and the tenure number, which is larger than
+    /// that of every earlier grant of the key: `max(stored + 1, the store's clock in ms)`. Idempotent in
+    /// `(key, owner)`: repeated by the same owner while it holds, it answers the same grant and does not prolong it.
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt>;
+
+    /// Prolongs grants to `ttl` from now, each only if the store still has that owner; never re-creates one.
+    ///
+    /// Answers in the order of `renewals`, one for each; the failure of one does not touch the others.
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>>;
+
+    /// Frees the key if the store still has that owner. Idempotent. Never touches the tenure counter.
+    async fn release(&self, grant: &GrantRef) -> Result<Held>;
+
+    /// Who holds the key.
+    async fn inspect(&self, key: &LockKey) -> Result<Holders>;
+
+    /// One page of the held keys that start with `prefix`.
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page>;
+
+    /// Frees the key whoever holds it, and answers who that was. The tenure counter stays.
+    async fn force_release(&self, key: &LockKey) -> Result<Holders>;
+
+    /// Signals of releases, where the store has them.
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        None
+    }
+
+    /// How many renewals go into one call at most.
+    fn renewal_batch(&self) -> usize {
+        250
+    }
+
+    /// Ends connections and background tasks of its own. Called once, after the last operation.
+    async fn close(&self) {}
+}
+
+/// A backend that grants [`Mode::Shared`]: its locker is an [`RwLocker`](crate::RwLocker).
+///
+/// It also claims [`Capability::Shared`](crate::Capability::Shared).
+pub trait SharedBackend: Backend {}
+
+/// A request for a key.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// What to lock.
+    pub key: LockKey,
+    /// Who asks: new for every attempt.
+    pub owner: OwnerId,
+    /// Beside whom.
+    pub mode: Mode,
+    /// The lease.
+    pub ttl: Duration,
+    /// Who, in free text, to be stored beside the grant.
+    pub label: Option<String>,
+    /// Why, in free text, to be stored beside the grant.
+    pub reason: Option<String>,
+}
+
+/// The store's answer to a [`Claim`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It is ours.
+    Granted {
+        /// The tenure number; `None` where the backend gives no tokens.
+        tenure: Option<u64>,
+    },
+    /// Somebody else holds it.
+    Busy {
+        /// What is left of the lease that stands in the way, if the store knows.
+        retry_in: Option<Duration>,
+    },
+}
+
+/// Which grant a renewal or release is about. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantRef {
+    /// What is locked.
+    pub key: LockKey,
+    /// Whom the store must still have as the holder.
+    pub owner: OwnerId,
+    /// Exclusive or shared.
+    pub mode: Mode,
+    /// The tenure number that came with the grant.
+    pub tenure: Option<u64>,
+}
+
+/// One entry of a batch of renewals.
+#[derive(Clone, Debug)]
+pub struct Renewal {
+    /// The grant to prolong.
+    pub grant: GrantRef,
+    /// Its lease, counted from when the store executes this.
+    pub ttl: Duration,
+}
+
+/// What the store says of a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It was ours, and the step was done.
+    Yes,
+    /// It is not ours: another's or nobody's. Nothing was changed.
+    No,
+    /// It is not ours, because an operator released it by force. Nothing was changed.
+    Forced,
+}
+
+/// The random id of one tenure: whoever knows it can release the grant, so it is never shown in full.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OwnerId(Uuid);
+
+impl OwnerId {
+    /// A new one, from the operating system's randomness (UUID v4).
+    pub fn random() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The 16 bytes, for stores with a binary column.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// The 32 lower-case hexadecimal digits, for stores that keep text.
+    pub fn to_hex(&self) -> String {
+        self.0.simple().to_string()
+    }
+
+    pub(crate) fn parse_hex(hex: &str) -> Option<Self> {
+        Uuid::try_parse(hex).ok().filter(|_| hex.len() == 32).map(Self)
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OwnerId({}…)", &self.to_hex()[..6])
+    }
+}
+
+/// Release signals. They are hints: a lost one costs a poll interval, never liveness.
+#[async_trait]
+pub trait Wakeups: Send + Sync {
+    /// Listens for releases of `key`. When it returns, no later release is missed, unless the connection breaks.
+    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>>;
+}
+
+/// One waiter's ear. Dropping it stops listening.
+#[async_trait]
+pub trait Listener: Send {
+    /// Ends when the key may have become free since the last call. Too often is harmless. Cancel safe.
+    async fn hint(&mut self);
+}

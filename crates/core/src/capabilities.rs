@@ -1,0 +1,132 @@
+use std::fmt;
+
+/// What a backend promises beyond mutual exclusion, and why it does not promise the rest.
+///
+/// A claimed capability is checked by the conformance suite; an unclaimed one is reported as ignored, with the
+/// reason given here.
+///
+/// ```
+/// use leasehold_core::{Capabilities, Capability};
+///
+/// let capabilities = Capabilities::new("example")
+///     .with(Capability::Lease)
+///     .without(Capability::Shared, "exclusive only");
+/// assert!(capabilities.has(Capability::Lease));
+/// assert_eq!(capabilities.why_not(Capability::Shared), Some("exclusive only"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Capabilities {
+    backend: &'static str,
+    claims: [Claimed; Capability::ALL.len()],
+}
+
+type Claimed = Result<(), &'static str>;
+
+/// One promise that not every store can give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Capability {
+    /// Shared grants: the locker is also an [`RwLocker`](crate::RwLocker).
+    Shared,
+    /// A lease: the store frees the key of a holder that is alive but silent.
+    Lease,
+    /// Every grant carries a fencing token.
+    Fencing,
+    /// A release wakes a waiter of another locker by a signal, not by polling.
+    Wakeup,
+    /// Holders in several processes of one machine exclude each other.
+    CrossProcess,
+    /// Holders on several machines exclude each other.
+    CrossHost,
+    /// A waiting writer holds back later readers of other processes.
+    WriterIntent,
+    /// `force_release` tells the holder that it was by force, in whichever process it is.
+    ForceNotice,
+    /// A grant can be carried to another process and adopted there.
+    HandOff,
+}
+
+impl Capability {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 9] = [
+        Self::Shared,
+        Self::Lease,
+        Self::Fencing,
+        Self::Wakeup,
+        Self::CrossProcess,
+        Self::CrossHost,
+        Self::WriterIntent,
+        Self::ForceNotice,
+        Self::HandOff,
+    ];
+
+    /// A short name for tables and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Lease => "lease",
+            Self::Fencing => "fencing",
+            Self::Wakeup => "wake-up",
+            Self::CrossProcess => "cross-process",
+            Self::CrossHost => "cross-host",
+            Self::WriterIntent => "writer-intent",
+            Self::ForceNotice => "force-notice",
+            Self::HandOff => "hand-off",
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Capabilities {
+    /// A backend that claims nothing yet. `backend` is the name in errors, metrics and reports.
+    pub fn new(backend: &'static str) -> Self {
+        Self { backend, claims: [Err("not claimed"); Capability::ALL.len()] }
+    }
+
+    /// Claims it.
+    pub fn with(mut self, capability: Capability) -> Self {
+        self.claims[capability as usize] = Ok(());
+        self
+    }
+
+    /// Does not claim it, and says why.
+    pub fn without(mut self, capability: Capability, why: &'static str) -> Self {
+        self.claims[capability as usize] = Err(why);
+        self
+    }
+
+    /// The backend's name.
+    pub fn backend(&self) -> &'static str {
+        self.backend
+    }
+
+    /// Whether it is claimed.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        self.claims[capability as usize].is_ok()
+    }
+
+    /// Why it is not claimed; `None` if it is.
+    #[must_use]
+    pub fn why_not(&self, capability: Capability) -> Option<&'static str> {
+        self.claims[capability as usize].err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lists_each_capability_at_its_own_index() {
+        for (index, capability) in Capability::ALL.into_iter().enumerate() {
+            assert_eq!(capability as usize, index, "{capability}");
+        }
+    }
+}

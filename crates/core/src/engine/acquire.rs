@@ -1,0 +1,290 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::Core;
+use super::detached::Detached;
+use super::observe::{self, Acquired};
+use super::queue::{Said, Ticket};
+use super::release::Hold;
+use super::tenure::{Tenure, deadline};
+use super::waiting::BackOff;
+use crate::clock::Moment;
+use crate::{
+    Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, Held, Listener, LockKey, LockOptions, Mode,
+    OwnerId, Renewal, Result, Wait,
+};
+
+/// How far past its limit a wait may go for an answer that is under way.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// What came of one attempt.
+enum Tried {
+    Granted(Hold),
+    Busy { retry_in: Option<Duration> },
+    Failed(Error),
+}
+
+impl<B: Backend> Core<B> {
+    /// Joins the queue, and as its head tries, and waits for a signal or a while, until it is granted or the wait is
+    /// over.
+    pub(super) async fn acquire(
+        self: &Arc<Self>,
+        key: &LockKey,
+        mode: Mode,
+        options: &LockOptions,
+    ) -> Result<Option<Hold>> {
+        let started = self.clock.now();
+        let patience = Patience::new(options.wait, started);
+        let result = self.acquire_within(key, mode, options, &patience).await;
+        let outcome = match &result {
+            Ok(Some(_)) => Acquired::Granted,
+            Ok(None) => Acquired::Busy,
+            Err(_) => Acquired::Failed,
+        };
+        observe::acquired(self.name(), key, mode, outcome, self.clock.now().since(started));
+        result.map_err(|error| error.within("acquire", self.name(), Some(key)))
+    }
+
+    async fn acquire_within(
+        self: &Arc<Self>,
+        key: &LockKey,
+        mode: Mode,
+        options: &LockOptions,
+        patience: &Patience,
+    ) -> Result<Option<Hold>> {
+        let mut ticket = self.queue.join(key, mode);
+        if let Some(said) = self.turn(&mut ticket, key, patience).await {
+            return answer(said);
+        }
+        let mut waiting = Waiting::new();
+        let mut last = None;
+        loop {
+            let freed = ticket.freed_so_far();
+            let Some(tried) = self.attempt(key, mode, options, patience).await else {
+                return answer(last.unwrap_or_else(no_answer));
+            };
+            let (said, retry_in) = match tried {
+                Tried::Granted(hold) => {
+                    ticket.tell(Said::Busy);
+                    return Ok(Some(hold));
+                }
+                Tried::Busy { retry_in } => (Said::Busy, retry_in),
+                Tried::Failed(error) => (Said::Failed(error), None),
+            };
+            ticket.tell(said.retell());
+            let for_good = matches!(&said, Said::Failed(error) if !error.is_transient());
+            if for_good || patience.is_over(self.clock.now()) {
+                return answer(said);
+            }
+            if self.closed.load(Ordering::Acquire) {
+                return Err(Error::new(ErrorKind::Closed, "acquire"));
+            }
+            let pause = match said {
+                Said::Busy if self.listen(&mut waiting, key, patience).await => continue,
+                Said::Busy => waiting.between_polls(retry_in),
+                Said::Failed(_) => waiting.after_failure.next(None),
+            };
+            last = Some(said);
+            let until = patience.earlier(self.clock.now().plus(pause));
+            tokio::select! {
+                () = ticket.freed_after(freed) => waiting.start_over(),
+                () = hint(waiting.listener.as_deref_mut()) => waiting.start_over(),
+                () = self.clock.reach(until) => {}
+            }
+        }
+    }
+
+    /// Waits for the turn to talk to the store. What comes back instead ends the acquisition.
+    async fn turn(&self, ticket: &mut Ticket, key: &LockKey, patience: &Patience) -> Option<Said> {
+        if ticket.is_admitted() {
+            return None;
+        }
+        let _queued = observe::queued(self.name(), key);
+        if patience.is_single() {
+            // What the head learns answers a try as well: it must neither wait nor overtake.
+            return ticket.admitted_or_told().await;
+        }
+        tokio::select! {
+            biased;
+            () = ticket.admitted() => None,
+            () = self.clock.reach(patience.limit) => Some(ticket.last_said()),
+        }
+    }
+
+    /// Sends one claim and sees it through, whether or not the caller stays. `None`: no answer within the wait.
+    async fn attempt(
+        self: &Arc<Self>,
+        key: &LockKey,
+        mode: Mode,
+        options: &LockOptions,
+        patience: &Patience,
+    ) -> Option<Tried> {
+        let claim = Claim {
+            key: key.clone(),
+            owner: OwnerId::random(),
+            mode,
+            ttl: options.ttl,
+            label: options.label.clone(),
+            reason: options.reason.clone(),
+        };
+        let attempt = Detached::new(Handle::current(), Arc::clone(self).claim(claim, options.clone()));
+        let round_trip = Duration::from_nanos(self.round_trip.load(Ordering::Relaxed));
+        let latest =
+            if patience.is_single() { Moment::NEVER } else { patience.limit.plus((round_trip * 2).max(GRACE)) };
+        tokio::select! {
+            biased;
+            tried = attempt => Some(tried),
+            () = self.clock.reach(latest) => None,
+        }
+    }
+
+    async fn claim(self: Arc<Self>, claim: Claim, options: LockOptions) -> Tried {
+        let runtime = Handle::current();
+        let sent_at = self.clock.now();
+        let answer = self.backend.try_acquire(&claim).await;
+        let answered_at = self.clock.now();
+        let took = u64::try_from(answered_at.since(sent_at).as_nanos()).unwrap_or(u64::MAX);
+        self.round_trip.store(took, Ordering::Relaxed);
+        let grant = |tenure| GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure };
+        match answer {
+            Ok(Attempt::Granted { tenure }) if self.leased() && answered_at >= deadline(sent_at, options.ttl) => {
+                // It may be another's by now; a guard on it would be lost at birth.
+                self.give_back(&grant(tenure), options.ttl, &runtime);
+                Tried::Failed(
+                    Error::new(ErrorKind::Unavailable, "acquire").detail("the grant came after its lease ran out"),
+                )
+            }
+            Ok(Attempt::Granted { tenure }) => Tried::Granted(self.hold(grant(tenure), &options, sent_at, runtime)),
+            Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
+            Err(error) => {
+                if error.kind() == ErrorKind::Indeterminate {
+                    self.give_back(&grant(None), options.ttl, &runtime);
+                }
+                Tried::Failed(error)
+            }
+        }
+    }
+
+    pub(super) async fn adopt(self: &Arc<Self>, grant: GrantRef, options: &LockOptions) -> Result<Option<Hold>> {
+        let sent_at = self.clock.now();
+        let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
+        match self.backend.renew(std::slice::from_ref(&renewal)).await.pop() {
+            Some(Ok(Held::Yes)) => Ok(Some(self.hold(grant, options, sent_at, Handle::current()))),
+            Some(Ok(Held::No | Held::Forced)) => Ok(None),
+            Some(Err(error)) => Err(error.within("adopt", self.name(), Some(&grant.key))),
+            None => Err(Error::new(ErrorKind::Indeterminate, "adopt").backend(self.name()).key(&grant.key)),
+        }
+    }
+
+    fn hold(self: &Arc<Self>, grant: GrantRef, options: &LockOptions, sent_at: Moment, runtime: Handle) -> Hold {
+        let tenure = Arc::new(Tenure::new(grant, options, self.name(), self.leased(), &self.clock, sent_at));
+        self.keeper.watch(&tenure, self);
+        Hold::new(tenure, Arc::clone(self) as _, runtime)
+    }
+
+    fn leased(&self) -> bool {
+        self.capabilities.has(Capability::Lease)
+    }
+
+    /// Starts to listen for releases if it does not yet. True if the key must be tried once more, because it may have
+    /// been freed before anybody listened.
+    async fn listen(&self, waiting: &mut Waiting, key: &LockKey, patience: &Patience) -> bool {
+        if waiting.listener.is_some() || waiting.deaf {
+            return false;
+        }
+        let Some(wakeups) = self.backend.wakeups() else {
+            waiting.deaf = true;
+            return false;
+        };
+        let listening = tokio::select! {
+            listening = wakeups.listen(key) => listening,
+            () = self.clock.reach(patience.limit) => return false,
+        };
+        match listening {
+            Ok(listener) => {
+                waiting.listener = Some(listener);
+                waiting.polling = BackOff::beside_signals();
+                true
+            }
+            Err(error) => {
+                tracing::debug!(backend = self.name(), %key, %error, "no wake-up signals; polling");
+                waiting.deaf = true;
+                false
+            }
+        }
+    }
+}
+
+/// The state of one wait between its attempts.
+struct Waiting {
+    listener: Option<Box<dyn Listener>>,
+    deaf: bool,
+    polling: BackOff,
+    after_failure: BackOff,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        Self { listener: None, deaf: false, polling: BackOff::polling(), after_failure: BackOff::after_failure() }
+    }
+
+    fn between_polls(&mut self, retry_in: Option<Duration>) -> Duration {
+        self.after_failure = BackOff::after_failure();
+        self.polling.next(retry_in)
+    }
+
+    fn start_over(&mut self) {
+        self.polling = if self.listener.is_some() { BackOff::beside_signals() } else { BackOff::polling() };
+    }
+}
+
+async fn hint(listener: Option<&mut (dyn Listener + 'static)>) {
+    match listener {
+        Some(listener) => listener.hint().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Until when an acquisition waits.
+#[derive(Debug)]
+struct Patience {
+    started: Moment,
+    limit: Moment,
+}
+
+impl Patience {
+    fn new(wait: Wait, started: Moment) -> Self {
+        let limit = match wait {
+            Wait::Never => started,
+            Wait::UpTo(patience) => started.plus(patience),
+            Wait::Forever => Moment::NEVER,
+        };
+        Self { started, limit }
+    }
+
+    fn is_single(&self) -> bool {
+        self.limit == self.started
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        now >= self.limit
+    }
+
+    fn earlier(&self, moment: Moment) -> Moment {
+        self.limit.min(moment)
+    }
+}
+
+fn no_answer() -> Said {
+    Said::Failed(Error::new(ErrorKind::Indeterminate, "acquire").detail("the store gave no answer within the wait"))
+}
+
+fn answer(said: Said) -> Result<Option<Hold>> {
+    match said {
+        Said::Busy => Ok(None),
+        Said::Failed(error) => Err(error),
+    }
+}

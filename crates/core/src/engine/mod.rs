@@ -1,0 +1,206 @@
+mod acquire;
+mod detached;
+mod keeper;
+mod observe;
+mod queue;
+mod release;
+mod tenure;
+mod waiting;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+
+pub(crate) use self::release::Hold;
+
+use self::keeper::Keeper;
+use self::queue::Queue;
+use self::release::Pending;
+use crate::{
+    Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
+    LockGuard, LockKey, LockOptions, Locker, Mode, Page, ReadGuard, Result, RwLocker, SharedBackend,
+};
+
+/// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
+///
+/// Queue, waiting, renewal, loss, release and observability are written here, once. Cloning gives another handle on
+/// the same engine. A backend crate wraps one in its public type and implements [`Backed`] for it.
+pub struct Engine<B: Backend> {
+    core: Arc<Core<B>>,
+}
+
+struct Core<B> {
+    backend: B,
+    capabilities: Capabilities,
+    clock: Clock,
+    queue: Arc<Queue>,
+    keeper: Keeper,
+    /// Releases that go on after their guard is gone.
+    pending: Arc<Pending>,
+    /// What an attempt took last, in nanoseconds: the round trip that a wait limit may be exceeded by.
+    round_trip: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl<B: Backend> Engine<B> {
+    /// An engine on the machine's clock.
+    pub fn new(backend: B) -> Self {
+        Self::with_clock(backend, Clock::system())
+    }
+
+    /// An engine on a clock that the caller can move.
+    pub fn with_clock(backend: B, clock: Clock) -> Self {
+        let core = Core {
+            capabilities: backend.capabilities(),
+            backend,
+            clock,
+            queue: Arc::default(),
+            keeper: Keeper::new(),
+            pending: Arc::default(),
+            round_trip: AtomicU64::new(u64::try_from(Duration::from_secs(1).as_nanos()).unwrap_or(u64::MAX)),
+            closed: AtomicBool::new(false),
+        };
+        Self { core: Arc::new(core) }
+    }
+
+    /// The store-level backend underneath.
+    pub fn backend(&self) -> &B {
+        &self.core.backend
+    }
+
+    /// Ends the engine: tells every guard [`Shutdown`](crate::LossReason::Shutdown), releases what they held, waits
+    /// for releases under way, and closes the backend. Later acquisitions fail with [`ErrorKind::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the engine closed, and some keys to be freed by their lease.
+    pub async fn close(&self) {
+        let core = &self.core;
+        if core.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for tenure in core.keeper.all() {
+            tenure.lose(crate::LossReason::Shutdown);
+            core.give_back(&tenure.grant, tenure.ttl, &Handle::current());
+        }
+        core.keeper.stop();
+        core.pending.all_done().await;
+        core.backend.close().await;
+    }
+
+    fn check(&self, operation: &'static str, key: &LockKey, mode: Mode, options: &LockOptions) -> Result<()> {
+        let error = |kind| Error::new(kind, operation).backend(self.core.name()).key(key);
+        options.check().map_err(|wrong| wrong.within(operation, self.core.name(), Some(key)))?;
+        if mode == Mode::Shared
+            && let Some(why) = self.core.capabilities.why_not(Capability::Shared)
+        {
+            return Err(error(ErrorKind::Unsupported).detail(format!("no shared mode: {why}")));
+        }
+        if self.core.closed.load(Ordering::Acquire) {
+            return Err(error(ErrorKind::Closed));
+        }
+        if Handle::try_current().is_err() {
+            return Err(error(ErrorKind::Unsupported).detail("it needs a tokio runtime to run in"));
+        }
+        Ok(())
+    }
+}
+
+impl<B: Backend> Core<B> {
+    fn name(&self) -> &'static str {
+        self.capabilities.backend()
+    }
+}
+
+impl<B: Backend> Clone for Engine<B> {
+    fn clone(&self) -> Self {
+        Self { core: Arc::clone(&self.core) }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Engine<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Engine").field(&self.core.backend).finish()
+    }
+}
+
+impl<B> fmt::Debug for Core<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("backend", &self.capabilities.backend()).finish_non_exhaustive()
+    }
+}
+
+/// A public type that wraps an [`Engine`] and thereby is a [`Locker`] and [`Admin`], and, on a
+/// [`SharedBackend`], an [`RwLocker`].
+pub trait Backed: fmt::Debug + Send + Sync + 'static {
+    /// The store behind it.
+    type Backend: Backend;
+
+    /// The engine that does the work.
+    fn engine(&self) -> &Engine<Self::Backend>;
+}
+
+impl<B: Backend> Backed for Engine<B> {
+    type Backend = B;
+    fn engine(&self) -> &Self {
+        self
+    }
+}
+
+#[async_trait]
+impl<T: Backed> Locker for T {
+    fn capabilities(&self) -> Capabilities {
+        self.engine().core.capabilities.clone()
+    }
+
+    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+        let engine = self.engine();
+        engine.check("acquire", key, Mode::Exclusive, options)?;
+        Ok(engine.core.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
+    }
+
+    async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
+        let engine = self.engine();
+        engine.check("adopt", grant.key(), Mode::Exclusive, options)?;
+        if let Some(why) = engine.core.capabilities.why_not(Capability::HandOff) {
+            let error = Error::new(ErrorKind::Unsupported, "adopt").backend(engine.core.name());
+            return Err(error.key(grant.key()).detail(why));
+        }
+        Ok(engine.core.adopt(grant.to_grant(), options).await?.map(Guard::<Exclusive>::new))
+    }
+}
+
+#[async_trait]
+impl<T: Backed> RwLocker for T
+where
+    T::Backend: SharedBackend,
+{
+    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
+        let engine = self.engine();
+        engine.check("acquire", key, Mode::Shared, options)?;
+        Ok(engine.core.acquire(key, Mode::Shared, options).await?.map(Guard::new))
+    }
+}
+
+#[async_trait]
+impl<T: Backed> Admin for T {
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        let core = &self.engine().core;
+        core.backend.inspect(key).await.map_err(|error| error.within("inspect", core.name(), Some(key)))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        let core = &self.engine().core;
+        core.backend.list(prefix, after).await.map_err(|error| error.within("list", core.name(), None))
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        let core = &self.engine().core;
+        let held = core.backend.force_release(key).await;
+        core.queue.freed(key);
+        held.map_err(|error| error.within("force-release", core.name(), Some(key)))
+    }
+}

@@ -1,0 +1,239 @@
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{oneshot, watch};
+
+use crate::{Error, LockKey, Mode};
+
+/// Who waits for which key in this process, first come, first served.
+///
+/// Only the head of a lane talks to the store; a shared head takes the readers directly behind it along, up to the
+/// next writer. A hand-over inside the process will take its successor from here.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    lanes: Mutex<HashMap<LockKey, Lane>>,
+    next_id: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Lane {
+    entries: VecDeque<Entry>,
+    news: watch::Sender<News>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    mode: Mode,
+    /// Taken when it is admitted.
+    turn: Option<oneshot::Sender<()>>,
+}
+
+/// What the head of a lane tells those behind it.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// How often a grant of the key has ended in this process.
+    freed: u64,
+    /// What the store said last; `None` while nobody knows.
+    said: Option<Said>,
+}
+
+#[derive(Debug)]
+pub(super) enum Said {
+    Busy,
+    Failed(Error),
+}
+
+impl Said {
+    /// The same for somebody else.
+    pub(super) fn retell(&self) -> Self {
+        match self {
+            Self::Busy => Self::Busy,
+            Self::Failed(error) => Self::Failed(error.retell()),
+        }
+    }
+}
+
+impl Queue {
+    pub(super) fn join(self: &Arc<Self>, key: &LockKey, mode: Mode) -> Ticket {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (turn, admitted) = oneshot::channel();
+        let mut lanes = self.lanes();
+        let lane = lanes
+            .entry(key.clone())
+            .or_insert_with(|| Lane { entries: VecDeque::with_capacity(1), news: watch::Sender::new(News::default()) });
+        lane.entries.push_back(Entry { id, mode, turn: Some(turn) });
+        lane.admit();
+        Ticket { queue: Arc::clone(self), key: key.clone(), id, turn: admitted, news: lane.news.subscribe() }
+    }
+
+    /// A grant of the key ended here: the head may find it free.
+    pub(super) fn freed(&self, key: &LockKey) {
+        if let Some(lane) = self.lanes().get(key) {
+            lane.news.send_modify(|news| {
+                news.freed += 1;
+                news.said = None;
+            });
+        }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, HashMap<LockKey, Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    fn admit(&mut self) {
+        let head = self.entries.front().map(|entry| entry.mode);
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            let goes = index == 0 || (head == Some(Mode::Shared) && entry.mode == Mode::Shared);
+            if !goes {
+                break;
+            }
+            if let Some(turn) = entry.turn.take() {
+                // A waiter that is gone removes its entry when its ticket drops.
+                let _ = turn.send(());
+            }
+        }
+    }
+}
+
+/// A place in the queue. Dropping it leaves the queue and lets the next one go.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    queue: Arc<Queue>,
+    key: LockKey,
+    id: u64,
+    turn: oneshot::Receiver<()>,
+    news: watch::Receiver<News>,
+}
+
+impl Ticket {
+    pub(super) fn is_admitted(&mut self) -> bool {
+        self.turn.is_terminated() || self.turn.try_recv().is_ok()
+    }
+
+    /// Ends when this waiter may talk to the store. Cancel safe.
+    pub(super) async fn admitted(&mut self) {
+        if !self.turn.is_terminated() {
+            let _ = (&mut self.turn).await;
+        }
+    }
+
+    /// Ends when this waiter may talk to the store, or when the head knows what the store says. Cancel safe.
+    pub(super) async fn admitted_or_told(&mut self) -> Option<Said> {
+        tokio::select! {
+            biased;
+            _ = &mut self.turn, if !self.turn.is_terminated() => None,
+            Ok(news) = self.news.wait_for(|news| news.said.is_some()) => news.said.as_ref().map(Said::retell),
+            else => None,
+        }
+    }
+
+    /// What the store said last to the head of this lane.
+    pub(super) fn last_said(&self) -> Said {
+        self.news.borrow().said.as_ref().map_or(Said::Busy, Said::retell)
+    }
+
+    /// Tells those behind what the store says.
+    pub(super) fn tell(&self, said: Said) {
+        if let Some(lane) = self.queue.lanes().get(&self.key) {
+            lane.news.send_modify(|news| news.said = Some(said));
+        }
+    }
+
+    /// How often the key was freed here; to be read before an attempt, so that no release falls in between.
+    pub(super) fn freed_so_far(&self) -> u64 {
+        self.news.borrow().freed
+    }
+
+    /// Ends when the key was freed here after `seen`. Cancel safe.
+    pub(super) async fn freed_after(&mut self, seen: u64) {
+        // The sender lives as long as this ticket's own entry.
+        let _ = self.news.wait_for(|news| news.freed > seen).await;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut lanes = self.queue.lanes();
+        let Some(lane) = lanes.get_mut(&self.key) else { return };
+        lane.entries.retain(|entry| entry.id != self.id);
+        if lane.entries.is_empty() {
+            lanes.remove(&self.key);
+        } else {
+            lane.admit();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> (Arc<Queue>, LockKey) {
+        (Arc::default(), LockKey::new("k").unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_first_goes_and_the_next_follows_when_it_leaves() {
+        let (queue, key) = queue();
+        let mut first = queue.join(&key, Mode::Exclusive);
+        let mut second = queue.join(&key, Mode::Exclusive);
+        let mut third = queue.join(&key, Mode::Exclusive);
+        assert!(first.is_admitted());
+        assert!(!second.is_admitted());
+        drop(second);
+        assert!(!third.is_admitted());
+        drop(first);
+        third.admitted().await;
+        assert!(third.is_admitted());
+        drop(third);
+        assert!(queue.lanes().is_empty());
+    }
+
+    #[tokio::test]
+    async fn readers_go_together_up_to_the_next_writer() {
+        let (queue, key) = queue();
+        let mut writer = queue.join(&key, Mode::Exclusive);
+        let mut readers: Vec<_> = (0..3).map(|_| queue.join(&key, Mode::Shared)).collect();
+        let mut next_writer = queue.join(&key, Mode::Exclusive);
+        let mut late_reader = queue.join(&key, Mode::Shared);
+        assert!(writer.is_admitted());
+        assert!(!readers[0].is_admitted());
+        drop(writer);
+        assert!(readers.iter_mut().all(Ticket::is_admitted));
+        assert!(!next_writer.is_admitted());
+        assert!(!late_reader.is_admitted());
+        readers.clear();
+        assert!(next_writer.is_admitted());
+        assert!(!late_reader.is_admitted());
+    }
+
+    #[tokio::test]
+    async fn what_the_head_learns_reaches_those_behind_until_the_key_is_freed() {
+        let (queue, key) = queue();
+        let head = queue.join(&key, Mode::Exclusive);
+        let mut behind = queue.join(&key, Mode::Exclusive);
+        head.tell(Said::Failed(Error::new(crate::ErrorKind::Unavailable, "acquire")));
+        assert!(matches!(behind.admitted_or_told().await, Some(Said::Failed(_))));
+        let seen = behind.freed_so_far();
+        queue.freed(&key);
+        behind.freed_after(seen).await;
+        assert!(matches!(behind.last_said(), Said::Busy));
+        head.tell(Said::Busy);
+        assert!(matches!(behind.admitted_or_told().await, Some(Said::Busy)));
+        drop(head);
+        assert!(behind.admitted_or_told().await.is_none());
+    }
+
+    #[test]
+    fn other_keys_have_other_lanes() {
+        let (queue, key) = queue();
+        let mut here = queue.join(&key, Mode::Exclusive);
+        let mut there = queue.join(&LockKey::new("other").unwrap(), Mode::Exclusive);
+        assert!(here.is_admitted() && there.is_admitted());
+        assert_eq!(queue.lanes().len(), 2);
+    }
+}

@@ -1,0 +1,209 @@
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::{LockKey, LossReason};
+
+/// The result of everything that can fail here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, with which key, in which operation, on which backend, and whether a retry may cure it.
+///
+/// `Display` is one line without the [`source`](StdError::source), so that a printed chain says each thing once.
+/// Neither `Display` nor `Debug` ever shows a credential.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    operation: &'static str,
+    backend: Option<&'static str>,
+    key: Option<LockKey>,
+    detail: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The case analysis that a caller can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The key is empty or too long. Nothing was sent.
+    InvalidKey,
+    /// A lease, URL or other setting makes no sense. Nothing was sent.
+    InvalidOptions,
+    /// The backend does not claim what was asked for. Nothing was sent.
+    Unsupported,
+    /// Somebody else kept the key for the whole wait.
+    TimedOut,
+    /// It was ours and is not any more.
+    Lost(LossReason),
+    /// The store could not be asked, or refused for the moment. Definitely not applied; a retry is safe.
+    Unavailable,
+    /// The store may or may not have applied it: the reply was lost. Whatever it did is taken back in the background.
+    Indeterminate,
+    /// The locker was closed.
+    Closed,
+    /// The store refused for good: authentication, permission, a wrong type, a bad schema.
+    Backend,
+}
+
+impl Error {
+    /// An error of `kind` in `operation`, a verb phrase such as `"acquire"`.
+    pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
+        Self(Box::new(Inner { kind, operation, backend: None, key: None, detail: None, source: None }))
+    }
+
+    /// Adds the backend's name.
+    #[must_use]
+    pub fn backend(mut self, backend: &'static str) -> Self {
+        self.0.backend = Some(backend);
+        self
+    }
+
+    /// Adds the key.
+    #[must_use]
+    pub fn key(mut self, key: &LockKey) -> Self {
+        self.0.key = Some(key.clone());
+        self
+    }
+
+    /// Adds what a person needs to act on it. Must not contain a credential.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds the cause. Must not show a credential.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What was being done.
+    pub fn operation(&self) -> &'static str {
+        self.0.operation
+    }
+
+    /// Which backend said so.
+    pub fn backend_name(&self) -> Option<&'static str> {
+        self.0.backend
+    }
+
+    /// Which key it was about.
+    pub fn lock_key(&self) -> Option<&LockKey> {
+        self.0.key.as_ref()
+    }
+
+    /// Whether trying again may succeed without anybody changing anything.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::Indeterminate)
+    }
+
+    /// Fills in what the place that classified the error did not know.
+    pub(crate) fn within(mut self, operation: &'static str, backend: &'static str, key: Option<&LockKey>) -> Self {
+        self.0.operation = operation;
+        self.0.backend.get_or_insert(backend);
+        if self.0.key.is_none() {
+            self.0.key = key.cloned();
+        }
+        self
+    }
+
+    /// The same news for somebody who waits behind the one that got it.
+    pub(crate) fn retell(&self) -> Self {
+        let mut told = Self::new(self.0.kind, self.0.operation);
+        told.0.backend = self.0.backend;
+        told.0.key.clone_from(&self.0.key);
+        told.0.detail = self.0.source.as_ref().map(ToString::to_string).or_else(|| self.0.detail.clone());
+        told
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.operation)?;
+        if let Some(key) = &self.0.key {
+            write!(f, " {key:?}")?;
+        }
+        if let Some(backend) = self.0.backend {
+            write!(f, " on {backend}")?;
+        }
+        match (&self.0.detail, self.0.kind) {
+            (Some(detail), ErrorKind::InvalidKey | ErrorKind::InvalidOptions) => write!(f, ": {detail}"),
+            (Some(detail), kind) => write!(f, ": {kind}: {detail}"),
+            (None, kind) => write!(f, ": {kind}"),
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidKey => f.write_str("invalid key"),
+            Self::InvalidOptions => f.write_str("invalid options"),
+            Self::Unsupported => f.write_str("not supported"),
+            Self::TimedOut => f.write_str("held by another for the whole wait"),
+            Self::Lost(reason) => write!(f, "lost: {reason}"),
+            Self::Unavailable => f.write_str("store unavailable"),
+            Self::Indeterminate => f.write_str("outcome unknown"),
+            Self::Closed => f.write_str("the locker was closed"),
+            Self::Backend => f.write_str("refused by the store"),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("operation", &self.0.operation)
+            .field("backend", &self.0.backend)
+            .field("key", &self.0.key)
+            .field("detail", &self.0.detail)
+            .field("source", &self.0.source)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_is_one_line_with_all_that_is_known_and_not_the_source() {
+        let error = Error::new(ErrorKind::Indeterminate, "acquire")
+            .backend("redis-single")
+            .key(&LockKey::new("a\nb").unwrap())
+            .caused_by("connection reset");
+        assert_eq!(error.to_string(), r#"acquire "a\nb" on redis-single: outcome unknown"#);
+        assert_eq!(error.source().unwrap().to_string(), "connection reset");
+        assert!(error.is_transient());
+    }
+
+    #[test]
+    fn only_unavailable_and_indeterminate_are_transient() {
+        for kind in [
+            ErrorKind::InvalidKey,
+            ErrorKind::InvalidOptions,
+            ErrorKind::Unsupported,
+            ErrorKind::TimedOut,
+            ErrorKind::Lost(LossReason::Expired),
+            ErrorKind::Backend,
+        ] {
+            assert!(!Error::new(kind, "acquire").is_transient(), "{kind:?}");
+        }
+        assert!(Error::new(ErrorKind::Unavailable, "acquire").is_transient());
+    }
+}

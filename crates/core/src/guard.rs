@@ -1,0 +1,221 @@
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use crate::engine::Hold;
+use crate::{
+    Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, LockKey, LossReason, Mode, OwnerId, Result, Shared,
+};
+
+/// Proof of a grant, as long as [`is_held`](Self::is_held) says so. Dropping it releases.
+///
+/// The lease behind it is renewed in the background (unless switched off), so a guard lives as long as its owner
+/// keeps it and the store answers. When it does not, the guard finds out first: its deadline runs on a local clock
+/// from before the request left, less a margin, so `is_held` turns false and [`lost`](Self::lost) resolves *before*
+/// the store may give the key to somebody else.
+///
+/// What no lock can do is stop a program that is paused between the check and the write. For that, send the
+/// [`fencing_token`](Self::fencing_token) along and let the resource refuse smaller ones.
+#[must_use = "the lock is released when the guard is dropped; bind it to a name (not `_`) for as long as you need it"]
+pub struct Guard<M: GuardMode> {
+    hold: Hold,
+    mode: PhantomData<fn() -> M>,
+}
+
+/// A guard that excludes every other grant of its key.
+pub type LockGuard = Guard<Exclusive>;
+
+/// A guard that excludes writers, beside any number of other readers.
+pub type ReadGuard = Guard<Shared>;
+
+/// How a release ended, when it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum ReleaseOutcome {
+    /// It was ours until now, and the key is free.
+    Released,
+    /// It had been lost before; whoever holds the key now was left alone.
+    AlreadyLost(LossReason),
+}
+
+impl<M: GuardMode> Guard<M> {
+    pub(crate) fn new(hold: Hold) -> Self {
+        Self { hold, mode: PhantomData }
+    }
+
+    /// What is locked.
+    pub fn key(&self) -> &LockKey {
+        &self.hold.tenure().grant.key
+    }
+
+    /// The number that a resource can tell stale holders by. `None` only on a backend that does not claim
+    /// [`Fencing`](crate::Capability::Fencing).
+    ///
+    /// Taken with the grant and never read again: reading it later could return a successor's.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.hold.tenure().grant.tenure.map(FencingToken::of_tenure)
+    }
+
+    /// Whether the lease is certainly still ours: a comparison of two clock readings, no I/O.
+    ///
+    /// True means that it was when the clock was read. The process can be stopped right after.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.hold.tenure().is_held()
+    }
+
+    /// How long it stays ours without another renewal; zero once it is lost, [`Duration::MAX`] on a backend without
+    /// a lease.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.hold.tenure().remaining()
+    }
+
+    /// Why it was lost, if it was.
+    #[must_use]
+    pub fn loss(&self) -> Option<LossReason> {
+        self.hold.tenure().loss()
+    }
+
+    /// Resolves with the reason when the grant is lost, at the deadline at the latest, also while the store is
+    /// silent. Never resolves for a guard that is released or dropped: a task that only awaits this never ends then,
+    /// so select it against the work.
+    ///
+    /// # Cancel safety
+    /// Safe; it can be called again, also after the loss.
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
+        self.hold.tenure().lost()
+    }
+
+    /// Renews the lease now, in addition to the background.
+    ///
+    /// # Errors
+    /// [`Lost`](ErrorKind::Lost) if it is not ours any more; a transient error if the store gave no answer: the
+    /// guard then still holds until its deadline.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not renew; the deadline is moved only by an answer that was seen.
+    pub async fn renew(&self) -> Result<()> {
+        self.hold.renew().await
+    }
+
+    /// Releases, and says how it ended.
+    ///
+    /// # Errors
+    /// A transient error when the outcome is unknown. The release is then repeated in the background for as long as
+    /// the lease could last; it compares the owner, so it can never free a successor.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop the release.
+    pub async fn release(self) -> Result<ReleaseOutcome> {
+        self.hold.release().await
+    }
+}
+
+impl LockGuard {
+    /// Gives up this guard without releasing the key, for [`adopt`](crate::Locker::adopt) in another process.
+    ///
+    /// Until then nobody renews the lease, so carry it over quickly. `None` if the grant was lost already.
+    #[must_use = "nobody renews or releases the grant until it is adopted"]
+    pub fn hand_off(self) -> Option<HandOff> {
+        let GrantRef { key, owner, tenure, .. } = self.hold.tenure().grant.clone();
+        let held = self.is_held();
+        (self.hold.disown() && held).then_some(HandOff { key, owner, tenure })
+    }
+}
+
+impl<M: GuardMode> fmt::Debug for Guard<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("key", self.key())
+            .field("mode", &M::MODE)
+            .field("token", &self.fencing_token())
+            .field("held", &self.is_held())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An exclusive grant on its way to another process.
+///
+/// [`expose`](Self::expose) turns it into text and `parse` reads it back. Whoever has the text can release the
+/// lock, so treat it as a secret; `Debug` does not show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandOff {
+    key: LockKey,
+    owner: OwnerId,
+    tenure: Option<u64>,
+}
+
+impl HandOff {
+    /// What is locked.
+    pub fn key(&self) -> &LockKey {
+        &self.key
+    }
+
+    /// The text to carry over, without spaces.
+    pub fn expose(&self) -> String {
+        let tenure = self.tenure.map_or_else(|| "-".to_owned(), |tenure| tenure.to_string());
+        format!(
+            "leasehold1:{}:{tenure}:{}",
+            self.owner.to_hex(),
+            utf8_percent_encode(self.key.as_str(), NON_ALPHANUMERIC)
+        )
+    }
+
+    pub(crate) fn to_grant(&self) -> GrantRef {
+        GrantRef { key: self.key.clone(), owner: self.owner, mode: Mode::Exclusive, tenure: self.tenure }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.strip_prefix("leasehold1:")?.splitn(3, ':');
+        let owner = OwnerId::parse_hex(parts.next()?)?;
+        let tenure = match parts.next()? {
+            "-" => None,
+            number => Some(number.parse().ok()?),
+        };
+        let key = percent_decode_str(parts.next()?).decode_utf8().ok()?;
+        Some(Self { key: LockKey::new(&*key).ok()?, owner, tenure })
+    }
+}
+
+impl FromStr for HandOff {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Self::read(text).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidOptions, "adopt").detail("this is not the text of a handed-off lock")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_hand_off_survives_its_text(key in ".{1,60}", tenure in any::<Option<u64>>()) {
+            prop_assume!(key.len() <= LockKey::MAX_BYTES);
+            let before = HandOff { key: LockKey::new(key).unwrap(), owner: OwnerId::random(), tenure };
+            prop_assert_eq!(before.expose().parse::<HandOff>().unwrap(), before);
+        }
+
+        #[test]
+        fn any_other_text_is_refused_and_does_not_panic(text in ".*") {
+            prop_assume!(!text.starts_with("leasehold1:"));
+            prop_assert!(text.parse::<HandOff>().is_err());
+        }
+    }
+
+    #[test]
+    fn damaged_texts_are_refused() {
+        for text in ["leasehold1:", "leasehold1:zz:1:k", "leasehold1:00000000000000000000000000000000:x:k"] {
+            assert!(text.parse::<HandOff>().is_err(), "{text}");
+        }
+    }
+}

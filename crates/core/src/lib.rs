@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+
+// In reading order: what a program uses,
+mod capabilities;
+mod error;
+mod ext;
+mod guard;
+mod holder;
+mod key;
+mod locker;
+mod loss;
+mod mode;
+mod options;
+mod token;
+// what a backend author writes, and what is done once for every backend.
+mod backend;
+pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod engine;
+mod memory;
+
+pub use backend::{Attempt, Backend, Claim, GrantRef, Held, Listener, OwnerId, Renewal, SharedBackend, Wakeups};
+pub use capabilities::{Capabilities, Capability};
+pub use clock::Clock;
+pub use engine::{Backed, Engine};
+pub use error::{Error, ErrorKind, Result};
+pub use ext::{LockerExt, RwLockerExt};
+pub use guard::{Guard, HandOff, LockGuard, ReadGuard, ReleaseOutcome};
+pub use holder::{Cursor, Holder, Holders, Page};
+pub use key::LockKey;
+pub use locker::{Admin, Locker, RwLocker};
+pub use loss::LossReason;
+pub use memory::{Memory, MemoryBackend};
+pub use mode::{Exclusive, GuardMode, Mode, Shared};
+pub use options::{LockOptions, Wait};
+pub use token::FencingToken;

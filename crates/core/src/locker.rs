@@ -1,0 +1,118 @@
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{
+    Capabilities, Cursor, Error, ErrorKind, HandOff, Holders, LockGuard, LockKey, LockOptions, Page, ReadGuard, Result,
+};
+
+/// A lock service: hands out at most one [`LockGuard`] per key at a time.
+///
+/// Object-safe, so that a program can pick its backend at run time (`Arc<dyn Locker>`). The convenient forms
+/// (`lock`, `try_lock`, `with_lock`, …) are in [`LockerExt`](crate::LockerExt), which every locker has.
+///
+/// # What a guard means
+/// While [`is_held`](crate::Guard::is_held) is true, the store has promised the key to nobody else. A program can
+/// still be stopped between that check and the write that follows; only the
+/// [fencing token](crate::Guard::fencing_token), compared by the resource itself, protects against that.
+///
+/// # Implementing
+/// Backend authors implement [`Backend`](crate::Backend) and get this from [`Engine`](crate::Engine); implement it
+/// by hand only for wrappers. The conformance suite (feature `conformance`) checks either.
+#[async_trait]
+pub trait Locker: fmt::Debug + Send + Sync + 'static {
+    /// What this locker promises beyond mutual exclusion. Never does I/O.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Acquires `key` exclusively, waiting as long as `options` say.
+    ///
+    /// `Ok(None)`: another holder kept it for the whole wait. That is never the answer to a failing store.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) or [`Unsupported`](ErrorKind::Unsupported) before anything is
+    /// sent; [`Backend`](ErrorKind::Backend) when the store refuses for good;
+    /// [`Unavailable`](ErrorKind::Unavailable) or [`Indeterminate`](ErrorKind::Indeterminate) when it could not be
+    /// asked until the wait was over. While waiting, transient failures are ridden out.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses the place in the queue and nothing else: an attempt that was already sent finishes
+    /// in the background and gives back what it wins.
+    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>>;
+
+    /// Takes over a grant that another process handed off. `Ok(None)`: it is no longer held.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) unless the backend claims
+    /// [`HandOff`](crate::Capability::HandOff); else as for [`acquire`](Self::acquire).
+    async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
+        let _ = options;
+        Err(Error::new(ErrorKind::Unsupported, "adopt").backend(self.capabilities().backend()).key(grant.key()))
+    }
+}
+
+/// A lock service with readers: any number of [`ReadGuard`]s, or one [`LockGuard`], per key at a time.
+///
+/// As a [`Locker`] it is the writers' side.
+#[async_trait]
+pub trait RwLocker: Locker {
+    /// Acquires `key` shared. Everything else is as for [`Locker::acquire`].
+    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>>;
+}
+
+/// The operator's view of a lock service.
+#[async_trait]
+pub trait Admin: fmt::Debug + Send + Sync + 'static {
+    /// Who holds `key` now.
+    async fn inspect(&self, key: &LockKey) -> Result<Holders>;
+
+    /// One page of the held keys that start with `prefix`; start with `None` and go on with [`Page::next`].
+    ///
+    /// Keys that are taken or freed meanwhile may or may not appear; a key that is held all along appears once or,
+    /// on stores that scan, more than once.
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page>;
+
+    /// Frees `key` whoever holds it, and tells who that was.
+    ///
+    /// A holder that is alive is told [`ForceReleased`](crate::LossReason::ForceReleased) or
+    /// [`Stolen`](crate::LossReason::Stolen) no later than at its next renewal; until then it still believes that
+    /// it holds. The next grant has a larger token all the same.
+    async fn force_release(&self, key: &LockKey) -> Result<Holders>;
+}
+
+#[async_trait]
+impl<L: Locker + ?Sized> Locker for Arc<L> {
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+        (**self).acquire(key, options).await
+    }
+
+    async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
+        (**self).adopt(grant, options).await
+    }
+}
+
+#[async_trait]
+impl<L: RwLocker + ?Sized> RwLocker for Arc<L> {
+    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
+        (**self).acquire_read(key, options).await
+    }
+}
+
+#[async_trait]
+impl<T: Admin + ?Sized> Admin for Arc<T> {
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        (**self).inspect(key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        (**self).list(prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        (**self).force_release(key).await
+    }
+}

@@ -1,0 +1,46 @@
+use std::fmt;
+
+/// Why a grant that was ours is not ours any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// The lease ran out: the process was paused, or renewal was switched off.
+    Expired,
+    /// The store says that another holds the key, or nobody.
+    Stolen,
+    /// An operator took it away with `force_release`.
+    ForceReleased,
+    /// The cap on the whole time of holding was reached.
+    MaxHold,
+    /// The lease ran out while the store gave no answer to renewals.
+    Unreachable,
+    /// The locker was closed.
+    Shutdown,
+}
+
+impl LossReason {
+    /// A short name for logs, metrics and JSON: lower case, with underscores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Stolen => "stolen",
+            Self::ForceReleased => "force_released",
+            Self::MaxHold => "max_hold",
+            Self::Unreachable => "unreachable",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lease ran out",
+            Self::Stolen => "the store says that it is no longer ours",
+            Self::ForceReleased => "an operator released it by force",
+            Self::MaxHold => "the cap on the time of holding was reached",
+            Self::Unreachable => "the lease ran out while the store could not be reached",
+            Self::Shutdown => "the locker was closed",
+        })
+    }
+}

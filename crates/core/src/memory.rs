@@ -1,0 +1,274 @@
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::clock::Moment;
+use crate::{
+    Attempt, Backed, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, FencingToken, GrantRef, Held,
+    Holder, Holders, Listener, LockKey, Mode, OwnerId, Page, Renewal, Result, SharedBackend, Wakeups,
+};
+
+/// Locks in the memory of this process: for tests, for examples, and as the reference of what a backend does.
+///
+/// Clones and [`contender`](Self::contender)s share one store; a contender is an engine of its own and so stands for
+/// another process.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+/// use leasehold_core::{LockerExt, Memory};
+///
+/// let here = Memory::new();
+/// let there = here.contender();
+/// let guard = here.lock("k").await?;
+/// assert!(there.try_lock("k").await?.is_none());
+/// guard.release().await?;
+/// assert!(there.try_lock("k").await?.is_some());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Memory {
+    engine: Engine<MemoryBackend>,
+}
+
+impl Memory {
+    /// A store of its own.
+    pub fn new() -> Self {
+        Self::with_clock(Clock::system())
+    }
+
+    /// A store of its own on a clock that the caller can move.
+    pub fn with_clock(clock: Clock) -> Self {
+        MemoryBackend::new(clock).into()
+    }
+
+    /// Another engine on the same store, as another process would have it.
+    #[must_use]
+    pub fn contender(&self) -> Self {
+        self.engine.backend().clone().into()
+    }
+
+    /// Ends it; see [`Engine::close`].
+    pub async fn close(&self) {
+        self.engine.close().await;
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<MemoryBackend> for Memory {
+    fn from(backend: MemoryBackend) -> Self {
+        let clock = backend.store.clock.clone();
+        Self { engine: Engine::with_clock(backend, clock) }
+    }
+}
+
+impl Backed for Memory {
+    type Backend = MemoryBackend;
+    fn engine(&self) -> &Engine<MemoryBackend> {
+        &self.engine
+    }
+}
+
+/// The store-level steps of [`Memory`]. Clones share one store.
+#[derive(Clone, Debug)]
+pub struct MemoryBackend {
+    store: Arc<Store>,
+    namespace: Arc<str>,
+}
+
+#[derive(Debug)]
+struct Store {
+    clock: Clock,
+    state: Mutex<State>,
+    released: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Held keys by namespace and key.
+    held: BTreeMap<(Arc<str>, LockKey), Vec<Grant>>,
+    /// The newest tenure of any key: one counter for all, so that nothing is left behind by a key that is free.
+    newest: u64,
+    /// Owners whose grant was released by force, until their lease would have ended.
+    forced: HashMap<OwnerId, Moment>,
+}
+
+#[derive(Clone, Debug)]
+struct Grant {
+    claim: Claim,
+    tenure: u64,
+    ends: Moment,
+}
+
+impl MemoryBackend {
+    /// An empty store in the namespace `leasehold`.
+    pub fn new(clock: Clock) -> Self {
+        let store = Store { clock, state: Mutex::default(), released: watch::Sender::new(()) };
+        Self { store: Arc::new(store), namespace: "leasehold".into() }
+    }
+
+    /// The same store, under another namespace.
+    #[must_use]
+    pub fn namespace(&self, namespace: &str) -> Self {
+        Self { store: Arc::clone(&self.store), namespace: namespace.into() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.store.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, key: &LockKey) -> (Arc<str>, LockKey) {
+        (Arc::clone(&self.namespace), key.clone())
+    }
+
+    fn find<'s>(&self, state: &'s mut State, grant: &GrantRef) -> Result<&'s mut Grant, Held> {
+        let now = self.store.clock.now();
+        let forced = state.forced.contains_key(&grant.owner);
+        let live = state.held.get_mut(&self.place(&grant.key)).into_iter().flatten();
+        live.filter(|held| held.ends > now).find(|held| held.claim.owner == grant.owner).ok_or(if forced {
+            Held::Forced
+        } else {
+            Held::No
+        })
+    }
+
+    fn holders(&self, key: &LockKey, grants: &[Grant]) -> Holders {
+        let now = self.store.clock.now();
+        let holders = grants.iter().filter(|grant| grant.ends > now).map(|grant| Holder {
+            mode: grant.claim.mode,
+            token: Some(FencingToken::of_tenure(grant.tenure)),
+            remaining: Some(grant.ends.since(now)),
+            label: grant.claim.label.clone(),
+            reason: grant.claim.reason.clone(),
+        });
+        Holders { key: key.clone(), holders: holders.collect() }
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("memory")
+            .with(Capability::Shared)
+            .with(Capability::Lease)
+            .with(Capability::Fencing)
+            .with(Capability::Wakeup)
+            .with(Capability::ForceNotice)
+            .with(Capability::HandOff)
+            .without(Capability::CrossProcess, "it lives in one process")
+            .without(Capability::CrossHost, "it lives in one process")
+            .without(Capability::WriterIntent, "a waiting writer is known to its own engine only")
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        let now = self.store.clock.now();
+        let seed = self.store.clock.unix_millis();
+        let mut state = self.state();
+        let state = &mut *state;
+        state.forced.retain(|_, until| *until > now);
+        let grants = state.held.entry(self.place(&claim.key)).or_default();
+        grants.retain(|grant| grant.ends > now);
+        if let Some(ours) = grants.iter().find(|grant| grant.claim.owner == claim.owner) {
+            return Ok(Attempt::Granted { tenure: Some(ours.tenure) });
+        }
+        let in_the_way =
+            grants.iter().filter(|grant| claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive);
+        if let Some(ends) = in_the_way.map(|grant| grant.ends).max() {
+            return Ok(Attempt::Busy { retry_in: Some(ends.since(now)) });
+        }
+        state.newest = seed.max(state.newest + 1);
+        grants.push(Grant { claim: claim.clone(), tenure: state.newest, ends: now.plus(claim.ttl) });
+        Ok(Attempt::Granted { tenure: Some(state.newest) })
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let now = self.store.clock.now();
+        let mut state = self.state();
+        let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {
+            Ok(grant) => {
+                grant.ends = now.plus(renewal.ttl);
+                Ok(Held::Yes)
+            }
+            Err(held) => Ok(held),
+        };
+        renewals.iter().map(renew).collect()
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        let mut state = self.state();
+        if let Err(held) = self.find(&mut state, grant) {
+            return Ok(held);
+        }
+        let place = self.place(&grant.key);
+        if let Some(grants) = state.held.get_mut(&place) {
+            grants.retain(|held| held.claim.owner != grant.owner);
+            if grants.is_empty() {
+                state.held.remove(&place);
+            }
+        }
+        self.store.released.send_replace(());
+        Ok(Held::Yes)
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        let state = self.state();
+        let grants = state.held.get(&self.place(key)).map_or(&[][..], Vec::as_slice);
+        Ok(self.holders(key, grants))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        const PAGE: usize = 100;
+        let state = self.state();
+        let ours = state.held.iter().filter(|((namespace, key), _)| {
+            *namespace == self.namespace
+                && key.as_str().starts_with(prefix)
+                && after.is_none_or(|after| key.as_str() > after.0.as_str())
+        });
+        let mut keys: Vec<_> = ours.map(|((_, key), grants)| self.holders(key, grants)).collect();
+        keys.retain(|holders| !holders.holders.is_empty());
+        let more = keys.len() > PAGE;
+        keys.truncate(PAGE);
+        let next = keys.last().filter(|_| more).map(|last| Cursor(last.key.as_str().to_owned()));
+        Ok(Page { keys, next })
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        let mut state = self.state();
+        let grants = state.held.remove(&self.place(key)).unwrap_or_default();
+        state.forced.extend(grants.iter().map(|grant| (grant.claim.owner, grant.ends.plus(Duration::from_secs(60)))));
+        self.store.released.send_replace(());
+        Ok(self.holders(key, &grants))
+    }
+
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        Some(self)
+    }
+}
+
+impl SharedBackend for MemoryBackend {}
+
+#[async_trait]
+impl Wakeups for MemoryBackend {
+    async fn listen(&self, _key: &LockKey) -> Result<Box<dyn Listener>> {
+        Ok(Box::new(Ear(self.store.released.subscribe())))
+    }
+}
+
+struct Ear(watch::Receiver<()>);
+
+#[async_trait]
+impl Listener for Ear {
+    async fn hint(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The store is gone, and with it every release that could come.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+use std::fmt;
+
+/// Whether a grant tolerates others beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// No other grant of the key exists.
+    Exclusive,
+    /// Only other shared grants exist beside it.
+    Shared,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+/// The mode of a [`Guard`](crate::Guard), as a type. Sealed.
+pub trait GuardMode: sealed::Sealed + Send + Sync + 'static {
+    /// The mode as a value.
+    const MODE: Mode;
+}
+
+/// Marks a guard that excludes every other.
+#[derive(Clone, Copy, Debug)]
+pub struct Exclusive;
+
+/// Marks a guard that other readers may stand beside.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared;
+
+impl GuardMode for Exclusive {
+    const MODE: Mode = Mode::Exclusive;
+}
+
+impl GuardMode for Shared {
+    const MODE: Mode = Mode::Shared;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Exclusive {}
+    impl Sealed for super::Shared {}
+}

@@ -1,0 +1,135 @@
+use std::time::Duration;
+
+use crate::{Error, ErrorKind, Result};
+
+/// How one acquisition goes about it: the lease, the patience, the renewal and the cap.
+///
+/// ```
+/// use std::time::Duration;
+/// use leasehold_core::{LockOptions, Wait};
+///
+/// let options = LockOptions::new()
+///     .ttl(Duration::from_secs(10))
+///     .wait(Wait::UpTo(Duration::from_secs(2)))
+///     .reason("nightly report");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct LockOptions {
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Wait,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) label: Option<String>,
+    pub(crate) reason: Option<String>,
+}
+
+/// How long an acquisition waits for another holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// One attempt, no waiting.
+    Never,
+    /// Until granted or for this long, whichever comes first. Zero is [`Wait::Never`].
+    UpTo(Duration),
+    /// Until granted, cancelled, or failed for good.
+    Forever,
+}
+
+impl LockOptions {
+    /// The shortest lease: below it the round trip to the store is the larger part.
+    pub const MIN_TTL: Duration = Duration::from_millis(10);
+    /// The longest lease: a lost holder must not block a key for days, and stores overflow on huge intervals.
+    pub const MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The longest [`label`](Self::label) or [`reason`](Self::reason), in bytes.
+    pub const MAX_TEXT_BYTES: usize = 1024;
+
+    /// A lease of 30 s that renews itself, waiting for ever, without a cap.
+    pub fn new() -> Self {
+        Self {
+            ttl: Duration::from_secs(30),
+            wait: Wait::Forever,
+            renew: true,
+            max_hold: None,
+            label: None,
+            reason: None,
+        }
+    }
+
+    /// The lease: how long after the last renewal the store keeps the key for a holder that is gone.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self { ttl, ..self }
+    }
+
+    /// The patience.
+    pub fn wait(self, wait: Wait) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// Whether the lease is renewed in the background, from a third of it on.
+    pub fn renew(self, renew: bool) -> Self {
+        Self { renew, ..self }
+    }
+
+    /// A cap on the whole time of holding: renewal stops there and the guard is told
+    /// [`LossReason::MaxHold`](crate::LossReason::MaxHold).
+    pub fn max_hold(self, cap: Duration) -> Self {
+        Self { max_hold: Some(cap), ..self }
+    }
+
+    /// Who holds it, in free text, for whoever inspects the key.
+    pub fn label(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
+    }
+
+    /// Why it is held, in free text, for whoever inspects the key.
+    pub fn reason(self, reason: impl Into<String>) -> Self {
+        Self { reason: Some(reason.into()), ..self }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |why: String| Err(Error::new(ErrorKind::InvalidOptions, "check lock options").detail(why));
+        if !(Self::MIN_TTL..=Self::MAX_TTL).contains(&self.ttl) {
+            return refuse(format!("a ttl of {:?} is outside 10 ms to 24 h", self.ttl));
+        }
+        if self.max_hold.is_some_and(|cap| cap.is_zero()) {
+            return refuse("a max_hold of zero would end the hold before it began".into());
+        }
+        for (name, text) in [("label", &self.label), ("reason", &self.reason)] {
+            if text.as_ref().is_some_and(|text| text.len() > Self::MAX_TEXT_BYTES) {
+                return refuse(format!("the {name} is longer than {} bytes", Self::MAX_TEXT_BYTES));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_outside_10_ms_to_24_h_are_refused() {
+        let check = |ttl| LockOptions::new().ttl(ttl).check();
+        for bad in [Duration::ZERO, Duration::from_millis(5), Duration::from_secs(25 * 3600), Duration::MAX] {
+            assert_eq!(check(bad).unwrap_err().kind(), ErrorKind::InvalidOptions, "{bad:?}");
+        }
+        for good in [Duration::from_millis(10), Duration::from_secs(30), Duration::from_secs(24 * 3600)] {
+            check(good).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_zero_cap_and_long_texts_are_refused() {
+        let kind = |options: LockOptions| options.check().unwrap_err().kind();
+        assert_eq!(kind(LockOptions::new().max_hold(Duration::ZERO)), ErrorKind::InvalidOptions);
+        assert_eq!(kind(LockOptions::new().label("x".repeat(1025))), ErrorKind::InvalidOptions);
+        assert_eq!(kind(LockOptions::new().reason("x".repeat(1025))), ErrorKind::InvalidOptions);
+    }
+}
