@@ -33,7 +33,6 @@ pub type ReadGuard = Guard<Shared>;
 
 /// How a release ended, when it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub enum ReleaseOutcome {
     /// It was ours until now, and the key is free.
     Released,

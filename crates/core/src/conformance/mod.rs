@@ -1,1 +1,62 @@
-//! The shared suite.
+//! The shared suite: one case or more for every clause of the contract, run against a real store.
+//!
+//! An author of a backend, in this workspace or elsewhere, adds a test target without the standard harness:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! leasehold-core = { version = "0.1", features = ["conformance"] }
+//!
+//! [[test]]
+//! name = "conformance"
+//! harness = false
+//! ```
+//!
+//! and in `tests/conformance.rs` says how to reach the store:
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! use leasehold_core::conformance::{self, Fixture};
+//! use leasehold_core::{Backend, Capabilities, Clock, MemoryBackend, Result};
+//!
+//! struct Mine(MemoryBackend);
+//!
+//! #[async_trait::async_trait]
+//! impl Fixture for Mine {
+//!     type Backend = MemoryBackend;
+//!     fn capabilities(&self) -> Capabilities {
+//!         self.0.capabilities()
+//!     }
+//!     async fn connect(&self, namespace: &str) -> Result<MemoryBackend> {
+//!         Ok(self.0.namespace(namespace))
+//!     }
+//! }
+//!
+//! fn main() -> ExitCode {
+//!     conformance::shared(Mine(MemoryBackend::new(Clock::system())))
+//! }
+//! ```
+//!
+//! A case that needs a [`Capability`] which is not claimed is *ignored*, with the reason that the backend gives; if
+//! the store is absent, every case is, and with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead. Faults
+//! (lost replies, silence, refusals) are injected between engine and backend; cases that need several processes run
+//! this same test program again as a helper.
+
+mod cases;
+mod faults;
+mod fixture;
+mod process;
+mod report;
+mod subject;
+
+pub use self::fixture::{Fixture, exclusive, shared};
+
+#[doc(hidden)]
+pub use self::faults::{Fault, Faults, Op};
+#[doc(hidden)]
+pub use self::report::{Report, report};
+#[doc(hidden)]
+pub use self::subject::{Contender, Shareable, Subject, Unshared};
+
+#[cfg(doc)]
+use crate::Capability;

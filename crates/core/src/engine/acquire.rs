@@ -3,6 +3,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tracing::Instrument;
 
 use super::Core;
 use super::detached::Detached;
@@ -38,7 +39,8 @@ impl<B: Backend> Core<B> {
     ) -> Result<Option<Hold>> {
         let started = self.clock.now();
         let patience = Patience::new(options.wait, started);
-        let result = self.acquire_within(key, mode, options, &patience).await;
+        let span = tracing::debug_span!("acquire", backend = self.name(), %key, %mode);
+        let result = self.acquire_within(key, mode, options, &patience).instrument(span).await;
         let outcome = match &result {
             Ok(Some(_)) => Acquired::Granted,
             Ok(None) => Acquired::Busy,

@@ -1,0 +1,106 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::bench::{SHORT, ensure, patient, soon};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::Contender;
+use crate::{Capability, LockKey, LossReason, Mode};
+
+async fn listed(contender: &Contender, prefix: &str) -> Result<BTreeSet<LockKey>, Failure> {
+    let mut keys = BTreeSet::new();
+    let mut after = None;
+    // Far more pages than keys: a cursor that does not move on must not loop for ever.
+    for _ in 0..10_000 {
+        let page = contender.admin.list(prefix, after.as_ref()).await?;
+        for holders in page.keys {
+            ensure!(!holders.holders.is_empty(), "{:?} is listed and held by nobody", holders.key);
+            keys.insert(holders.key);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(keys);
+        }
+    }
+    Err(Failure("the listing does not end".into()))
+}
+
+pub(super) async fn c25_inspect_shows_the_holder(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let lease = Duration::from_secs(30);
+    let guard = ours.take(&key, &patient().ttl(lease).label("the tester").reason("a check")).await?;
+    let seen = theirs.admin.inspect(&key).await?;
+    let [holder] = &seen.holders[..] else { return Err(Failure(format!("{seen:?}"))) };
+    ensure!(holder.mode == Mode::Exclusive, "{holder:?}");
+    ensure!(holder.label.as_deref() == Some("the tester") && holder.reason.as_deref() == Some("a check"), "{holder:?}");
+    ensure!(holder.token == guard.fencing_token(), "{holder:?} and {:?}", guard.fencing_token());
+    let leased = bench.subject.capabilities().has(Capability::Lease);
+    let left = holder.remaining.is_some_and(|left| !left.is_zero() && left <= lease);
+    ensure!(left || !leased, "{:?} left of {lease:?}", holder.remaining);
+    Ok(())
+}
+
+pub(super) async fn c25_a_free_key_has_no_holders(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ensure!(ours.admin.inspect(&key).await?.holders.is_empty(), "a fresh key has holders");
+    ours.take(&key, &patient()).await?.release().await?;
+    let seen = ours.admin.inspect(&key).await?;
+    ensure!(seen.holders.is_empty(), "after its release: {seen:?}");
+    Ok(())
+}
+
+pub(super) async fn c25_list_pages_through_held_keys(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    let stem = bench.key();
+    let mut guards = Vec::new();
+    let mut held = BTreeSet::new();
+    for number in 0..150 {
+        let key = LockKey::new(format!("{stem}/{number}"))?;
+        guards.push(ours.take(&key, &patient()).await?);
+        held.insert(key);
+    }
+    let seen = listed(&theirs, stem.as_str()).await?;
+    ensure!(seen == held, "{} keys listed, {} held", seen.len(), held.len());
+    drop(guards);
+    Ok(())
+}
+
+pub(super) async fn c25_list_takes_the_prefix_literally(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    let stem = bench.key();
+    let mut guards = Vec::new();
+    for ending in ["%a", "_a", "*a", "?a", "[x]a", "\\a", "{a", "ba"] {
+        guards.push(ours.take(&LockKey::new(format!("{stem}{ending}"))?, &patient()).await?);
+    }
+    for guard in &guards {
+        let seen = listed(&ours, guard.key().as_str()).await?;
+        ensure!(seen == BTreeSet::from([guard.key().clone()]), "{:?} lists {seen:?}", guard.key());
+    }
+    let all = listed(&ours, stem.as_str()).await?;
+    ensure!(all.len() == guards.len(), "{stem} lists {all:?}");
+    Ok(())
+}
+
+pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(SHORT).label("the tester")).await?;
+    let taken = theirs.admin.force_release(&key).await?;
+    ensure!(taken.holders.len() == 1 && taken.holders[0].label.as_deref() == Some("the tester"), "{taken:?}");
+    let successor = theirs.take(&key, &patient()).await?;
+    let reason = soon("the holder is told", guard.lost()).await?;
+    ensure!(matches!(reason, LossReason::ForceReleased | LossReason::Stolen), "{reason:?}");
+    drop(guard);
+    successor.renew().await?;
+    drop(successor);
+    let nobody = theirs.admin.force_release(&bench.key()).await?;
+    ensure!(nobody.holders.is_empty(), "a free key was taken from {nobody:?}");
+    Ok(())
+}
+
+pub(super) async fn c25_force_release_is_told_as_such(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
+    theirs.admin.force_release(&key).await?;
+    let reason = soon("the holder is told", guard.lost()).await?;
+    ensure!(reason == LossReason::ForceReleased, "{reason:?}");
+    Ok(())
+}

@@ -1,0 +1,146 @@
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::conformance::subject::{Contender, Subject};
+use crate::{Clock, LockGuard, LockKey, LockOptions, Result, Wait};
+
+/// A failed check, or an error where none may be.
+#[derive(Debug)]
+pub(in crate::conformance) struct Failure(pub(in crate::conformance) String);
+
+pub(in crate::conformance) type Verdict = std::result::Result<(), Failure>;
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Self(text)
+    }
+}
+
+macro_rules! ensure {
+    ($condition:expr, $($text:tt)+) => {
+        if !$condition {
+            return Err($crate::conformance::cases::Failure(format!($($text)+)));
+        }
+    };
+}
+pub(in crate::conformance) use ensure;
+
+/// What one case works with: contenders on the subject, and keys of its own.
+#[derive(Clone)]
+pub(in crate::conformance) struct Bench {
+    pub(super) subject: Arc<dyn Subject>,
+    case: &'static str,
+}
+
+/// Long enough for anything that works, on a machine that is busy with something else.
+pub(super) const AMPLE: Duration = Duration::from_secs(20);
+
+/// A lease that a case lets run out.
+pub(super) const BRIEF: Duration = Duration::from_millis(500);
+
+/// A lease that is renewed in time also on a busy machine, while a case waits for several of them.
+pub(super) const SHORT: Duration = Duration::from_millis(1500);
+
+/// A long lease, waiting amply.
+pub(super) fn patient() -> LockOptions {
+    LockOptions::new().wait(Wait::UpTo(AMPLE))
+}
+
+/// A lease that runs out unless it is given back.
+pub(super) fn brief() -> LockOptions {
+    patient().ttl(BRIEF).renew(false)
+}
+
+/// One attempt, long lease.
+pub(super) fn once() -> LockOptions {
+    LockOptions::new().wait(Wait::Never)
+}
+
+impl Bench {
+    pub(in crate::conformance) fn new(subject: Arc<dyn Subject>, case: &'static str) -> Self {
+        Self { subject, case }
+    }
+
+    /// A key that no other case uses.
+    pub(super) fn key(&self) -> LockKey {
+        self.key_with("")
+    }
+
+    /// A key that no other case uses, with this at its end.
+    pub(super) fn key_with(&self, ending: &str) -> LockKey {
+        let case: String = self.case.chars().take(60).collect();
+        LockKey::new(format!("{case}-{}{ending}", &uuid::Uuid::new_v4().simple().to_string()[..12]))
+            .unwrap_or_else(|error| unreachable!("the suite's own keys are short: {error}"))
+    }
+
+    pub(super) async fn contender(&self) -> Result<Contender> {
+        self.contender_at(Clock::system()).await
+    }
+
+    pub(super) async fn contender_at(&self, clock: Clock) -> Result<Contender> {
+        self.contender_in(Self::namespace(), clock).await
+    }
+
+    pub(super) async fn contender_in(&self, namespace: &str, clock: Clock) -> Result<Contender> {
+        self.subject.contender(namespace, clock).await
+    }
+
+    /// The namespace of this run.
+    pub(super) fn namespace() -> &'static str {
+        static NAMESPACE: OnceLock<String> = OnceLock::new();
+        NAMESPACE.get_or_init(|| format!("conformance-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]))
+    }
+}
+
+impl fmt::Debug for Bench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Bench").field(&self.case).finish()
+    }
+}
+
+impl Contender {
+    /// Acquires what must be free or become free.
+    pub(super) async fn take(&self, key: &LockKey, options: &LockOptions) -> Result<LockGuard, Failure> {
+        let guard = self.acquire(key, options).await?;
+        guard.ok_or_else(|| Failure(format!("{key} is held by another after {:?}", options.wait)))
+    }
+
+    /// Checks that the key is held by another.
+    pub(super) async fn finds_it_held(&self, key: &LockKey) -> Verdict {
+        ensure!(self.try_once(key).await?.is_none(), "{key} was granted although it is held");
+        Ok(())
+    }
+
+    /// Checks that the key is free, or becomes so without a lease having to run out.
+    pub(super) async fn finds_it_free(&self, key: &LockKey) -> Verdict {
+        let holders = self.admin.inspect(key).await?;
+        let Some(guard) = self.acquire(key, &LockOptions::new().wait(Wait::UpTo(AMPLE))).await? else {
+            return Err(Failure(format!("{key} is not free; at first it was {holders:?}")));
+        };
+        guard.release().await?;
+        Ok(())
+    }
+}
+
+/// Waits until `check` says true.
+pub(super) async fn eventually<F: Future<Output = Result<bool>>>(what: &str, mut check: impl FnMut() -> F) -> Verdict {
+    let clock = Clock::system();
+    let limit = clock.now().plus(AMPLE);
+    while !check().await? {
+        ensure!(clock.now() < limit, "not within {AMPLE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+/// Ends with an error instead of hanging when `future` does not end.
+pub(super) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> Result<T, Failure> {
+    tokio::time::timeout(AMPLE, future).await.map_err(|_| Failure(format!("not within {AMPLE:?}: {what}")))
+}

@@ -1,0 +1,65 @@
+use super::bench::{ensure, once, patient};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::{Fault, Op};
+use crate::{Cursor, ErrorKind, LockOptions};
+
+pub(super) async fn c23_errors_name_key_operation_and_backend(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let backend = bench.subject.capabilities().backend();
+    ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable), 1);
+    let refused = ours.acquire(&key, &once()).await;
+    let Err(error) = refused else { return Err(Failure("a refused claim was no error".into())) };
+    ensure!(error.operation() == "acquire", "{:?}", error.operation());
+    ensure!(error.backend_name() == Some(backend), "{:?}", error.backend_name());
+    ensure!(error.lock_key() == Some(&key), "{:?}", error.lock_key());
+    let text = error.to_string();
+    ensure!(text.contains(backend) && text.contains(key.as_str()) && !text.contains('\n'), "{text:?}");
+    Ok(())
+}
+
+pub(super) async fn c23_owner_ids_are_not_shown(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let owner = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?.owner;
+    // Whoever knows the owner id can release the lock.
+    let shown = format!("{guard:?} {:?} {:?} {owner:?}", ours.locker, ours.admin.inspect(&key).await?);
+    ensure!(!shown.contains(&owner.to_hex()), "{shown}");
+    Ok(())
+}
+
+pub(super) async fn c24_odd_texts_come_back_as_they_were(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let longest = "x".repeat(LockOptions::MAX_TEXT_BYTES);
+    for text in [
+        "",
+        "\"quoted\" 'and' `not`",
+        "line\nbreak\r\n",
+        "a\0b",
+        "😀 Ünïcödé",
+        "{json: [1, 2]}",
+        "100 % $1 ?",
+        &longest,
+    ] {
+        let guard = ours.take(&key, &patient().label(text).reason(text)).await?;
+        let seen = ours.admin.inspect(&key).await?;
+        let holder = seen.holders.first().ok_or_else(|| Failure("nobody is seen holding".into()))?;
+        let same = |seen: &Option<String>| seen.as_deref().unwrap_or_default() == text;
+        ensure!(same(&holder.label) && same(&holder.reason), "{text:?} came back as {holder:?}");
+        guard.release().await?;
+    }
+    let kind = ours.acquire(&key, &once().reason(format!("{longest}x"))).await.err().map(|error| error.kind());
+    ensure!(kind == Some(ErrorKind::InvalidOptions), "a reason that is too long gave {kind:?}");
+    Ok(())
+}
+
+pub(super) async fn c24_odd_listings_do_not_panic(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    for cursor in ["", "0", "no such place", "18446744073709551616", "-1", "\0", "😀", "9:9:9"] {
+        // An answer or a typed error; a cursor from elsewhere promises neither.
+        let _ = ours.admin.list("", Some(&Cursor(cursor.into()))).await;
+    }
+    for prefix in ["\0", "%", "*", "[", "\\", "😀", "{", &"x".repeat(1000)] {
+        ours.admin.list(prefix, None).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::bench::{AMPLE, BRIEF, SHORT, brief, ensure, patient};
+use super::{Bench, Verdict};
+use crate::conformance::process::{Holder, Role};
+use crate::{Attempt, Claim, GrantRef, Held, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
+
+pub(super) async fn c01_a_second_holder_is_excluded(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    ensure!(guard.is_held(), "a fresh guard is not held");
+    theirs.finds_it_held(&key).await?;
+    ensure!(guard.release().await? == ReleaseOutcome::Released, "the release found it gone");
+    let guard = theirs.take(&key, &patient()).await?;
+    ours.finds_it_held(&key).await?;
+    drop(guard);
+    Ok(())
+}
+
+pub(super) async fn c01_a_locker_contends_with_itself(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    ours.finds_it_held(&key).await?;
+    drop(guard);
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c01_distinct_keys_do_not_contend(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    let mut guards = Vec::new();
+    for _ in 0..20 {
+        guards.push(ours.take(&bench.key(), &LockOptions::new().wait(Wait::Never)).await?);
+    }
+    ensure!(guards.iter().all(crate::Guard::is_held), "one of 20 keys was lost");
+    Ok(())
+}
+
+pub(super) async fn c01_sixteen_contenders_never_overlap(bench: Bench) -> Verdict {
+    const ROUNDS: usize = 5;
+    let (inside, overlaps, key) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), bench.key());
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let contender = Arc::new(bench.contender().await?);
+        for _ in 0..4 {
+            let (contender, key) = (Arc::clone(&contender), key.clone());
+            let (inside, overlaps) = (Arc::clone(&inside), Arc::clone(&overlaps));
+            tasks.spawn(async move {
+                for _ in 0..ROUNDS {
+                    let guard = contender.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
+                    overlaps.fetch_add(inside.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    ensure!(guard.release().await? == ReleaseOutcome::Released, "a held lock was gone");
+                }
+                Ok(())
+            });
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    ensure!(overlaps.load(Ordering::SeqCst) == 0, "{} overlaps", overlaps.load(Ordering::SeqCst));
+    Ok(())
+}
+
+/// Random steps of three owners, each compared with what a table of one row would answer.
+pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
+    let seed = rand::rng().random::<u64>();
+    let mut random = StdRng::seed_from_u64(seed);
+    let contender = bench.contender().await?;
+    for _ in 0..10 {
+        let key = bench.key();
+        let grant = |owner, tenure| GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure };
+        let owners: Vec<_> = (0..3).map(|_| OwnerId::random()).collect();
+        let mut holder: Option<(OwnerId, Option<u64>)> = None;
+        let mut newest = None;
+        for step in 0..20 {
+            let owner = owners[random.random_range(0..3)];
+            let tenure = holder.filter(|(held, _)| *held == owner).and_then(|(_, tenure)| tenure);
+            let ours = holder.is_some_and(|(held, _)| held == owner);
+            match random.random_range(0..4) {
+                0 | 1 => {
+                    let claim = Claim {
+                        key: key.clone(),
+                        owner,
+                        mode: Mode::Exclusive,
+                        ttl: Duration::from_secs(60),
+                        label: None,
+                        reason: None,
+                    };
+                    match (contender.store.try_acquire(&claim).await?, holder) {
+                        (Attempt::Granted { tenure: got }, None) => {
+                            ensure!(
+                                got.is_none() || got > newest,
+                                "seed {seed}, step {step}: tenure {got:?} after {newest:?}"
+                            );
+                            holder = Some((owner, got));
+                            newest = got;
+                        }
+                        (Attempt::Granted { tenure: got }, Some((held, had))) => {
+                            ensure!(
+                                held == owner && got == had,
+                                "seed {seed}, step {step}: granted {got:?} while held as {had:?}"
+                            );
+                        }
+                        (Attempt::Busy { .. }, held) => {
+                            ensure!(
+                                held.is_some() && !ours,
+                                "seed {seed}, step {step}: busy while {holder:?} for {owner:?}"
+                            );
+                        }
+                    }
+                }
+                2 => {
+                    let held = contender.store.renew(&grant(owner, tenure), Duration::from_secs(60)).await?;
+                    ensure!((held == Held::Yes) == ours, "seed {seed}, step {step}: renewal said {held:?}");
+                }
+                _ => {
+                    let held = contender.store.release(&grant(owner, tenure)).await?;
+                    ensure!((held == Held::Yes) == ours, "seed {seed}, step {step}: release said {held:?}");
+                    holder = holder.filter(|_| !ours);
+                }
+            }
+        }
+        if let Some((owner, tenure)) = holder {
+            contender.store.release(&grant(owner, tenure)).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn c01_processes_exclude_each_other(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let role = Role { namespace: Bench::namespace().into(), key: key.as_str().into(), ttl: Duration::from_secs(30) };
+    let mut theirs = Holder::start(bench.subject.as_ref(), &role).await?;
+    ours.finds_it_held(&key).await?;
+    let answer = theirs.ask().await?;
+    ensure!(answer == "held", "the other process says {answer}");
+    theirs.kill().await
+}
+
+pub(super) async fn c03_an_unrenewed_holder_frees_the_key(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &brief()).await?;
+    let began = theirs.clock.now();
+    theirs.take(&key, &patient()).await?.release().await?;
+    let waited = theirs.clock.now().since(began);
+    ensure!(!guard.is_held(), "the first guard still believes in a lease of {BRIEF:?} after {waited:?}");
+    Ok(())
+}
+
+pub(super) async fn c03_a_killed_holder_frees_the_key(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let role = Role { namespace: Bench::namespace().into(), key: key.as_str().into(), ttl: SHORT };
+    let theirs = Holder::start(bench.subject.as_ref(), &role).await?;
+    ours.finds_it_held(&key).await?;
+    theirs.kill().await?;
+    ours.finds_it_free(&key).await
+}

@@ -1,0 +1,94 @@
+use super::bench::{AMPLE, ensure, once, patient};
+use super::{Bench, Verdict};
+use crate::{Clock, ErrorKind, LockKey, LockOptions, Wait};
+
+pub(super) async fn c22_keys_that_look_alike_are_distinct(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    let stem = bench.key();
+    let endings = [
+        "k",
+        "K",
+        "k ",
+        " k",
+        "k\t",
+        "k\n",
+        "k\0",
+        "é",
+        "e\u{301}",
+        "ß",
+        "ss",
+        "ａ",
+        "a",
+        "\u{200b}k",
+        "😀",
+        "😁",
+        "k%20",
+        "k/",
+        "k/.",
+    ];
+    let mut guards = Vec::new();
+    for ending in endings {
+        let key = LockKey::new(format!("{stem}{ending}"))?;
+        let guard = ours.acquire(&key, &once()).await?;
+        ensure!(guard.is_some(), "{key:?} was taken for one of {:?}", &endings[..guards.len()]);
+        guards.push(guard);
+    }
+    Ok(())
+}
+
+pub(super) async fn c22_awkward_keys_are_ordinary(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    let unique = uuid::Uuid::new_v4().simple().to_string();
+    let longest = format!("{}{unique}", "é".repeat((LockKey::MAX_BYTES - unique.len()) / 2));
+    let keys = [
+        format!("}}{unique}"),
+        format!("{{}}{unique}"),
+        format!("{{a}}{unique}{{b"),
+        format!("%7B{unique}%"),
+        format!("'; DROP TABLE \"k\"; --{unique}"),
+        format!("`{unique}\\\\"),
+        format!("\0{unique}\r\n"),
+        format!("../../{unique}"),
+        format!(".{unique}"),
+        format!("-{unique}*?[a]"),
+        format!("{unique}:lock"),
+        longest,
+    ];
+    for key in keys {
+        let key = LockKey::new(key)?;
+        let guard = ours.take(&key, &patient()).await?;
+        theirs.finds_it_held(&key).await?;
+        let seen = theirs.admin.inspect(&key).await?;
+        ensure!(seen.key == key && seen.holders.len() == 1, "{key:?} is seen as {seen:?}");
+        guard.release().await?;
+        theirs.finds_it_free(&key).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c22_bad_keys_are_refused(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    for bad in [String::new(), "x".repeat(LockKey::MAX_BYTES + 1), "é".repeat(128)] {
+        let kind = LockKey::new(bad.as_str()).err().map(|error| error.kind());
+        ensure!(kind == Some(ErrorKind::InvalidKey), "{} bytes gave {kind:?}", bad.len());
+        let kind = crate::LockerExt::lock(&*ours.locker, bad.as_str()).await.err().map(|error| error.kind());
+        ensure!(kind == Some(ErrorKind::InvalidKey), "locking {} bytes gave {kind:?}", bad.len());
+    }
+    ensure!(ours.faults.all_steps() == 0, "something was sent");
+    Ok(())
+}
+
+pub(super) async fn c22_namespaces_do_not_see_each_other(bench: Bench) -> Verdict {
+    let there = format!("{}-b", Bench::namespace());
+    let ours = bench.contender().await?;
+    let theirs = bench.contender_in(&there, Clock::system()).await?;
+    let key = bench.key();
+    let guard = ours.take(&key, &patient()).await?;
+    ensure!(theirs.admin.inspect(&key).await?.holders.is_empty(), "a key of another namespace was seen");
+    ensure!(theirs.admin.list("", None).await?.keys.is_empty(), "a listing showed another namespace");
+    let other = theirs.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE))).await?;
+    theirs.admin.force_release(&key).await?;
+    guard.renew().await?;
+    drop(other);
+    Ok(())
+}

@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use super::bench::{BRIEF, SHORT, brief, ensure, once, patient, soon};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::process::{Holder, Role};
+use crate::conformance::{Fault, Op};
+use crate::{Clock, ErrorKind, GrantRef, Held, LossReason, Mode, ReleaseOutcome};
+
+pub(super) async fn c05_the_deadline_runs_from_before_the_request(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let (lease, delay) = (Duration::from_secs(20), Duration::from_millis(300));
+    ours.faults.next(Op::TryAcquire, Fault::Delay(delay), 1);
+    let guard = ours.take(&key, &once().ttl(lease)).await?;
+    let left = guard.remaining();
+    ensure!(left <= lease.saturating_sub(delay), "{left:?} left of {lease:?} after a reply {delay:?} late");
+    Ok(())
+}
+
+pub(super) async fn c05_a_grant_that_comes_too_late_is_none(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ours.faults.next(Op::TryAcquire, Fault::Delay(BRIEF), 1);
+    match ours.acquire(&key, &once().ttl(BRIEF).renew(false)).await {
+        Ok(Some(guard)) => ensure!(!guard.is_held(), "held although the lease ran out before the reply"),
+        Ok(None) => ensure!(false, "nobody else held it"),
+        Err(error) => ensure!(error.is_transient(), "{error}"),
+    }
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c05_loss_is_told_while_a_renewal_hangs(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
+    ours.faults.always(Op::Renew, Fault::Hang);
+    let reason = soon("the loss is told", guard.lost()).await?;
+    ensure!(reason == LossReason::Unreachable, "{reason:?}");
+    ensure!(ours.faults.count(Op::Renew, &key) > 0, "no renewal hung");
+    ours.faults.heal();
+    Ok(())
+}
+
+pub(super) async fn c05_is_held_compares_clocks_at_the_point_of_use(bench: Bench) -> Verdict {
+    let clock = Clock::system();
+    let (ours, key) = (bench.contender_at(clock.clone()).await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    ensure!(guard.is_held(), "a fresh guard is not held");
+    // As after a suspend: no task has run between the jump and the question.
+    clock.advance(Duration::from_secs(31));
+    ensure!(!guard.is_held() && guard.remaining().is_zero(), "held {:?} past its lease", guard.remaining());
+    let reason = soon("the loss is told", guard.lost()).await?;
+    ensure!(guard.loss() == Some(reason), "{reason:?} and {:?}", guard.loss());
+    Ok(())
+}
+
+pub(super) async fn c05_a_stopped_holder_learns_of_its_loss_first(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let role = Role { namespace: Bench::namespace().into(), key: key.as_str().into(), ttl: SHORT };
+    let mut theirs = Holder::start(bench.subject.as_ref(), &role).await?;
+    theirs.stop()?;
+    let successor = ours.take(&key, &patient()).await?;
+    if let Some(token) = successor.fencing_token() {
+        ensure!(token.get() > theirs.token, "token {token} after {}", theirs.token);
+    }
+    theirs.resume()?;
+    let answer = theirs.ask().await?;
+    ensure!(answer.starts_with("lost"), "the stopped holder says {answer}");
+    ensure!(successor.release().await? == ReleaseOutcome::Released, "the successor lost its lock");
+    Ok(())
+}
+
+pub(super) async fn c06_a_lease_that_ran_out_is_expired(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &brief()).await?;
+    let reason = soon("the loss is told", guard.lost()).await?;
+    ensure!(reason == LossReason::Expired, "{reason:?}");
+    let again = soon("the loss is told to late listeners", guard.lost()).await?;
+    ensure!(again == reason, "{again:?} after {reason:?}");
+    Ok(())
+}
+
+pub(super) async fn c06_a_grant_that_vanished_is_stolen(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
+    let step = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?;
+    // As if an operator had deleted it by hand.
+    let grant = GrantRef { key: key.clone(), owner: step.owner, mode: Mode::Exclusive, tenure: None };
+    let released = ours.store.release(&grant).await?;
+    ensure!(released == Held::Yes, "the grant could not be taken away: {released:?}");
+    let reason = soon("the loss is told", guard.lost()).await?;
+    ensure!(reason == LossReason::Stolen, "{reason:?}");
+    Ok(())
+}
+
+pub(super) async fn c06_a_silent_store_is_unreachable(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
+    ours.faults.always(Op::Renew, Fault::Refuse(ErrorKind::Unavailable));
+    let reason = soon("the loss is told", guard.lost()).await?;
+    ensure!(reason == LossReason::Unreachable, "{reason:?}");
+    ensure!(ours.faults.count(Op::Renew, &key) > 1, "it gave up after one renewal");
+    Ok(())
+}
+
+pub(super) async fn c06_closing_is_shutdown(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    soon("closing", ours.store.close()).await?;
+    let reason = soon("the loss is told", guard.lost()).await?;
+    ensure!(reason == LossReason::Shutdown, "{reason:?}");
+    let refused = ours.try_once(&key).await.err().map(|error| error.kind());
+    ensure!(refused == Some(ErrorKind::Closed), "a closed locker said {refused:?}");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c08_a_client_an_hour_off_behaves_like_any_other(bench: Bench) -> Verdict {
+    let ahead = Clock::system();
+    ahead.advance(Duration::from_secs(3600));
+    let (ahead, on_time, key) = (bench.contender_at(ahead).await?, bench.contender().await?, bench.key());
+    let guard = ahead.take(&key, &patient()).await?;
+    on_time.finds_it_held(&key).await?;
+    ensure!(guard.is_held(), "a client an hour ahead lost its lock");
+    guard.release().await?;
+    let guard = on_time.take(&key, &patient()).await?;
+    ahead.finds_it_held(&key).await?;
+    guard.release().await?;
+    ahead.finds_it_free(&key).await
+}

@@ -1,0 +1,171 @@
+//! The cases, in files by what they are about, each named after the clause of the contract that it checks.
+
+mod admin;
+mod bench;
+mod errors;
+mod exclusion;
+mod keys;
+mod lease;
+mod loss;
+mod observe;
+mod owner;
+mod release;
+mod shared;
+mod token;
+mod waiting;
+
+use futures::future::BoxFuture;
+
+pub(super) use self::bench::{Bench, Failure, Verdict, ensure};
+use crate::Capability;
+
+/// One case: what it needs, and what it does.
+#[derive(Debug)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) needs: &'static [Capability],
+    pub(super) run: ClauseCheck,
+}
+
+pub(super) type ClauseCheck = fn(Bench) -> BoxFuture<'static, Result<(), Failure>>;
+
+pub(super) fn all() -> &'static [Case] {
+    CASES
+}
+
+macro_rules! cases {
+    ($($module:ident :: $name:ident $([$($need:ident),+])?)*) => {
+        &[$(Case {
+            name: stringify!($name),
+            needs: &[$($(Capability::$need),+)?],
+            run: |bench| Box::pin($module::$name(bench)),
+        }),*]
+    };
+}
+
+const CASES: &[Case] = cases! {
+    exclusion::c01_a_second_holder_is_excluded
+    exclusion::c01_a_locker_contends_with_itself
+    exclusion::c01_distinct_keys_do_not_contend
+    exclusion::c01_sixteen_contenders_never_overlap
+    exclusion::c01_random_steps_match_the_model
+    exclusion::c01_processes_exclude_each_other [CrossProcess]
+    shared::c01_readers_share [Shared]
+    shared::c01_writers_and_readers_exclude_each_other [Shared]
+    shared::c01_the_last_reader_admits_a_writer [Shared]
+
+    owner::c02_a_stale_release_spares_the_next_holder [Lease]
+    owner::c02_a_stale_renewal_does_not_prolong_the_successor [Lease]
+    owner::c02_a_stranger_can_neither_renew_nor_release
+    owner::c02_every_tenure_has_an_owner_of_its_own
+    owner::c02_a_claim_is_idempotent_for_its_owner
+    owner::c02_a_handed_off_grant_is_adopted_and_released_elsewhere [HandOff]
+
+    exclusion::c03_an_unrenewed_holder_frees_the_key [Lease]
+    exclusion::c03_a_killed_holder_frees_the_key [CrossProcess]
+    shared::c03_a_dead_reader_ends_with_its_own_lease [Shared, Lease]
+
+    token::c04_tokens_grow_across_release [Fencing]
+    token::c04_tokens_grow_across_expiry [Fencing, Lease]
+    token::c04_tokens_grow_across_force_release [Fencing]
+    token::c04_tokens_grow_across_reconnect [Fencing]
+    token::c04_concurrent_tokens_are_unique_and_in_order [Fencing]
+    token::c04_readers_have_tokens_too [Fencing, Shared]
+    token::c04_tokens_fit_into_53_bits [Fencing]
+
+    loss::c05_the_deadline_runs_from_before_the_request [Lease]
+    loss::c05_a_grant_that_comes_too_late_is_none [Lease]
+    loss::c05_loss_is_told_while_a_renewal_hangs [Lease]
+    loss::c05_is_held_compares_clocks_at_the_point_of_use [Lease]
+    loss::c05_a_stopped_holder_learns_of_its_loss_first [Lease, CrossProcess]
+
+    loss::c06_a_lease_that_ran_out_is_expired [Lease]
+    loss::c06_a_grant_that_vanished_is_stolen
+    loss::c06_a_silent_store_is_unreachable [Lease]
+    loss::c06_closing_is_shutdown
+
+    waiting::c07_a_cancelled_attempt_gives_back_what_it_wins
+    waiting::c07_a_cancelled_wait_leaves_no_trace
+    waiting::c07_a_lost_reply_leaves_nothing
+    waiting::c07_a_lost_reply_does_not_block_its_own_waiter
+    waiting::c07_the_wait_limit_leaves_nothing
+
+    loss::c08_a_client_an_hour_off_behaves_like_any_other
+
+    owner::c09_renewal_of_a_released_grant_creates_nothing
+    owner::c09_renewal_of_an_expired_grant_creates_nothing [Lease]
+
+    waiting::c10_try_answers_none_while_held
+    waiting::c10_try_answers_while_others_wait
+    waiting::c10_a_failing_store_is_an_error
+    waiting::c10_a_failing_store_is_an_error_behind_the_head_too
+    waiting::c10_busy_tells_what_is_left_of_the_lease [Lease]
+
+    waiting::c11_the_wait_limit_is_kept
+    waiting::c11_a_limit_of_zero_is_try
+    waiting::c11_without_a_limit_it_waits_until_granted
+    waiting::c11_the_limit_is_kept_while_the_store_is_silent
+
+    waiting::c12_transient_faults_are_ridden_out
+    waiting::c12_transient_faults_beyond_the_limit_are_an_error
+    waiting::c12_a_permanent_fault_ends_the_wait_at_once
+
+    waiting::c13_a_release_is_signalled [Wakeup]
+    waiting::c13_lost_signals_do_not_cost_liveness
+    waiting::c13_a_waiter_gets_the_key_after_its_release
+    waiting::c13_only_the_head_talks_to_the_store
+
+    waiting::c14_waiters_are_served_in_order
+    waiting::c14_a_cancelled_waiter_is_skipped
+    waiting::c14_no_contender_starves
+
+    shared::c15_a_waiting_writer_holds_back_later_readers [Shared]
+    shared::c15_a_waiting_writer_holds_back_readers_elsewhere [Shared, WriterIntent]
+    shared::c15_the_mark_of_a_cancelled_writer_goes_away [Shared, WriterIntent]
+
+    lease::c16_renewal_outlives_the_lease [Lease]
+    lease::c16_renewal_begins_after_a_third [Lease]
+    lease::c16_renewal_can_be_switched_off [Lease]
+    lease::c16_a_failed_renewal_is_not_a_loss [Lease]
+
+    lease::c17_no_renewal_after_release
+    lease::c17_no_renewal_after_drop
+    lease::c17_no_renewal_after_loss
+
+    lease::c18_max_hold_ends_renewal_and_is_told
+    lease::c18_a_capped_hold_is_released_like_any_other
+
+    lease::c19_bad_leases_are_refused_before_anything_is_sent
+    lease::c19_the_longest_lease_is_granted
+
+    release::c20_release_says_that_it_released
+    release::c20_release_after_a_loss_says_why [Lease]
+    release::c20_a_lost_reply_is_settled_in_the_background
+    release::c20_repeating_a_release_spares_the_successor
+
+    release::c21_drop_releases
+    release::c21_drop_works_on_a_foreign_thread
+    release::c21_drop_works_in_a_panic
+    release::c21_drop_does_not_wait_for_a_silent_store
+    release::c21_drop_after_the_runtime_ended_is_harmless
+
+    keys::c22_keys_that_look_alike_are_distinct
+    keys::c22_awkward_keys_are_ordinary
+    keys::c22_bad_keys_are_refused
+    keys::c22_namespaces_do_not_see_each_other
+
+    errors::c23_errors_name_key_operation_and_backend
+    errors::c23_owner_ids_are_not_shown
+    errors::c24_odd_texts_come_back_as_they_were
+    errors::c24_odd_listings_do_not_panic
+
+    admin::c25_inspect_shows_the_holder
+    admin::c25_a_free_key_has_no_holders
+    admin::c25_list_pages_through_held_keys
+    admin::c25_list_takes_the_prefix_literally
+    admin::c25_force_release_frees_the_key_and_tells_the_holder
+    admin::c25_force_release_is_told_as_such [ForceNotice]
+
+    observe::c26_metrics_have_the_same_names_everywhere
+    observe::c26_acquiring_is_a_span
+};

@@ -1,0 +1,115 @@
+use std::collections::HashSet;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+
+use super::bench::{SHORT, ensure, eventually, patient};
+use super::{Bench, Verdict};
+use crate::conformance::Op;
+use crate::{LockOptions, Wait};
+
+/// Every metric name and backend that was used in this process, and every span.
+#[derive(Debug, Default)]
+struct Seen(Mutex<HashSet<String>>);
+
+impl Seen {
+    fn here() -> &'static Self {
+        static SEEN: OnceLock<Seen> = OnceLock::new();
+        SEEN.get_or_init(|| {
+            // Where the test program has installed its own, these cases look at nothing new and fail, which is told.
+            let _ = metrics::set_global_recorder(Witness);
+            let _ = tracing::subscriber::set_global_default(Witness);
+            Self::default()
+        })
+    }
+
+    fn note(&self, what: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(what);
+    }
+
+    fn has(&self, what: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(what)
+    }
+}
+
+struct Witness;
+
+impl Witness {
+    fn note(key: &Key) {
+        for label in key.labels().filter(|label| label.key() == "backend") {
+            Seen::here().note(format!("{} of {}", key.name(), label.value()));
+        }
+    }
+}
+
+impl Recorder for Witness {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Self::note(key);
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Self::note(key);
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Self::note(key);
+        Histogram::noop()
+    }
+}
+
+impl Subscriber for Witness {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.target().starts_with("leasehold")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        Seen::here().note(format!("span {}", span.metadata().name()));
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+pub(super) async fn c26_metrics_have_the_same_names_everywhere(bench: Bench) -> Verdict {
+    let seen = Seen::here();
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
+    let busy = LockOptions::new().wait(Wait::UpTo(SHORT / 10));
+    let (head, behind) = futures::join!(ours.acquire(&key, &busy), ours.acquire(&key, &busy));
+    ensure!(head?.is_none() && behind?.is_none(), "a held key was granted");
+    eventually("a renewal", || async { Ok(ours.faults.count(Op::Renew, &key) > 0) }).await?;
+    theirs.admin.force_release(&key).await?;
+    guard.lost().await;
+    let backend = bench.subject.capabilities().backend();
+    for name in [
+        "leasehold_acquire_wait_seconds",
+        "leasehold_hold_seconds",
+        "leasehold_renewals_total",
+        "leasehold_losses_total",
+        "leasehold_contended_total",
+        "leasehold_queue_length",
+    ] {
+        ensure!(seen.has(&format!("{name} of {backend}")), "{name} was not recorded");
+    }
+    Ok(())
+}
+
+pub(super) async fn c26_acquiring_is_a_span(bench: Bench) -> Verdict {
+    let seen = Seen::here();
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ours.take(&key, &patient()).await?.release().await?;
+    ensure!(seen.has("span acquire"), "no span named acquire");
+    Ok(())
+}

@@ -1,0 +1,121 @@
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::bench::{brief, ensure, once, patient};
+use super::{Bench, Verdict};
+use crate::conformance::Op;
+use crate::{Attempt, Claim, ErrorKind, GrantRef, HandOff, Held, LockKey, Mode, OwnerId, ReleaseOutcome};
+
+fn claim(key: &LockKey, ttl: Duration) -> Claim {
+    Claim { key: key.clone(), owner: OwnerId::random(), mode: Mode::Exclusive, ttl, label: None, reason: None }
+}
+
+fn grant(claim: &Claim, attempt: Attempt) -> Result<GrantRef, super::Failure> {
+    match attempt {
+        Attempt::Granted { tenure } => {
+            Ok(GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure })
+        }
+        Attempt::Busy { .. } => Err(super::Failure(format!("{} is busy", claim.key))),
+    }
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let stale = ours.take(&key, &brief()).await?;
+    let stale_owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
+    let successor = theirs.take(&key, &patient()).await?;
+    let outcome = stale.release().await?;
+    ensure!(matches!(outcome, ReleaseOutcome::AlreadyLost(_)), "the stale release said {outcome:?}");
+    // And the same past the engine, which knows from its clock that it is stale.
+    let owner = stale_owner.ok_or_else(|| super::Failure("no claim was seen".into()))?;
+    let grant = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure: None };
+    let held = ours.store.release(&grant).await?;
+    ensure!(held != Held::Yes, "the store released a successor for a stale owner");
+    ours.finds_it_held(&key).await?;
+    ensure!(successor.release().await? == ReleaseOutcome::Released, "the successor lost its lock");
+    Ok(())
+}
+
+pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let first = claim(&key, Duration::from_millis(200));
+    let stale = grant(&first, ours.store.try_acquire(&first).await?)?;
+    let successor = ours.take(&key, &brief()).await?;
+    let held = ours.store.renew(&stale, LONG).await?;
+    ensure!(held != Held::Yes, "a stale owner renewed");
+    drop(successor);
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c02_a_stranger_can_neither_renew_nor_release(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let stranger = GrantRef { key: key.clone(), owner: OwnerId::random(), mode: Mode::Exclusive, tenure: None };
+    ensure!(theirs.store.renew(&stranger, LONG).await? != Held::Yes, "a stranger renewed");
+    ensure!(theirs.store.release(&stranger).await? != Held::Yes, "a stranger released");
+    theirs.finds_it_held(&key).await?;
+    ensure!(guard.release().await? == ReleaseOutcome::Released, "the holder lost its lock");
+    Ok(())
+}
+
+pub(super) async fn c02_every_tenure_has_an_owner_of_its_own(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    for _ in 0..5 {
+        ours.take(&key, &patient()).await?.release().await?;
+    }
+    let steps = ours.faults.steps(Op::TryAcquire, &key);
+    let owners: HashSet<_> = steps.iter().map(|step| step.owner).collect();
+    ensure!(steps.len() >= 5 && owners.len() == steps.len(), "{} owners in {} claims", owners.len(), steps.len());
+    Ok(())
+}
+
+pub(super) async fn c02_a_claim_is_idempotent_for_its_owner(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let claim = claim(&key, LONG);
+    let first = ours.store.try_acquire(&claim).await?;
+    let second = ours.store.try_acquire(&claim).await?;
+    ensure!(first == second, "a repeated claim got {second:?} after {first:?}");
+    ensure!(ours.store.release(&grant(&claim, first)?).await? == Held::Yes, "the grant was gone");
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c02_a_handed_off_grant_is_adopted_and_released_elsewhere(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let token = guard.fencing_token();
+    let text = guard.hand_off().map(|handed| handed.expose());
+    let handed: HandOff = text.ok_or_else(|| super::Failure("a held guard was not handed off".into()))?.parse()?;
+    ours.finds_it_held(&key).await?;
+    let adopted = theirs.locker.adopt(&handed, &patient()).await?;
+    let adopted = adopted.ok_or_else(|| super::Failure("the grant was not adopted".into()))?;
+    ensure!(adopted.fencing_token() == token, "adoption changed the token");
+    ensure!(adopted.release().await? == ReleaseOutcome::Released, "the adopted lock was gone");
+    ensure!(theirs.locker.adopt(&handed, &once()).await?.is_none(), "a released grant was adopted");
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c09_renewal_of_a_released_grant_creates_nothing(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let claim = claim(&key, LONG);
+    let grant = grant(&claim, ours.store.try_acquire(&claim).await?)?;
+    ours.store.release(&grant).await?;
+    ensure!(ours.store.renew(&grant, LONG).await? != Held::Yes, "a released grant was renewed");
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &brief()).await?;
+    let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
+    guard.lost().await;
+    let error = guard.renew().await.err().map(|error| error.kind());
+    ensure!(matches!(error, Some(ErrorKind::Lost(_))), "renewing a lost guard said {error:?}");
+    // Past the engine, once the store has let it expire too.
+    ours.take(&key, &patient()).await?.release().await?;
+    let owner = owner.ok_or_else(|| super::Failure("no claim was seen".into()))?;
+    let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure: None };
+    ensure!(ours.store.renew(&stale, LONG).await? != Held::Yes, "an expired grant was renewed");
+    ours.finds_it_free(&key).await
+}

@@ -1,0 +1,107 @@
+use super::bench::{brief, ensure, eventually, patient, soon};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::{Fault, Op};
+use crate::{Clock, GrantRef, Held, LossReason, Mode, ReleaseOutcome};
+
+pub(super) async fn c20_release_says_that_it_released(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let lost = guard.lost();
+    let outcome = guard.release().await?;
+    ensure!(outcome == ReleaseOutcome::Released, "{outcome:?}");
+    ensure!(futures::FutureExt::now_or_never(lost).is_none(), "a release was told as a loss");
+    ensure!(theirs.try_once(&key).await?.is_some(), "the key is not free after its release");
+    Ok(())
+}
+
+pub(super) async fn c20_release_after_a_loss_says_why(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &brief()).await?;
+    soon("the loss is told", guard.lost()).await?;
+    let outcome = guard.release().await?;
+    ensure!(outcome == ReleaseOutcome::AlreadyLost(LossReason::Expired), "{outcome:?}");
+    ensure!(ours.faults.count(Op::Release, &key) == 0, "a lost grant was released at the store");
+    Ok(())
+}
+
+pub(super) async fn c20_a_lost_reply_is_settled_in_the_background(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    ours.faults.next(Op::Release, Fault::LoseReply, 1);
+    let error = guard.release().await.err();
+    ensure!(error.as_ref().is_some_and(crate::Error::is_transient), "an unknown outcome was told as {error:?}");
+    let successor = theirs.take(&key, &patient()).await?;
+    eventually("the release is repeated", || async { Ok(ours.faults.count(Op::Release, &key) > 1) }).await?;
+    ensure!(successor.release().await? == ReleaseOutcome::Released, "the repeated release freed a successor");
+    Ok(())
+}
+
+pub(super) async fn c20_repeating_a_release_spares_the_successor(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let step = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?;
+    guard.release().await?;
+    let successor = theirs.take(&key, &patient()).await?;
+    let grant = GrantRef { key: key.clone(), owner: step.owner, mode: Mode::Exclusive, tenure: None };
+    ensure!(ours.store.release(&grant).await? != Held::Yes, "a repeated release found something to release");
+    ours.finds_it_held(&key).await?;
+    ensure!(successor.release().await? == ReleaseOutcome::Released, "the successor lost its lock");
+    Ok(())
+}
+
+pub(super) async fn c21_drop_releases(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    drop(ours.take(&key, &patient()).await?);
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c21_drop_works_on_a_foreign_thread(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let dropped = std::thread::spawn(move || drop(guard)).join();
+    ensure!(dropped.is_ok(), "dropping outside the runtime panicked");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c21_drop_works_in_a_panic(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let unwound = tokio::spawn(async move {
+        let _guard = guard;
+        // Unwinds like a panic, without its message in the report.
+        std::panic::resume_unwind(Box::new("on purpose"));
+    });
+    ensure!(unwound.await.is_err(), "it did not unwind");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c21_drop_does_not_wait_for_a_silent_store(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    ours.faults.next(Op::Release, Fault::Hang, 1);
+    // A drop that waited for the answer would block this thread for good.
+    drop(guard);
+    eventually("the release is sent", || async { Ok(ours.faults.count(Op::Release, &key) > 0) }).await?;
+    ours.faults.heal();
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c21_drop_after_the_runtime_ended_is_harmless(bench: Bench) -> Verdict {
+    let key = bench.key();
+    let elsewhere = bench.clone();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (guard, contender) = runtime.block_on(async {
+            let contender = elsewhere.contender_at(Clock::system()).await?;
+            let guard = contender.take(&key, &brief()).await?;
+            Ok::<_, Failure>((guard, contender))
+        })?;
+        drop(runtime);
+        drop(guard);
+        drop(contender);
+        Ok::<_, Failure>(key)
+    });
+    let ended = tokio::task::spawn_blocking(|| thread.join()).await?;
+    let key = ended.map_err(|_| Failure("dropping after the runtime ended panicked".into()))??;
+    bench.contender().await?.finds_it_free(&key).await
+}

@@ -1,0 +1,104 @@
+use super::bench::{AMPLE, brief, ensure, eventually, once, patient, soon};
+use super::{Bench, Verdict};
+use crate::conformance::subject::Contender;
+use crate::{LockKey, LockOptions, Wait};
+
+async fn finds_reading_barred(contender: &Contender, key: &LockKey) -> Verdict {
+    ensure!(contender.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
+    Ok(())
+}
+
+async fn read(contender: &Contender, key: &LockKey, options: &LockOptions) -> Result<crate::ReadGuard, super::Failure> {
+    let guard = contender.acquire_read(key, options).await?;
+    guard.ok_or_else(|| super::Failure(format!("{key} could not be read")))
+}
+
+pub(super) async fn c01_readers_share(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guards =
+        [read(&ours, &key, &once()).await?, read(&ours, &key, &once()).await?, read(&theirs, &key, &once()).await?];
+    ensure!(guards.iter().all(crate::Guard::is_held), "a reader was lost");
+    for guard in guards {
+        guard.release().await?;
+    }
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c01_writers_and_readers_exclude_each_other(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let reader = read(&ours, &key, &patient()).await?;
+    theirs.finds_it_held(&key).await?;
+    ours.finds_it_held(&key).await?;
+    reader.release().await?;
+    let writer = ours.take(&key, &patient()).await?;
+    finds_reading_barred(&theirs, &key).await?;
+    finds_reading_barred(&ours, &key).await?;
+    writer.release().await?;
+    read(&theirs, &key, &patient()).await?.release().await?;
+    Ok(())
+}
+
+pub(super) async fn c01_the_last_reader_admits_a_writer(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let first = read(&ours, &key, &patient()).await?;
+    let second = read(&theirs, &key, &patient()).await?;
+    first.release().await?;
+    ours.finds_it_held(&key).await?;
+    second.release().await?;
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let lives = read(&ours, &key, &patient()).await?;
+    let dies = read(&theirs, &key, &brief()).await?;
+    let left = || async { Ok(ours.admin.inspect(&key).await?.holders.len() == 1) };
+    eventually("the dead reader is gone", left).await?;
+    ensure!(lives.is_held() && !dies.is_held(), "the wrong reader was lost");
+    lives.release().await?;
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let first = read(&ours, &key, &patient()).await?;
+    let before = ours.faults.count(crate::conformance::Op::TryAcquire, &key);
+    let options = patient();
+    let mut writer = Box::pin(ours.acquire(&key, &options));
+    let asked = || async { Ok(ours.faults.count(crate::conformance::Op::TryAcquire, &key) > before) };
+    tokio::select! {
+        granted = &mut writer => ensure!(granted.is_err(), "the writer did not wait: {granted:?}"),
+        asked = eventually("the writer asks", asked) => asked?,
+    }
+    finds_reading_barred(&ours, &key).await?;
+    first.release().await?;
+    let written = soon("the writer's turn", writer).await??;
+    ensure!(written.is_some(), "the writer was not served");
+    Ok(())
+}
+
+pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let first = read(&ours, &key, &patient()).await?;
+    let options = patient();
+    let mut writer = Box::pin(ours.acquire(&key, &options));
+    let barred = || async { Ok(theirs.acquire_read(&key, &once()).await?.is_none()) };
+    tokio::select! {
+        granted = &mut writer => ensure!(granted.is_err(), "the writer did not wait: {granted:?}"),
+        barred = eventually("readers elsewhere are held back", barred) => barred?,
+    }
+    first.release().await?;
+    let written = soon("the writer's turn", writer).await??;
+    ensure!(written.is_some(), "the writer was not served");
+    Ok(())
+}
+
+pub(super) async fn c15_the_mark_of_a_cancelled_writer_goes_away(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let first = read(&ours, &key, &patient()).await?;
+    let gives_up = LockOptions::new().ttl(std::time::Duration::from_secs(1)).wait(Wait::UpTo(AMPLE / 40));
+    ensure!(ours.acquire(&key, &gives_up).await?.is_none(), "a writer was granted beside a reader");
+    let second = read(&theirs, &key, &patient()).await?;
+    ensure!(first.is_held() && second.is_held(), "a reader was lost");
+    Ok(())
+}

@@ -1,0 +1,108 @@
+use std::sync::Arc;
+
+use super::bench::{brief, ensure, patient};
+use super::{Bench, Failure, Verdict};
+use crate::{FencingToken, GuardMode};
+
+fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
+    guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
+}
+
+pub(super) async fn c04_tokens_grow_across_release(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let mut newest = FencingToken::from(0);
+    for contender in [&ours, &ours, &theirs, &theirs, &ours] {
+        let guard = contender.take(&key, &patient()).await?;
+        ensure!(token(&guard)? > newest, "{:?} after {newest:?}", token(&guard)?);
+        newest = token(&guard)?;
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c04_tokens_grow_across_expiry(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let stale = ours.take(&key, &brief()).await?;
+    let successor = theirs.take(&key, &patient()).await?;
+    ensure!(token(&successor)? > token(&stale)?, "{:?} after {:?}", token(&successor)?, token(&stale)?);
+    Ok(())
+}
+
+pub(super) async fn c04_tokens_grow_across_force_release(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let old = ours.take(&key, &patient()).await?;
+    theirs.admin.force_release(&key).await?;
+    let new = theirs.take(&key, &patient()).await?;
+    ensure!(token(&new)? > token(&old)?, "{:?} after {:?}", token(&new)?, token(&old)?);
+    Ok(())
+}
+
+pub(super) async fn c04_tokens_grow_across_reconnect(bench: Bench) -> Verdict {
+    let key = bench.key();
+    let mut newest = FencingToken::from(0);
+    for _ in 0..3 {
+        let contender = bench.contender().await?;
+        let guard = contender.take(&key, &patient()).await?;
+        ensure!(token(&guard)? > newest, "{:?} after {newest:?}", token(&guard)?);
+        newest = token(&guard)?;
+        guard.release().await?;
+        contender.store.close().await;
+    }
+    Ok(())
+}
+
+pub(super) async fn c04_concurrent_tokens_are_unique_and_in_order(bench: Bench) -> Verdict {
+    let key = bench.key();
+    let issued = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let contender = Arc::new(bench.contender().await?);
+        for _ in 0..3 {
+            let (contender, key, issued) = (Arc::clone(&contender), key.clone(), Arc::clone(&issued));
+            tasks.spawn(async move {
+                for _ in 0..5 {
+                    let guard = contender.take(&key, &patient()).await?;
+                    // Written down while held, so the order of the list is the order of the grants.
+                    issued.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(token(&guard)?);
+                    guard.release().await?;
+                }
+                Ok::<_, Failure>(())
+            });
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    let issued = issued.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    ensure!(issued.len() == 45, "{} tokens", issued.len());
+    ensure!(issued.is_sorted_by(|a, b| a < b), "not strictly growing: {issued:?}");
+    Ok(())
+}
+
+pub(super) async fn c04_readers_have_tokens_too(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let writer = ours.take(&key, &patient()).await?;
+    let mut newest = token(&writer)?;
+    writer.release().await?;
+    let mut readers = Vec::new();
+    for contender in [&ours, &theirs, &ours, &theirs] {
+        let reader = contender.acquire_read(&key, &patient()).await?;
+        let reader = reader.ok_or_else(|| Failure("a reader was refused beside readers".into()))?;
+        ensure!(token(&reader)? > newest, "{:?} after {newest:?}", token(&reader)?);
+        newest = token(&reader)?;
+        readers.push(reader);
+    }
+    for reader in readers {
+        reader.release().await?;
+    }
+    let writer = theirs.take(&key, &patient()).await?;
+    ensure!(token(&writer)? > newest, "{:?} after {newest:?}", token(&writer)?);
+    Ok(())
+}
+
+pub(super) async fn c04_tokens_fit_into_53_bits(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    ensure!(token(&guard)?.get() < 1 << 53, "{:?} does not survive JSON and Lua", token(&guard)?);
+    Ok(())
+}

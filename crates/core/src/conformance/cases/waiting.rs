@@ -1,0 +1,350 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rand::Rng;
+
+use super::bench::{AMPLE, SHORT, ensure, eventually, once, patient, soon};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::{Contender, Fault, Op};
+use crate::{Attempt, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, OwnerId, Wait};
+
+type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
+
+fn wait_in_background(contender: &Arc<Contender>, key: &LockKey, wait: Wait) -> Waiter {
+    let (contender, key) = (Arc::clone(contender), key.clone());
+    tokio::spawn(async move { contender.acquire(&key, &LockOptions::new().wait(wait)).await })
+}
+
+/// Ends when the contender has sent more claims for the key than `before`.
+async fn asks(contender: &Contender, key: &LockKey, before: usize) -> Verdict {
+    eventually("a claim is sent", || async { Ok(contender.faults.count(Op::TryAcquire, key) > before) }).await
+}
+
+pub(super) async fn c07_a_cancelled_attempt_gives_back_what_it_wins(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for _ in 0..20 {
+        let key = bench.key();
+        ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_millis(10)), 1);
+        let leaves_after = Duration::from_micros(rand::rng().random_range(0..12_000));
+        let granted = tokio::time::timeout(leaves_after, ours.acquire(&key, &patient())).await;
+        drop(granted);
+        ours.faults.heal();
+        theirs.finds_it_free(&key).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c07_a_cancelled_wait_leaves_no_trace(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let waiter = wait_in_background(&ours, &key, Wait::Forever);
+    asks(&ours, &key, 0).await?;
+    waiter.abort();
+    ensure!(waiter.await.is_err(), "the waiter was not cancelled");
+    guard.release().await?;
+    theirs.finds_it_free(&key).await?;
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c07_a_lost_reply_leaves_nothing(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
+    let error = ours.try_once(&key).await.err().map(|error| error.kind());
+    ensure!(error == Some(ErrorKind::Indeterminate), "a lost reply was reported as {error:?}");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c07_a_lost_reply_does_not_block_its_own_waiter(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
+    // With its lease of 30 s, the grant that nobody heard of would outlast this wait.
+    let guard = ours.take(&key, &patient()).await?;
+    ensure!(ours.faults.count(Op::TryAcquire, &key) > 1, "the reply was not lost");
+    guard.release().await?;
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c07_the_wait_limit_leaves_nothing(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    ours.take(&bench.key(), &patient()).await?.release().await?;
+    ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_millis(1500)), 1);
+    let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)));
+    match ours.acquire(&key, &limit).await {
+        Ok(granted) => ensure!(granted.is_some(), "nobody held it"),
+        Err(error) => ensure!(error.is_transient(), "{error}"),
+    }
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c10_try_answers_none_while_held(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let answer = soon("try answers", ours.try_once(&key)).await??;
+    ensure!(answer.is_none() && guard.is_held(), "{answer:?}");
+    let sent = ours.faults.count(Op::TryAcquire, &key);
+    ensure!(sent == 1, "try sent {sent} claims");
+    Ok(())
+}
+
+pub(super) async fn c10_try_answers_while_others_wait(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
+    asks(&ours, &key, 0).await?;
+    let answer = soon("try answers beside a waiter", ours.try_once(&key)).await??;
+    ensure!(answer.is_none(), "a try overtook a waiter");
+    guard.release().await?;
+    ensure!(waiter.await??.is_some(), "the waiter was not served");
+    Ok(())
+}
+
+pub(super) async fn c10_a_failing_store_is_an_error(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    for kind in [ErrorKind::Unavailable, ErrorKind::Backend] {
+        ours.faults.next(Op::TryAcquire, Fault::Refuse(kind), 1);
+        let answer = ours.try_once(&key).await.err().map(|error| error.kind());
+        ensure!(answer == Some(kind), "{kind:?} was reported as {answer:?}");
+    }
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c10_a_failing_store_is_an_error_behind_the_head_too(bench: Bench) -> Verdict {
+    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
+    ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
+    let head = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
+    asks(&ours, &key, 0).await?;
+    let tried = soon("a try behind the head", ours.try_once(&key)).await?;
+    ensure!(tried.is_err(), "a try behind a failing head said {tried:?}");
+    let limited = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)));
+    let waited = soon("a wait behind the head", ours.acquire(&key, &limited)).await?;
+    ensure!(waited.is_err(), "a wait behind a failing head said {waited:?}");
+    ours.faults.heal();
+    ensure!(head.await??.is_some(), "the head did not ride it out");
+    Ok(())
+}
+
+pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let lease = Duration::from_secs(30);
+    let guard = theirs.take(&key, &patient().ttl(lease)).await?;
+    let claim = Claim {
+        key: key.clone(),
+        owner: OwnerId::random(),
+        mode: Mode::Exclusive,
+        ttl: lease,
+        label: None,
+        reason: None,
+    };
+    match ours.store.try_acquire(&claim).await? {
+        Attempt::Busy { retry_in: Some(left) } => {
+            ensure!(!left.is_zero() && left <= lease, "{left:?} left of {lease:?}");
+        }
+        other => ensure!(false, "{other:?}"),
+    }
+    drop(guard);
+    Ok(())
+}
+
+pub(super) async fn c11_the_wait_limit_is_kept(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let limit = Duration::from_millis(300);
+    let began = ours.clock.now();
+    let waiting = ours.acquire(&key, &LockOptions::new().wait(Wait::UpTo(limit))).await;
+    let waited = ours.clock.now().since(began);
+    ensure!(matches!(waiting, Ok(None)), "{waiting:?}");
+    ensure!(waited >= limit, "gave up after {waited:?} of {limit:?}");
+    // The holder's lease is 30 s: waiting for that instead of the limit would show.
+    ensure!(waited < AMPLE, "gave up only after {waited:?}");
+    drop(guard);
+    Ok(())
+}
+
+pub(super) async fn c11_a_limit_of_zero_is_try(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let zero = LockOptions::new().wait(Wait::UpTo(Duration::ZERO));
+    let guard = ours.take(&key, &zero).await?;
+    ensure!(theirs.acquire(&key, &zero).await?.is_none(), "granted twice");
+    ensure!(theirs.faults.count(Op::TryAcquire, &key) == 1, "more than one claim was sent");
+    drop(guard);
+    Ok(())
+}
+
+pub(super) async fn c11_without_a_limit_it_waits_until_granted(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let waiter = wait_in_background(&ours, &key, Wait::Forever);
+    asks(&ours, &key, 1).await?;
+    ensure!(!waiter.is_finished(), "it did not wait");
+    guard.release().await?;
+    let granted = soon("the waiter is served", waiter).await???;
+    ensure!(granted.is_some(), "waiting without a limit ended with nothing");
+    Ok(())
+}
+
+pub(super) async fn c11_the_limit_is_kept_while_the_store_is_silent(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ours.take(&bench.key(), &patient()).await?.release().await?;
+    ours.faults.always(Op::TryAcquire, Fault::Hang);
+    let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(200)));
+    let answer = soon("the limit is kept", ours.acquire(&key, &limit)).await?;
+    let kind = answer.err().map(|error| error.kind());
+    ensure!(kind == Some(ErrorKind::Indeterminate), "a silent store was reported as {kind:?}");
+    ours.faults.heal();
+    Ok(())
+}
+
+pub(super) async fn c12_transient_faults_are_ridden_out(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    for fault in [Fault::Refuse(ErrorKind::Unavailable), Fault::LoseReply] {
+        ours.faults.next(Op::TryAcquire, fault, 3);
+        let before = ours.faults.count(Op::TryAcquire, &key);
+        ours.take(&key, &patient()).await?.release().await?;
+        let sent = ours.faults.count(Op::TryAcquire, &key) - before;
+        ensure!(sent > 3, "granted with the {sent}. claim, of which three failed");
+    }
+    Ok(())
+}
+
+pub(super) async fn c12_transient_faults_beyond_the_limit_are_an_error(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
+    let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(200)));
+    let kind = soon("the limit is kept", ours.acquire(&key, &limit)).await?.err().map(|error| error.kind());
+    ensure!(kind == Some(ErrorKind::Unavailable), "{kind:?}");
+    ensure!(ours.faults.count(Op::TryAcquire, &key) > 1, "it gave up after one attempt");
+    Ok(())
+}
+
+pub(super) async fn c12_a_permanent_fault_ends_the_wait_at_once(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Backend), 1);
+    let options = LockOptions::new().wait(Wait::Forever);
+    let kind = soon("the wait ends", ours.acquire(&key, &options)).await?.err().map(|error| error.kind());
+    ensure!(kind == Some(ErrorKind::Backend), "{kind:?}");
+    ensure!(ours.faults.count(Op::TryAcquire, &key) == 1, "it was tried again");
+    Ok(())
+}
+
+pub(super) async fn c13_a_release_is_signalled(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let mut listener = ours.store.listen(&key).await?;
+    guard.release().await?;
+    soon("the release is signalled", listener.hint()).await
+}
+
+pub(super) async fn c13_lost_signals_do_not_cost_liveness(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    ours.faults.always(Op::Hint, Fault::Hang);
+    let guard = theirs.take(&key, &patient()).await?;
+    let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
+    asks(&ours, &key, 1).await?;
+    guard.release().await?;
+    ensure!(waiter.await??.is_some(), "without signals the waiter was not served");
+    Ok(())
+}
+
+pub(super) async fn c13_a_waiter_gets_the_key_after_its_release(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    for contender in [&theirs, &*ours] {
+        let guard = contender.take(&key, &patient()).await?;
+        let before = ours.faults.count(Op::TryAcquire, &key);
+        let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
+        asks(&ours, &key, before).await?;
+        guard.release().await?;
+        ensure!(waiter.await??.is_some(), "the waiter was not served");
+    }
+    Ok(())
+}
+
+pub(super) async fn c13_only_the_head_talks_to_the_store(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    ours.faults.always(Op::TryAcquire, Fault::Delay(Duration::from_millis(5)));
+    let mut waiters = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let (ours, key) = (Arc::clone(&ours), key.clone());
+        waiters.spawn(async move { Ok::<_, Failure>(ours.take(&key, &patient()).await?.release().await?) });
+    }
+    asks(&ours, &key, 3).await?;
+    guard.release().await?;
+    while let Some(served) = waiters.join_next().await {
+        served??;
+    }
+    let most = ours.faults.most_at_once(Op::TryAcquire);
+    ensure!(most == 1, "{most} claims of one process were under way at once");
+    Ok(())
+}
+
+pub(super) async fn c14_waiters_are_served_in_order(bench: Bench) -> Verdict {
+    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let guard = ours.take(&key, &patient()).await?;
+    let mut tasks = Vec::new();
+    for number in 0..8 {
+        let (ours, key, served) = (Arc::clone(&ours), key.clone(), Arc::clone(&served));
+        let (joined, has_joined) = tokio::sync::oneshot::channel();
+        tasks.push(tokio::spawn(async move {
+            let options = patient();
+            let mut waiting = Box::pin(ours.acquire(&key, &options));
+            // The first poll joins the queue; only then may the next one come.
+            let first = futures::poll!(&mut waiting);
+            let _ = joined.send(());
+            let granted = match first {
+                std::task::Poll::Ready(granted) => granted?,
+                std::task::Poll::Pending => waiting.await?,
+            };
+            served.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+            granted.ok_or_else(|| Failure(format!("waiter {number} was not served")))?.release().await?;
+            Ok::<_, Failure>(())
+        }));
+        soon("a waiter joins", has_joined).await??;
+    }
+    guard.release().await?;
+    for task in tasks {
+        task.await??;
+    }
+    let served = served.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    ensure!(served == (0..8).collect::<Vec<_>>(), "served in the order {served:?}");
+    Ok(())
+}
+
+pub(super) async fn c14_a_cancelled_waiter_is_skipped(bench: Bench) -> Verdict {
+    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    let before = ours.faults.count(Op::TryAcquire, &key);
+    let head = wait_in_background(&ours, &key, Wait::Forever);
+    asks(&ours, &key, before).await?;
+    let second = wait_in_background(&ours, &key, Wait::Forever);
+    let third = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
+    second.abort();
+    head.abort();
+    ensure!(head.await.is_err() && second.await.is_err(), "the waiters were not cancelled");
+    guard.release().await?;
+    let granted = soon("the next in line is served", third).await???;
+    ensure!(granted.is_some(), "the next in line was not served");
+    Ok(())
+}
+
+pub(super) async fn c14_no_contender_starves(bench: Bench) -> Verdict {
+    let key = bench.key();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let (contender, key) = (bench.contender().await?, key.clone());
+        tasks.spawn(async move {
+            for _ in 0..10 {
+                let guard =
+                    contender.take(&key, &LockOptions::new().ttl(SHORT * 4).wait(Wait::UpTo(AMPLE * 2))).await?;
+                guard.release().await?;
+            }
+            Ok::<_, Failure>(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    let last = bench.contender().await?;
+    ensure!(last.acquire(&key, &once()).await?.is_some(), "the key is not free after all were served");
+    Ok(())
+}

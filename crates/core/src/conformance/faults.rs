@@ -1,0 +1,248 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::{
+    Attempt, Backend, Capabilities, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holders, Listener, LockKey,
+    OwnerId, Page, Renewal, Result, SharedBackend, Wakeups,
+};
+
+/// A step of the store that a fault can hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// [`Backend::try_acquire`].
+    TryAcquire,
+    /// [`Backend::renew`].
+    Renew,
+    /// [`Backend::release`].
+    Release,
+    /// [`Listener::hint`].
+    Hint,
+}
+
+/// What goes wrong with a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Not executed; answered with an error of this kind.
+    Refuse(ErrorKind),
+    /// Executed; the reply is lost.
+    LoseReply,
+    /// Executed; the reply comes this much later.
+    Delay(Duration),
+    /// Not executed, and no answer until healed.
+    Hang,
+}
+
+/// The switchboard of the faults of one contender, and the record of what reached its store.
+#[derive(Clone, Debug)]
+pub struct Faults(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    plan: Mutex<Plan>,
+    healed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    next: HashMap<Op, (Fault, usize)>,
+    steps: Vec<Step>,
+    under_way: HashMap<Op, usize>,
+    most_at_once: HashMap<Op, usize>,
+}
+
+/// One request that reached the store, or would have.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) op: Op,
+    pub(super) key: LockKey,
+    pub(super) owner: OwnerId,
+}
+
+impl Faults {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Shared { plan: Mutex::default(), healed: watch::Sender::new(0) }))
+    }
+
+    /// The next `times` steps of this kind go wrong.
+    pub(super) fn next(&self, op: Op, fault: Fault, times: usize) {
+        self.plan().next.insert(op, (fault, times));
+    }
+
+    /// All steps of this kind go wrong.
+    pub(super) fn always(&self, op: Op, fault: Fault) {
+        self.next(op, fault, usize::MAX);
+    }
+
+    /// Nothing goes wrong any more.
+    pub(super) fn heal(&self) {
+        self.plan().next.clear();
+        self.0.healed.send_modify(|times| *times += 1);
+    }
+
+    pub(super) fn steps(&self, op: Op, key: &LockKey) -> Vec<Step> {
+        self.plan().steps.iter().filter(|step| step.op == op && step.key == *key).cloned().collect()
+    }
+
+    pub(super) fn count(&self, op: Op, key: &LockKey) -> usize {
+        self.steps(op, key).len()
+    }
+
+    pub(super) fn all_steps(&self) -> usize {
+        self.plan().steps.len()
+    }
+
+    pub(super) fn most_at_once(&self, op: Op) -> usize {
+        self.plan().most_at_once.get(&op).copied().unwrap_or(0)
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.0.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, op: Op) -> Option<Fault> {
+        let mut plan = self.plan();
+        let (fault, left) = plan.next.get_mut(&op)?;
+        let fault = *fault;
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            plan.next.remove(&op);
+        }
+        Some(fault)
+    }
+
+    fn begin<'a>(&self, op: Op, grants: impl Iterator<Item = (&'a LockKey, OwnerId)>) -> UnderWay {
+        let mut plan = self.plan();
+        plan.steps.extend(grants.map(|(key, owner)| Step { op, key: key.clone(), owner }));
+        let now = plan.under_way.entry(op).or_default();
+        *now += 1;
+        let now = *now;
+        let most = plan.most_at_once.entry(op).or_default();
+        *most = now.max(*most);
+        UnderWay { faults: self.clone(), op }
+    }
+
+    /// Plays the planned fault around `step`.
+    async fn around<T>(&self, op: Op, step: impl Future<Output = T> + Send) -> Result<T> {
+        let unknown = || Error::new(ErrorKind::Indeterminate, "answer").detail("the reply was lost on purpose");
+        match self.take(op) {
+            None => Ok(step.await),
+            Some(Fault::Refuse(kind)) => Err(Error::new(kind, "answer").detail("refused on purpose")),
+            Some(Fault::LoseReply) => {
+                step.await;
+                Err(unknown())
+            }
+            Some(Fault::Delay(by)) => {
+                let answer = step.await;
+                tokio::time::sleep(by).await;
+                Ok(answer)
+            }
+            Some(Fault::Hang) => {
+                let _ = self.0.healed.subscribe().changed().await;
+                Err(unknown())
+            }
+        }
+    }
+}
+
+struct UnderWay {
+    faults: Faults,
+    op: Op,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(now) = self.faults.plan().under_way.get_mut(&self.op) {
+            *now -= 1;
+        }
+    }
+}
+
+/// A backend between which and its engine things go wrong on demand.
+#[derive(Debug)]
+pub(super) struct Faulty<B> {
+    pub(super) inner: B,
+    pub(super) faults: Faults,
+}
+
+#[async_trait]
+impl<B: Backend> Backend for Faulty<B> {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        let _under_way = self.faults.begin(Op::TryAcquire, std::iter::once((&claim.key, claim.owner)));
+        self.faults.around(Op::TryAcquire, self.inner.try_acquire(claim)).await?
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let grants = renewals.iter().map(|renewal| (&renewal.grant.key, renewal.grant.owner));
+        let _under_way = self.faults.begin(Op::Renew, grants);
+        match self.faults.around(Op::Renew, self.inner.renew(renewals)).await {
+            Ok(answers) => answers,
+            Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
+        }
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        let _under_way = self.faults.begin(Op::Release, std::iter::once((&grant.key, grant.owner)));
+        self.faults.around(Op::Release, self.inner.release(grant)).await?
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.inner.inspect(key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.inner.list(prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.inner.force_release(key).await
+    }
+
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        self.inner.wakeups().map(|_| self as _)
+    }
+
+    fn renewal_batch(&self) -> usize {
+        self.inner.renewal_batch()
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
+
+impl<B: SharedBackend> SharedBackend for Faulty<B> {}
+
+#[async_trait]
+impl<B: Backend> Wakeups for Faulty<B> {
+    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
+        let Some(wakeups) = self.inner.wakeups() else {
+            return Err(Error::new(ErrorKind::Unsupported, "listen"));
+        };
+        Ok(Box::new(HardOfHearing { inner: wakeups.listen(key).await?, faults: self.faults.clone() }))
+    }
+}
+
+struct HardOfHearing {
+    inner: Box<dyn Listener>,
+    faults: Faults,
+}
+
+#[async_trait]
+impl Listener for HardOfHearing {
+    async fn hint(&mut self) {
+        loop {
+            self.inner.hint().await;
+            if self.faults.take(Op::Hint).is_none() {
+                return;
+            }
+        }
+    }
+}
