@@ -1,0 +1,146 @@
+//! Rules of the repository, as tests that fail.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LONGEST_FILE: usize = 450;
+const TEST_COMMAND: &str = "cargo xtask test --install";
+
+// Put together here, so that this file is not what it finds.
+const LEFT_FOR_LATER: [&str; 5] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("X", "XX"),
+    concat!("to", "do!"),
+    concat!("unimple", "mented!"),
+];
+const ONE_MACHINES_FOLDERS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/fa", "rm/")];
+
+/// The headings of a backend's README; the fifth says what the backend writes.
+const HEADINGS: [&str; 6] =
+    ["When to choose it", "Guarantees and limits", "Example", "Server requirements", "", "Tuning"];
+const WHAT_IT_WRITES: [&str; 3] = ["Keys it writes", "Tables it writes", "Files it writes"];
+
+#[test]
+fn nothing_is_left_for_later() {
+    check(rust_files(), |text| {
+        let lines = text.lines().enumerate();
+        lines.flat_map(|(at, line)| found(&LEFT_FOR_LATER, at, line)).collect()
+    });
+}
+
+#[test]
+fn files_are_short_enough_to_read() {
+    check(rust_files(), |text| {
+        let lines = text.lines().count();
+        if lines > LONGEST_FILE { vec![format!("{lines} lines; {LONGEST_FILE} are the most")] } else { Vec::new() }
+    });
+}
+
+#[test]
+fn no_file_names_a_folder_of_one_machine() {
+    check(files(&root()), |text| {
+        let lines = text.lines().enumerate();
+        lines.flat_map(|(at, line)| found(&ONE_MACHINES_FOLDERS, at, line)).collect()
+    });
+}
+
+#[test]
+fn every_crate_has_a_readme_and_takes_edition_and_lints_from_the_workspace() {
+    let manifests: Vec<PathBuf> = crates().into_iter().map(|folder| folder.join("Cargo.toml")).collect();
+    check(manifests, |text| {
+        let required = ["[lints]\nworkspace = true", "edition.workspace = true"];
+        let missing = required.into_iter().filter(|part| !text.contains(part));
+        missing.map(|part| format!("lacks {part:?}")).collect()
+    });
+    let bare: Vec<PathBuf> = crates().into_iter().filter(|folder| !folder.join("README.md").is_file()).collect();
+    assert!(bare.is_empty(), "no README.md in {bare:?}");
+}
+
+#[test]
+fn every_backend_is_described_under_the_same_headings() {
+    let readmes = crates().into_iter().filter(|folder| folder.join("tests/conformance.rs").is_file());
+    let readmes = readmes.filter(|folder| !folder.ends_with("core")).map(|folder| folder.join("README.md"));
+    check(readmes.collect(), |text| {
+        let headings = headings(text);
+        let alike = headings.len() == HEADINGS.len()
+            && headings.iter().zip(HEADINGS).all(|(heading, expected)| match expected {
+                "" => WHAT_IT_WRITES.contains(heading),
+                _ => *heading == expected,
+            });
+        if alike { Vec::new() } else { vec![format!("its headings are {headings:?}")] }
+    });
+}
+
+#[test]
+fn what_ci_runs_is_what_the_readme_says() {
+    check(vec![root().join(".ci/run"), root().join("README.md")], |text| {
+        if text.contains(TEST_COMMAND) { Vec::new() } else { vec![format!("does not name `{TEST_COMMAND}`")] }
+    });
+}
+
+#[test]
+fn headings_in_code_do_not_count() {
+    assert_eq!(headings("# Title\n## One\n```sh\n## not one\n```\n### Deeper\n## Two\n"), ["One", "Two"]);
+}
+
+/// Fails with every fault of every file. What is no text has none.
+fn check(files: Vec<PathBuf>, faults: impl Fn(&str) -> Vec<String>) {
+    assert!(files.iter().all(|file| file.is_file()), "one of these is not a file: {files:?}");
+    let mut all = Vec::new();
+    for file in files {
+        let Ok(text) = String::from_utf8(fs::read(&file).expect("the file was listed")) else { continue };
+        let name = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
+        all.extend(faults(&text).into_iter().map(|fault| format!("{name}: {fault}")));
+    }
+    assert!(all.is_empty(), "\n{}\n", all.join("\n"));
+}
+
+fn found(needles: &[&str], at: usize, line: &str) -> Vec<String> {
+    let present = needles.iter().filter(|needle| line.contains(**needle));
+    present.map(|needle| format!("line {}: {needle}", at + 1)).collect()
+}
+
+/// Headings of the second level.
+fn headings(text: &str) -> Vec<&str> {
+    let mut in_code = false;
+    let prose = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        in_code ^= fence;
+        !fence && !in_code
+    });
+    prose.filter_map(|line| line.strip_prefix("## ")).map(str::trim).collect()
+}
+
+fn rust_files() -> Vec<PathBuf> {
+    let folders = ["crates", "xtask", "tests", "benches"].map(|folder| root().join(folder));
+    let all = folders.iter().flat_map(|folder| files(folder));
+    all.filter(|file| file.extension().is_some_and(|extension| extension == "rs")).collect()
+}
+
+/// Every file below, without what git and cargo keep for themselves.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut below = Vec::new();
+    for entry in fs::read_dir(folder).expect("the folder can be read").flatten() {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_file() {
+            below.push(path);
+        } else if kind.is_dir() && !path.ends_with(".git") && !path.ends_with("target") {
+            below.extend(files(&path));
+        }
+    }
+    below
+}
+
+fn crates() -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join("crates")).expect("the folder of the crates can be read");
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("the package is in a folder of the workspace").to_path_buf()
+}

@@ -1,0 +1,93 @@
+//! Finding the servers' programs, and installing them for who asks for it.
+
+use std::env;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+
+use crate::services;
+
+/// Installs what is missing through the system's package manager, and starts no service of the system.
+pub(crate) fn run() -> Result<(), String> {
+    let missing = services::missing_programs();
+    let mut packages: Vec<&str> = missing.iter().map(|program| package(program)).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !is_root() || find("apt-get").is_none() {
+        println!("--install works as root on Debian and its kin; elsewhere install by hand: {}", packages.join(", "));
+        return Ok(());
+    }
+    let muted = env::temp_dir().join(format!("leasehold-install-{}", process::id()));
+    let installed = mute_services(&muted).and_then(|()| apt_get_install(&packages, &muted));
+    drop(fs::remove_dir_all(&muted));
+    installed
+}
+
+/// Where a program is; servers are often outside an ordinary user's search path.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    env::split_paths(&path).chain(system).map(|folder| folder.join(program)).find(|file| is_program(file))
+}
+
+/// Whether this program runs as root, where there is a `/proc` to tell.
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn apt_get_install(packages: &[&str], muted: &Path) -> Result<(), String> {
+    let path = format!("DPkg::Path={}:/usr/sbin:/usr/bin:/sbin:/bin", muted.display());
+    apt_get(&["update"])?;
+    // Patience, for a machine that is just updating itself.
+    apt_get(
+        &[&["-o", "DPkg::Lock::Timeout=120", "-o", &path, "install", "-y", "--no-install-recommends"], packages]
+            .concat(),
+    )?;
+    if find("systemctl").is_some() {
+        // A service that was just installed must not come up with the next boot either.
+        let services = ["redis-server", "mariadb"].into_iter().filter(|s| packages.iter().any(|p| p.starts_with(s)));
+        drop(Command::new("systemctl").args(["--quiet", "disable"]).args(services).output());
+    }
+    Ok(())
+}
+
+fn apt_get(arguments: &[&str]) -> Result<(), String> {
+    println!("apt-get {}", arguments.join(" "));
+    let status = Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("apt-get {}: {status}", arguments.join(" "))),
+        Err(failure) => Err(format!("apt-get: {failure}")),
+    }
+}
+
+/// Puts stand-ins that do nothing before the two programs by which a package starts its service.
+fn mute_services(folder: &Path) -> Result<(), String> {
+    let create = || -> std::io::Result<()> {
+        DirBuilder::new().mode(0o755).create(folder)?;
+        for name in ["invoke-rc.d", "deb-systemd-invoke"] {
+            let file = folder.join(name);
+            fs::write(&file, "#!/bin/sh\nexit 0\n")?;
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(())
+    };
+    create().map_err(|e| format!("{}: {e}", folder.display()))
+}
+
+/// The Debian package that has the program.
+fn package(program: &str) -> &'static str {
+    match program {
+        "redis-cli" => "redis-tools",
+        "redis-server" => "redis-server",
+        _ => "mariadb-server",
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,63 @@
+//! The project's tasks, run as `cargo xtask <command>`.
+
+#![allow(clippy::disallowed_methods, reason = "waiting for a child process needs no movable clock")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
+
+// In reading order: one module per command,
+mod conformance;
+mod matrix;
+mod services;
+mod test;
+// and what they share.
+mod install;
+mod tally;
+mod workspace;
+
+use std::env;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [--install]                    every check and every test, against private servers
+                                      --install: first install the servers that are missing
+  conformance [BACKEND...] [-- ARG...]
+                                      the conformance suite alone; ARG goes to its runner
+  services up | env | down            servers for work by hand: start, print variables, end
+  matrix [--check]                    write the README's table of backends, or only compare it
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments.as_slice() {
+        ["test"] => test::run(false),
+        ["test", "--install"] => test::run(true),
+        ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
+        ["services", "up"] => services::by_hand::up(),
+        ["services", "env"] => services::by_hand::print_environment(),
+        ["services", "down"] => services::by_hand::down(),
+        ["matrix"] => matrix::write(),
+        ["matrix", "--check"] => matrix::check(),
+        given => return usage(given),
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("xtask: {failure}");
+        ExitCode::FAILURE
+    })
+}
+
+fn usage(given: &[&str]) -> ExitCode {
+    if given.is_empty() || asks_for_help(given) {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    eprint!("xtask: no such command: {}\n\n{USAGE}", given.join(" "));
+    ExitCode::from(2)
+}
+
+/// Arguments after `--` belong to another program.
+fn asks_for_help(arguments: &[&str]) -> bool {
+    let ours = arguments.iter().take_while(|argument| **argument != "--");
+    ours.into_iter().any(|argument| matches!(*argument, "-h" | "--help" | "help"))
+}

@@ -1,0 +1,40 @@
+//! Ports on loopback that nothing listens on.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Mutex;
+
+/// A Redis Cluster node listens on this much above its port, too.
+const BUS: u16 = 10_000;
+
+/// Ports that this process has given out, so that two servers that start side by side never share one.
+static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
+/// A port that is free, as is the one of the cluster bus above it.
+///
+/// Another program may take it before the server does: whoever starts a server tries again then.
+pub(super) fn free_port() -> Result<u16, String> {
+    let mut given = GIVEN.lock().map_err(|e| e.to_string())?;
+    for _ in 0..1000 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| format!("bind: {e}"))?;
+        let port = listener.local_addr().map_err(|e| format!("bind: {e}"))?.port();
+        let Some(bus) = port.checked_add(BUS) else { continue };
+        let taken = given.contains(&port) || given.contains(&bus);
+        if !taken && TcpListener::bind((Ipv4Addr::LOCALHOST, bus)).is_ok() {
+            given.extend([port, bus]);
+            return Ok(port);
+        }
+    }
+    Err("no free pair of ports on 127.0.0.1".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_port_is_given_out_twice() {
+        let ports: BTreeSet<u16> = (0..50).map(|_| free_port().expect("a free port")).collect();
+        assert_eq!(ports.len(), 50);
+    }
+}

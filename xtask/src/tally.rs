@@ -1,0 +1,85 @@
+//! What a test run printed about itself: counts, and each conformance suite's closing line.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+/// The counts over every test binary, and the suites' closing lines in the order in which they came.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) ignored: u64,
+    pub(crate) suites: Vec<String>,
+}
+
+impl Tally {
+    /// Passes everything on, line by line, and counts on the way.
+    pub(crate) fn stream(&mut self, from: impl Read, mut to: impl Write) -> io::Result<()> {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line)? > 0 {
+            to.write_all(&line)?;
+            to.flush()?;
+            self.read(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, line: &str) {
+        let line = line.trim();
+        if let Some([passed, failed, ignored]) = binary_result(line) {
+            self.passed += passed;
+            self.failed += failed;
+            self.ignored += ignored;
+        } else if is_suite_line(line) {
+            self.suites.push(line.to_owned());
+        }
+    }
+}
+
+/// `test result: ok. 3 passed; 0 failed; 1 ignored; ...`
+fn binary_result(line: &str) -> Option<[u64; 3]> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let mut counts = counts.split("; ");
+    let mut next = |word: &str| counts.next()?.strip_suffix(word)?.trim().parse().ok();
+    Some([next("passed")?, next("failed")?, next("ignored")?])
+}
+
+/// `redis-single  passed 61  failed 0  ignored 2`
+fn is_suite_line(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "passed", passed, "failed", failed, "ignored", ignored] = words.as_slice() else {
+        return false;
+    };
+    [passed, failed, ignored].iter().all(|count| count.parse::<u64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_summed_over_binaries_and_suite_lines_are_kept() {
+        let mut tally = Tally::default();
+        let printed = "\
+running 2 tests
+test one ... ok
+test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+redis-single  passed 61  failed 0  ignored 2
+test result: FAILED. 60 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 9.30s
+";
+        tally.stream(printed.as_bytes(), io::sink()).expect("a slice can be read to its end");
+        let suites = vec!["redis-single  passed 61  failed 0  ignored 2".to_owned()];
+        assert_eq!(tally, Tally { passed: 62, failed: 1, ignored: 2, suites });
+    }
+
+    #[test]
+    fn other_lines_count_for_nothing() {
+        let mut tally = Tally::default();
+        for line in ["test result: ok", "passed 1 failed 0 ignored 0", "file  passed x  failed 0  ignored 0", ""] {
+            tally.read(line);
+        }
+        assert_eq!(tally, Tally::default());
+    }
+}

@@ -1,0 +1,48 @@
+//! Where the workspace is and what is in it.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A backend that has a conformance suite: `redis-single` in package `leasehold-redis-single`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Backend {
+    pub(crate) name: String,
+    pub(crate) package: String,
+}
+
+/// All backends: `memory`, which core holds, and every crate with a conformance suite.
+pub(crate) fn backends() -> Result<Vec<Backend>, String> {
+    let crates = root().join("crates");
+    let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().join("tests/conformance.rs").is_file())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name != "core")
+        .collect();
+    names.sort();
+    let memory = Backend { name: "memory".into(), package: "leasehold-core".into() };
+    let others = names.into_iter().map(|name| Backend { package: format!("leasehold-{name}"), name });
+    Ok([memory].into_iter().chain(others).collect())
+}
+
+/// The folder of the workspace's `Cargo.toml`.
+pub(crate) fn root() -> PathBuf {
+    // Read at run time first: a build of this program may outlive a move of the folder.
+    let here = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    here.parent().map_or_else(|| here.clone(), Path::to_path_buf)
+}
+
+/// Where cargo builds, and where this program keeps what outlives it.
+pub(crate) fn target() -> PathBuf {
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// The cargo that runs this program, in the workspace's root.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo
+}
