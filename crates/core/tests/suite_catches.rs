@@ -44,7 +44,11 @@ impl Broken {
     }
 
     fn key(&self, key: &LockKey) -> LockKey {
-        if self.is(Fault::FoldsKeyCase) { LockKey::new(key.as_str().to_lowercase()).unwrap() } else { key.clone() }
+        if self.is(Fault::FoldsKeyCase) {
+            LockKey::new(key.as_str().to_lowercase()).expect("no longer than before")
+        } else {
+            key.clone()
+        }
     }
 
     fn claim(&self, claim: &Claim) -> Claim {
@@ -168,7 +172,7 @@ impl Locker for Leaky {
                 std::mem::forget(unheard);
             }
         });
-        told.await.unwrap()
+        told.await.expect("the task does not panic")
     }
 
     async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
@@ -380,7 +384,7 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They wait for leases most of the time.
     arguments.test_threads.get_or_insert(6);
-    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap());
+    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime"));
     let trials = CATCHES.iter().map(|catch| {
         let runtime = Arc::clone(&runtime);
         Trial::test(format!("the_suite_catches_{:?}", catch.0), move || runtime.block_on(check(*catch)))

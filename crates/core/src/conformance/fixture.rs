@@ -43,9 +43,10 @@ pub fn shared<F: Fixture<Backend: SharedBackend>>(fixture: F) -> ExitCode {
     main(Arc::new(Shareable(fixture)))
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it lives as long as the program")]
 fn main(subject: Arc<dyn Subject>) -> ExitCode {
     match process::Role::from_environment() {
-        Some(role) => process::play(role, subject.as_ref()),
-        None => report::run(subject),
+        Some(role) => process::play(&role, &*subject),
+        None => report::run(&subject),
     }
 }

@@ -36,7 +36,7 @@ impl Role {
 }
 
 /// The helper's side.
-pub(super) fn play(role: Role, subject: &dyn Subject) -> ExitCode {
+pub(super) fn play(role: &Role, subject: &dyn Subject) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
     };

@@ -50,7 +50,7 @@ pub async fn report(subject: Arc<dyn Subject>) -> Report {
 }
 
 /// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness.
-pub(super) fn run(subject: Arc<dyn Subject>) -> ExitCode {
+pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most cases wait for leases to run out, not for a processor.
     arguments.test_threads.get_or_insert(16);
@@ -74,7 +74,7 @@ pub(super) fn run(subject: Arc<dyn Subject>) -> ExitCode {
         if let Some(why) = why.as_ref().filter(|_| absent.is_none() && !arguments.list) {
             println!("{backend}::{} is ignored: {why}", case.name);
         }
-        trials.push(trial(case, backend, why, &subject, &runtime));
+        trials.push(trial(case, backend, why, subject, &runtime));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
