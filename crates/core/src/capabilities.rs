@@ -45,11 +45,13 @@ pub enum Capability {
     ForceNotice,
     /// A grant can be carried to another process and adopted there.
     HandOff,
+    /// The locker is an owner that may take a key again while it holds it.
+    Reentrancy,
 }
 
 impl Capability {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Shared,
         Self::Lease,
         Self::Fencing,
@@ -59,6 +61,7 @@ impl Capability {
         Self::WriterIntent,
         Self::ForceNotice,
         Self::HandOff,
+        Self::Reentrancy,
     ];
 
     /// A short name for tables and reports.
@@ -73,6 +76,7 @@ impl Capability {
             Self::WriterIntent => "writer-intent",
             Self::ForceNotice => "force-notice",
             Self::HandOff => "hand-off",
+            Self::Reentrancy => "reentrancy",
         }
     }
 }

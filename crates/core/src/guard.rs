@@ -47,7 +47,7 @@ impl<M: GuardMode> Guard<M> {
 
     /// What is locked.
     pub fn key(&self) -> &LockKey {
-        &self.hold.tenure().grant.key
+        &self.hold.grip().grant.key
     }
 
     /// The number that a resource can tell stale holders by. `None` only on a backend that does not claim
@@ -56,7 +56,7 @@ impl<M: GuardMode> Guard<M> {
     /// Taken with the grant and never read again: reading it later could return a successor's.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.hold.tenure().grant.tenure.map(FencingToken::of_tenure)
+        self.hold.grip().grant.tenure.map(FencingToken::of_tenure)
     }
 
     /// Whether the lease is certainly still ours: a comparison of two clock readings, no I/O.
@@ -64,20 +64,20 @@ impl<M: GuardMode> Guard<M> {
     /// True means that it was when the clock was read. The process can be stopped right after.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.hold.tenure().is_held()
+        self.hold.grip().is_held()
     }
 
     /// How long it stays ours without another renewal; zero once it is lost, [`Duration::MAX`] on a backend without
     /// a lease.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.hold.tenure().remaining()
+        self.hold.grip().remaining()
     }
 
     /// Why it was lost, if it was.
     #[must_use]
     pub fn loss(&self) -> Option<LossReason> {
-        self.hold.tenure().loss()
+        self.hold.grip().loss()
     }
 
     /// Resolves with the reason when the grant is lost, at the deadline at the latest, also while the store is
@@ -87,7 +87,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Cancel safety
     /// Safe; it can be called again, also after the loss.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
-        self.hold.tenure().lost()
+        self.hold.grip().lost()
     }
 
     /// Renews the lease now, in addition to the background.
@@ -121,9 +121,8 @@ impl LockGuard {
     /// Until then nobody renews the lease, so carry it over quickly. `None` if the grant was lost already.
     #[must_use = "nobody renews or releases the grant until it is adopted"]
     pub fn hand_off(self) -> Option<HandOff> {
-        let GrantRef { key, owner, tenure, .. } = self.hold.tenure().grant.clone();
-        let held = self.is_held();
-        (self.hold.disown() && held).then_some(HandOff { key, owner, tenure })
+        let GrantRef { key, owner, tenure, .. } = self.hold.grip().grant.clone();
+        self.hold.disown().then_some(HandOff { key, owner, tenure })
     }
 }
 

@@ -1,5 +1,7 @@
 //! What `LockerExt` and the traits promise beyond the backend.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

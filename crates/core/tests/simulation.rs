@@ -1,6 +1,8 @@
 //! The engine under a seeded adversary, on a clock that jumps ahead instead of waiting: lost replies, refusals,
 //! delays longer than leases, cancelled waits, dropped guards, expiry in the middle of a hold.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -102,8 +104,7 @@ async fn play(seed: u64) -> u32 {
     tokio::time::sleep(Duration::from_secs(10)).await;
     let held = store.list("", None).await.unwrap().keys;
     assert!(held.is_empty(), "seed {seed} left {held:?}");
-    let grants = register.lock().unwrap().grants;
-    grants
+    register.lock().unwrap().grants
 }
 
 async fn hold_once(engine: &Engine<Adversary>, register: &Mutex<Register>) {

@@ -202,7 +202,8 @@ impl Subject for LeakySubject {
     }
 }
 
-/// A fault, the case that is meant to catch it, and the cases that stumble over it on their way to something else.
+/// A fault, the case that is meant to catch it, and the cases that may stumble over it on their way to something
+/// else, because they have two contenders on one key, say. No other case may fail.
 type Catch = (Fault, &'static str, &'static [&'static str]);
 
 const CATCHES: &[Catch] = &[
@@ -235,6 +236,13 @@ const CATCHES: &[Catch] = &[
             "c20_repeating_a_release_spares_the_successor",
             "c22_awkward_keys_are_ordinary",
             "c26_metrics_have_the_same_names_everywhere",
+            "c04_concurrent_tokens_are_unique_and_in_order",
+            "c13_a_waiter_gets_the_key_after_its_release",
+            "c14_waiters_are_served_in_order",
+            "c14_no_contender_starves",
+            "c07_a_cancelled_attempt_gives_back_what_it_wins",
+            "c07_the_wait_limit_leaves_nothing",
+            "c07_a_lost_reply_does_not_block_its_own_waiter",
         ],
     ),
     (
@@ -371,13 +379,12 @@ async fn check((fault, meant, stumble): Catch) -> std::result::Result<(), Failed
     };
     let report = report(subject).await;
     let failed: BTreeSet<_> = report.failed.iter().map(|(name, _)| *name).collect();
-    let expected: BTreeSet<_> = stumble.iter().copied().chain([meant]).collect();
-    if failed == expected {
-        return Ok(());
+    if !failed.contains(meant) {
+        return Err(format!("{fault:?} was not caught by {meant}, only by {failed:#?}").into());
     }
-    let missed: Vec<_> = expected.difference(&failed).collect();
-    let wrong: Vec<_> = report.failed.iter().filter(|(name, _)| !expected.contains(name)).collect();
-    Err(format!("{fault:?} was not caught by {missed:#?}, and failed {wrong:#?} unexpectedly").into())
+    let unexpected = report.failed.iter().filter(|(name, _)| *name != meant && !stumble.contains(name));
+    let unexpected: Vec<_> = unexpected.collect();
+    if unexpected.is_empty() { Ok(()) } else { Err(format!("{fault:?} also failed {unexpected:#?}").into()) }
 }
 
 fn main() -> ExitCode {

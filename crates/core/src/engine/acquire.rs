@@ -10,12 +10,12 @@ use super::detached::Detached;
 use super::observe::{self, Acquired};
 use super::queue::{Said, Ticket};
 use super::release::Hold;
-use super::tenure::{Tenure, deadline};
+use super::tenure::{Grip, Tenure, deadline};
 use super::waiting::BackOff;
 use crate::clock::Moment;
 use crate::{
-    Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, Held, Listener, LockKey, LockOptions, Mode,
-    OwnerId, Renewal, Result, Wait,
+    Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, Held, Listener, LockKey, LockOptions, LossReason,
+    Mode, OwnerId, Renewal, Result, Wait,
 };
 
 /// How far past its limit a wait may go for an answer that is under way.
@@ -57,6 +57,9 @@ impl<B: Backend> Core<B> {
         options: &LockOptions,
         patience: &Patience,
     ) -> Result<Option<Hold>> {
+        if let Some(result) = self.reenter(key, mode, options, patience).await {
+            return result;
+        }
         let mut ticket = self.queue.join(key, mode);
         if let Some(said) = self.turn(&mut ticket, key, patience).await {
             return answer(said);
@@ -64,13 +67,19 @@ impl<B: Backend> Core<B> {
         let mut waiting = Waiting::new();
         let mut last = None;
         loop {
+            // Another task of the same session may have got it while this one waited for its turn.
+            if let Some(result) = self.reenter(key, mode, options, patience).await {
+                return result;
+            }
             let freed = ticket.freed_so_far();
             let Some(tried) = self.attempt(key, mode, options, patience).await else {
                 return answer(last.unwrap_or_else(no_answer));
             };
             let (said, retry_in) = match tried {
                 Tried::Granted(hold) => {
-                    ticket.tell(Said::Busy);
+                    if !self.sessions.are_reentrant() {
+                        ticket.tell(Said::Busy);
+                    }
                     return Ok(Some(hold));
                 }
                 Tried::Busy { retry_in } => (Said::Busy, retry_in),
@@ -97,6 +106,37 @@ impl<B: Backend> Core<B> {
                 () = self.clock.reach(until) => {}
             }
         }
+    }
+
+    /// Takes another level of the tenure that this session holds, past the queue. `None`: it holds none.
+    async fn reenter(
+        self: &Arc<Self>,
+        key: &LockKey,
+        mode: Mode,
+        options: &LockOptions,
+        patience: &Patience,
+    ) -> Option<Result<Option<Hold>>> {
+        let mut back_off = BackOff::after_failure();
+        while let Some(tenure) = self.sessions.of(key) {
+            // Under a lost outer guard no fresh lease may begin.
+            if let Some(reason) = tenure.loss() {
+                let lost = Error::new(ErrorKind::Lost(reason), "acquire");
+                return Some(Err(lost.detail("a guard of this session that is still there lost the key")));
+            }
+            match self.attempt(key, mode, options, patience).await {
+                Some(Tried::Granted(hold)) => return Some(Ok(Some(hold))),
+                Some(Tried::Busy { .. }) => tenure.lose(LossReason::Stolen),
+                Some(Tried::Failed(error)) if !error.is_transient() || patience.is_over(self.clock.now()) => {
+                    return Some(Err(error));
+                }
+                Some(Tried::Failed(_)) => {
+                    let pause = self.clock.now().plus(back_off.next(None));
+                    self.clock.reach(patience.earlier(pause)).await;
+                }
+                None => return Some(answer(no_answer())),
+            }
+        }
+        None
     }
 
     /// Waits for the turn to talk to the store. What comes back instead ends the acquisition.
@@ -159,7 +199,7 @@ impl<B: Backend> Core<B> {
                     Error::new(ErrorKind::Unavailable, "acquire").detail("the grant came after its lease ran out"),
                 )
             }
-            Ok(Attempt::Granted { tenure }) => Tried::Granted(self.hold(grant(tenure), &options, sent_at, runtime)),
+            Ok(Attempt::Granted { tenure }) => self.hold(grant(tenure), &options, sent_at, runtime),
             Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
             Err(error) => {
                 if error.kind() == ErrorKind::Indeterminate {
@@ -174,17 +214,44 @@ impl<B: Backend> Core<B> {
         let sent_at = self.clock.now();
         let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
         match self.backend.renew(std::slice::from_ref(&renewal)).await.pop() {
-            Some(Ok(Held::Yes)) => Ok(Some(self.hold(grant, options, sent_at, Handle::current()))),
+            Some(Ok(Held::Yes)) => match self.hold(grant, options, sent_at, Handle::current()) {
+                Tried::Granted(hold) => Ok(Some(hold)),
+                Tried::Busy { .. } => Ok(None),
+                Tried::Failed(error) => Err(error),
+            },
             Some(Ok(Held::No | Held::Forced)) => Ok(None),
             Some(Err(error)) => Err(error.within("adopt", self.name(), Some(&grant.key))),
             None => Err(Error::new(ErrorKind::Indeterminate, "adopt").backend(self.name()).key(&grant.key)),
         }
     }
 
-    fn hold(self: &Arc<Self>, grant: GrantRef, options: &LockOptions, sent_at: Moment, runtime: Handle) -> Hold {
-        let tenure = Arc::new(Tenure::new(grant, options, self.name(), self.leased(), &self.clock, sent_at));
+    /// What a guard holds, on a tenure of its own or, in a re-entrant session, on the one that is held already.
+    fn hold(self: &Arc<Self>, grant: GrantRef, options: &LockOptions, sent_at: Moment, runtime: Handle) -> Tried {
+        let mut entered = self.sessions.lock();
+        let tenure = match entered.as_ref().and_then(|entered| entered.get(&grant.key).cloned()) {
+            Some(held) if held.grant.tenure == grant.tenure && held.is_held() => {
+                held.reentered(options, sent_at);
+                held
+            }
+            Some(gone) => {
+                // The store began a new tenure: the outer one was not ours any more when this was granted.
+                gone.lose(LossReason::Stolen);
+                self.give_back(&grant, options.ttl, &runtime);
+                return Tried::Failed(Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire"));
+            }
+            None => {
+                let leased = self.leased();
+                let tenure = Tenure::new(grant.clone(), options, self.name(), leased, &self.clock, sent_at);
+                let tenure = Arc::new(tenure);
+                if let Some(entered) = &mut entered {
+                    entered.insert(grant.key.clone(), Arc::clone(&tenure));
+                }
+                tenure
+            }
+        };
+        let grip = Grip::new(Arc::clone(&tenure), grant);
         self.keeper.watch(&tenure, self);
-        Hold::new(tenure, Arc::clone(self) as _, runtime)
+        Tried::Granted(Hold::new(grip, Arc::clone(self) as _, runtime))
     }
 
     fn leased(&self) -> bool {

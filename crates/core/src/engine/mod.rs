@@ -4,6 +4,7 @@ mod keeper;
 mod observe;
 mod queue;
 mod release;
+mod sessions;
 mod tenure;
 mod waiting;
 
@@ -20,6 +21,7 @@ pub(crate) use self::release::Hold;
 use self::keeper::Keeper;
 use self::queue::Queue;
 use self::release::Pending;
+use self::sessions::Sessions;
 use crate::{
     Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
     LockGuard, LockKey, LockOptions, Locker, Mode, Page, ReadGuard, Result, RwLocker, SharedBackend,
@@ -39,6 +41,7 @@ struct Core<B> {
     clock: Clock,
     queue: Arc<Queue>,
     keeper: Keeper,
+    sessions: Sessions,
     /// Releases that go on after their guard is gone.
     pending: Arc<Pending>,
     /// What an attempt took last, in nanoseconds: the round trip that a wait limit may be exceeded by.
@@ -54,8 +57,10 @@ impl<B: Backend> Engine<B> {
 
     /// An engine on a clock that the caller can move.
     pub fn with_clock(backend: B, clock: Clock) -> Self {
+        let capabilities = backend.capabilities();
         let core = Core {
-            capabilities: backend.capabilities(),
+            sessions: Sessions::new(capabilities.has(Capability::Reentrancy)),
+            capabilities,
             backend,
             clock,
             queue: Arc::default(),

@@ -9,15 +9,15 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::detached::Detached;
-use super::tenure::Tenure;
+use super::tenure::Grip;
 use super::waiting::BackOff;
 use super::{Core, observe};
 use crate::{Backend, Error, ErrorKind, GrantRef, Held, LossReason, ReleaseOutcome, Renewal, Result};
 
-/// What a guard holds: a tenure, and whoever can renew and release it. Dropping it releases.
+/// What a guard holds: its part of a tenure, and whoever can renew and release it. Dropping it releases.
 #[must_use]
 pub(crate) struct Hold {
-    tenure: Arc<Tenure>,
+    grip: Arc<Grip>,
     steward: Arc<dyn Steward>,
     /// Captured at acquisition, so that a drop on a foreign thread can release too.
     runtime: Handle,
@@ -25,56 +25,54 @@ pub(crate) struct Hold {
 
 /// The engine, as a guard sees it: without the type of its backend.
 pub(super) trait Steward: Send + Sync {
-    fn renew(self: Arc<Self>, tenure: Arc<Tenure>) -> BoxFuture<'static, Result<()>>;
-    fn release(self: Arc<Self>, tenure: Arc<Tenure>, runtime: Handle) -> BoxFuture<'static, Result<ReleaseOutcome>>;
+    fn renew(self: Arc<Self>, grip: Arc<Grip>) -> BoxFuture<'static, Result<()>>;
+    fn release(self: Arc<Self>, grip: Arc<Grip>, runtime: Handle) -> BoxFuture<'static, Result<ReleaseOutcome>>;
     /// Releases in the background, as far as there is anything to release.
-    fn abandon(self: Arc<Self>, tenure: &Arc<Tenure>, runtime: &Handle);
-    /// Forgets it without releasing it.
-    fn disown(&self, tenure: &Arc<Tenure>);
+    fn abandon(self: Arc<Self>, grip: &Grip, runtime: &Handle);
+    /// Leaves the grant to its lease. True if it was still held.
+    fn disown(&self, grip: &Grip) -> bool;
 }
 
 impl Hold {
-    pub(super) fn new(tenure: Arc<Tenure>, steward: Arc<dyn Steward>, runtime: Handle) -> Self {
-        Self { tenure, steward, runtime }
+    pub(super) fn new(grip: Grip, steward: Arc<dyn Steward>, runtime: Handle) -> Self {
+        Self { grip: Arc::new(grip), steward, runtime }
     }
 
-    pub(crate) fn tenure(&self) -> &Arc<Tenure> {
-        &self.tenure
+    pub(crate) fn grip(&self) -> &Arc<Grip> {
+        &self.grip
     }
 
     pub(crate) async fn renew(&self) -> Result<()> {
-        Arc::clone(&self.steward).renew(Arc::clone(&self.tenure)).await
+        Arc::clone(&self.steward).renew(Arc::clone(&self.grip)).await
     }
 
     pub(crate) async fn release(self) -> Result<ReleaseOutcome> {
-        let releasing = Arc::clone(&self.steward).release(Arc::clone(&self.tenure), self.runtime.clone());
+        let releasing = Arc::clone(&self.steward).release(Arc::clone(&self.grip), self.runtime.clone());
         Detached::new(self.runtime.clone(), releasing).await
     }
 
-    /// Leaves the grant to its lease. True if it was still held.
     pub(crate) fn disown(self) -> bool {
-        let held = self.tenure.let_go();
-        self.steward.disown(&self.tenure);
-        held
+        self.steward.disown(&self.grip)
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        Arc::clone(&self.steward).abandon(&self.tenure, &self.runtime);
+        Arc::clone(&self.steward).abandon(&self.grip, &self.runtime);
     }
 }
 
 impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hold").field(&self.tenure.grant).finish()
+        f.debug_tuple("Hold").field(&self.grip.grant).finish()
     }
 }
 
 impl<B: Backend> Steward for Core<B> {
-    fn renew(self: Arc<Self>, tenure: Arc<Tenure>) -> BoxFuture<'static, Result<()>> {
+    fn renew(self: Arc<Self>, grip: Arc<Grip>) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            let error = |kind| Error::new(kind, "renew").backend(self.name()).key(&tenure.grant.key);
+            let (tenure, key) = (&grip.tenure, &grip.grant.key);
+            let error = |kind| Error::new(kind, "renew").backend(self.name()).key(key);
             if let Some(reason) = tenure.loss() {
                 return Err(error(ErrorKind::Lost(reason)));
             }
@@ -82,19 +80,18 @@ impl<B: Backend> Steward for Core<B> {
             let renewal = Renewal { grant: tenure.grant.clone(), ttl: tenure.ttl };
             let answer = self.backend.renew(std::slice::from_ref(&renewal)).await.pop();
             let answer = answer.unwrap_or_else(|| Err(error(ErrorKind::Indeterminate)));
-            self.settle_renewal(&tenure, sent_at, &answer);
-            answer.map_err(|failed| failed.within("renew", self.name(), Some(&tenure.grant.key)))?;
+            self.settle_renewal(tenure, sent_at, &answer);
+            answer.map_err(|failed| failed.within("renew", self.name(), Some(key)))?;
             tenure.loss().map_or(Ok(()), |reason| Err(error(ErrorKind::Lost(reason))))
         })
     }
 
-    fn release(self: Arc<Self>, tenure: Arc<Tenure>, runtime: Handle) -> BoxFuture<'static, Result<ReleaseOutcome>> {
+    fn release(self: Arc<Self>, grip: Arc<Grip>, runtime: Handle) -> BoxFuture<'static, Result<ReleaseOutcome>> {
         Box::pin(async move {
-            self.keeper.forget(&tenure);
-            if let Some(reason) = self.end(&tenure, &runtime) {
+            let grant = &grip.grant;
+            if let Some(reason) = self.end(&grip, &runtime) {
                 return Ok(ReleaseOutcome::AlreadyLost(reason));
             }
-            let grant = &tenure.grant;
             match self.backend.release(grant).await {
                 Ok(Held::Yes) => {
                     self.queue.freed(&grant.key);
@@ -104,38 +101,49 @@ impl<B: Backend> Steward for Core<B> {
                 Ok(Held::Forced) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
                 Err(error) => {
                     observe::release_failed(self.name(), &grant.key, &error);
-                    self.give_back(grant, tenure.ttl, &runtime);
+                    self.give_back(grant, grip.tenure.ttl, &runtime);
                     Err(error.within("release", self.name(), Some(&grant.key)))
                 }
             }
         })
     }
 
-    fn abandon(self: Arc<Self>, tenure: &Arc<Tenure>, runtime: &Handle) {
-        self.keeper.forget(tenure);
-        if tenure.is_held() && self.end(tenure, runtime).is_none() {
-            self.give_back(&tenure.grant, tenure.ttl, runtime);
+    fn abandon(self: Arc<Self>, grip: &Grip, runtime: &Handle) {
+        if !grip.is_over() && self.end(grip, runtime).is_none() {
+            self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
     }
 
-    fn disown(&self, tenure: &Arc<Tenure>) {
-        self.keeper.forget(tenure);
+    fn disown(&self, grip: &Grip) -> bool {
+        let held = grip.is_held();
+        self.leave(grip);
+        held
     }
 }
 
 impl<B: Backend> Core<B> {
-    /// Ends a tenure on our own account, unless it was lost before: then says why.
-    fn end(self: &Arc<Self>, tenure: &Arc<Tenure>, runtime: &Handle) -> Option<LossReason> {
-        let reason = tenure.loss();
-        match reason {
-            None => {
-                tenure.let_go();
-            }
-            // The store may still have us as the holder for a while.
-            Some(LossReason::MaxHold | LossReason::Unreachable) => self.give_back(&tenure.grant, tenure.ttl, runtime),
-            Some(_) => {}
+    /// Ends a guard's part on its own account, unless it was lost before: then says why.
+    fn end(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> Option<LossReason> {
+        let reason = grip.tenure.loss();
+        self.leave(grip);
+        // The store may still have us as the holder for a while.
+        if matches!(reason, Some(LossReason::MaxHold | LossReason::Unreachable)) {
+            self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
         reason
+    }
+
+    /// Takes a guard off its tenure; with the last one the tenure is over, and nothing more is sent for it.
+    fn leave(&self, grip: &Grip) {
+        let entered = self.sessions.lock();
+        if !grip.give_up() {
+            return;
+        }
+        grip.tenure.let_go();
+        self.keeper.forget(&grip.tenure);
+        if let Some(mut entered) = entered {
+            entered.remove(&grip.grant.key);
+        }
     }
 
     /// Releases in a task of its own, trying again for as long as the lease could last.

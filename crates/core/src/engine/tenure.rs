@@ -1,6 +1,6 @@
 use std::future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,14 +18,24 @@ pub(crate) struct Tenure {
     backend: &'static str,
     clock: Clock,
     since: Moment,
-    cap: Moment,
+    cap: AtomicU64,
     deadline: AtomicU64,
     next_renewal: AtomicU64,
     /// Where the keeper has noted it down.
     pub(super) noted_at: AtomicU64,
     unanswered: AtomicBool,
+    /// How many guards stand on it: more than one in a re-entrant session.
+    grips: AtomicUsize,
     end: OnceLock<End>,
     ended: Notify,
+}
+
+/// What one guard has of a tenure: a grant of its own, which it can give up alone.
+#[derive(Debug)]
+pub(crate) struct Grip {
+    pub(crate) tenure: Arc<Tenure>,
+    pub(crate) grant: GrantRef,
+    over: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +64,12 @@ impl Tenure {
             backend,
             clock: clock.clone(),
             since,
-            cap: options.max_hold.map_or(Moment::NEVER, |cap| since.plus(cap)),
+            cap: AtomicU64::new(cap_of(options, since).as_nanos()),
             deadline: AtomicU64::new(deadline.as_nanos()),
             next_renewal: AtomicU64::new(next_renewal.as_nanos()),
             noted_at: AtomicU64::new(0),
             unanswered: AtomicBool::new(false),
+            grips: AtomicUsize::new(0),
             end: OnceLock::new(),
             ended: Notify::new(),
         }
@@ -71,9 +82,9 @@ impl Tenure {
     pub(crate) fn loss(&self) -> Option<LossReason> {
         if self.end.get().is_none() {
             let now = self.clock.now();
-            if now >= self.deadline().min(self.cap) {
+            if now >= self.limit() {
                 self.lose(match () {
-                    () if self.cap <= self.deadline() => LossReason::MaxHold,
+                    () if self.cap() <= self.deadline() => LossReason::MaxHold,
                     () if self.unanswered.load(Ordering::Acquire) => LossReason::Unreachable,
                     () => LossReason::Expired,
                 });
@@ -85,34 +96,16 @@ impl Tenure {
         }
     }
 
-    pub(crate) fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         self.loss().is_none() && self.end.get().is_none()
     }
 
-    pub(crate) fn remaining(&self) -> Duration {
-        if self.is_held() { self.limit().since(self.clock.now()) } else { Duration::ZERO }
-    }
-
-    /// Resolves when it is lost; never, once it was let go.
-    pub(crate) fn lost(self: &Arc<Self>) -> impl Future<Output = LossReason> + Send + 'static {
-        let tenure = Arc::clone(self);
-        async move {
-            loop {
-                let mut ended = pin!(tenure.ended.notified());
-                ended.as_mut().enable();
-                if let Some(reason) = tenure.loss() {
-                    return reason;
-                }
-                if tenure.end.get().is_some() {
-                    break;
-                }
-                tokio::select! {
-                    () = ended => {}
-                    () = tenure.clock.reach(tenure.limit()) => {}
-                }
-            }
-            drop(tenure);
-            future::pending().await
+    /// Another guard on the same tenure, by a grant of its own that left at `sent_at` and prolonged the lease.
+    pub(super) fn reentered(&self, options: &LockOptions, sent_at: Moment) {
+        self.prolong(sent_at, options.ttl);
+        self.cap.fetch_min(cap_of(options, self.clock.now()).as_nanos(), Ordering::AcqRel);
+        if options.renew {
+            self.next_renewal.fetch_min(renewal_after(sent_at, self.ttl).as_nanos(), Ordering::AcqRel);
         }
     }
 
@@ -123,22 +116,18 @@ impl Tenure {
         }
     }
 
-    /// Ends it on our own account. False if it had ended already.
-    pub(super) fn let_go(&self) -> bool {
-        let first = self.end.set(End::LetGo).is_ok();
-        if first {
+    /// Ends it on our own account, unless it had ended already.
+    pub(super) fn let_go(&self) {
+        if self.end.set(End::LetGo).is_ok() {
             observe::let_go(self.backend, self.held_for());
             self.ended.notify_waiters();
         }
-        first
     }
 
     /// The store prolonged it, on a request that left at `sent_at`.
     pub(super) fn renewed(&self, sent_at: Moment) {
         self.unanswered.store(false, Ordering::Release);
-        if self.deadline() != Moment::NEVER {
-            self.deadline.fetch_max(deadline(sent_at, self.ttl).as_nanos(), Ordering::AcqRel);
-        }
+        self.prolong(sent_at, self.ttl);
         if self.next_renewal() != Moment::NEVER {
             self.next_renewal.store(renewal_after(sent_at, self.ttl).as_nanos(), Ordering::Release);
         }
@@ -154,11 +143,21 @@ impl Tenure {
 
     /// When it ends unless it is renewed.
     pub(super) fn limit(&self) -> Moment {
-        self.deadline().min(self.cap)
+        self.deadline().min(self.cap())
     }
 
     pub(super) fn next_renewal(&self) -> Moment {
         Moment::from_nanos(self.next_renewal.load(Ordering::Acquire))
+    }
+
+    fn prolong(&self, sent_at: Moment, ttl: Duration) {
+        if self.deadline() != Moment::NEVER {
+            self.deadline.fetch_max(deadline(sent_at, ttl).as_nanos(), Ordering::AcqRel);
+        }
+    }
+
+    fn cap(&self) -> Moment {
+        Moment::from_nanos(self.cap.load(Ordering::Acquire))
     }
 
     fn deadline(&self) -> Moment {
@@ -168,6 +167,66 @@ impl Tenure {
     fn held_for(&self) -> Duration {
         self.clock.now().since(self.since)
     }
+}
+
+impl Grip {
+    pub(super) fn new(tenure: Arc<Tenure>, grant: GrantRef) -> Self {
+        tenure.grips.fetch_add(1, Ordering::AcqRel);
+        Self { tenure, grant, over: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        if self.is_over() { None } else { self.tenure.loss() }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        !self.is_over() && self.tenure.is_held()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        if self.is_held() { self.tenure.limit().since(self.tenure.clock.now()) } else { Duration::ZERO }
+    }
+
+    /// Resolves when it is lost; never, once it was given up.
+    pub(crate) fn lost(self: &Arc<Self>) -> impl Future<Output = LossReason> + Send + 'static {
+        let grip = Arc::clone(self);
+        async move {
+            let tenure = &grip.tenure;
+            loop {
+                let mut ended = pin!(tenure.ended.notified());
+                ended.as_mut().enable();
+                if let Some(reason) = grip.loss() {
+                    return reason;
+                }
+                if !grip.is_held() {
+                    break;
+                }
+                tokio::select! {
+                    () = ended => {}
+                    () = tenure.clock.reach(tenure.limit()) => {}
+                }
+            }
+            drop(grip);
+            future::pending().await
+        }
+    }
+
+    /// Gives it up. True if it was the last on its tenure.
+    pub(super) fn give_up(&self) -> bool {
+        let first = !self.over.swap(true, Ordering::AcqRel);
+        if first {
+            self.tenure.ended.notify_waiters();
+        }
+        first && self.tenure.grips.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+fn cap_of(options: &LockOptions, since: Moment) -> Moment {
+    options.max_hold.map_or(Moment::NEVER, |cap| since.plus(cap))
 }
 
 /// The lease less a margin for clocks that tick at different rates: 1 % and 2 ms, as in Redlock's description.
@@ -206,7 +265,6 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         assert!(!tenure.is_held());
         assert_eq!(tenure.loss(), Some(LossReason::Expired));
-        assert_eq!(tenure.remaining(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
@@ -236,10 +294,26 @@ mod tests {
     async fn letting_go_is_not_a_loss() {
         let clock = Clock::tokio();
         let tenure = tenure(&LockOptions::new(), &clock);
-        let lost = tenure.lost();
-        assert!(tenure.let_go());
-        assert!(!tenure.is_held());
+        let grip = Arc::new(Grip::new(Arc::clone(&tenure), tenure.grant.clone()));
+        let lost = grip.lost();
+        assert!(grip.give_up());
+        tenure.let_go();
+        assert!(!grip.is_held() && !tenure.is_held());
         assert_eq!(tenure.loss(), None);
+        assert_eq!(grip.remaining(), Duration::ZERO);
         assert!(tokio::time::timeout(Duration::from_secs(3600), lost).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_level_given_up_hears_nothing_of_a_later_loss() {
+        let clock = Clock::tokio();
+        let tenure = tenure(&LockOptions::new(), &clock);
+        let [outer, inner] = [(); 2].map(|()| Arc::new(Grip::new(Arc::clone(&tenure), tenure.grant.clone())));
+        let (outer_lost, inner_lost) = (outer.lost(), inner.lost());
+        assert!(!inner.give_up());
+        assert!(outer.is_held() && !inner.is_held());
+        clock.advance(Duration::from_secs(31));
+        assert_eq!(outer_lost.await, LossReason::Expired);
+        assert!(tokio::time::timeout(Duration::from_secs(3600), inner_lost).await.is_err());
     }
 }
