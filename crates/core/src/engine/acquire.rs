@@ -21,6 +21,16 @@ use crate::{
 /// How far past its limit a wait may go for an answer that is under way.
 const GRACE: Duration = Duration::from_millis(50);
 
+/// What is asked for, by whom it may be waited for, and until when.
+#[derive(Debug)]
+struct Request<'a> {
+    key: &'a LockKey,
+    mode: Mode,
+    options: &'a LockOptions,
+    started: Moment,
+    limit: Moment,
+}
+
 /// What came of one attempt.
 enum Tried {
     Granted(Hold),
@@ -29,50 +39,47 @@ enum Tried {
 }
 
 impl<B: Backend> Core<B> {
-    /// Joins the queue, and as its head tries, and waits for a signal or a while, until it is granted or the wait is
-    /// over.
+    /// Acquires `key`, and tells how that went.
     pub(super) async fn acquire(
         self: &Arc<Self>,
         key: &LockKey,
         mode: Mode,
         options: &LockOptions,
     ) -> Result<Option<Hold>> {
-        let started = self.clock.now();
-        let patience = Patience::new(options.wait, started);
+        let request = Request::new(key, mode, options, self.clock.now());
         let span = tracing::debug_span!("acquire", backend = self.name(), %key, %mode);
-        let result = self.acquire_within(key, mode, options, &patience).instrument(span).await;
+        let result = self.serve(&request).instrument(span).await;
         let outcome = match &result {
             Ok(Some(_)) => Acquired::Granted,
             Ok(None) => Acquired::Busy,
             Err(_) => Acquired::Failed,
         };
-        observe::acquired(self.name(), key, mode, outcome, self.clock.now().since(started));
+        observe::acquired(self.name(), key, mode, outcome, self.clock.now().since(request.started));
         result.map_err(|error| error.within("acquire", self.name(), Some(key)))
     }
 
-    async fn acquire_within(
-        self: &Arc<Self>,
-        key: &LockKey,
-        mode: Mode,
-        options: &LockOptions,
-        patience: &Patience,
-    ) -> Result<Option<Hold>> {
-        if let Some(result) = self.reenter(key, mode, options, patience).await {
+    /// Joins the queue, and as its head tries, and waits for a signal or a while, until it is granted or the wait is
+    /// over.
+    async fn serve(self: &Arc<Self>, request: &Request<'_>) -> Result<Option<Hold>> {
+        if let Some(result) = self.reenter(request).await {
             return result;
         }
-        let mut ticket = self.queue.join(key, mode);
-        if let Some(said) = self.turn(&mut ticket, key, patience).await {
+        let mut ticket = self.queue.join(request.key, request.mode);
+        if let Some(said) = self.turn(&mut ticket, request).await {
             return answer(said);
         }
         let mut waiting = Waiting::new();
         let mut last = None;
         loop {
             // Another task of the same session may have got it while this one waited for its turn.
-            if let Some(result) = self.reenter(key, mode, options, patience).await {
+            if let Some(result) = self.reenter(request).await {
                 return result;
             }
+            if self.closed.load(Ordering::Acquire) {
+                return Err(Error::new(ErrorKind::Closed, "acquire"));
+            }
             let freed = ticket.freed_so_far();
-            let Some(tried) = self.attempt(key, mode, options, patience).await else {
+            let Some(tried) = self.attempt(request).await else {
                 return answer(last.unwrap_or_else(no_answer));
             };
             let (said, retry_in) = match tried {
@@ -86,20 +93,19 @@ impl<B: Backend> Core<B> {
                 Tried::Failed(error) => (Said::Failed(error), None),
             };
             ticket.tell(said.retell());
-            let for_good = matches!(&said, Said::Failed(error) if !error.is_transient());
-            if for_good || patience.is_over(self.clock.now()) {
+            if said.is_for_good() || request.is_over(self.clock.now()) {
                 return answer(said);
             }
-            if self.closed.load(Ordering::Acquire) {
-                return Err(Error::new(ErrorKind::Closed, "acquire"));
-            }
-            let pause = match said {
-                Said::Busy if self.listen(&mut waiting, key, patience).await => continue,
+            let pause = match &said {
+                Said::Busy if self.listen(&mut waiting, request).await => continue,
                 Said::Busy => waiting.between_polls(retry_in),
-                Said::Failed(_) => waiting.after_failure.next(None),
+                Said::Failed(error) => {
+                    observe::attempt_failed(self.name(), request.key, error);
+                    waiting.after_failure.next(None)
+                }
             };
             last = Some(said);
-            let until = patience.earlier(self.clock.now().plus(pause));
+            let until = request.limit.min(self.clock.now().plus(pause));
             tokio::select! {
                 () = ticket.freed_after(freed) => waiting.start_over(),
                 () = hint(waiting.listener.as_deref_mut()) => waiting.start_over(),
@@ -109,29 +115,24 @@ impl<B: Backend> Core<B> {
     }
 
     /// Takes another level of the tenure that this session holds, past the queue. `None`: it holds none.
-    async fn reenter(
-        self: &Arc<Self>,
-        key: &LockKey,
-        mode: Mode,
-        options: &LockOptions,
-        patience: &Patience,
-    ) -> Option<Result<Option<Hold>>> {
+    async fn reenter(self: &Arc<Self>, request: &Request<'_>) -> Option<Result<Option<Hold>>> {
         let mut back_off = BackOff::after_failure();
-        while let Some(tenure) = self.sessions.of(key) {
+        while let Some(tenure) = self.sessions.of(request.key) {
             // Under a lost outer guard no fresh lease may begin.
             if let Some(reason) = tenure.loss() {
                 let lost = Error::new(ErrorKind::Lost(reason), "acquire");
                 return Some(Err(lost.detail("a guard of this session that is still there lost the key")));
             }
-            match self.attempt(key, mode, options, patience).await {
+            match self.attempt(request).await {
                 Some(Tried::Granted(hold)) => return Some(Ok(Some(hold))),
                 Some(Tried::Busy { .. }) => tenure.lose(LossReason::Stolen),
-                Some(Tried::Failed(error)) if !error.is_transient() || patience.is_over(self.clock.now()) => {
+                Some(Tried::Failed(error)) if !error.is_transient() || request.is_over(self.clock.now()) => {
                     return Some(Err(error));
                 }
-                Some(Tried::Failed(_)) => {
+                Some(Tried::Failed(error)) => {
+                    observe::attempt_failed(self.name(), request.key, &error);
                     let pause = self.clock.now().plus(back_off.next(None));
-                    self.clock.reach(patience.earlier(pause)).await;
+                    self.clock.reach(request.limit.min(pause)).await;
                 }
                 None => return Some(answer(no_answer())),
             }
@@ -140,47 +141,49 @@ impl<B: Backend> Core<B> {
     }
 
     /// Waits for the turn to talk to the store. What comes back instead ends the acquisition.
-    async fn turn(&self, ticket: &mut Ticket, key: &LockKey, patience: &Patience) -> Option<Said> {
+    async fn turn(&self, ticket: &mut Ticket, request: &Request<'_>) -> Option<Said> {
         if ticket.is_admitted() {
             return None;
         }
-        let _queued = observe::queued(self.name(), key);
-        if patience.is_single() {
-            // What the head learns answers a try as well: it must neither wait nor overtake.
-            return ticket.admitted_or_told().await;
+        let _queued = observe::queued(self.name(), request.key);
+        if !request.is_try() {
+            tokio::select! {
+                biased;
+                () = ticket.admitted() => return None,
+                () = self.clock.reach(request.limit) => {}
+            }
         }
+        // What the head learns answers those behind it: they must neither overtake, nor take silence for "held".
         tokio::select! {
             biased;
-            () = ticket.admitted() => None,
-            () = self.clock.reach(patience.limit) => Some(ticket.last_said()),
+            told = ticket.admitted_or_told() => told,
+            () = self.clock.reach(self.latest(request)) => Some(no_answer()),
         }
     }
 
     /// Sends one claim and sees it through, whether or not the caller stays. `None`: no answer within the wait.
-    async fn attempt(
-        self: &Arc<Self>,
-        key: &LockKey,
-        mode: Mode,
-        options: &LockOptions,
-        patience: &Patience,
-    ) -> Option<Tried> {
+    async fn attempt(self: &Arc<Self>, request: &Request<'_>) -> Option<Tried> {
         let claim = Claim {
-            key: key.clone(),
+            key: request.key.clone(),
             owner: OwnerId::random(),
-            mode,
-            ttl: options.ttl,
-            label: options.label.clone(),
-            reason: options.reason.clone(),
+            mode: request.mode,
+            ttl: request.options.ttl,
+            label: request.options.label.clone(),
+            reason: request.options.reason.clone(),
         };
-        let attempt = Detached::new(Handle::current(), Arc::clone(self).claim(claim, options.clone()));
-        let round_trip = Duration::from_nanos(self.round_trip.load(Ordering::Relaxed));
-        let latest =
-            if patience.is_single() { Moment::NEVER } else { patience.limit.plus((round_trip * 2).max(GRACE)) };
+        let attempt = Detached::new(Handle::current(), Arc::clone(self).claim(claim, request.options.clone()));
         tokio::select! {
             biased;
             tried = attempt => Some(tried),
-            () = self.clock.reach(latest) => None,
+            () = self.clock.reach(self.latest(request)) => None,
         }
+    }
+
+    /// Until when an answer that is under way is waited for: one round trip past the limit. A try has no limit but
+    /// the backend's own.
+    fn latest(&self, request: &Request<'_>) -> Moment {
+        let round_trip = Duration::from_nanos(self.round_trip.load(Ordering::Relaxed));
+        if request.is_try() { Moment::NEVER } else { request.limit.plus((round_trip * 2).max(GRACE)) }
     }
 
     async fn claim(self: Arc<Self>, claim: Claim, options: LockOptions) -> Tried {
@@ -260,7 +263,7 @@ impl<B: Backend> Core<B> {
 
     /// Starts to listen for releases if it does not yet. True if the key must be tried once more, because it may have
     /// been freed before anybody listened.
-    async fn listen(&self, waiting: &mut Waiting, key: &LockKey, patience: &Patience) -> bool {
+    async fn listen(&self, waiting: &mut Waiting, request: &Request<'_>) -> bool {
         if waiting.listener.is_some() || waiting.deaf {
             return false;
         }
@@ -269,8 +272,8 @@ impl<B: Backend> Core<B> {
             return false;
         };
         let listening = tokio::select! {
-            listening = wakeups.listen(key) => listening,
-            () = self.clock.reach(patience.limit) => return false,
+            listening = wakeups.listen(request.key) => listening,
+            () = self.clock.reach(request.limit) => return false,
         };
         match listening {
             Ok(listener) => {
@@ -279,7 +282,7 @@ impl<B: Backend> Core<B> {
                 true
             }
             Err(error) => {
-                tracing::debug!(backend = self.name(), %key, %error, "no wake-up signals; polling");
+                tracing::debug!(backend = self.name(), key = %request.key, %error, "no wake-up signals; polling");
                 waiting.deaf = true;
                 false
             }
@@ -317,33 +320,22 @@ async fn hint(listener: Option<&mut (dyn Listener + 'static)>) {
     }
 }
 
-/// Until when an acquisition waits.
-#[derive(Debug)]
-struct Patience {
-    started: Moment,
-    limit: Moment,
-}
-
-impl Patience {
-    fn new(wait: Wait, started: Moment) -> Self {
-        let limit = match wait {
+impl<'a> Request<'a> {
+    fn new(key: &'a LockKey, mode: Mode, options: &'a LockOptions, started: Moment) -> Self {
+        let limit = match options.wait {
             Wait::Never => started,
             Wait::UpTo(patience) => started.plus(patience),
             Wait::Forever => Moment::NEVER,
         };
-        Self { started, limit }
+        Self { key, mode, options, started, limit }
     }
 
-    fn is_single(&self) -> bool {
+    fn is_try(&self) -> bool {
         self.limit == self.started
     }
 
     fn is_over(&self, now: Moment) -> bool {
         now >= self.limit
-    }
-
-    fn earlier(&self, moment: Moment) -> Moment {
-        self.limit.min(moment)
     }
 }
 

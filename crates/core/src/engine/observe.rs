@@ -24,6 +24,11 @@ pub(super) fn acquired(backend: &'static str, key: &LockKey, mode: Mode, outcome
     tracing::debug!(backend, %key, %mode, outcome, waited_ms = millis(waited), "acquire ended");
 }
 
+pub(super) fn attempt_failed(backend: &'static str, key: &LockKey, error: &crate::Error) {
+    counter!("leasehold_attempt_failures_total", "backend" => backend).increment(1);
+    tracing::warn!(backend, %key, %error, "an attempt failed; it is tried again until the wait is over");
+}
+
 /// Somebody waits behind others of this process, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Queued(&'static str);

@@ -46,6 +46,11 @@ pub(super) enum Said {
 }
 
 impl Said {
+    /// Whether asking again is in vain.
+    pub(super) fn is_for_good(&self) -> bool {
+        matches!(self, Self::Failed(error) if !error.is_transient())
+    }
+
     /// The same for somebody else.
     pub(super) fn retell(&self) -> Self {
         match self {
@@ -129,11 +134,6 @@ impl Ticket {
             Ok(news) = self.news.wait_for(|news| news.said.is_some()) => news.said.as_ref().map(Said::retell),
             else => None,
         }
-    }
-
-    /// What the store said last to the head of this lane.
-    pub(super) fn last_said(&self) -> Said {
-        self.news.borrow().said.as_ref().map_or(Said::Busy, Said::retell)
     }
 
     /// Tells those behind what the store says.
@@ -221,7 +221,6 @@ mod tests {
         let seen = behind.freed_so_far();
         queue.freed(&key);
         behind.freed_after(seen).await;
-        assert!(matches!(behind.last_said(), Said::Busy));
         head.tell(Said::Busy);
         assert!(matches!(behind.admitted_or_told().await, Some(Said::Busy)));
         drop(head);
