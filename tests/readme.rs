@@ -1,0 +1,2 @@
+#![doc = include_str!("../README.md")]
+//! The README's examples, compiled.
