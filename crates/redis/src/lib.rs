@@ -1,1 +1,27 @@
-//! x
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod connection;
+mod endpoint;
+mod error;
+mod eviction;
+mod lifeline;
+mod names;
+mod scan;
+mod script;
+mod settings;
+mod signals;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod tls;
+
+pub use fred;
+
+pub use connection::Connection;
+pub use endpoint::Endpoint;
+pub use error::{classify, failed};
+pub use eviction::warn_of_eviction;
+pub use names::{KeyNames, Names, Namespace};
+pub use script::{Reply, Script, trouble};
+pub use settings::DEFAULT_COMMAND_TIMEOUT;
+pub use signals::{CHANNEL, Signals};

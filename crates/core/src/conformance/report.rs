@@ -112,5 +112,10 @@ async fn check(case: &Case, bench: Bench) -> Result<(), String> {
 }
 
 fn why_ignored(case: &Case, capabilities: &Capabilities) -> Option<String> {
-    case.needs.iter().find_map(|need| Some(format!("{need} is not claimed: {}", capabilities.why_not(*need)?)))
+    let missing =
+        case.needs.iter().find_map(|need| Some(format!("{need} is not claimed: {}", capabilities.why_not(*need)?)));
+    missing.or_else(|| {
+        let spoiler = case.unless.iter().find(|spoiler| capabilities.has(**spoiler))?;
+        Some(format!("{spoiler} is claimed: a session contends with others, not with itself"))
+    })
 }

@@ -10,6 +10,7 @@ use super::detached::Detached;
 use super::observe::{self, Acquired};
 use super::queue::{Said, Ticket};
 use super::release::Hold;
+use super::sessions::Entered;
 use super::tenure::{Grip, Tenure, deadline};
 use super::waiting::BackOff;
 use crate::clock::Moment;
@@ -171,10 +172,13 @@ impl<B: Backend> Core<B> {
             label: request.options.label.clone(),
             reason: request.options.reason.clone(),
         };
-        let attempt = Detached::new(Handle::current(), Arc::clone(self).claim(claim, request.options.clone()));
+        // Abandoned, it is pending until what it won is being given back, so that `close` does not cut it short.
+        let underway = Arc::clone(&self.pending).begin();
+        let claim = Arc::clone(self).claim(claim, request.options.clone());
+        let attempt = Detached::new(Handle::current(), async move { (claim.await, underway) });
         tokio::select! {
             biased;
-            tried = attempt => Some(tried),
+            (tried, _underway) = attempt => Some(tried),
             () = self.clock.reach(self.latest(request)) => None,
         }
     }
@@ -231,14 +235,15 @@ impl<B: Backend> Core<B> {
     /// What a guard holds, on a tenure of its own or, in a re-entrant session, on the one that is held already.
     fn hold(self: &Arc<Self>, grant: GrantRef, options: &LockOptions, sent_at: Moment, runtime: Handle) -> Tried {
         let mut entered = self.sessions.lock();
-        let tenure = match entered.as_ref().and_then(|entered| entered.get(&grant.key).cloned()) {
-            Some(held) if held.grant.tenure == grant.tenure && held.is_held() => {
-                held.reentered(options, sent_at);
-                held
+        let tenure = match entered.as_mut().and_then(|entered| entered.get_mut(&grant.key)) {
+            Some(Entered { tenure, levels }) if tenure.grant.tenure == grant.tenure && tenure.is_held() => {
+                tenure.reentered(options, sent_at);
+                levels.push(grant.owner);
+                Arc::clone(tenure)
             }
             Some(gone) => {
                 // The store began a new tenure: the outer one was not ours any more when this was granted.
-                gone.lose(LossReason::Stolen);
+                gone.tenure.lose(LossReason::Stolen);
                 self.give_back(&grant, options.ttl, &runtime);
                 return Tried::Failed(Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire"));
             }
@@ -247,7 +252,8 @@ impl<B: Backend> Core<B> {
                 let tenure = Tenure::new(grant.clone(), options, self.name(), leased, &self.clock, sent_at);
                 let tenure = Arc::new(tenure);
                 if let Some(entered) = &mut entered {
-                    entered.insert(grant.key.clone(), Arc::clone(&tenure));
+                    let levels = vec![grant.owner];
+                    entered.insert(grant.key.clone(), Entered { tenure: Arc::clone(&tenure), levels });
                 }
                 tenure
             }

@@ -9,8 +9,8 @@ mod tenure;
 mod waiting;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -77,6 +77,11 @@ impl<B: Backend> Engine<B> {
         &self.core.backend
     }
 
+    /// A handle that does not keep the engine: guards do, and other handles.
+    pub fn downgrade(&self) -> WeakEngine<B> {
+        WeakEngine(Arc::downgrade(&self.core))
+    }
+
     /// Ends the engine: tells every guard [`Shutdown`](crate::LossReason::Shutdown), releases what they held, waits
     /// for releases under way, and closes the backend. Later acquisitions fail with [`ErrorKind::Closed`].
     ///
@@ -89,7 +94,9 @@ impl<B: Backend> Engine<B> {
         }
         for tenure in core.keeper.all() {
             tenure.lose(crate::LossReason::Shutdown);
-            core.give_back(&tenure.grant, tenure.ttl, &Handle::current());
+            for grant in core.sessions.levels(&tenure) {
+                core.give_back(&grant, tenure.ttl, &Handle::current());
+            }
         }
         core.keeper.stop();
         core.pending.all_done().await;
@@ -135,6 +142,22 @@ impl<B: Backend> fmt::Debug for Engine<B> {
 impl<B> fmt::Debug for Core<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core").field("backend", &self.capabilities.backend()).finish_non_exhaustive()
+    }
+}
+
+/// An [`Engine`] as long as somebody else keeps it: for a store that has several engines and closes them all.
+pub struct WeakEngine<B: Backend>(Weak<Core<B>>);
+
+impl<B: Backend> WeakEngine<B> {
+    /// The engine, if it is still there.
+    pub fn upgrade(&self) -> Option<Engine<B>> {
+        Some(Engine { core: self.0.upgrade()? })
+    }
+}
+
+impl<B: Backend> fmt::Debug for WeakEngine<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakEngine")
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::detached::Detached;
+use super::sessions::Entered;
 use super::tenure::Grip;
 use super::waiting::BackOff;
 use super::{Core, observe};
@@ -135,7 +136,12 @@ impl<B: Backend> Core<B> {
 
     /// Takes a guard off its tenure; with the last one the tenure is over, and nothing more is sent for it.
     fn leave(&self, grip: &Grip) {
-        let entered = self.sessions.lock();
+        let mut entered = self.sessions.lock();
+        if let Some(Entered { levels, .. }) = entered.as_mut().and_then(|entered| entered.get_mut(&grip.grant.key))
+            && let Some(level) = levels.iter().rposition(|level| *level == grip.grant.owner)
+        {
+            levels.swap_remove(level);
+        }
         if !grip.give_up() {
             return;
         }
@@ -180,10 +186,10 @@ pub(super) struct Pending {
     none: Notify,
 }
 
-struct Done(Arc<Pending>);
+pub(super) struct Done(Arc<Pending>);
 
 impl Pending {
-    fn begin(self: Arc<Self>) -> Done {
+    pub(super) fn begin(self: Arc<Self>) -> Done {
         self.count.fetch_add(1, Ordering::AcqRel);
         Done(self)
     }

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::tenure::Tenure;
-use crate::LockKey;
+use crate::{GrantRef, LockKey, OwnerId};
 
 /// The tenures that a re-entrant engine holds, lost ones included until their last guard is gone.
 ///
@@ -10,7 +10,15 @@ use crate::LockKey;
 #[derive(Debug)]
 pub(super) struct Sessions {
     /// `None` where the backend does not re-enter.
-    entered: Option<Mutex<HashMap<LockKey, Arc<Tenure>>>>,
+    entered: Option<Mutex<HashMap<LockKey, Entered>>>,
+}
+
+/// A tenure, and those who stand on it.
+#[derive(Debug)]
+pub(super) struct Entered {
+    pub(super) tenure: Arc<Tenure>,
+    /// The owner ids of the guards that are there.
+    pub(super) levels: Vec<OwnerId>,
 }
 
 impl Sessions {
@@ -24,12 +32,23 @@ impl Sessions {
 
     /// The tenure of this key, if one is held here.
     pub(super) fn of(&self, key: &LockKey) -> Option<Arc<Tenure>> {
-        self.lock()?.get(key).cloned()
+        Some(Arc::clone(&self.lock()?.get(key)?.tenure))
+    }
+
+    /// The grants of all guards on a tenure: its own, unless it was entered again.
+    pub(super) fn levels(&self, tenure: &Arc<Tenure>) -> Vec<GrantRef> {
+        let entered = self.lock();
+        match entered.as_ref().and_then(|entered| entered.get(&tenure.grant.key)) {
+            Some(entered) if Arc::ptr_eq(&entered.tenure, tenure) => {
+                entered.levels.iter().map(|owner| GrantRef { owner: *owner, ..tenure.grant.clone() }).collect()
+            }
+            _ => vec![tenure.grant.clone()],
+        }
     }
 
     /// Keeps guards from joining and leaving while it is held: one that joined a tenure in the moment in which the
     /// last other left would stand on nothing.
-    pub(super) fn lock(&self) -> Option<MutexGuard<'_, HashMap<LockKey, Arc<Tenure>>>> {
+    pub(super) fn lock(&self) -> Option<MutexGuard<'_, HashMap<LockKey, Entered>>> {
         Some(self.entered.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::conformance::subject::{Contender, Subject};
-use crate::{Clock, LockGuard, LockKey, LockOptions, Result, Wait};
+use crate::{Capability, Clock, LockGuard, LockKey, LockOptions, Result, Wait};
 
 /// A failed check, or an error where none may be.
 #[derive(Debug)]
@@ -90,6 +90,17 @@ impl Bench {
 
     pub(super) async fn contender_in(&self, namespace: &str, clock: Clock) -> Result<Contender> {
         self.subject.contender(namespace, clock).await
+    }
+
+    /// So many that contend with each other, `together` at a time on one locker, where a locker contends with itself.
+    pub(super) async fn rivals(&self, count: usize, together: usize) -> Result<Vec<Arc<Contender>>> {
+        let together = if self.subject.capabilities().has(Capability::Reentrancy) { 1 } else { together };
+        let mut rivals = Vec::new();
+        while rivals.len() < count {
+            let contender = Arc::new(self.contender().await?);
+            rivals.extend(std::iter::repeat_n(contender, together));
+        }
+        Ok(rivals)
     }
 
     /// The namespace of this run.

@@ -44,22 +44,19 @@ pub(super) async fn c01_sixteen_contenders_never_overlap(bench: Bench) -> Verdic
     const ROUNDS: usize = 5;
     let (inside, overlaps, key) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), bench.key());
     let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..4 {
-        let contender = Arc::new(bench.contender().await?);
-        for _ in 0..4 {
-            let (contender, key) = (Arc::clone(&contender), key.clone());
-            let (inside, overlaps) = (Arc::clone(&inside), Arc::clone(&overlaps));
-            tasks.spawn(async move {
-                for _ in 0..ROUNDS {
-                    let guard = contender.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
-                    overlaps.fetch_add(inside.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
-                    tokio::task::yield_now().await;
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                    ensure!(guard.release().await? == ReleaseOutcome::Released, "a held lock was gone");
-                }
-                Ok(())
-            });
-        }
+    for contender in bench.rivals(16, 4).await? {
+        let key = key.clone();
+        let (inside, overlaps) = (Arc::clone(&inside), Arc::clone(&overlaps));
+        tasks.spawn(async move {
+            for _ in 0..ROUNDS {
+                let guard = contender.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
+                overlaps.fetch_add(inside.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                ensure!(guard.release().await? == ReleaseOutcome::Released, "a held lock was gone");
+            }
+            Ok(())
+        });
     }
     while let Some(ended) = tasks.join_next().await {
         ended??;
@@ -68,11 +65,11 @@ pub(super) async fn c01_sixteen_contenders_never_overlap(bench: Bench) -> Verdic
     Ok(())
 }
 
-/// Random steps of three owners, each compared with what a table of one row would answer.
+/// Random steps of three owners, each on a locker of its own, each compared with what a table of one row would answer.
 pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
     let seed = rand::rng().random::<u64>();
     let mut random = StdRng::seed_from_u64(seed);
-    let contender = bench.contender().await?;
+    let contenders = [bench.contender().await?, bench.contender().await?, bench.contender().await?];
     for _ in 0..10 {
         let key = bench.key();
         let grant = |owner, tenure| GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure };
@@ -80,7 +77,8 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
         let mut holder: Option<(OwnerId, Option<u64>)> = None;
         let mut newest = None;
         for step in 0..20 {
-            let owner = owners[random.random_range(0..3)];
+            let who = random.random_range(0..3);
+            let (owner, store) = (owners[who], &contenders[who].store);
             let tenure = holder.filter(|(held, _)| *held == owner).and_then(|(_, tenure)| tenure);
             let ours = holder.is_some_and(|(held, _)| held == owner);
             match random.random_range(0..4) {
@@ -93,7 +91,7 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
                         label: None,
                         reason: None,
                     };
-                    match (contender.store.try_acquire(&claim).await?, holder) {
+                    match (store.try_acquire(&claim).await?, holder) {
                         (Attempt::Granted { tenure: got }, None) => {
                             ensure!(
                                 got.is_none() || got > newest,
@@ -117,18 +115,19 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
                     }
                 }
                 2 => {
-                    let held = contender.store.renew(&grant(owner, tenure), Duration::from_secs(60)).await?;
+                    let held = store.renew(&grant(owner, tenure), Duration::from_secs(60)).await?;
                     ensure!((held == Held::Yes) == ours, "seed {seed}, step {step}: renewal said {held:?}");
                 }
                 _ => {
-                    let held = contender.store.release(&grant(owner, tenure)).await?;
+                    let held = store.release(&grant(owner, tenure)).await?;
                     ensure!((held == Held::Yes) == ours, "seed {seed}, step {step}: release said {held:?}");
                     holder = holder.filter(|_| !ours);
                 }
             }
         }
-        if let Some((owner, tenure)) = holder {
-            contender.store.release(&grant(owner, tenure)).await?;
+        if let Some((held, tenure)) = holder {
+            let who = owners.iter().position(|owner| *owner == held).unwrap_or_default();
+            contenders[who].store.release(&grant(held, tenure)).await?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ mod lease;
 mod loss;
 mod observe;
 mod owner;
+mod reentrant;
 mod release;
 mod shared;
 mod token;
@@ -19,11 +20,12 @@ use futures::future::BoxFuture;
 pub(super) use self::bench::{Bench, Failure, Verdict, ensure};
 use crate::Capability;
 
-/// One case: what it needs, and what it does.
+/// One case: what it needs, what makes it meaningless, and what it does.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) needs: &'static [Capability],
+    pub(super) unless: &'static [Capability],
     pub(super) run: ClauseCheck,
 }
 
@@ -34,10 +36,11 @@ pub(super) fn all() -> &'static [Case] {
 }
 
 macro_rules! cases {
-    ($($module:ident :: $name:ident $([$($need:ident),+])?)*) => {
+    ($($module:ident :: $name:ident $([$($need:ident),+])? $(![$($spoiler:ident),+])?)*) => {
         &[$(Case {
             name: stringify!($name),
             needs: &[$($(Capability::$need),+)?],
+            unless: &[$($(Capability::$spoiler),+)?],
             run: |bench| Box::pin($module::$name(bench)),
         }),*]
     };
@@ -45,7 +48,7 @@ macro_rules! cases {
 
 const CASES: &[Case] = cases! {
     exclusion::c01_a_second_holder_is_excluded
-    exclusion::c01_a_locker_contends_with_itself
+    exclusion::c01_a_locker_contends_with_itself ![Reentrancy]
     exclusion::c01_distinct_keys_do_not_contend
     exclusion::c01_sixteen_contenders_never_overlap
     exclusion::c01_random_steps_match_the_model
@@ -115,8 +118,8 @@ const CASES: &[Case] = cases! {
     waiting::c13_a_waiter_gets_the_key_after_its_release
     waiting::c13_only_the_head_talks_to_the_store
 
-    waiting::c14_waiters_are_served_in_order
-    waiting::c14_a_cancelled_waiter_is_skipped
+    waiting::c14_waiters_are_served_in_order ![Reentrancy]
+    waiting::c14_a_cancelled_waiter_is_skipped ![Reentrancy]
     waiting::c14_no_contender_starves
 
     shared::c15_a_waiting_writer_holds_back_later_readers [Shared]
@@ -168,4 +171,22 @@ const CASES: &[Case] = cases! {
 
     observe::c26_metrics_have_the_same_names_everywhere
     observe::c26_acquiring_is_a_span
+
+    reentrant::c27_a_session_reenters_at_once_and_counts [Reentrancy]
+    reentrant::c27_the_inner_guard_may_outlive_the_outer [Reentrancy]
+    reentrant::c27_the_last_level_frees_the_key [Reentrancy]
+    reentrant::c27_other_sessions_are_excluded_throughout [Reentrancy]
+    reentrant::c27_a_reentry_goes_past_those_who_wait [Reentrancy]
+    reentrant::c27_a_reentry_keeps_the_token [Reentrancy, Fencing]
+    reentrant::c27_a_loss_reaches_every_level [Reentrancy]
+    reentrant::c27_no_fresh_lease_begins_under_a_lost_guard [Reentrancy]
+    reentrant::c27_a_reentry_that_finds_the_lease_gone_is_a_loss [Reentrancy, Fencing]
+    reentrant::c27_a_released_level_hears_nothing_of_a_later_loss [Reentrancy]
+    reentrant::c27_a_level_whose_reply_was_lost_counts_once [Reentrancy]
+    reentrant::c27_a_level_is_claimed_and_released_once_in_the_store [Reentrancy]
+    reentrant::c27_an_earlier_tenure_of_the_same_session_is_over [Reentrancy, Fencing]
+    reentrant::c27_the_lease_is_renewed_once_for_all_levels [Reentrancy, Lease]
+    reentrant::c27_a_short_level_does_not_shorten_the_lease [Reentrancy, Lease]
+    reentrant::c27_the_tightest_cap_is_that_of_all_levels [Reentrancy]
+    reentrant::c27_closing_gives_back_every_level [Reentrancy]
 };

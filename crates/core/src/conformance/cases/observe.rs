@@ -87,7 +87,7 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(bench: Bench) -> 
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     let busy = LockOptions::new().wait(Wait::UpTo(SHORT / 10));
-    let (head, behind) = futures::join!(ours.acquire(&key, &busy), ours.acquire(&key, &busy));
+    let (head, behind) = futures::join!(theirs.acquire(&key, &busy), theirs.acquire(&key, &busy));
     ensure!(head?.is_none() && behind?.is_none(), "a held key was granted");
     eventually("a renewal", || async { Ok(ours.faults.count(Op::Renew, &key) > 0) }).await?;
     theirs.admin.force_release(&key).await?;

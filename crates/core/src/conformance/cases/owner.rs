@@ -39,10 +39,10 @@ pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> 
 }
 
 pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let first = claim(&key, Duration::from_millis(200));
     let stale = grant(&first, ours.store.try_acquire(&first).await?)?;
-    let successor = ours.take(&key, &brief()).await?;
+    let successor = theirs.take(&key, &brief()).await?;
     let held = ours.store.renew(&stale, LONG).await?;
     ensure!(held != Held::Yes, "a stale owner renewed");
     drop(successor);
@@ -106,16 +106,16 @@ pub(super) async fn c09_renewal_of_a_released_grant_creates_nothing(bench: Bench
 }
 
 pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = ours.take(&key, &brief()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
     guard.lost().await;
     let error = guard.renew().await.err().map(|error| error.kind());
     ensure!(matches!(error, Some(ErrorKind::Lost(_))), "renewing a lost guard said {error:?}");
     // Past the engine, once the store has let it expire too.
-    ours.take(&key, &patient()).await?.release().await?;
+    theirs.take(&key, &patient()).await?.release().await?;
     let owner = owner.ok_or_else(|| super::Failure("no claim was seen".into()))?;
     let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure: None };
     ensure!(ours.store.renew(&stale, LONG).await? != Held::Yes, "an expired grant was renewed");
-    ours.finds_it_free(&key).await
+    theirs.finds_it_free(&key).await
 }

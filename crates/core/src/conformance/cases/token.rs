@@ -55,20 +55,17 @@ pub(super) async fn c04_concurrent_tokens_are_unique_and_in_order(bench: Bench) 
     let key = bench.key();
     let issued = Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..3 {
-        let contender = Arc::new(bench.contender().await?);
-        for _ in 0..3 {
-            let (contender, key, issued) = (Arc::clone(&contender), key.clone(), Arc::clone(&issued));
-            tasks.spawn(async move {
-                for _ in 0..5 {
-                    let guard = contender.take(&key, &patient()).await?;
-                    // Written down while held, so the order of the list is the order of the grants.
-                    issued.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(token(&guard)?);
-                    guard.release().await?;
-                }
-                Ok::<_, Failure>(())
-            });
-        }
+    for contender in bench.rivals(9, 3).await? {
+        let (key, issued) = (key.clone(), Arc::clone(&issued));
+        tasks.spawn(async move {
+            for _ in 0..5 {
+                let guard = contender.take(&key, &patient()).await?;
+                // Written down while held, so the order of the list is the order of the grants.
+                issued.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(token(&guard)?);
+                guard.release().await?;
+            }
+            Ok::<_, Failure>(())
+        });
     }
     while let Some(ended) = tasks.join_next().await {
         ended??;

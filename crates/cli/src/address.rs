@@ -1,0 +1,168 @@
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use url::Url;
+
+use crate::exit::Failure;
+
+/// The URL of a store, as the backend gets it. Only [`public`](Self::public), which is what `Debug` shows, may be
+/// shown, logged or handed on.
+#[derive(Clone)]
+pub(crate) struct Address {
+    secret: String,
+    public: String,
+}
+
+impl Address {
+    /// A URL that may have a password in it.
+    pub(crate) fn new(url: &str) -> Self {
+        Self { secret: url.to_owned(), public: redact(url) }
+    }
+
+    /// Adds a password; one that the URL has already stays, unless `replace`.
+    pub(crate) fn with_password(self, password: &str, replace: bool) -> Result<Self, Failure> {
+        let refuse = || Failure::Usage("the password does not fit into the backend's URL".to_owned());
+        let secret = each_url(&self.secret, |url| {
+            let mut url = Url::parse(url).map_err(|_| refuse())?;
+            if replace || url.password().is_none() {
+                // `set_password` encodes everything that ends a password, but not the sign that starts a code.
+                url.set_password(Some(&password.replace('%', "%25"))).map_err(|()| refuse())?;
+            }
+            Ok::<_, Failure>(url.into())
+        })?;
+        Ok(Self { secret, ..self })
+    }
+
+    /// What comes before the first colon, if it looks like a scheme.
+    pub(crate) fn scheme(&self) -> Option<&str> {
+        let (scheme, _) = self.secret.split_once(':')?;
+        let legal = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then_some(scheme)
+    }
+
+    /// The whole, for the backend and nobody else.
+    pub(crate) fn expose(&self) -> &str {
+        &self.secret
+    }
+
+    /// Without passwords.
+    pub(crate) fn public(&self) -> &str {
+        &self.public
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Address").field(&self.public).finish()
+    }
+}
+
+/// The first line of the file.
+pub(crate) fn read_password(file: &Path) -> Result<String, Failure> {
+    let text =
+        fs::read_to_string(file).map_err(|cause| Failure::Password { file: file.display().to_string(), cause })?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Leaves out every argument that could have a password in it.
+pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = String>) -> String {
+    args.into_iter().filter(|arg| arg.contains('@') && arg.contains(':')).fold(text.to_owned(), |text, arg| {
+        let url = arg.strip_prefix("--backend=").unwrap_or(&arg);
+        text.replace(url, "…")
+    })
+}
+
+/// The URL without passwords. What cannot be read for certain is left out altogether.
+fn redact(url: &str) -> String {
+    if !url.contains("//") {
+        return if url.contains('@') && !url.starts_with("file:") { "…".to_owned() } else { url.to_owned() };
+    }
+    each_url(url, |url| {
+        let mut url = Url::parse(url).map_err(drop)?;
+        if [Some(url.path()), url.query(), url.fragment()].into_iter().flatten().any(|part| part.contains('@')) {
+            // A password with a bare `/`, `?` or `#` in it ends up here.
+            return Err(());
+        }
+        if url.password().is_some() {
+            url.set_password(None)?;
+        }
+        let is_secret = |name: &str| name.to_ascii_lowercase().contains("pass");
+        if url.query_pairs().any(|(name, _)| is_secret(&name)) {
+            let kept: Vec<_> = url.query_pairs().into_owned().filter(|(name, _)| !is_secret(name)).collect();
+            url.set_query(None);
+            if !kept.is_empty() {
+                url.query_pairs_mut().extend_pairs(kept);
+            }
+        }
+        Ok(url.into())
+    })
+    .unwrap_or_else(|()| "…".to_owned())
+}
+
+/// Applies `change` to a URL, or to each of the URLs in `scheme:url,url,url`.
+fn each_url<E>(text: &str, change: impl Fn(&str) -> Result<String, E>) -> Result<String, E> {
+    let Some((scheme, rest)) = text.split_once(':').filter(|(_, rest)| rest.contains("://")) else {
+        return change(text);
+    };
+    let urls: Result<Vec<_>, E> = rest.split(',').map(change).collect();
+    Ok(format!("{scheme}:{}", urls?.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_in_what_is_shown() {
+        for (url, public) in [
+            ("redis://h:6379/0", "redis://h:6379/0"),
+            ("redis://:pw@h:6379/0", "redis://h:6379/0"),
+            ("redis://ada:pw@h", "redis://ada@h"),
+            (
+                "redis-sentinel://:pw@h?sentinelPassword=pw&sentinelServiceName=m",
+                "redis-sentinel://h?sentinelServiceName=m",
+            ),
+            ("redis-sentinel://h?sentinelPassword=pw", "redis-sentinel://h"),
+            ("redlock:redis://:pw@a,redis://u:pw@b,redis://c", "redlock:redis://a,redis://u@b,redis://c"),
+            ("redis://:p/w@h", "…"),
+            ("redis://ada:1/pw@h", "…"),
+            ("redis://ada:1#pw@h", "…"),
+            ("redis//:pw@h", "…"),
+            ("pw@h:6379", "…"),
+            ("file:/var/lock/a@b", "file:/var/lock/a@b"),
+            ("file:", "file:"),
+        ] {
+            let address = Address::new(url);
+            assert_eq!(address.public(), public);
+            assert!(!format!("{address:?}").contains("pw"));
+        }
+    }
+
+    #[test]
+    fn a_password_is_added_to_every_url_that_has_none() {
+        let added = Address::new("redis://ada@h:1/0").with_password("p@:/?#% é", false).unwrap();
+        assert_eq!(added.expose(), "redis://ada:p%40%3A%2F%3F%23%25%20%C3%A9@h:1/0");
+        assert_eq!(added.public(), "redis://ada@h:1/0");
+        assert_eq!(Address::new("redis://:old@h").with_password("new", false).unwrap().expose(), "redis://:old@h");
+        assert_eq!(Address::new("redis://:old@h").with_password("new", true).unwrap().expose(), "redis://:new@h");
+        let quorum = Address::new("redlock:redis://a,redis://:x@b").with_password("new", false).unwrap();
+        assert_eq!(quorum.expose(), "redlock:redis://:new@a,redis://:x@b");
+    }
+
+    #[test]
+    fn only_what_looks_like_a_scheme_is_one() {
+        for (url, scheme) in
+            [("redis://h", Some("redis")), ("file:", Some("file")), ("pw@h:1", None), ("h", None), (":", None)]
+        {
+            assert_eq!(Address::new(url).scheme(), scheme);
+        }
+    }
+
+    #[test]
+    fn messages_lose_the_arguments_that_could_have_a_password_in_them() {
+        let args = ["leasehold", "redis://pw@h", "--backend=redis://:pw2@h"].map(str::to_owned);
+        let text = redact_all("unrecognized 'redis://pw@h' and '--backend=redis://:pw2@h'", args);
+        assert_eq!(text, "unrecognized '…' and '--backend=…'");
+    }
+}

@@ -1,0 +1,178 @@
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use leasehold_core::{Holders, LockKey};
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use crate::args::{ForceReleaseArgs, InspectArgs, ListArgs, StoreArgs};
+use crate::backend::{self, Store};
+use crate::duration::spoken;
+use crate::exit::Failure;
+use crate::words::{self, HolderFields};
+
+/// What `inspect --exit-code` and `force-release` answer for a key that nobody holds.
+const FREE: u8 = 1;
+
+/// `leasehold inspect`: who holds it.
+pub(crate) async fn inspect(args: &InspectArgs, store: &StoreArgs) -> Result<u8, Failure> {
+    let store = open(store).await?;
+    let seen = store.admin.inspect(&args.key).await;
+    store.close().await;
+    let holders = seen?;
+    let free = holders.holders.is_empty();
+    print(&match (args.json, free) {
+        (true, _) => json(&KeyFields::from(&holders)),
+        (false, true) => format!("{} is free\n", words::shown(args.key.as_str())),
+        (false, false) => table(&[&holders]),
+    })?;
+    Ok(if free && args.exit_code { FREE } else { 0 })
+}
+
+/// `leasehold list`: all that is held.
+pub(crate) async fn list(args: &ListArgs, store: &StoreArgs) -> Result<u8, Failure> {
+    let store = open(store).await?;
+    let seen = everything(&store, &args.prefix).await;
+    store.close().await;
+    let held = seen?;
+    let text = if args.json {
+        held.values().map(|holders| json(&KeyFields::from(holders))).collect()
+    } else if held.is_empty() {
+        "nothing is held\n".to_owned()
+    } else {
+        table(&held.values().collect::<Vec<_>>())
+    };
+    print(&text)?;
+    Ok(0)
+}
+
+/// `leasehold force-release`: takes it away, and says from whom.
+pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) -> Result<u8, Failure> {
+    let store = open(store).await?;
+    let taken = store.admin.force_release(&args.key).await;
+    store.close().await;
+    let holders = taken?;
+    let free = holders.holders.is_empty();
+    print(&match (args.json, free) {
+        (true, _) => json(&KeyFields::from(&holders)),
+        (false, true) => format!("{} was free\n", words::shown(args.key.as_str())),
+        (false, false) => format!("taken away from\n{}", table(&[&holders])),
+    })?;
+    Ok(if free { FREE } else { 0 })
+}
+
+async fn open(args: &StoreArgs) -> Result<Store, Failure> {
+    let (kind, address) = backend::choose(args)?;
+    Ok(kind.connect(&address).await?)
+}
+
+/// All pages in one, sorted: a store that scans may show a key twice.
+async fn everything(store: &Store, prefix: &str) -> leasehold_core::Result<BTreeMap<LockKey, Holders>> {
+    let mut held = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let page = store.admin.list(prefix, after.as_ref()).await?;
+        held.extend(page.keys.into_iter().map(|holders| (holders.key.clone(), holders)));
+        after = page.next;
+        if after.is_none() {
+            return Ok(held);
+        }
+    }
+}
+
+/// A key and its holders, for programs.
+#[derive(Serialize)]
+struct KeyFields<'a> {
+    key: &'a str,
+    held: bool,
+    holders: Vec<HolderFields<'a>>,
+}
+
+impl<'a> From<&'a Holders> for KeyFields<'a> {
+    fn from(holders: &'a Holders) -> Self {
+        let all = HolderFields::all(holders);
+        Self { key: holders.key.as_str(), held: !all.is_empty(), holders: all }
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).map(|line| line + "\n").unwrap_or_default()
+}
+
+/// One line a holder, in columns.
+fn table(held: &[&Holders]) -> String {
+    let heading = ["KEY", "MODE", "HOLDER", "REASON", "LEFT", "TOKEN"].map(str::to_owned);
+    let rows = held.iter().flat_map(|holders| {
+        holders.holders.iter().map(|holder| {
+            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            [
+                words::shown(holders.key.as_str()),
+                words::mode(holder.mode).to_owned(),
+                or_dash(holder.label.as_deref().map(words::shown)),
+                or_dash(holder.reason.as_deref().map(words::shown)),
+                or_dash(holder.remaining.map(spoken)),
+                or_dash(holder.token.map(|token| token.to_string())),
+            ]
+        })
+    });
+    columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+}
+
+/// Pads every cell to the width of its column, except the last ones.
+pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let widths: [usize; N] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or_default());
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => Err(Failure::System(failed)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{FencingToken, Holder, Mode};
+
+    use super::*;
+
+    fn held(key: &str, remaining: Option<u64>) -> Holders {
+        let mut holder = Holder::new(Mode::Exclusive);
+        holder.token = Some(FencingToken::from(7));
+        holder.remaining = remaining.map(Duration::from_secs);
+        holder.label = Some("ada@db1 pid 7".to_owned());
+        Holders { key: LockKey::new(key).unwrap(), holders: vec![holder] }
+    }
+
+    #[test]
+    fn a_table_is_aligned_whatever_the_keys_look_like() {
+        let text = table(&[&held("k", Some(23)), &held("鍵\n", None)]);
+        assert_eq!(
+            text,
+            "KEY     MODE       HOLDER         REASON  LEFT  TOKEN\n\
+             k       exclusive  ada@db1 pid 7  -       23 s  7\n\
+             \"鍵\\n\"  exclusive  ada@db1 pid 7  -       -     7\n"
+        );
+    }
+
+    #[test]
+    fn programs_get_every_field_of_every_holder() {
+        let line = json(&KeyFields::from(&held("k", None)));
+        assert_eq!(
+            line,
+            r#"{"key":"k","held":true,"holders":[{"mode":"exclusive","token":7,"remaining_ms":null,"label":"ada@db1 pid 7","reason":null}]}"#
+                .to_owned()
+                + "\n"
+        );
+    }
+}

@@ -1,0 +1,315 @@
+#![allow(clippy::doc_markdown, reason = "these comments are the help texts, which are plain text")]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use leasehold_core::{LockKey, LockOptions, Wait};
+
+use crate::duration;
+use crate::exit::{self, Codes};
+
+/// Run a command while holding a lock: on this machine, or on any number of them.
+///
+/// Without a server it locks among the processes of this machine, in a directory of the user's. With --backend it
+/// locks among everybody who uses the same store.
+#[derive(Debug, Parser)]
+#[command(name = "leasehold", version, after_long_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  leasehold run nightly -- pg_dump -f all.sql shop       wait for the lock, then dump
+  leasehold run -n nightly -- ./report.sh                give up at once if it is held (exit 75)
+  leasehold run -w 30s -E 0 nightly -- ./report.sh       wait 30 seconds; held is no failure
+  leasehold run --min-hold 50s cron/mail -- ./mail.sh    once a minute, on whichever host is first
+  leasehold --backend redis://db1:6379 run k -- ./job    one lock for many machines
+  leasehold inspect nightly                              who holds it, since when, what for
+
+Exit codes of `run`: the command's; 128+n if signal n ended it; 75 held by another (-E),
+76 lost while the command ran, 69 store unreachable, 64 usage, 78 permission or configuration,
+127 command not found, 126 not executable.";
+
+/// Where the locks are.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Store")]
+pub(crate) struct StoreArgs {
+    /// The store: file:DIR, redis://HOST:PORT, ... (see `leasehold backends`) [default: file:, in a directory of yours]
+    ///
+    /// A password in the URL is visible to everybody who may run `ps`; use LEASEHOLD_BACKEND, LEASEHOLD_PASSWORD or
+    /// --password-file instead.
+    #[arg(long, global = true, value_name = "URL", env = "LEASEHOLD_BACKEND", hide_env_values = true)]
+    pub(crate) backend: Option<String>,
+
+    /// Read the store's password from the first line of FILE
+    ///
+    /// It replaces one in the URL. Without this option the password in the URL is used, and without that the
+    /// environment variable LEASEHOLD_PASSWORD.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Box<RunArgs>),
+    Inspect(InspectArgs),
+    List(ListArgs),
+    ForceRelease(ForceReleaseArgs),
+    Backends(BackendsArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+impl Command {
+    /// The exit codes that this command was told to use.
+    pub(crate) fn codes(&self) -> Codes {
+        match self {
+            Self::Run(run) => Codes {
+                conflict: run.conflict_exit_code,
+                lost: run.lost_exit_code,
+                unavailable: run.unavailable_exit_code,
+            },
+            _ => Codes::default(),
+        }
+    }
+}
+
+/// Run a command while holding a lock
+///
+/// Waits for the lock (for ever, unless -n or -w), runs COMMAND, and releases the lock when it ends. Input, output and
+/// signals are the command's. If the lock is lost meanwhile, the command is terminated.
+///
+/// The command finds LEASEHOLD_KEY, LEASEHOLD_TOKEN (a number that grows with every grant of the key), LEASEHOLD_BACKEND
+/// (without a password) and, where the lock is a lease, LEASEHOLD_EXPIRES_IN_MS in its environment.
+#[derive(Args, Debug)]
+#[command(override_usage = "leasehold run [OPTIONS] KEY [--] COMMAND [ARGS]...")]
+pub(crate) struct RunArgs {
+    /// What to lock: any text of 1 to 255 bytes
+    #[arg(value_parser = key)]
+    pub(crate) key: LockKey,
+
+    /// What to run, with its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+
+    /// Give up at once if it is held
+    #[arg(short, long, conflicts_with = "wait")]
+    nonblock: bool,
+
+    /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1.5h
+    #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
+    wait: Option<Duration>,
+
+    /// Share it with other readers
+    #[arg(short, long)]
+    pub(crate) shared: bool,
+
+    /// The lease: how long the store keeps the key for a holder that is gone
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = lease)]
+    ttl: Duration,
+
+    /// Lose it after DUR, whatever happens
+    #[arg(long, value_name = "DUR", value_parser = duration::parse_positive)]
+    max_hold: Option<Duration>,
+
+    /// Keep it for DUR at least, also if the command ends earlier
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) min_hold: Option<Duration>,
+
+    /// What to do to the command and its process group when the lock is lost
+    #[arg(long, value_name = "WHAT", default_value = "term")]
+    pub(crate) on_lost: OnLost,
+
+    /// How long after SIGTERM comes SIGKILL, with --on-lost term
+    #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
+    pub(crate) kill_after: Duration,
+
+    /// Exit with N if it was not acquired in time
+    #[arg(short = 'E', long, value_name = "N", default_value_t = exit::CONFLICT)]
+    conflict_exit_code: u8,
+
+    /// Exit with N if it was lost while the command ran
+    #[arg(long, value_name = "N", default_value_t = exit::LOST)]
+    lost_exit_code: u8,
+
+    /// Exit with N if the store could not be reached
+    #[arg(long, value_name = "N", default_value_t = exit::UNAVAILABLE)]
+    unavailable_exit_code: u8,
+
+    /// What for; shown to whoever waits for it or inspects it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+
+    /// Who; shown beside the reason [default: user@host pid N]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+
+    /// Say how long it waited and who held it; twice: log what happens inside
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Print events on standard error, one JSON object a line
+    #[arg(long, conflicts_with = "verbose")]
+    pub(crate) json: bool,
+}
+
+/// What is done to the command when the lock is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnLost {
+    /// SIGTERM, and SIGKILL after --kill-after
+    Term,
+    /// SIGKILL at once
+    Kill,
+    /// Only a message
+    Ignore,
+}
+
+impl RunArgs {
+    /// What the lock service is asked for.
+    pub(crate) fn options(&self, default_label: impl FnOnce() -> String) -> LockOptions {
+        let wait = match self.wait {
+            _ if self.nonblock => Wait::Never,
+            Some(limit) => Wait::UpTo(limit),
+            None => Wait::Forever,
+        };
+        let mut options = LockOptions::new().ttl(self.ttl).wait(wait);
+        options = options.label(self.label.clone().unwrap_or_else(default_label));
+        if let Some(reason) = &self.reason {
+            options = options.reason(reason);
+        }
+        if let Some(cap) = self.max_hold {
+            options = options.max_hold(cap);
+        }
+        options
+    }
+}
+
+/// Show who holds a lock
+#[derive(Args, Debug)]
+pub(crate) struct InspectArgs {
+    /// The key
+    #[arg(value_parser = key)]
+    pub(crate) key: LockKey,
+
+    /// Exit with 1 if it is free
+    #[arg(short, long)]
+    pub(crate) exit_code: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show the locks that are held
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Only keys that start with this
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
+
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Take a lock away from whoever holds it
+///
+/// The holder is told at its next renewal, a third of its lease from now at the latest; until then it still believes
+/// that it holds the lock. Exits with 0 if somebody held it, and with 1 if it was free.
+#[derive(Args, Debug)]
+pub(crate) struct ForceReleaseArgs {
+    /// The key
+    #[arg(value_parser = key)]
+    pub(crate) key: LockKey,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show which stores this program was built with, and what each promises
+#[derive(Args, Debug)]
+pub(crate) struct BackendsArgs {
+    /// Print a Markdown table
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
+/// Print a completion script for a shell
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Of this command instead of the program
+    pub(crate) command: Option<String>,
+}
+
+fn key(text: &str) -> Result<LockKey, String> {
+    LockKey::new(text).map_err(|_| format!("it takes 1 to {} bytes, and this has {}", LockKey::MAX_BYTES, text.len()))
+}
+
+fn lease(text: &str) -> Result<Duration, String> {
+    let ttl = duration::parse(text)?;
+    if (LockOptions::MIN_TTL..=LockOptions::MAX_TTL).contains(&ttl) {
+        Ok(ttl)
+    } else {
+        Err("a lease takes 10ms to 24h".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn run(args: &[&str]) -> RunArgs {
+        let args = ["leasehold", "run"].iter().chain(args);
+        match Cli::try_parse_from(args).unwrap().command {
+            Command::Run(run) => *run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_after_the_command_is_the_commands_with_and_without_dashes() {
+        for args in [&["k", "ls", "-n", "--wait", "x"][..], &["k", "--", "ls", "-n", "--wait", "x"]] {
+            let run = run(args);
+            assert_eq!(run.command, ["ls", "-n", "--wait", "x"]);
+            assert!(!run.nonblock);
+        }
+    }
+
+    #[test]
+    fn options_may_stand_before_and_after_the_key() {
+        for args in [&["-n", "k", "true"][..], &["k", "-n", "true"], &["k", "-n", "--", "true"]] {
+            let run = run(args);
+            assert!(run.nonblock, "{args:?}");
+            assert_eq!(run.command, ["true"]);
+        }
+    }
+
+    #[test]
+    fn a_wait_of_zero_is_a_single_attempt() {
+        let label = || "me".to_owned();
+        let zero = LockOptions::new().wait(Wait::UpTo(Duration::ZERO)).label("me");
+        assert_eq!(run(&["-w", "0", "k", "true"]).options(label), zero);
+        assert_eq!(run(&["-n", "k", "true"]).options(label), zero.wait(Wait::Never));
+    }
+}

@@ -1,0 +1,189 @@
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::{Admin, Backed, Capabilities, Locker, Result, RwLocker, SharedBackend};
+
+use crate::address::{Address, read_password};
+use crate::args::StoreArgs;
+use crate::exit::Failure;
+
+/// Every store that this program was built with. To add one is to add an entry.
+pub(crate) const KINDS: &[Kind] = &[
+    #[cfg(feature = "file")]
+    Kind {
+        name: "file",
+        schemes: &["file"],
+        aliases: &[],
+        package: "leasehold-file",
+        purpose: "processes of one machine, no server",
+        takes_password: false,
+        capabilities: leasehold_file::FileLocks::claims,
+        connect: |url| Box::pin(async move { leasehold_file::FileLocks::connect(url).await.map(Store::shared) }),
+    },
+    #[cfg(feature = "redis")]
+    Kind {
+        name: "redis-single",
+        schemes: &["redis", "rediss", "redis-sentinel", "redis-cluster"],
+        aliases: &[
+            "rediss-sentinel",
+            "rediss-cluster",
+            "valkey",
+            "valkeys",
+            "valkey-sentinel",
+            "valkeys-sentinel",
+            "valkey-cluster",
+            "valkeys-cluster",
+        ],
+        package: "leasehold-redis-single",
+        purpose: "one Redis, Sentinel or Cluster",
+        takes_password: true,
+        capabilities: leasehold_redis_single::RedisSingle::claims,
+        connect: |url| {
+            Box::pin(async move { leasehold_redis_single::RedisSingle::connect(url).await.map(Store::exclusive) })
+        },
+    },
+];
+
+/// A directory of the user's, so that it works with no server.
+const DEFAULT: &str = "file:";
+
+/// A kind of store: how to recognise it, what it promises, and how to get at it.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    /// Its name in errors and tables.
+    pub(crate) name: &'static str,
+    /// What its URLs start with.
+    pub(crate) schemes: &'static [&'static str],
+    /// What they may start with, too.
+    aliases: &'static [&'static str],
+    /// The crate that it lives in.
+    pub(crate) package: &'static str,
+    /// When to use it, in a few words.
+    pub(crate) purpose: &'static str,
+    /// Whether its URL has a place for a password.
+    takes_password: bool,
+    /// What it promises, without asking it.
+    pub(crate) capabilities: fn() -> Capabilities,
+    connect: for<'u> fn(&'u str) -> Connecting<'u>,
+}
+
+type Connecting<'u> = Pin<Box<dyn Future<Output = Result<Store>> + 'u>>;
+
+/// An open store, seen from all sides.
+pub(crate) struct Store {
+    pub(crate) locker: Arc<dyn Locker>,
+    /// Where it grants shared locks.
+    pub(crate) readers: Option<Arc<dyn RwLocker>>,
+    pub(crate) admin: Arc<dyn Admin>,
+    closing: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+impl Store {
+    /// A store that grants exclusive locks only.
+    #[allow(dead_code, reason = "used or not, as the features say")]
+    fn exclusive<T: Backed>(locks: T) -> Self {
+        Self::of(Arc::new(locks), None)
+    }
+
+    /// A store that has readers too.
+    #[allow(dead_code, reason = "used or not, as the features say")]
+    fn shared<T: Backed<Backend: SharedBackend>>(locks: T) -> Self {
+        let locks = Arc::new(locks);
+        Self::of(Arc::clone(&locks), Some(locks))
+    }
+
+    fn of<T: Backed>(locks: Arc<T>, readers: Option<Arc<dyn RwLocker>>) -> Self {
+        let engine = locks.engine().clone();
+        let closing = Box::pin(async move { engine.close().await });
+        Self { locker: Arc::clone(&locks) as _, readers, admin: locks, closing }
+    }
+
+    /// What it is called.
+    pub(crate) fn name(&self) -> &'static str {
+        self.locker.capabilities().backend()
+    }
+
+    /// Sees through what is under way, within bounds: a store that is silent must not keep the caller waiting.
+    pub(crate) async fn close(self) {
+        const BOUND: Duration = Duration::from_secs(2);
+        let _ = tokio::time::timeout(BOUND, self.closing).await;
+    }
+}
+
+/// The store that the user means, with its password from wherever it comes.
+pub(crate) fn choose(args: &StoreArgs) -> Result<(Kind, Address), Failure> {
+    let address = Address::new(args.backend.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT));
+    let kind = kind_of(&address)?;
+    let replacement = args.password_file.as_deref().map(read_password).transpose()?;
+    let address = match replacement {
+        Some(_) if !kind.takes_password => {
+            return Err(Failure::Usage(format!("the {} store takes no password", kind.name)));
+        }
+        Some(password) => address.with_password(&password, true)?,
+        None => match std::env::var("LEASEHOLD_PASSWORD") {
+            Ok(password) if kind.takes_password && !password.is_empty() => address.with_password(&password, false)?,
+            _ => address,
+        },
+    };
+    Ok((kind, address))
+}
+
+impl Kind {
+    /// The folder of its crate in the repository.
+    pub(crate) fn folder(&self) -> &'static str {
+        self.package.strip_prefix("leasehold-").unwrap_or(self.package)
+    }
+
+    pub(crate) async fn connect(&self, address: &Address) -> Result<Store> {
+        (self.connect)(address.expose()).await
+    }
+}
+
+fn kind_of(address: &Address) -> Result<Kind, Failure> {
+    let known = || KINDS.iter().flat_map(|kind| kind.schemes).copied().collect::<Vec<_>>().join(", ");
+    let Some(scheme) = address.scheme() else {
+        return Err(Failure::Usage(format!("the backend is not a URL; it starts with one of {}", known())));
+    };
+    let kind = KINDS.iter().find(|kind| kind.schemes.contains(&scheme) || kind.aliases.contains(&scheme)).copied();
+    kind.ok_or_else(|| {
+        Failure::Usage(format!("unknown backend scheme {scheme:?}; this program was built with {}", known()))
+    })
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.locker).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_scheme_leads_to_one_kind_of_store() {
+        let schemes: Vec<_> = KINDS.iter().flat_map(|kind| kind.schemes.iter().chain(kind.aliases)).collect();
+        assert_eq!(schemes.iter().collect::<HashSet<_>>().len(), schemes.len());
+    }
+
+    #[test]
+    fn a_kind_is_called_what_its_errors_call_it() {
+        for kind in KINDS {
+            assert_eq!((kind.capabilities)().backend(), kind.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_named_but_never_what_follows_it() {
+        for (url, named) in [("mongodb://:pw@h", Some("mongodb")), ("pw@h:1", None), ("pw", None)] {
+            let refused = kind_of(&Address::new(url)).err().unwrap().to_string();
+            assert!(!refused.contains("pw"), "{refused}");
+            assert!(named.is_none_or(|scheme| refused.contains(scheme)), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use tokio::signal::unix::{self, SignalKind};
+use tokio::time::Instant;
+
+use crate::exit;
+use crate::parent_death;
+
+/// The variables that the command finds. Whatever an outer `leasehold` set is replaced or removed.
+pub(crate) const VARIABLES: [&str; 4] =
+    ["LEASEHOLD_KEY", "LEASEHOLD_TOKEN", "LEASEHOLD_BACKEND", "LEASEHOLD_EXPIRES_IN_MS"];
+
+/// The command, running as the leader of a process group of its own.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: Pid,
+    changes: unix::Signal,
+}
+
+/// What became of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It was stopped by this signal.
+    Stopped(i32),
+    /// It is gone.
+    Ended(Ended),
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Code(u8),
+    Signal(i32),
+}
+
+impl Ended {
+    /// The exit code of a program that ends as the command did.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => exit::of_signal(signal),
+        }
+    }
+}
+
+impl Child {
+    /// Starts the command. When this returns, it is running the program that was asked for.
+    pub(crate) fn start(command: &[OsString], variables: [Option<String>; 4]) -> io::Result<Self> {
+        let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        // Before the command is there, so that its end cannot be missed.
+        let changes = unix::signal(SignalKind::child())?;
+        let mut command = Command::new(program);
+        command.args(args).process_group(0).env_remove("LEASEHOLD_PASSWORD");
+        for (name, value) in VARIABLES.into_iter().zip(variables) {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        parent_death::dies_with_us(&mut command);
+        let started = command.spawn()?;
+        Ok(Self { pid: Pid::from_child(&started), changes })
+    }
+
+    /// Its process id, which is the id of its group.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Sends a signal to the whole group. One that is gone already needs none.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.pid, signal);
+    }
+
+    /// What becomes of it next. Cancel safe. Must not be called again after the end.
+    pub(crate) async fn change(&mut self) -> Change {
+        loop {
+            if let Some(change) = self.look() {
+                return change;
+            }
+            self.changes.recv().await;
+        }
+    }
+
+    /// Waits until nothing of the group is left, or until then, and kills what is left.
+    pub(crate) async fn end_the_rest(&self, until: Instant) {
+        const LOOK: Duration = Duration::from_millis(20);
+        while test_kill_process_group(self.pid).is_ok() {
+            if Instant::now() >= until {
+                self.signal(Signal::KILL);
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn look(&self) -> Option<Change> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let status = match waitid(WaitId::Pid(self.pid), options) {
+            Ok(status) => status?,
+            // Somebody else waited for our child, so nobody knows how it ended.
+            Err(_) => return Some(Change::Ended(Ended::Code(exit::SYSTEM))),
+        };
+        if let Some(signal) = status.stopping_signal() {
+            return Some(Change::Stopped(signal));
+        }
+        let code = status.exit_status().map(|code| Ended::Code(u8::try_from(code & 0xff).unwrap_or(exit::SYSTEM)));
+        code.or_else(|| status.terminating_signal().map(Ended::Signal)).map(Change::Ended)
+    }
+}

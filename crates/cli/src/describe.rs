@@ -1,0 +1,94 @@
+use std::fmt::Write;
+
+use clap::CommandFactory;
+use leasehold_core::{Capabilities, Capability};
+
+use crate::admin::{columns, print};
+use crate::args::{BackendsArgs, Cli, CompletionsArgs, ManArgs};
+use crate::backend::KINDS;
+use crate::exit::Failure;
+
+/// `leasehold backends`: what each store promises, as it says itself.
+pub(crate) fn backends(args: &BackendsArgs) -> Result<u8, Failure> {
+    print(&if args.markdown { markdown() } else { plain() })?;
+    Ok(0)
+}
+
+/// `leasehold completions`.
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "leasehold", &mut text);
+    print(&String::from_utf8_lossy(&text))?;
+    Ok(0)
+}
+
+/// `leasehold man`.
+pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
+    let mut program = Cli::command();
+    program.build();
+    let page = match &args.command {
+        None => program,
+        Some(name) => {
+            let found = program.find_subcommand(name).cloned();
+            found.ok_or_else(|| Failure::Usage(format!("there is no command {name:?}")))?
+        }
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page).render(&mut text).map_err(Failure::System)?;
+    print(&String::from_utf8_lossy(&text))?;
+    Ok(0)
+}
+
+fn plain() -> String {
+    let promised = |can: &Capabilities| {
+        let names = Capability::ALL.into_iter().filter(|one| can.has(*one)).map(Capability::as_str);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let heading = ["BACKEND", "SCHEMES", "FOR", "PROMISES"].map(str::to_owned);
+    let rows = KINDS.iter().map(|kind| {
+        [kind.name.to_owned(), kind.schemes.join(" "), kind.purpose.to_owned(), promised(&(kind.capabilities)())]
+    });
+    columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
+}
+
+/// The table of the project's README.
+fn markdown() -> String {
+    let mut text = "| Backend | URL | For |".to_owned();
+    for capability in Capability::ALL {
+        let _ = write!(text, " {capability} |");
+    }
+    text.push_str("\n|---|---|---|");
+    text.push_str(&":-:|".repeat(Capability::ALL.len()));
+    text.push('\n');
+    for kind in KINDS {
+        let urls: Vec<_> = kind.schemes.iter().map(|scheme| format!("`{scheme}:`")).collect();
+        let _ = write!(
+            text,
+            "| [`{0}`](crates/{1}) | {2} | {3} |",
+            kind.package,
+            kind.folder(),
+            urls.join(" "),
+            kind.purpose
+        );
+        let can = (kind.capabilities)();
+        for capability in Capability::ALL {
+            let _ = write!(text, " {} |", if can.has(capability) { '✓' } else { '–' });
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table_has_every_column() {
+        let text = markdown();
+        assert_eq!(text.lines().count(), KINDS.len() + 2);
+        for line in text.lines() {
+            assert_eq!(line.matches('|').count(), Capability::ALL.len() + 4, "{line}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Holders, LockKey, LossReason};
+use rustix::process::Signal;
+
+use crate::duration::spoken;
+use crate::words;
+
+/// The command line, a URL or a key makes no sense (`EX_USAGE`).
+pub(crate) const USAGE: u8 = 64;
+/// The store could not be reached, or gave no answer (`EX_UNAVAILABLE`).
+pub(crate) const UNAVAILABLE: u8 = 69;
+/// The system failed us, or we did (`EX_SOFTWARE`).
+pub(crate) const SYSTEM: u8 = 70;
+/// Somebody else held it for the whole wait (`EX_TEMPFAIL`).
+pub(crate) const CONFLICT: u8 = 75;
+/// It was lost while the command ran (`EX_PROTOCOL`, which no program uses).
+pub(crate) const LOST: u8 = 76;
+/// Permission, authentication or configuration (`EX_CONFIG`).
+pub(crate) const CONFIG: u8 = 78;
+/// The command exists and cannot be executed, as shells say it.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// There is no such command, as shells say it.
+pub(crate) const NOT_FOUND: u8 = 127;
+
+/// The codes that a user may choose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Codes {
+    pub(crate) conflict: u8,
+    pub(crate) lost: u8,
+    pub(crate) unavailable: u8,
+}
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self { conflict: CONFLICT, lost: LOST, unavailable: UNAVAILABLE }
+    }
+}
+
+impl Codes {
+    /// The one place that turns what went wrong with the store into an exit code.
+    fn of(self, kind: ErrorKind) -> u8 {
+        match kind {
+            ErrorKind::InvalidKey | ErrorKind::InvalidOptions => USAGE,
+            ErrorKind::Unsupported | ErrorKind::Backend => CONFIG,
+            ErrorKind::TimedOut => self.conflict,
+            ErrorKind::Lost(_) => self.lost,
+            ErrorKind::Unavailable | ErrorKind::Indeterminate => self.unavailable,
+            _ => SYSTEM,
+        }
+    }
+}
+
+/// Why this program ends without, or before, the command's own exit code.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was typed makes no sense.
+    Usage(String),
+    /// The store said no, or nothing.
+    Store(Error),
+    /// Somebody else kept it.
+    Busy { key: LockKey, waited: Duration, holders: Option<Holders> },
+    /// It was gone before the command could be started.
+    LostBeforeStart { key: LockKey, reason: LossReason },
+    /// The command could not be started.
+    Command { program: String, cause: io::Error },
+    /// The password file could not be read.
+    Password { file: String, cause: io::Error },
+    /// A signal came before there was a command to forward it to.
+    Interrupted(Signal),
+    /// The operating system refused something that it never refuses.
+    System(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self, codes: Codes) -> u8 {
+        match self {
+            Self::Usage(_) => USAGE,
+            Self::Store(error) => codes.of(error.kind()),
+            Self::Busy { .. } => codes.conflict,
+            Self::LostBeforeStart { .. } => codes.lost,
+            Self::Command { cause, .. } if cause.kind() == io::ErrorKind::NotFound => NOT_FOUND,
+            Self::Command { .. } => NOT_EXECUTABLE,
+            Self::Password { .. } => CONFIG,
+            Self::Interrupted(signal) => of_signal(signal.as_raw()),
+            Self::System(_) => SYSTEM,
+        }
+    }
+
+    /// A name for programs: lower case, with underscores.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Usage(_) => "usage",
+            Self::Store(error) => match error.kind() {
+                ErrorKind::InvalidKey => "invalid_key",
+                ErrorKind::InvalidOptions => "invalid_options",
+                ErrorKind::Unsupported => "unsupported",
+                ErrorKind::TimedOut => "busy",
+                ErrorKind::Lost(_) => "lost",
+                ErrorKind::Unavailable => "unavailable",
+                ErrorKind::Indeterminate => "indeterminate",
+                ErrorKind::Backend => "refused",
+                _ => "system",
+            },
+            Self::Busy { .. } => "busy",
+            Self::LostBeforeStart { .. } => "lost",
+            Self::Command { .. } => "command",
+            Self::Password { .. } => "password_file",
+            Self::Interrupted(_) => "interrupted",
+            Self::System(_) => "system",
+        }
+    }
+
+    /// What a person can do about it, where that is known.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Store(error) => match error.kind() {
+                ErrorKind::Unavailable if error.lock_key().is_none() => {
+                    Some("is the server up, and is the address right? (--backend or LEASEHOLD_BACKEND)")
+                }
+                ErrorKind::Indeterminate => {
+                    Some("the store went silent; whatever it did is undone in the background or when the lease ends")
+                }
+                ErrorKind::Unsupported => Some("`leasehold backends` shows what each store can do"),
+                _ => None,
+            },
+            Self::LostBeforeStart { .. } => Some("the command was not started; a longer --ttl may help"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(what) => f.write_str(what),
+            Self::Store(error) => with_causes(f, error),
+            Self::Busy { key, waited, holders } => {
+                write!(f, "{} is held by ", words::shown(key.as_str()))?;
+                match holders.as_ref().and_then(words::holders) {
+                    Some(who) => f.write_str(&who)?,
+                    None => f.write_str("another")?,
+                }
+                if waited.as_millis() >= 100 { write!(f, "; waited {}", spoken(*waited)) } else { Ok(()) }
+            }
+            Self::LostBeforeStart { key, reason } => {
+                write!(f, "lost {} before the command was started: {reason}", words::shown(key.as_str()))
+            }
+            Self::Command { program, cause } => write!(f, "cannot run {}: {cause}", words::shown(program)),
+            Self::Password { file, cause } => {
+                write!(f, "cannot read the password file {}: {cause}", words::shown(file))
+            }
+            Self::Interrupted(signal) => write!(f, "interrupted by signal {}", signal.as_raw()),
+            Self::System(cause) => write!(f, "the system refused: {cause}"),
+        }
+    }
+}
+
+/// The exit code of a program that a signal ended, as shells say it.
+pub(crate) fn of_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// Each cause once, on the same line: some drivers print their sources as well, and some print several lines.
+fn with_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
+    let mut text = one_line(&error.to_string());
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let next = one_line(&source.to_string());
+        if !text.contains(&next) {
+            text = format!("{text}: caused by {next}");
+        }
+        cause = source.source();
+    }
+    f.write_str(&text)
+}
+
+fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_control()).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_failure_has_its_code() {
+        let codes = Codes { conflict: 1, lost: 2, unavailable: 3 };
+        for (kind, own, chosen) in [
+            (ErrorKind::InvalidKey, 64, 64),
+            (ErrorKind::InvalidOptions, 64, 64),
+            (ErrorKind::Unsupported, 78, 78),
+            (ErrorKind::Backend, 78, 78),
+            (ErrorKind::TimedOut, 75, 1),
+            (ErrorKind::Lost(LossReason::Stolen), 76, 2),
+            (ErrorKind::Unavailable, 69, 3),
+            (ErrorKind::Indeterminate, 69, 3),
+            (ErrorKind::Closed, 70, 70),
+        ] {
+            let failure = Failure::Store(Error::new(kind, "acquire"));
+            assert_eq!(failure.exit_code(Codes::default()), own, "{kind:?}");
+            assert_eq!(failure.exit_code(codes), chosen, "{kind:?}");
+        }
+        let start = |kind: io::ErrorKind| Failure::Command { program: "x".into(), cause: kind.into() };
+        assert_eq!(start(io::ErrorKind::NotFound).exit_code(codes), 127);
+        assert_eq!(start(io::ErrorKind::PermissionDenied).exit_code(codes), 126);
+        assert_eq!(Failure::Interrupted(Signal::TERM).exit_code(codes), 143);
+    }
+
+    #[test]
+    fn causes_are_told_once_and_on_one_line() {
+        let inner = io::Error::other("connection\n refused");
+        let error = Error::new(ErrorKind::Unavailable, "connect").backend("redis-single").caused_by(inner);
+        let text = Failure::Store(error).to_string();
+        assert_eq!(text, "connect on redis-single: store unavailable: caused by connection refused");
+        let told = Error::new(ErrorKind::Unavailable, "connect").detail("no route").caused_by("no route");
+        assert_eq!(Failure::Store(told).to_string(), "connect: store unavailable: no route");
+    }
+}

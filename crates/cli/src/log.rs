@@ -1,0 +1,23 @@
+use std::io;
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::Command;
+
+/// Logs what happens inside to standard error, if somebody asked for it with `-vv` or `RUST_LOG`. Costs nothing
+/// otherwise. Never beside `--json`, whose lines are for programs.
+pub(crate) fn start(command: &Command) {
+    let (verbose, json) = match command {
+        Command::Run(run) => (run.verbose, run.json),
+        _ => (0, false),
+    };
+    let asked = std::env::var("RUST_LOG").ok().and_then(|filter| filter.parse::<Targets>().ok());
+    let wanted = asked.or_else(|| (verbose > 1).then(|| Targets::new().with_target("leasehold", LevelFilter::DEBUG)));
+    if let Some(targets) = wanted.filter(|_| !json) {
+        let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+        // It fails if there is a subscriber already, and nobody else installs one.
+        let _ = tracing_subscriber::registry().with(targets).with(lines).try_init();
+    }
+}

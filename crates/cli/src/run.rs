@@ -1,0 +1,243 @@
+use std::pin::pin;
+use std::time::Duration;
+
+use leasehold_core::{Capability, Clock, Error, ErrorKind, Guard, GuardMode, LossReason, ReleaseOutcome, Result};
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep_until};
+
+use crate::address::Address;
+use crate::args::{OnLost, RunArgs, StoreArgs};
+use crate::backend::{self, Store};
+use crate::child::{Change, Child, Ended};
+use crate::duration::millis;
+use crate::exit::{Codes, Failure};
+use crate::report::{Acquired, Report};
+use crate::signals::Signals;
+use crate::terminal::Terminal;
+use crate::waiting::Waiting;
+
+/// How long a release may take before the program ends without knowing.
+const RELEASE_BOUND: Duration = Duration::from_secs(5);
+
+/// `leasehold run`: connect, acquire, run the command, release. Answers the exit code.
+pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report: Report) -> Result<u8, Failure> {
+    let mut signals = Signals::catch()?;
+    let (kind, address) = backend::choose(store)?;
+    let store = signals.or(kind.connect(&address)).await??;
+    let job = Job { args, codes, report, store: &store, address: &address };
+    let done = job.acquire_and_run(&mut signals).await;
+    // An attempt that a signal cut short is seen through here, and gives back what it wins.
+    store.close().await;
+    done
+}
+
+/// One command under one lock.
+struct Job<'a> {
+    args: &'a RunArgs,
+    codes: Codes,
+    report: Report,
+    store: &'a Store,
+    address: &'a Address,
+}
+
+impl Job<'_> {
+    async fn acquire_and_run(&self, signals: &mut Signals) -> Result<u8, Failure> {
+        let Self { args, store, .. } = self;
+        let options = args.options(default_label);
+        if !args.shared {
+            return self.run_under(store.locker.acquire(&args.key, &options), signals).await;
+        }
+        let Some(readers) = &store.readers else {
+            let why = store.locker.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
+            let refused = Error::new(ErrorKind::Unsupported, "acquire").backend(store.name()).key(&args.key);
+            return Err(refused.detail(format!("no shared mode: {why}")).into());
+        };
+        self.run_under(readers.acquire_read(&args.key, &options), signals).await
+    }
+
+    async fn run_under<M: GuardMode>(
+        &self,
+        acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
+        signals: &mut Signals,
+    ) -> Result<u8, Failure> {
+        let guard = self.acquire(acquiring, signals).await?;
+        let clock = Clock::system();
+        let acquired_at = clock.now();
+        let held = || clock.now().since(acquired_at);
+        if let Some(reason) = guard.loss() {
+            return Err(Failure::LostBeforeStart { key: guard.key().clone(), reason });
+        }
+        let outcome = match self.start(&guard, signals) {
+            Ok(mut child) => {
+                let (ended, loss) = self.watch(&guard, &mut child, signals).await;
+                Ok((ended, loss, self.keep(&guard, held(), signals).await))
+            }
+            Err(failure) => Err(failure),
+        };
+        let at_release = self.release(guard, held).await;
+        let (ended, mut loss, kept) = outcome?;
+        if let Some(reason) = at_release.filter(|_| !kept && loss.is_none()) {
+            self.report.warn(&format!("the lock was lost before the command ended: {reason}"));
+            loss = Some(reason);
+        }
+        let covered = loss.is_none() || self.args.on_lost == OnLost::Ignore;
+        Ok(if covered { ended.exit_code() } else { self.codes.lost })
+    }
+
+    /// Waits for the lock, and tells how long it takes and why.
+    async fn acquire<M: GuardMode>(
+        &self,
+        acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
+        signals: &mut Signals,
+    ) -> Result<Guard<M>, Failure> {
+        let Self { args, store, report, .. } = self;
+        let mut waiting = Waiting::new(&args.key, store.name(), &*store.admin, *report);
+        let granted = tokio::select! {
+            biased;
+            signal = signals.next() => return Err(Failure::Interrupted(signal)),
+            granted = acquiring => granted?,
+            never = waiting.report() => match never {},
+        };
+        waiting.wipe();
+        let waited = waiting.waited();
+        let Some(guard) = granted else {
+            let holders = waiting.look().await.ok();
+            return Err(Failure::Busy { key: args.key.clone(), waited, holders });
+        };
+        report.acquired(&Acquired {
+            key: &args.key,
+            backend: store.name(),
+            mode: M::MODE,
+            token: guard.fencing_token(),
+            remaining: lease_left(&guard),
+            waited,
+            after: waiting.holder(),
+        });
+        Ok(guard)
+    }
+
+    fn start<M: GuardMode>(&self, guard: &Guard<M>, signals: &mut Signals) -> Result<Child, Failure> {
+        signals.catch_those_of_a_terminal()?;
+        let variables = [
+            Some(guard.key().as_str().to_owned()),
+            guard.fencing_token().map(|token| token.to_string()),
+            Some(self.address.public().to_owned()),
+            lease_left(guard).map(|left| millis(left).to_string()),
+        ];
+        let child = Child::start(&self.args.command, variables).map_err(|cause| {
+            let program = self.args.command.first().map(|program| program.to_string_lossy().into_owned());
+            Failure::Command { program: program.unwrap_or_default(), cause }
+        })?;
+        self.report.started(child.pid().as_raw_nonzero().get());
+        Ok(child)
+    }
+
+    /// Stays with the command until it ends. Answers how, and why the lock was lost meanwhile if it was.
+    async fn watch<M: GuardMode>(
+        &self,
+        guard: &Guard<M>,
+        child: &mut Child,
+        signals: &mut Signals,
+    ) -> (Ended, Option<LossReason>) {
+        let mut terminal = Terminal::default();
+        let mut kill_at = None;
+        let mut loss = None;
+        let mut losing = pin!(guard.lost());
+        let may_go_on = || guard.loss().is_none() || self.args.on_lost == OnLost::Ignore;
+        let ended = loop {
+            // After a pause of this process the timers lag behind the clock, and the loss must come first.
+            if loss.is_none()
+                && let Some(reason) = guard.loss()
+            {
+                loss = Some(reason);
+                kill_at = self.lost(reason, guard, child);
+            }
+            tokio::select! {
+                biased;
+                _ = &mut losing, if loss.is_none() => {}
+                () = sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() => {
+                    child.signal(Signal::KILL);
+                    kill_at = None;
+                }
+                change = child.change() => match change {
+                    Change::Ended(ended) => break ended,
+                    Change::Stopped(signal) => terminal.command_stopped(child, signal, &may_go_on),
+                },
+                signal = signals.next() => match signal {
+                    Signal::TSTP => terminal.told_to_stop(child, &may_go_on),
+                    signal => child.signal(signal),
+                },
+            }
+        };
+        self.report.exited(ended);
+        if loss.is_none()
+            && let Some(reason) = guard.loss()
+        {
+            loss = Some(reason);
+            kill_at = self.lost(reason, guard, child);
+        }
+        if loss.is_some() && self.args.on_lost != OnLost::Ignore {
+            child.end_the_rest(kill_at.unwrap_or_else(Instant::now)).await;
+        }
+        (ended, loss)
+    }
+
+    /// Does to the command what was asked for. Answers until when it may go on about its end.
+    fn lost<M: GuardMode>(&self, reason: LossReason, guard: &Guard<M>, child: &Child) -> Option<Instant> {
+        self.report.lost(guard.key(), reason, self.args.on_lost);
+        match self.args.on_lost {
+            OnLost::Term => {
+                child.signal(Signal::TERM);
+                // One that is stopped would not even hear of it.
+                child.signal(Signal::CONT);
+                Instant::now().checked_add(self.args.kill_after)
+            }
+            OnLost::Kill => {
+                child.signal(Signal::KILL);
+                None
+            }
+            OnLost::Ignore => None,
+        }
+    }
+
+    /// Keeps the lock until `--min-hold` is over, which a signal cuts short. False if it was over already.
+    async fn keep<M: GuardMode>(&self, guard: &Guard<M>, held: Duration, signals: &mut Signals) -> bool {
+        let left = self.args.min_hold.and_then(|least| least.checked_sub(held)).filter(|_| guard.loss().is_none());
+        let Some(left) = left else { return false };
+        tokio::select! {
+            biased;
+            reason = guard.lost() => self.report.warn(&format!("lost before --min-hold was over: {reason}")),
+            signal = signals.next_that_ends() => {
+                self.report.remark(&format!("signal {} cuts --min-hold short", signal.as_raw()));
+            }
+            () = tokio::time::sleep(left) => {}
+        }
+        true
+    }
+
+    /// Releases. Answers the loss that the store told of, if any.
+    async fn release<M: GuardMode>(&self, guard: Guard<M>, held: impl Fn() -> Duration) -> Option<LossReason> {
+        let key = guard.key().clone();
+        let left = lease_left(&guard);
+        let silence = || Error::new(ErrorKind::Indeterminate, "release").backend(self.store.name()).key(&key);
+        let outcome = tokio::time::timeout(RELEASE_BOUND, guard.release()).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(silence().detail("the store gave no answer")));
+        self.report.released(&key, held(), &outcome, left);
+        match outcome {
+            Ok(ReleaseOutcome::AlreadyLost(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// What is left of the lease, where there is one.
+fn lease_left<M: GuardMode>(guard: &Guard<M>) -> Option<Duration> {
+    Some(guard.remaining()).filter(|left| *left != Duration::MAX)
+}
+
+fn default_label() -> String {
+    let host = rustix::system::uname();
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let user = user.unwrap_or_else(|_| format!("uid{}", rustix::process::getuid().as_raw()));
+    format!("{user}@{} pid {}", host.nodename().to_string_lossy(), std::process::id())
+}

@@ -1,0 +1,101 @@
+use std::future;
+use std::io;
+use std::task::Poll;
+
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::signal::unix::{self, SignalKind};
+
+use crate::exit::Failure;
+
+/// The signals that are meant for the command, and for us only as long as there is none.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    caught: Vec<(Signal, unix::Signal)>,
+    ignored: u64,
+}
+
+const ENDING: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+
+impl Signals {
+    /// Catches those that end a program. Must be called inside a runtime.
+    ///
+    /// What our parent had us ignore stays ignored, and so is ignored by the command too: that is how `nohup` and the
+    /// shell's `&` work.
+    pub(crate) fn catch() -> Result<Self, Failure> {
+        let mut signals = Self { caught: Vec::new(), ignored: ignored_by_inheritance() };
+        for signal in ENDING {
+            signals.also(signal).map_err(Failure::System)?;
+        }
+        Ok(signals)
+    }
+
+    /// Catches the rest of what a running command should hear of.
+    pub(crate) fn catch_those_of_a_terminal(&mut self) -> Result<(), Failure> {
+        [Signal::WINCH, Signal::TSTP].into_iter().try_for_each(|signal| self.also(signal)).map_err(Failure::System)
+    }
+
+    /// The next one that comes. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Signal {
+        future::poll_fn(|context| {
+            let came = |(signal, caught): &mut (Signal, unix::Signal)| {
+                matches!(caught.poll_recv(context), Poll::Ready(Some(()))).then_some(*signal)
+            };
+            self.caught.iter_mut().find_map(came).map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// The next one that ends a program; those of a terminal are dealt with. Cancel safe.
+    pub(crate) async fn next_that_ends(&mut self) -> Signal {
+        loop {
+            match self.next().await {
+                Signal::WINCH => {}
+                Signal::TSTP => stop_ourselves(),
+                signal => return signal,
+            }
+        }
+    }
+
+    /// Does the work unless a signal comes first, which ends it at once.
+    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            signal = self.next() => Err(Failure::Interrupted(signal)),
+            done = work => Ok(done),
+        }
+    }
+
+    fn also(&mut self, signal: Signal) -> io::Result<()> {
+        if self.ignored & (1 << (signal.as_raw() - 1)) == 0 {
+            self.caught.push((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?));
+        }
+        Ok(())
+    }
+}
+
+/// Stops this process, and nothing else, until somebody continues it.
+pub(crate) fn stop_ourselves() {
+    let _ = kill_process(getpid(), Signal::STOP);
+}
+
+/// The set of signals that are ignored, as the kernel shows it. Nothing, where it does not.
+fn ignored_by_inheritance() -> u64 {
+    std::fs::read_to_string("/proc/self/status").ok().and_then(|status| ignored_in(&status)).unwrap_or(0)
+}
+
+fn ignored_in(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ignored_set_is_read_from_the_process_status() {
+        assert_eq!(ignored_in("Name:\tx\nSigBlk:\t0\nSigIgn:\t0000000000001003\nSigCgt:\t1\n"), Some(0x1003));
+        assert_eq!(ignored_in("Name:\tx\n"), None);
+        assert_eq!(ignored_in("SigIgn:\tzz\n"), None);
+    }
+}

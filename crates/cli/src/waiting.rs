@@ -1,0 +1,153 @@
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use leasehold_core::clock::Moment;
+use leasehold_core::{Admin, Clock, Error, ErrorKind, Holders, LockKey, Result};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::duration::spoken;
+use crate::report::{Report, in_the_way};
+use crate::words;
+
+/// A wait shorter than this is not worth a word.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// How often somebody who looks at the terminal gets news.
+const NEWS: Duration = Duration::from_secs(1);
+/// How often it is looked after otherwise.
+const WATCH: Duration = Duration::from_secs(10);
+
+/// Tells whoever wants to know why it takes so long, as long as it lasts.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    key: &'a LockKey,
+    backend: &'static str,
+    admin: &'a dyn Admin,
+    report: Report,
+    clock: Clock,
+    since: Moment,
+    /// Who was seen to hold it last.
+    holder: Option<String>,
+    line: Option<Line>,
+}
+
+impl<'a> Waiting<'a> {
+    pub(crate) fn new(key: &'a LockKey, backend: &'static str, admin: &'a dyn Admin, report: Report) -> Self {
+        let clock = Clock::system();
+        let since = clock.now();
+        let line = report.is_for_a_terminal().then(Line::default);
+        Self { key, backend, admin, report, clock, since, holder: None, line }
+    }
+
+    pub(crate) fn waited(&self) -> Duration {
+        self.clock.now().since(self.since)
+    }
+
+    /// Who was seen to hold it last.
+    pub(crate) fn holder(&self) -> Option<&str> {
+        self.holder.as_deref()
+    }
+
+    /// Takes the line off the terminal.
+    pub(crate) fn wipe(&mut self) {
+        self.line = None;
+    }
+
+    /// Looks after it until it is dropped.
+    pub(crate) async fn report(&mut self) -> Infallible {
+        let watched = self.line.is_some() || self.report.tells_of_waiting();
+        tokio::time::sleep(if watched { PATIENCE } else { WATCH }).await;
+        let mut told = false;
+        let mut silent = false;
+        loop {
+            let seen = self.look().await;
+            if !told {
+                self.report.waiting(self.key, self.backend, self.waited(), &seen);
+                told = true;
+            }
+            // Somebody who waits without looking must not wait for ever for a store that is gone.
+            if let Err(error) = &seen
+                && !silent
+                && self.line.is_none()
+            {
+                self.report.warn(&format!("still waiting for {}: {error}", words::shown(self.key.as_str())));
+            }
+            silent = seen.is_err();
+            if let Some(line) = &mut self.line {
+                let waited = spoken(self.clock.now().since(self.since));
+                line.draw(&format!("waiting {waited} for {}: {}", words::shown(self.key.as_str()), in_the_way(&seen)));
+            }
+            tokio::time::sleep(if self.line.is_some() { NEWS } else { WATCH }).await;
+        }
+    }
+
+    /// Asks the store who holds it.
+    pub(crate) async fn look(&mut self) -> Result<Holders> {
+        let silence = || Error::new(ErrorKind::Unavailable, "inspect").backend(self.backend).key(self.key);
+        let seen = tokio::time::timeout(NEWS, self.admin.inspect(self.key)).await;
+        let seen = seen.unwrap_or_else(|_| Err(silence().detail("the store does not answer")));
+        if let Ok(holders) = &seen
+            && let Some(who) = words::holders(holders)
+        {
+            self.holder = Some(who);
+        }
+        seen
+    }
+}
+
+/// One line on the terminal that is redrawn in place and leaves nothing behind.
+#[derive(Debug, Default)]
+struct Line {
+    drawn: bool,
+}
+
+impl Line {
+    fn draw(&mut self, text: &str) {
+        let size = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+        // A terminal that does not know its size says zero.
+        let width = if size == 0 { 80 } else { size };
+        // One column less than there is, so that the terminal never wraps.
+        let text = cut(text, width.saturating_sub(1));
+        let _ = io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
+        self.drawn = true;
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.drawn {
+            let _ = io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// As much of the text as fits into so many columns.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let kept = text.chars().take_while(|c| match left.checked_sub(c.width().unwrap_or(0)) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    });
+    let mut kept: String = kept.collect();
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_never_gets_wider_than_the_terminal() {
+        assert_eq!(cut("held by ada", 11), "held by ada");
+        assert_eq!(cut("held by ada", 10), "held by a…");
+        assert_eq!(cut("鍵鍵鍵", 4), "鍵…");
+        assert_eq!(cut("鍵鍵鍵", 6), "鍵鍵鍵");
+    }
+}

@@ -1,0 +1,113 @@
+use leasehold_core::{Holder, Holders, Mode};
+use serde::Serialize;
+
+use crate::duration::{millis, spoken};
+
+/// A text as it is if it is harmless, else quoted with escapes: a key or label may hold newlines and the terminal's
+/// control sequences.
+pub(crate) fn shown(text: &str) -> String {
+    let quoted = format!("{text:?}");
+    let plain = quoted.get(1..quoted.len() - 1) == Some(text) && text.trim() == text && !text.is_empty();
+    if plain { text.to_owned() } else { quoted }
+}
+
+/// Who holds it, in a sentence; `None` if nobody does.
+pub(crate) fn holders(holders: &Holders) -> Option<String> {
+    let first = holders.holders.first()?;
+    Some(match holders.holders.len() {
+        1 => holder(first),
+        n => format!("{} and {} more", holder(first), n - 1),
+    })
+}
+
+/// `ada@db1 pid 7 (nightly report), 23 s left`
+pub(crate) fn holder(holder: &Holder) -> String {
+    let mut text = holder.label.as_deref().map_or_else(|| "somebody".to_owned(), shown);
+    if let Some(reason) = &holder.reason {
+        text = format!("{text} ({})", shown(reason));
+    }
+    if holder.mode == Mode::Shared {
+        text.push_str(", shared");
+    }
+    if let Some(left) = holder.remaining {
+        text = format!("{text}, {} left", spoken(left));
+    }
+    text
+}
+
+/// A holder, for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct HolderFields<'a> {
+    mode: &'static str,
+    token: Option<u64>,
+    remaining_ms: Option<u64>,
+    label: Option<&'a str>,
+    reason: Option<&'a str>,
+}
+
+impl<'a> HolderFields<'a> {
+    pub(crate) fn all(holders: &'a Holders) -> Vec<Self> {
+        holders.holders.iter().map(Self::from).collect()
+    }
+}
+
+impl<'a> From<&'a Holder> for HolderFields<'a> {
+    fn from(holder: &'a Holder) -> Self {
+        Self {
+            mode: mode(holder.mode),
+            token: holder.token.map(Into::into),
+            remaining_ms: holder.remaining.map(millis),
+            label: holder.label.as_deref(),
+            reason: holder.reason.as_deref(),
+        }
+    }
+}
+
+pub(crate) fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "exclusive",
+        Mode::Shared => "shared",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::LockKey;
+
+    use super::*;
+
+    #[test]
+    fn texts_that_could_mislead_are_quoted() {
+        for plain in ["nightly", "invoice/42", "root@db1 pid 7", "été", "it's"] {
+            assert_eq!(shown(plain), plain);
+        }
+        for (text, quoted) in [
+            ("", r#""""#),
+            ("a\nb", r#""a\nb""#),
+            ("\u{1b}[2J", r#""\u{1b}[2J""#),
+            (" k", r#"" k""#),
+            ("say \"hi\"", r#""say \"hi\"""#),
+            ("a\u{202e}b", r#""a\u{202e}b""#),
+        ] {
+            assert_eq!(shown(text), quoted);
+        }
+    }
+
+    #[test]
+    fn holders_are_told_with_what_is_known_of_them() {
+        let key = LockKey::new("k").unwrap();
+        let bare = Holder::new(Mode::Exclusive);
+        let mut full = Holder::new(Mode::Shared);
+        full.label = Some("ada@db1 pid 7".to_owned());
+        full.reason = Some("nightly\treport".to_owned());
+        full.remaining = Some(Duration::from_secs(23));
+        let told = |all: Vec<Holder>| holders(&Holders { key: key.clone(), holders: all });
+        assert_eq!(told(vec![]), None);
+        assert_eq!(told(vec![bare.clone()]).unwrap(), "somebody");
+        let one = r#"ada@db1 pid 7 ("nightly\treport"), shared, 23 s left"#;
+        assert_eq!(told(vec![full.clone()]).unwrap(), one);
+        assert_eq!(told(vec![full, bare]).unwrap(), format!("{one} and 1 more"));
+    }
+}

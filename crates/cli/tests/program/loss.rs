@@ -1,0 +1,105 @@
+//! What becomes of the command when the lock is lost.
+
+use rustix::process::Signal;
+
+use crate::support::{Place, Running};
+
+/// A lease so short that a holder asks after its lock many times a second.
+const SHORT: [&str; 2] = ["--ttl", "300ms"];
+
+/// Starts a command under the lock and takes the lock away as soon as the command has said that it is ready.
+fn robbed(place: &Place, options: &[&str], script: &str) -> Running {
+    let args = [&["run", "--json"][..], &SHORT, options, &["k", "--", "sh", "-c", script]].concat();
+    let mut holder = Running::start(&mut place.leasehold(&args));
+    holder.expect_line("ready");
+    assert_eq!(place.code(&["force-release", "k"]), 0);
+    holder
+}
+
+#[test]
+fn the_command_and_what_it_started_are_terminated() {
+    let place = Place::file();
+    // Neither of the two ends by itself, and the pipe stays open as long as one of them is there.
+    let mut holder = robbed(&place, &[], "sleep 1000 & echo ready; wait");
+    let lost = holder.event("lost");
+    assert_eq!((&lost["reason"], &lost["action"]), (&"force_released".into(), &"term".into()));
+    assert_eq!(holder.event("exited")["signal"], Signal::TERM.as_raw());
+    assert_eq!(holder.event("released")["outcome"], "already_lost");
+    assert_eq!(holder.end_by_itself().code, Some(76));
+}
+
+#[test]
+fn a_command_that_ends_well_when_it_is_terminated_is_a_loss_all_the_same() {
+    let place = Place::file();
+    let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    assert_eq!(robbed(&place, &[], script).end_by_itself().code, Some(76));
+    assert_eq!(robbed(&place, &["--lost-exit-code", "9"], script).end_by_itself().code, Some(9));
+}
+
+#[test]
+fn a_command_that_does_not_want_to_go_is_killed_after_a_while() {
+    let place = Place::file();
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut holder = robbed(&place, &["--kill-after", "300ms"], script);
+    assert_eq!(holder.event("exited")["signal"], Signal::KILL.as_raw());
+    assert_eq!(holder.end_by_itself().code, Some(76));
+}
+
+#[test]
+fn what_the_command_left_behind_is_killed_after_a_while_too() {
+    let place = Place::file();
+    let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & trap 'exit 0' TERM; wait";
+    assert_eq!(robbed(&place, &["--kill-after", "300ms"], script).end_by_itself().code, Some(76));
+}
+
+#[test]
+fn a_stopped_command_is_terminated_too() {
+    let place = Place::file();
+    let script = "echo ready; kill -STOP $$; while :; do sleep 0.05; done";
+    let mut holder = robbed(&place, &["--kill-after", "1h"], script);
+    assert_eq!(holder.event("exited")["signal"], Signal::TERM.as_raw());
+    assert_eq!(holder.end_by_itself().code, Some(76));
+}
+
+#[test]
+fn kill_does_not_ask() {
+    let place = Place::file();
+    let script = "trap 'echo politely; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut holder = robbed(&place, &["--on-lost", "kill"], script);
+    assert_eq!(holder.event("exited")["signal"], Signal::KILL.as_raw());
+    let ended = holder.end_by_itself();
+    assert_eq!((ended.code, ended.output.as_str()), (Some(76), ""));
+}
+
+#[test]
+fn ignore_lets_the_command_finish_and_says_so() {
+    let place = Place::file();
+    let mut holder = robbed(&place, &["--on-lost", "ignore"], "echo ready; read end; exit 7");
+    assert_eq!(holder.event("lost")["action"], "ignore");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+    holder.close_input();
+    assert_eq!(holder.event("exited")["code"], 7);
+    assert_eq!(holder.end().code, Some(7));
+}
+
+#[test]
+fn a_loss_that_comes_to_light_at_the_release_counts() {
+    let place = Place::file();
+    let args = ["run", "--ttl", "1h", "--json", "k", "--", "sh", "-c", "echo ready; read end"];
+    let mut holder = Running::start(&mut place.leasehold(&args));
+    holder.expect_line("ready");
+    assert_eq!(place.code(&["force-release", "k"]), 0);
+    holder.close_input();
+    assert_eq!(holder.event("released")["outcome"], "already_lost");
+    assert_eq!(holder.end().code, Some(76));
+}
+
+#[test]
+fn the_longest_hold_ends_the_command() {
+    let place = Place::file();
+    let args = ["run", "--json", "--max-hold", "200ms", "k", "--", "sleep", "1000"];
+    let mut holder = Running::start(&mut place.leasehold(&args));
+    assert_eq!(holder.event("lost")["reason"], "max_hold");
+    assert_eq!(holder.end_by_itself().code, Some(76));
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+}

@@ -1,0 +1,167 @@
+//! The same on a real Redis, if this machine has one.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::support::{Place, Running, eventually, text};
+
+/// A private server, ended by its process id.
+struct Server {
+    process: Child,
+    port: u16,
+}
+
+impl Server {
+    /// `None`, and why, if there is no server to start.
+    fn start(options: &[&str]) -> Option<Self> {
+        let installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
+        if installed.is_err() {
+            println!("ignored: there is no redis-server");
+            return None;
+        }
+        // Somebody else may take the port between the question and the start.
+        Some(eventually("a server starts on a free port", || Self::try_start(options)))
+    }
+
+    fn try_start(options: &[&str]) -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(options)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut server = Self { process, port };
+        let came_up = eventually("the server answers or ends", || {
+            let ended = server.process.try_wait().unwrap().is_some();
+            let answers = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+            (ended || answers).then_some(!ended)
+        });
+        came_up.then_some(server)
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    fn place(&self) -> Place {
+        Place::at(self.url())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_held_key_is_75_and_a_free_one_runs() {
+    let Some(server) = Server::start(&[]) else { return };
+    let place = server.place();
+    let holder = place.hold_with(&["--reason", "nightly", "--label", "ada"], "k");
+    let output = place.run(&["run", "-n", "k", "--", "true"]);
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    assert!(text(&output.stderr).contains("ada (nightly)"), "{output:?}");
+    assert_eq!(holder.end().code, Some(0));
+    let output = place.run(&["run", "-n", "k", "--", "sh", "-c", "echo $LEASEHOLD_EXPIRES_IN_MS"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let expires: u64 = text(&output.stdout).trim().parse().unwrap();
+    assert!((1..=30_000).contains(&expires), "{expires}");
+}
+
+#[test]
+fn the_next_gets_the_key_within_the_lease_when_the_holder_is_killed() {
+    let Some(server) = Server::start(&[]) else { return };
+    let place = server.place();
+    let mut holder = place.hold_with(&["--ttl", "1s"], "k");
+    holder.signal(Signal::KILL);
+    if cfg!(target_os = "linux") {
+        assert_eq!(holder.line(), "", "its command dies with it");
+    }
+    assert_eq!(place.code(&["run", "-w", "60s", "k", "--", "true"]), 0);
+}
+
+#[test]
+fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up() {
+    let Some(server) = Server::start(&[]) else { return };
+    let place = server.place();
+    let print = ["--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec cat"];
+    let args = [&["run", "--json", "--ttl", "500ms", "k"][..], &print].concat();
+    let mut first = Running::start(&mut place.leasehold(&args));
+    let token: u64 = first.line().parse().unwrap();
+    first.signal(Signal::STOP);
+    let mut second = Running::start(&mut place.leasehold(&[&["run", "k"][..], &print].concat()));
+    let larger: u64 = second.line().parse().unwrap();
+    assert!(larger > token, "{larger} must be larger than {token}");
+    first.signal(Signal::CONT);
+    assert_eq!(first.event("lost")["action"], "term");
+    assert_eq!(first.event("exited")["signal"], Signal::TERM.as_raw());
+    assert_eq!(first.end_by_itself().code, Some(76));
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "the second still holds it");
+    assert_eq!(second.end().code, Some(0));
+}
+
+#[test]
+fn a_holder_whose_server_dies_loses_its_lock_on_time() {
+    let Some(server) = Server::start(&[]) else { return };
+    let place = server.place();
+    let mut holder = place.hold_with(&["--json", "--ttl", "1s"], "k");
+    drop(server);
+    assert_eq!(holder.event("lost")["reason"], "unreachable");
+    assert_eq!(holder.end_by_itself().code, Some(76));
+}
+
+#[test]
+fn a_signal_while_it_waits_leaves_nothing_behind() {
+    let Some(server) = Server::start(&[]) else { return };
+    let place = server.place();
+    let mut holder = place.hold("k");
+    let mut waiter = Running::start(&mut place.leasehold(&["run", "--json", "k", "--", "echo", "ran"]));
+    waiter.event("waiting");
+    waiter.signal(Signal::INT);
+    assert_eq!(waiter.end_by_itself().code, Some(130));
+    holder.close_input();
+    assert_eq!(holder.end().code, Some(0));
+    assert_eq!(place.code(&["inspect", "-e", "k"]), 1);
+}
+
+#[test]
+fn a_server_that_is_down_is_69_or_whatever_was_asked_for() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let place = Place::at(format!("redis://127.0.0.1:{port}"));
+    for (options, code) in [(&[][..], 69), (&["--unavailable-exit-code", "5"], 5)] {
+        let output = place.run(&[&["run"], options, &["k", "--", "echo", "ran"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert_eq!(text(&output.stdout), "");
+        assert!(text(&output.stderr).contains("is the server up"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
+    let password = "p@ss/w%41rd, with é";
+    let Some(server) = Server::start(&["--requirepass", password]) else { return };
+    let run = ["run", "-n", "k", "--", "true"];
+    let place = server.place();
+    assert_eq!(place.code(&run), 78, "none");
+    let code = |command: &mut Command| command.output().unwrap().status.code();
+    assert_eq!(code(place.leasehold(&run).env("LEASEHOLD_PASSWORD", "wrong")), Some(78));
+    assert_eq!(code(place.leasehold(&run).env("LEASEHOLD_PASSWORD", password)), Some(0));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("password");
+    std::fs::write(&file, format!("{password}\n")).unwrap();
+    let with_file = [&["--password-file", file.to_str().unwrap()], &run[..]].concat();
+    assert_eq!(code(place.leasehold(&with_file).env("LEASEHOLD_PASSWORD", "wrong")), Some(0));
+}
+
+#[test]
+fn a_reader_is_78_where_there_are_none() {
+    let Some(server) = Server::start(&[]) else { return };
+    let output = server.place().run(&["run", "--shared", "k", "--", "true"]);
+    assert_eq!(output.status.code(), Some(78), "{output:?}");
+    assert!(text(&output.stderr).contains("leasehold backends"), "{output:?}");
+}

@@ -1,0 +1,78 @@
+//! A command on a terminal, through `script(1)`, which makes one.
+#![cfg(target_os = "linux")]
+
+use std::process::{Command, Stdio};
+
+use crate::support::{Place, Running};
+
+/// A shell line on a terminal of its own, in which the program is called `leasehold`. `None`, and why, if there is
+/// nothing to make a terminal with.
+fn on_a_terminal(place: &Place, line: &str) -> Option<Running> {
+    let line = line.replace("leasehold", env!("CARGO_BIN_EXE_leasehold"));
+    if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("ignored: there is no script(1) to make a terminal with");
+        return None;
+    }
+    let mut script = Command::new("script");
+    script
+        .args(["-q", "-e", "-c", &line, "/dev/null"])
+        .env("LEASEHOLD_BACKEND", place.backend())
+        .env("SHELL", "/bin/sh");
+    Some(Running::start(&mut script))
+}
+
+#[test]
+fn the_command_can_read_from_the_terminal_and_the_next_one_after_it() {
+    let place = Place::file();
+    let line = "leasehold run k -- sh -c 'echo ready; read a; echo got:$a'; read b; echo then:$b";
+    let Some(mut terminal) = on_a_terminal(&place, line) else { return };
+    terminal.until("ready");
+    terminal.type_in(b"one\n");
+    terminal.until("got:one");
+    terminal.type_in(b"two\n");
+    terminal.until("then:two");
+}
+
+#[test]
+fn an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_the_terminal() {
+    let place = Place::file();
+    for asks in ["", "read a; echo go;"] {
+        // The shell that waits for the program must not die of the interrupt itself.
+        let command = format!("trap \"exit 9\" INT; echo ready; {asks} while :; do sleep 0.05; done");
+        let line = format!("trap : INT; leasehold run k -- sh -c '{command}'; echo code:$?");
+        let Some(mut terminal) = on_a_terminal(&place, &line) else { return };
+        terminal.until("ready");
+        if !asks.is_empty() {
+            terminal.type_in(b"one\n");
+            terminal.until("go");
+        }
+        terminal.type_in(b"\x03");
+        terminal.until("code:9");
+    }
+}
+
+#[test]
+fn the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again() {
+    let place = Place::file();
+    let mut holder = place.hold_with(&["--label", "ada", "--reason", "nightly"], "k");
+    let Some(mut terminal) = on_a_terminal(&place, "leasehold run k -- echo ran") else { return };
+    terminal.until("for k: held by ada (nightly)");
+    holder.close_input();
+    let last = terminal.until("ran");
+    assert!(last.ends_with("\r\x1b[Kran"), "{last:?}");
+}
+
+#[test]
+fn the_keyboard_stops_and_the_shell_continues_program_and_command_together() {
+    let place = Place::file();
+    // A shell with job control, which is what people type into.
+    let command = "echo ready; read a; echo got:$a";
+    let script = format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; fg; echo code:$?");
+    let Some(mut terminal) = on_a_terminal(&place, &script) else { return };
+    terminal.until("ready");
+    terminal.type_in(b"\x1a");
+    terminal.until("stopped:");
+    terminal.type_in(b"one\n");
+    terminal.until("got:one");
+    terminal.until("code:0");
+}

@@ -1,0 +1,96 @@
+//! What was typed wrong is 64, and says what.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Place, leasehold, text};
+
+#[test]
+fn bad_usage_is_64_and_runs_nothing() {
+    let place = Place::file();
+    let long = "x".repeat(256);
+    for args in [
+        &[][..],
+        &["run"],
+        &["run", "k"],
+        &["walk", "k", "--", "echo", "ran"],
+        &["run", "", "--", "echo", "ran"],
+        &["run", &long, "--", "echo", "ran"],
+        &["run", "--no-such-option", "k", "--", "echo", "ran"],
+        &["run", "-n", "-w", "3", "k", "--", "echo", "ran"],
+        &["run", "-w", "soon", "k", "--", "echo", "ran"],
+        &["run", "-w", "-1", "k", "--", "echo", "ran"],
+        &["run", "--ttl", "0", "k", "--", "echo", "ran"],
+        &["run", "--ttl", "5ms", "k", "--", "echo", "ran"],
+        &["run", "--ttl", "25h", "k", "--", "echo", "ran"],
+        &["run", "--max-hold", "0", "k", "--", "echo", "ran"],
+        &["run", "-E", "256", "k", "--", "echo", "ran"],
+        &["run", "--on-lost", "cry", "k", "--", "echo", "ran"],
+        &["run", "--reason", &"r".repeat(1025), "k", "--", "echo", "ran"],
+        &["--backend", "mongodb://h", "run", "k", "--", "echo", "ran"],
+        &["--backend", "no-url", "run", "k", "--", "echo", "ran"],
+        &["--password-file", "/dev/null", "run", "k", "--", "echo", "ran"],
+        &["man", "nothing"],
+    ] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
+        assert_eq!(text(&output.stdout), "", "{args:?}");
+        assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_78_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = dir.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    for path in [open, file.join("below"), file] {
+        let place = Place::at(format!("file:{}", path.display()));
+        let output = place.run(&["run", "k", "--", "echo", "ran"]);
+        assert_eq!(output.status.code(), Some(78), "{output:?}");
+        assert_eq!(text(&output.stdout), "");
+        assert!(text(&output.stderr).contains(path.to_str().unwrap()), "{output:?}");
+    }
+}
+
+#[test]
+#[cfg(feature = "redis")]
+fn a_password_file_that_cannot_be_read_is_78_and_named() {
+    let output = leasehold(&["--backend", "redis://127.0.0.1:1", "--password-file", "/no/such/file", "list"]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(78), "{output:?}");
+    assert!(text(&output.stderr).contains("/no/such/file"));
+}
+
+#[test]
+fn help_shows_examples_and_exit_codes_and_succeeds() {
+    let output = leasehold(&["--help"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let help = text(&output.stdout);
+    for part in ["leasehold run -n nightly -- ./report.sh", "76 lost while the command ran", "force-release"] {
+        assert!(help.contains(part), "{part} is not in {help}");
+    }
+    let run = text(&leasehold(&["run", "--help"]).output().unwrap().stdout);
+    for option in ["--nonblock", "--wait", "--shared", "--ttl", "--min-hold", "--max-hold", "--on-lost", "--kill-after"]
+    {
+        assert!(run.contains(option), "{option} is not in {run}");
+    }
+}
+
+#[test]
+fn man_pages_and_completions_come_from_the_same_definitions() {
+    for (args, part) in [
+        (&["man"][..], "force\\-release"),
+        (&["man", "run"], "min\\-hold"),
+        (&["completions", "bash"], "--min-hold"),
+        (&["completions", "zsh"], "--min-hold"),
+        (&["completions", "fish"], "min-hold"),
+    ] {
+        let output = leasehold(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(text(&output.stdout).contains(part), "{args:?}");
+    }
+}

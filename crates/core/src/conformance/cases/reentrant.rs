@@ -1,0 +1,326 @@
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use rand::Rng;
+
+use super::bench::{AMPLE, BRIEF, SHORT, ensure, eventually, once, patient, soon};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::{Contender, Fault, Op};
+use crate::{
+    Attempt, Claim, ErrorKind, FencingToken, GrantRef, Guard, Held, LockGuard, LockKey, LockOptions, LossReason, Mode,
+    OwnerId, ReleaseOutcome, Wait,
+};
+
+/// So many levels of one session, none of which may have to wait.
+async fn levels(ours: &Contender, key: &LockKey, depth: usize, ttl: Duration) -> Result<Vec<LockGuard>, Failure> {
+    let mut guards = Vec::new();
+    for level in 1..=depth {
+        let guard = ours.acquire(key, &once().ttl(ttl)).await?;
+        guards.push(guard.ok_or_else(|| Failure(format!("level {level} was refused")))?);
+    }
+    Ok(guards)
+}
+
+async fn gives_back(guard: LockGuard) -> Verdict {
+    let outcome = guard.release().await?;
+    ensure!(outcome == ReleaseOutcome::Released, "a level that was held was {outcome:?}");
+    Ok(())
+}
+
+const LONG: Duration = Duration::from_secs(30);
+
+pub(super) async fn c27_a_session_reenters_at_once_and_counts(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let mut guards = levels(&ours, &key, 5, LONG).await?;
+    ensure!(guards.iter().all(Guard::is_held), "one of five levels is not held");
+    while let Some(guard) = guards.pop() {
+        theirs.finds_it_held(&key).await?;
+        gives_back(guard).await?;
+        ensure!(guards.iter().all(Guard::is_held), "giving back one level took another");
+    }
+    ensure!(theirs.try_once(&key).await?.is_some(), "the key is not free after its last level");
+    Ok(())
+}
+
+pub(super) async fn c27_the_inner_guard_may_outlive_the_outer(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let outer = ours.take(&key, &patient().ttl(SHORT)).await?;
+    let inner = ours.take(&key, &once().ttl(SHORT)).await?;
+    gives_back(outer).await?;
+    let before = ours.faults.count(Op::Renew, &key);
+    // More than a lease.
+    eventually("renewals go on", || async { Ok(ours.faults.count(Op::Renew, &key) >= before + 4) }).await?;
+    theirs.finds_it_held(&key).await?;
+    inner.renew().await?;
+    gives_back(inner).await?;
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c27_the_last_level_frees_the_key(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for _ in 0..5 {
+        let key = bench.key();
+        let mut guards = levels(&ours, &key, 4, LONG).await?;
+        while guards.len() > 1 {
+            let guard = guards.swap_remove(rand::rng().random_range(0..guards.len()));
+            if rand::rng().random() {
+                gives_back(guard).await?;
+            } else {
+                drop(guard);
+            }
+            theirs.finds_it_held(&key).await?;
+        }
+        drop(guards);
+        theirs.finds_it_free(&key).await?;
+    }
+    Ok(())
+}
+
+/// Tasks of one session overlap, and never those of two.
+pub(super) async fn c27_other_sessions_are_excluded_throughout(bench: Bench) -> Verdict {
+    let (inside, key) = (Arc::new(Mutex::new([0_usize; 4])), bench.key());
+    let mut tasks = tokio::task::JoinSet::new();
+    for session in 0..4 {
+        let contender = Arc::new(bench.contender().await?);
+        for _ in 0..3 {
+            let (contender, key, inside) = (Arc::clone(&contender), key.clone(), Arc::clone(&inside));
+            tasks.spawn(async move {
+                for _ in 0..5 {
+                    let outer = contender.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
+                    let entered = {
+                        let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
+                        inside[session] += 1;
+                        *inside
+                    };
+                    let alone = entered.iter().enumerate().all(|(who, count)| who == session || *count == 0);
+                    ensure!(alone, "session {session} overlaps another: {entered:?}");
+                    let inner = contender.take(&key, &once()).await?;
+                    gives_back(outer).await?;
+                    inside.lock().unwrap_or_else(PoisonError::into_inner)[session] -= 1;
+                    gives_back(inner).await?;
+                }
+                Ok(())
+            });
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    bench.contender().await?.finds_it_free(&key).await
+}
+
+pub(super) async fn c27_a_reentry_goes_past_those_who_wait(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, Arc::new(bench.contender().await?), bench.key());
+    let outer = ours.take(&key, &patient()).await?;
+    let waiter = {
+        let (theirs, key) = (Arc::clone(&theirs), key.clone());
+        tokio::spawn(async move { theirs.acquire(&key, &patient()).await })
+    };
+    eventually("another session waits", || async { Ok(theirs.faults.count(Op::TryAcquire, &key) > 0) }).await?;
+    let inner = soon("the re-entry", ours.take(&key, &patient())).await??;
+    gives_back(outer).await?;
+    ensure!(!waiter.is_finished(), "another session was served while a level was left");
+    gives_back(inner).await?;
+    ensure!(waiter.await??.is_some(), "the other session was not served");
+    Ok(())
+}
+
+pub(super) async fn c27_a_reentry_keeps_the_token(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let mut guards = levels(&ours, &key, 3, LONG).await?;
+    gives_back(guards.swap_remove(0)).await?;
+    guards.extend(levels(&ours, &key, 1, LONG).await?);
+    let tokens: HashSet<_> = guards.iter().map(Guard::fencing_token).collect();
+    ensure!(tokens.len() == 1 && !tokens.contains(&None), "the levels of one tenure have the tokens {tokens:?}");
+    for guard in guards {
+        gives_back(guard).await?;
+    }
+    let next = ours.take(&key, &once()).await?;
+    ensure!(tokens.iter().all(|old| next.fencing_token() > *old), "{next:?} after {tokens:?}");
+    Ok(())
+}
+
+pub(super) async fn c27_a_loss_reaches_every_level(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guards = levels(&ours, &key, 3, SHORT).await?;
+    theirs.admin.force_release(&key).await?;
+    let successor = theirs.take(&key, &patient()).await?;
+    for guard in &guards {
+        let reason = soon("every level is told", guard.lost()).await?;
+        ensure!(matches!(reason, LossReason::ForceReleased | LossReason::Stolen), "{reason:?}");
+        ensure!(!guard.is_held() && guard.remaining().is_zero(), "a level is held past the loss of all");
+    }
+    for guard in guards {
+        let outcome = guard.release().await?;
+        ensure!(matches!(outcome, ReleaseOutcome::AlreadyLost(_)), "a lost level was {outcome:?}");
+    }
+    gives_back(successor).await
+}
+
+pub(super) async fn c27_no_fresh_lease_begins_under_a_lost_guard(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let mut guards = levels(&ours, &key, 3, SHORT).await?;
+    theirs.admin.force_release(&key).await?;
+    soon("the loss is told", guards[0].lost()).await?;
+    while !guards.is_empty() {
+        for options in [once(), patient()] {
+            let answer = soon("the answer", ours.acquire(&key, &options)).await?;
+            let kind = answer.as_ref().err().map(crate::Error::kind);
+            ensure!(matches!(kind, Some(ErrorKind::Lost(_))), "under {} lost guards: {answer:?}", guards.len());
+        }
+        let seen = theirs.admin.inspect(&key).await?;
+        ensure!(seen.holders.is_empty(), "under lost guards the key is held: {seen:?}");
+        guards.pop();
+    }
+    ours.finds_it_free(&key).await
+}
+
+/// The store has forgotten the tenure, and the session does not know that yet.
+pub(super) async fn c27_a_reentry_that_finds_the_lease_gone_is_a_loss(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let outer = ours.take(&key, &patient()).await?;
+    theirs.admin.force_release(&key).await?;
+    ensure!(outer.is_held(), "its first renewal is ten seconds away");
+    let answer = ours.try_once(&key).await;
+    let kind = answer.as_ref().err().map(crate::Error::kind);
+    ensure!(matches!(kind, Some(ErrorKind::Lost(_))), "a fresh lease passed for a level of the old: {answer:?}");
+    ensure!(!outer.is_held(), "the outer guard was not told");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c27_a_released_level_hears_nothing_of_a_later_loss(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let outer = ours.take(&key, &patient().ttl(SHORT)).await?;
+    let inner = ours.take(&key, &once().ttl(SHORT)).await?;
+    let inner_lost = inner.lost();
+    gives_back(inner).await?;
+    theirs.admin.force_release(&key).await?;
+    soon("the outer guard is told", outer.lost()).await?;
+    ensure!(inner_lost.now_or_never().is_none(), "a level that was given back was told of a later loss");
+    Ok(())
+}
+
+pub(super) async fn c27_a_level_whose_reply_was_lost_counts_once(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for waits in [true, false] {
+        let key = bench.key();
+        let outer = ours.take(&key, &patient()).await?;
+        ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
+        if waits {
+            let inner = ours.take(&key, &patient()).await?;
+            ensure!(ours.faults.count(Op::TryAcquire, &key) > 2, "the reply was not lost");
+            gives_back(inner).await?;
+        } else {
+            let kind = ours.try_once(&key).await.err().map(|error| error.kind());
+            ensure!(kind == Some(ErrorKind::Indeterminate), "a lost reply was reported as {kind:?}");
+        }
+        ensure!(outer.is_held(), "a lost reply ended the outer guard");
+        gives_back(outer).await?;
+        // A level that nobody knows of would keep it for the lease of 30 s.
+        theirs.finds_it_free(&key).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let claim = || Claim {
+        key: key.clone(),
+        owner: OwnerId::random(),
+        mode: Mode::Exclusive,
+        ttl: Duration::from_secs(60),
+        label: None,
+        reason: None,
+    };
+    let (outer, inner) = (claim(), claim());
+    let mut answers = Vec::new();
+    for claim in [&outer, &inner, &inner, &outer, &inner] {
+        answers.push(ours.store.try_acquire(claim).await?);
+    }
+    let Attempt::Granted { tenure } = answers[0] else { return Err(Failure(format!("{answers:?}"))) };
+    ensure!(answers.iter().all(|answer| *answer == answers[0]), "the levels of one tenure: {answers:?}");
+    let grant = |claim: &Claim| GrantRef { key: key.clone(), owner: claim.owner, mode: claim.mode, tenure };
+    for (level, held) in [(&inner, Held::Yes), (&inner, Held::No)] {
+        let said = ours.store.release(&grant(level)).await?;
+        ensure!(said == held, "the store said {said:?} and not {held:?}");
+        theirs.finds_it_held(&key).await?;
+    }
+    ensure!(ours.store.release(&grant(&outer)).await? == Held::Yes, "the last level was gone");
+    ensure!(ours.store.renew(&grant(&outer), LONG).await? != Held::Yes, "a freed tenure was renewed");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c27_an_earlier_tenure_of_the_same_session_is_over(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let earlier = ours.take(&key, &patient()).await?;
+    let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
+    let owner = owner.ok_or_else(|| Failure("no claim was seen".into()))?;
+    let tenure = earlier.fencing_token().map(|token| token.get() >> FencingToken::HAND_OVER_BITS);
+    let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure };
+    gives_back(earlier).await?;
+    theirs.finds_it_free(&key).await?;
+    let guard = ours.take(&key, &patient()).await?;
+    ensure!(ours.store.renew(&stale, LONG * 10).await? != Held::Yes, "an earlier tenure was renewed");
+    ensure!(ours.store.release(&stale).await? != Held::Yes, "an earlier level was released");
+    theirs.finds_it_held(&key).await?;
+    gives_back(guard).await
+}
+
+pub(super) async fn c27_the_lease_is_renewed_once_for_all_levels(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let began = ours.clock.now();
+    let guards = levels(&ours, &key, 5, SHORT).await?;
+    eventually("it is renewed", || async { Ok(ours.faults.count(Op::Renew, &key) >= 6) }).await?;
+    let (sent, lasted) = (ours.faults.count(Op::Renew, &key), ours.clock.now().since(began));
+    // One after each third of the lease, however long that took on this machine.
+    let due = lasted.as_millis() / (SHORT / 3).as_millis();
+    ensure!(sent as u128 <= due + 1, "{sent} renewals for five levels in {lasted:?} of a lease of {SHORT:?}");
+    ensure!(guards.iter().all(Guard::is_held), "a level was lost");
+    Ok(())
+}
+
+pub(super) async fn c27_a_short_level_does_not_shorten_the_lease(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for [outer, inner] in [[SHORT, LONG], [LONG, SHORT]] {
+        let key = bench.key();
+        let outer = ours.take(&key, &patient().ttl(outer)).await?;
+        let inner = ours.take(&key, &once().ttl(inner)).await?;
+        outer.renew().await?;
+        inner.renew().await?;
+        let seen = theirs.admin.inspect(&key).await?;
+        let left = seen.holders.first().and_then(|holder| holder.remaining).unwrap_or_default();
+        // The guards' deadline must come before that of the store, which was read first.
+        let believed = outer.remaining().max(inner.remaining());
+        ensure!(left >= believed, "the store frees it in {left:?}, the guards believe in {believed:?}");
+        ensure!(left > SHORT, "{left:?} left of {LONG:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn c27_the_tightest_cap_is_that_of_all_levels(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let outer = ours.take(&key, &patient()).await?;
+    let inner = ours.take(&key, &once().max_hold(BRIEF)).await?;
+    for guard in [outer, inner] {
+        let reason = soon("every level is told", guard.lost()).await?;
+        ensure!(reason == LossReason::MaxHold, "{reason:?}");
+        theirs.finds_it_held(&key).await?;
+        let outcome = guard.release().await?;
+        ensure!(outcome == ReleaseOutcome::AlreadyLost(LossReason::MaxHold), "{outcome:?}");
+    }
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c27_closing_gives_back_every_level(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let mut guards = levels(&ours, &key, 4, LONG).await?;
+    gives_back(guards.swap_remove(0)).await?;
+    soon("closing", ours.store.close()).await?;
+    for guard in &guards {
+        let reason = soon("every level is told", guard.lost()).await?;
+        ensure!(reason == LossReason::Shutdown, "{reason:?}");
+    }
+    theirs.finds_it_free(&key).await
+}

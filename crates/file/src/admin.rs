@@ -1,0 +1,154 @@
+use std::fs;
+
+use leasehold_core::{Cursor, ErrorKind, Holder, Holders, LockKey, Mode, Page, Result};
+
+use crate::FileBackend;
+use crate::acquire::ours;
+use crate::counter::Counter;
+use crate::directory::Place;
+use crate::fault::{failed, unavailable};
+use crate::flocked::{Flocked, Identity, Opened};
+use crate::layout::{self, Content};
+use crate::name;
+use crate::record::{Readers, Record, names};
+use crate::session::Census;
+
+/// How often a file is read again that is being written.
+const SETTLES: u32 = 4;
+
+impl FileBackend {
+    /// Who holds the key. Takes no lock that anybody waits for, so nobody who tries to acquire finds it taken by us.
+    pub(crate) fn look_at(&self, key: &LockKey) -> Result<Holders> {
+        let place = self.directory.place(key);
+        let holders = match Opened::at(&place.lock, false)? {
+            Some(lock) => self.holders(&place, &lock, &mut Census::new())?,
+            None => Vec::new(),
+        };
+        Ok(Holders { key: key.clone(), holders })
+    }
+
+    /// One page of the held keys, in the order of the names of their files.
+    pub(crate) fn page(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        const HELD: usize = 100;
+        const LOOKS: usize = 5000;
+        let mut stems = names(self.directory.folder())?;
+        stems.retain_mut(|name| {
+            let Some(stem) = name.strip_suffix(Place::LOCK) else { return false };
+            let decoded = name::decode(stem);
+            let wanted = after.is_none_or(|after| stem > after.0.as_str())
+                && decoded.is_none_or(|key| key.as_str().starts_with(prefix));
+            name.truncate(stem.len());
+            wanted
+        });
+        stems.sort_unstable();
+        let mut page = Page::default();
+        let mut census = Census::new();
+        for (looks, stem) in stems.iter().enumerate() {
+            let found = match self.found(stem, prefix, &mut census) {
+                // What is not ours is no held key.
+                Err(error) if error.kind() == ErrorKind::Backend => None,
+                found => found?,
+            };
+            page.keys.extend(found);
+            let full = page.keys.len() == HELD || looks + 1 == LOOKS;
+            if full && looks + 1 < stems.len() {
+                page.next = Some(Cursor(stem.clone()));
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Puts a new lock file in the place of the old one, which its holders have locked and keep.
+    ///
+    /// Once the new one is there, nothing is granted on the old one any more; so the count is read from it then. The
+    /// new one is locked until the count is in it. If we die before that, the count goes on as if it had been lost.
+    pub(crate) async fn take_away(&self, key: &LockKey) -> Result<Holders> {
+        let place = self.directory.place(key);
+        let free = Holders { key: key.clone(), holders: Vec::new() };
+        if Identity::at(&place.lock)?.is_none() {
+            return Ok(free);
+        }
+        // Two at a time could each save the count of a file that the other has replaced.
+        let _alone = self.directory.replacing().await?;
+        let Some(old) = Opened::at(&place.lock, false)? else { return Ok(free) };
+        ours(&old.read(&place.lock)?, &place)?;
+        let fresh = fresh(&place)?;
+        // Before, for a holder that looks in the next moment; and after, for one that came in between.
+        old.write(&[layout::FORCED], layout::MARK_AT, &place.lock)?;
+        fs::rename(place.fresh(), &place.lock).map_err(|cause| failed("replace", &place.lock, cause))?;
+        old.write(&[layout::FORCED], layout::MARK_AT, &place.lock)?;
+        if let Some(counter) = settled_counter(&old, &place)? {
+            fresh.0.write(counter.to_line().as_bytes(), 0, &place.lock)?;
+        }
+        let holders = self.holders(&place, &old, &mut Census::new())?;
+        Ok(Holders { holders, ..free })
+    }
+
+    fn found(&self, stem: &str, prefix: &str, census: &mut Census) -> Result<Option<Holders>> {
+        let path = self.directory.folder().join(format!("{stem}{}", Place::LOCK));
+        let Some(lock) = Opened::at(&path, false)? else { return Ok(None) };
+        let key = name::decode(stem).or_else(|| {
+            let bytes = lock.read(&path).ok()?;
+            name::decode(Content::parse(&bytes)?.key?)
+        });
+        let Some(key) = key.filter(|key| key.as_str().starts_with(prefix)) else { return Ok(None) };
+        let place = self.directory.place(&key);
+        if place.lock != path {
+            return Ok(None);
+        }
+        let holders = self.holders(&place, &lock, census)?;
+        Ok((!holders.is_empty()).then_some(Holders { key, holders }))
+    }
+
+    /// The holders of the lock file that is open here.
+    fn holders(&self, place: &Place, lock: &Opened, census: &mut Census) -> Result<Vec<Holder>> {
+        let mut holders = Vec::new();
+        for _ in 0..SETTLES {
+            let bytes = lock.read(&place.lock)?;
+            let content = ours(&bytes, place)?;
+            let mut writer = content.holder().filter(|writer| writer.file == lock.identity.inode);
+            if let Some(record) = &writer
+                && !self.sessions.lives(&record.session, census)?
+            {
+                writer = None;
+            }
+            let readers =
+                Readers::new(place.readers()).live(lock.identity, |session| self.sessions.lives(session, census))?;
+            // Both: one came when the other went, between our two looks.
+            let settled = !content.is_unsettled() && (writer.is_none() || readers.is_empty());
+            holders = match writer {
+                Some(writer) => vec![writer.to_holder()],
+                None => readers.iter().map(Record::to_holder).collect(),
+            };
+            if settled {
+                break;
+            }
+        }
+        Ok(holders)
+    }
+}
+
+/// A new lock file beside the place of the real one: locked by us, of its full size, so that the count fits into it
+/// even when the disk is full, and without a count that could be read.
+fn fresh(place: &Place) -> Result<Flocked> {
+    let path = place.fresh();
+    let opened = Opened::at(&path, true)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
+    let Ok(fresh) = opened.attempt(Mode::Exclusive, &path)? else {
+        return Err(unavailable(&path, "is being used by another"));
+    };
+    fresh.0.file.set_len(0).map_err(|cause| failed("write", &path, cause))?;
+    fresh.0.write(&layout::render(None, &place.key, None), 0, &path)?;
+    Ok(fresh)
+}
+
+/// The count in a file in which somebody may be writing who does not know yet that it was replaced.
+fn settled_counter(old: &Opened, place: &Place) -> Result<Option<Counter>> {
+    for _ in 0..SETTLES {
+        let bytes = old.read(&place.lock)?;
+        if let Some(counter) = ours(&bytes, place)?.counter {
+            return Ok(Some(counter));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,115 @@
+//! The numbers that tokens are made of, and how they are written.
+
+use std::fmt::Write;
+
+use leasehold_core::{Error, ErrorKind, Result};
+
+use crate::fault::BACKEND;
+
+/// What a lock file knows of the tenures of its key. One line of [`BYTES`](Self::BYTES) bytes, always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter {
+    /// The newest tenure.
+    pub(crate) tenure: u64,
+    /// A number that the spare copy is not below.
+    pub(crate) reserved: u64,
+}
+
+impl Counter {
+    /// The length of the line.
+    pub(crate) const BYTES: usize = 70;
+    /// What the line starts with.
+    pub(crate) const MAGIC: &str = "leasehold1 ";
+    /// Larger numbers make no token. Nobody grants them, so a file that has one was not written by us.
+    const LIMIT: u64 = 1 << 43;
+
+    /// The next tenure: larger than the newest, and not below the clock.
+    pub(crate) fn following(self, unix_millis: u64) -> Result<u64> {
+        let tenure = unix_millis.max(self.tenure + 1);
+        if tenure >= Self::LIMIT {
+            let detail = format!("the next token would be made of {tenure}, which is too large: is the clock right?");
+            return Err(Error::new(ErrorKind::Backend, "count").backend(BACKEND).detail(detail));
+        }
+        Ok(tenure)
+    }
+
+    pub(crate) fn to_line(self) -> String {
+        let mut line = String::with_capacity(Self::BYTES);
+        // Writing to a string cannot fail.
+        let _ = write!(line, "{}{:020} {:020} ", Self::MAGIC, self.tenure, self.reserved);
+        let check = checksum(line.as_bytes());
+        let _ = writeln!(line, "{check:016x}");
+        line
+    }
+
+    /// `None`: it is torn, or was never written.
+    pub(crate) fn from_line(bytes: &[u8]) -> Option<Self> {
+        let line = str::from_utf8(bytes.get(..Self::BYTES)?).ok()?;
+        let (numbers, check) = line.strip_suffix('\n')?.split_at_checked(Self::BYTES - 17)?;
+        if u64::from_str_radix(check, 16) != Ok(checksum(numbers.as_bytes())) {
+            return None;
+        }
+        let mut words = numbers.strip_prefix(Self::MAGIC)?.split(' ');
+        let counter = Self { tenure: words.next()?.parse().ok()?, reserved: words.next()?.parse().ok()? };
+        (counter.tenure < Self::LIMIT && counter.reserved < Self::LIMIT).then_some(counter)
+    }
+}
+
+/// Tells a line that was written whole from one that was not: FNV-1a on words of eight bytes.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, byte| (word << 8) | u64::from(*byte)));
+    words.fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, |sum, word| {
+        let sum = (sum ^ word).wrapping_mul(0x0100_0000_01b3);
+        sum ^ (sum >> 32)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_counter_survives_its_line(tenure in 0..Counter::LIMIT, reserved in 0..Counter::LIMIT) {
+            let counter = Counter { tenure, reserved };
+            let line = counter.to_line();
+            prop_assert_eq!(line.len(), Counter::BYTES);
+            prop_assert_eq!(Counter::from_line(line.as_bytes()), Some(counter));
+        }
+
+        #[test]
+        fn a_torn_line_is_none(tenure in 0..Counter::LIMIT, length in 0..Counter::BYTES, filler in any::<u8>()) {
+            let line = Counter { tenure, reserved: tenure }.to_line().into_bytes();
+            let mut torn = line.clone();
+            torn[length..].fill(filler);
+            prop_assume!(torn != line);
+            prop_assert_eq!(Counter::from_line(&torn), None);
+            prop_assert_eq!(Counter::from_line(&line[..length]), None);
+        }
+
+        #[test]
+        fn other_bytes_are_none_and_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            prop_assert_eq!(Counter::from_line(&bytes), None);
+        }
+    }
+
+    #[test]
+    fn a_number_that_nobody_granted_is_damage() {
+        for tenure in [Counter::LIMIT, u64::MAX] {
+            let line = Counter { tenure, reserved: 0 }.to_line();
+            assert_eq!(Counter::from_line(line.as_bytes()), None, "{tenure}");
+        }
+    }
+
+    #[test]
+    fn the_next_tenure_is_larger_and_not_below_the_clock() {
+        let counter = |tenure| Counter { tenure, reserved: 0 };
+        assert_eq!(counter(10).following(5).unwrap(), 11);
+        assert_eq!(counter(10).following(500).unwrap(), 500);
+        let error = counter(Counter::LIMIT - 1).following(5).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        assert_eq!(counter(5).following(u64::MAX).unwrap_err().kind(), ErrorKind::Backend);
+    }
+}

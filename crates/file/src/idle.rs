@@ -1,0 +1,53 @@
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::flocked::Opened;
+
+/// Lock files that are open and not locked, for whoever needs them next: a key is often taken again.
+///
+/// A file is here or in use, never both: two uses of one open file would not exclude each other.
+#[derive(Debug, Default)]
+pub(crate) struct IdleFiles(Mutex<VecDeque<(PathBuf, Opened)>>);
+
+impl IdleFiles {
+    const MOST: usize = 16;
+
+    pub(crate) fn take(&self, path: &Path) -> Option<Opened> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = idle.iter().position(|(kept, _)| kept == path)?;
+        idle.remove(at).map(|(_, opened)| opened)
+    }
+
+    pub(crate) fn keep(&self, path: PathBuf, opened: Opened) {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() == Self::MOST {
+            idle.pop_back();
+        }
+        idle.push_front((path, opened));
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_kept_until_it_is_taken_or_pushed_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let idle = IdleFiles::default();
+        let path = |number: usize| dir.path().join(number.to_string());
+        for number in 0..=IdleFiles::MOST {
+            idle.keep(path(number), Opened::at(&path(number), true).unwrap().unwrap());
+        }
+        assert!(idle.take(&path(0)).is_none());
+        assert!(idle.take(&path(1)).is_some());
+        assert!(idle.take(&path(1)).is_none());
+        idle.clear();
+        assert!(idle.take(&path(2)).is_none());
+    }
+}

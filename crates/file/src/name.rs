@@ -1,0 +1,105 @@
+//! Names of files from any text, and back: distinct texts get distinct names, also on file systems that fold case.
+
+use leasehold_core::LockKey;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use sha2::{Digest, Sha256};
+
+/// The longest name that is not a digest: with every ending it fits the 143 bytes that eCryptfs allows.
+const LONGEST: usize = 120;
+
+/// Everything but `a-z`, `0-9`, `-` and `_`. Capitals are encoded, so that names differ in more than case; the dot is,
+/// so that no name is hidden, is `..`, or has an ending.
+const ENCODED: &AsciiSet = &{
+    let mut set = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+    let mut capital = b'A';
+    while capital <= b'Z' {
+        set = set.add(capital);
+        capital += 1;
+    }
+    set
+};
+
+/// The whole text in the characters that are safe in a name, however long that gets.
+pub(crate) fn encode(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+/// The key that [`encode`] made this of, unless it did not.
+pub(crate) fn decode(encoded: &str) -> Option<LockKey> {
+    let text = percent_decode_str(encoded).decode_utf8().ok()?;
+    let key = LockKey::new(&*text).ok()?;
+    (encode(key.as_str()) == encoded).then_some(key)
+}
+
+/// The name for an encoded text: itself or, when that is too long for a file system, its digest.
+pub(crate) fn stem(encoded: &str) -> String {
+    if encoded.len() <= LONGEST { encoded.to_owned() } else { format!("~{:x}", Sha256::digest(encoded)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_key_survives_its_encoding(key in any::<String>()) {
+            prop_assume!((1..=LockKey::MAX_BYTES).contains(&key.len()));
+            let encoded = encode(&key);
+            prop_assert!(encoded.len() <= 3 * LockKey::MAX_BYTES);
+            prop_assert_eq!(decode(&encoded), Some(LockKey::new(key).unwrap()));
+        }
+
+        #[test]
+        fn distinct_keys_have_distinct_names_also_where_case_is_folded(
+            a in "[aAbB%.~/ \0é]{1,4}|[xX]{119,122}", b in "[aAbB%.~/ \0é]{1,4}|[xX]{119,122}"
+        ) {
+            prop_assume!(a != b);
+            let name = |key: &str| stem(&encode(key)).to_lowercase();
+            prop_assert_ne!(name(&a), name(&b));
+        }
+
+        #[test]
+        fn every_name_is_one_plain_component(key in any::<String>()) {
+            let name = stem(&encode(&key));
+            prop_assert!(name.len() <= LONGEST);
+            prop_assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_%~".contains(&byte)));
+        }
+
+        #[test]
+        fn what_was_not_encoded_is_not_decoded(text in "[a-zA-Z%0-9.~ ]{0,12}") {
+            if let Some(key) = decode(&text) {
+                prop_assert_eq!(encode(key.as_str()), text);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_as_documented() {
+        let names = [
+            ("nightly-report", "nightly-report"),
+            ("Invoice/42", "%49nvoice%2F42"),
+            ("..", "%2E%2E"),
+            ("a\0b", "a%00b"),
+            ("~a", "%7Ea"),
+            ("é", "%C3%A9"),
+        ];
+        for (key, name) in names {
+            assert_eq!(stem(&encode(key)), name, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn long_keys_that_differ_only_at_the_end_have_distinct_names() {
+        let mut seen = HashMap::new();
+        for last in 0..100 {
+            let key = format!("{}{last}", "é".repeat(100));
+            let name = stem(&encode(&key));
+            assert!(name.starts_with('~') && name.len() == 65, "{name}");
+            assert_eq!(seen.insert(name, key), None);
+        }
+    }
+}

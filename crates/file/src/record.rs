@@ -1,0 +1,157 @@
+use std::borrow::Cow;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use leasehold_core::{FencingToken, Holder, Mode, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::directory;
+use crate::fault::{failed, unavailable};
+use crate::flocked::{Identity, Opened};
+
+/// A holder as it writes itself down, for whoever inspects the key. It decides nothing: the kernel's lock does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record<'a> {
+    /// Whose life it shares: see [`Sessions`](crate::session::Sessions).
+    pub(crate) session: Cow<'a, str>,
+    pub(crate) mode: ModeName,
+    pub(crate) pid: u32,
+    pub(crate) label: Option<Cow<'a, str>>,
+    pub(crate) reason: Option<Cow<'a, str>>,
+    pub(crate) tenure: u64,
+    /// Unix time in milliseconds.
+    pub(crate) since: u64,
+    /// The inode of the lock file that it is about: after a release by force that is another one.
+    pub(crate) file: u64,
+}
+
+/// A mode in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ModeName {
+    Exclusive,
+    Shared,
+}
+
+impl Record<'_> {
+    pub(crate) fn write_json(&self, bytes: &mut Vec<u8>) {
+        serde_json::to_writer(bytes, self).expect("strings and numbers can always be written");
+    }
+
+    pub(crate) fn to_holder(&self) -> Holder {
+        let mut holder = Holder::new(match self.mode {
+            ModeName::Exclusive => Mode::Exclusive,
+            ModeName::Shared => Mode::Shared,
+        });
+        holder.token = Some(FencingToken::of_tenure(self.tenure));
+        holder.label = self.label.as_deref().map(str::to_owned);
+        holder.reason = self.reason.as_deref().map(str::to_owned);
+        holder
+    }
+}
+
+impl From<Mode> for ModeName {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Exclusive => Self::Exclusive,
+            Mode::Shared => Self::Shared,
+        }
+    }
+}
+
+/// One file for each reader of a key, called `tenure.session`: no two readers ever have the same tenure.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    folder: PathBuf,
+}
+
+impl Readers {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Writes a reader down; to be removed with the file that this names.
+    pub(crate) fn write(&self, record: &Record<'_>) -> Result<Entry> {
+        let path = self.folder.join(format!("{}.{}", record.tenure, record.session));
+        let mut opened = Opened::at(&path, true)?;
+        if opened.is_none() {
+            directory::create(&self.folder)?;
+            opened = Opened::at(&path, true)?;
+        }
+        let Some(opened) = opened else { return Err(unavailable(&self.folder, "was removed just now")) };
+        let entry = Entry(path);
+        let mut json = Vec::new();
+        record.write_json(&mut json);
+        opened.write(&json, 0, &entry.0)?;
+        Ok(entry)
+    }
+
+    /// Who reads under the lock file of this identity, of the sessions that live.
+    pub(crate) fn live(
+        &self,
+        lock: Identity,
+        mut lives: impl FnMut(&str) -> Result<bool>,
+    ) -> Result<Vec<Record<'static>>> {
+        let mut readers = Vec::new();
+        for (path, session) in self.entries()? {
+            if !lives(&session)? {
+                continue;
+            }
+            // One that is gone by now, or not all there yet, does not hold.
+            let Some(opened) = Opened::at(&path, false)? else { continue };
+            let json = opened.read(&path)?;
+            let record = serde_json::from_slice::<Record<'_>>(&json).ok();
+            readers.extend(record.filter(|record| record.file == lock.inode && record.session == session));
+        }
+        readers.sort_by_key(|reader| reader.tenure);
+        Ok(readers)
+    }
+
+    /// Removes what dead sessions left behind.
+    pub(crate) fn sweep(&self, mut lives: impl FnMut(&str) -> Result<bool>) -> Result<()> {
+        for (path, session) in self.entries()? {
+            if !lives(&session)? {
+                drop(Entry(path));
+            }
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Result<Vec<(PathBuf, String)>> {
+        Ok(names(&self.folder)?
+            .into_iter()
+            .filter_map(|name| {
+                let (_tenure, session) = name.split_once('.')?;
+                Some((self.folder.join(&name), session.to_owned()))
+            })
+            .collect())
+    }
+}
+
+/// A reader's file; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Entry(PathBuf);
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // If it cannot be removed, it ends with its session.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// What is in a directory; nothing, if there is none.
+pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(cause) => return Err(failed("list", folder, cause)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|cause| failed("list", folder, cause))?;
+        // What is not text is not ours.
+        names.extend(entry.file_name().into_string());
+    }
+    Ok(names)
+}

@@ -1,0 +1,186 @@
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use leasehold_core::{Clock, Result};
+
+use crate::counter::Counter;
+use crate::directory::Place;
+use crate::fault::{failed, unavailable};
+use crate::flocked::{Flocked, Opened};
+
+/// How far ahead the spare copy is written, so that it is written rarely.
+const SPAN: u64 = 1 << 16;
+
+/// The right to change the counter of a key beside other readers, and its spare copy; given back when dropped.
+///
+/// Readers hold their lock together, so it does not keep them from counting to the same number; this does. The file
+/// stays the same one when the lock file is replaced.
+///
+/// The spare copy is what makes a lost lock file harmless. A counter that is used more than once in a millisecond
+/// runs ahead of the clock, and the clock alone could then repeat its numbers. So before a tenure ahead of the clock
+/// is granted, a number that is not below it is written here.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    locked: Flocked,
+    path: PathBuf,
+}
+
+impl Turn {
+    /// Waits for the turn; the others take microseconds.
+    pub(crate) async fn take(path: &Path) -> Result<Self> {
+        const TRIES: u32 = 16;
+        for _ in 0..TRIES {
+            let Some(opened) = Opened::at(path, true)? else { break };
+            if let Some(turn) = Self::wait(opened, path).await? {
+                return Ok(turn);
+            }
+        }
+        Err(unavailable(path, "does not stay where it is; is something cleaning up there?"))
+    }
+
+    /// The same, if anybody ever took a turn.
+    async fn existing(path: &Path) -> Result<Option<Self>> {
+        match Opened::at(path, false)? {
+            Some(opened) => Self::wait(opened, path).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn wait(opened: Opened, path: &Path) -> Result<Option<Self>> {
+        let turn = Self { locked: Flocked::soon(opened, path).await?, path: path.to_owned() };
+        Ok(turn.is_ours()?.then_some(turn))
+    }
+
+    fn spare(&self) -> Result<u64> {
+        let mut line = [0; Counter::BYTES];
+        let read = self.locked.0.file.read_at(&mut line, 0).map_err(|cause| failed("read", &self.path, cause))?;
+        Ok(Counter::from_line(&line[..read]).map_or(0, |spare| spare.tenure))
+    }
+
+    /// Writes a spare copy that is not below `tenure`, and answers what it is.
+    fn reserve(&self, tenure: u64) -> Result<u64> {
+        let reserved = self.spare()?.max(tenure.saturating_add(SPAN));
+        let line = Counter { tenure: reserved, reserved: 0 }.to_line();
+        self.locked.0.write(line.as_bytes(), 0, &self.path)?;
+        if self.is_ours()? { Ok(reserved) } else { Err(unavailable(&self.path, "was removed while it was written")) }
+    }
+
+    /// Whether it is still ours alone: if the file is gone, another reader may have a turn on a new one.
+    pub(crate) fn is_ours(&self) -> Result<bool> {
+        self.locked.0.is_at(&self.path)
+    }
+}
+
+/// The counter with the next tenure in it, to be written before that is granted. `None`: there is no counter that
+/// could be read. Whoever has the turn already passes it along.
+pub(crate) async fn count(
+    stored: Option<Counter>,
+    turn: Option<&Turn>,
+    place: &Place,
+    clock: &Clock,
+) -> Result<Counter> {
+    let stored = match (stored, turn) {
+        (Some(counter), _) => counter,
+        (None, Some(turn)) => recover(turn.spare()?, place, clock).await?,
+        (None, None) => {
+            let spare = Turn::existing(&place.count()).await?.map_or(Ok(0), |turn| turn.spare())?;
+            recover(spare, place, clock).await?
+        }
+    };
+    let now = clock.unix_millis();
+    let tenure = stored.following(now)?;
+    let reserved = match turn {
+        _ if tenure <= now || tenure <= stored.reserved => stored.reserved,
+        Some(turn) => turn.reserve(tenure)?,
+        None => Turn::take(&place.count()).await?.reserve(tenure)?,
+    };
+    Ok(Counter { tenure, reserved })
+}
+
+/// What to count on from when the counter is gone: the spare copy and, since every tenure above that was at most the
+/// clock's reading when it was granted, a reading of the clock that nobody can have had before.
+async fn recover(spare: u64, place: &Place, clock: &Clock) -> Result<Counter> {
+    const TICKS: u32 = 100;
+    let lost_before = clock.unix_millis();
+    for _ in 0..TICKS {
+        if clock.unix_millis() > lost_before {
+            return Ok(Counter { tenure: spare, reserved: spare });
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Err(unavailable(&place.lock, "cannot be made up for: the clock went back just now"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(dir: &tempfile::TempDir) -> Place {
+        Place { lock: dir.path().join("k.lock"), key: "k".into() }
+    }
+
+    #[tokio::test]
+    async fn a_counter_behind_the_clock_needs_no_spare_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, clock) = (place(&dir), Clock::system());
+        let before = clock.unix_millis();
+        let next = count(Some(Counter { tenure: 5, reserved: 0 }), None, &place, &clock).await.unwrap();
+        assert!(next.tenure >= before && next.reserved == 0);
+        assert!(!place.count().exists());
+    }
+
+    #[tokio::test]
+    async fn a_lost_counter_goes_on_above_everything_that_was_granted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, clock) = (place(&dir), Clock::system());
+        let mut newest = Some(Counter { tenure: clock.unix_millis() + 1_000_000, reserved: 0 });
+        for _ in 0..10 {
+            newest = Some(count(newest, None, &place, &clock).await.unwrap());
+        }
+        let recovered = count(None, None, &place, &clock).await.unwrap();
+        assert!(recovered.tenure > newest.unwrap().tenure);
+        let turn = Turn::take(&place.count()).await.unwrap();
+        assert!(count(None, Some(&turn), &place, &clock).await.unwrap().tenure > recovered.tenure);
+    }
+
+    #[tokio::test]
+    async fn a_counter_lost_within_the_millisecond_does_not_repeat() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, clock) = (place(&dir), Clock::system());
+        let mut newest = 0;
+        for _ in 0..20 {
+            let next = count(None, None, &place, &clock).await.unwrap();
+            assert!(next.tenure > newest);
+            newest = next.tenure;
+        }
+    }
+
+    #[tokio::test]
+    async fn the_spare_copy_never_goes_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let turn = Turn::take(&dir.path().join("k.count")).await.unwrap();
+        let high = turn.reserve(1_000_000).unwrap();
+        assert_eq!(turn.reserve(10).unwrap(), high);
+        assert_eq!(turn.spare().unwrap(), high);
+    }
+
+    #[tokio::test]
+    async fn a_torn_spare_copy_counts_as_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("k.count");
+        std::fs::write(&path, b"leasehold1 000").unwrap();
+        assert_eq!(Turn::take(&path).await.unwrap().spare().unwrap(), 0);
+        std::fs::write(&path, vec![0xff; 4096]).unwrap();
+        assert_eq!(Turn::take(&path).await.unwrap().spare().unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_does_not_end_is_an_error_and_no_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("k.count");
+        let _taken = Turn::take(&path).await.unwrap();
+        let error = Turn::take(&path).await.unwrap_err();
+        assert_eq!(error.kind(), leasehold_core::ErrorKind::Unavailable);
+    }
+}

@@ -1,0 +1,220 @@
+//! Lock files that were removed, replaced, torn, or are something else.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{FileExt, symlink};
+
+use leasehold_file::{
+    Admin, ErrorKind, FileLocks, LockKey, Locker, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
+};
+use support::{directory, file, open, patient, soon, token};
+
+fn key(key: &str) -> LockKey {
+    LockKey::new(key).unwrap()
+}
+
+async fn next_token(locks: &FileLocks) -> u64 {
+    let guard = soon("a grant", locks.lock("k")).await.unwrap();
+    let token = token(&guard);
+    let _ = guard.release().await.unwrap();
+    token
+}
+
+#[tokio::test]
+async fn a_holder_whose_file_was_removed_is_told() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let first = ours.acquire(&key("k"), &patient()).await.unwrap().unwrap();
+    fs::remove_file(file(&directory, "k.lock")).unwrap();
+    let second = soon("a grant on a new file", theirs.lock("k")).await.unwrap();
+    assert!(token(&second) > token(&first));
+    assert_eq!(soon("the loss", first.lost()).await, LossReason::Stolen);
+    drop(first);
+    second.renew().await.unwrap();
+    assert!(ours.try_lock("k").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_holder_whose_file_was_replaced_is_told_and_releases_nothing_of_the_successor() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let first = ours.lock("k").await.unwrap();
+    fs::write(file(&directory, "other"), "").unwrap();
+    fs::rename(file(&directory, "other"), file(&directory, "k.lock")).unwrap();
+    let second = soon("a grant on the new file", theirs.lock("k")).await.unwrap();
+    assert!(token(&second) > token(&first));
+    let outcome = first.release().await.unwrap();
+    assert_eq!(outcome, ReleaseOutcome::AlreadyLost(LossReason::Stolen));
+    assert!(ours.try_lock("k").await.unwrap().is_none());
+    second.renew().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_was_kept_open_is_not_taken_for_the_one_that_replaced_it() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    next_token(&ours).await;
+    fs::remove_file(file(&directory, "k.lock")).unwrap();
+    let held = theirs.lock("k").await.unwrap();
+    assert!(ours.try_lock("k").await.unwrap().is_none());
+    let _ = held.release().await.unwrap();
+    // And the other way round: one that is locked for ever does not stand for a new one that is free.
+    let held = theirs.lock("k").await.unwrap();
+    assert!(ours.try_lock("k").await.unwrap().is_none());
+    fs::remove_file(file(&directory, "k.lock")).unwrap();
+    assert!(ours.try_lock("k").await.unwrap().is_some());
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_waiter_notices_that_the_file_it_waits_for_is_gone() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let held = ours.lock("k").await.unwrap();
+    let waiter = tokio::spawn({
+        let theirs = theirs.clone();
+        async move { theirs.lock("k").await }
+    });
+    assert!(theirs.try_lock("k").await.unwrap().is_none());
+    fs::remove_file(file(&directory, "k.lock")).unwrap();
+    let second = soon("the waiter", waiter).await.unwrap().unwrap();
+    assert!(token(&second) > token(&held));
+}
+
+#[tokio::test]
+async fn tokens_grow_although_the_file_is_removed_again_and_again() {
+    let directory = directory();
+    let locks = open(&directory);
+    let mut newest = 0;
+    for round in 0..100 {
+        // So often within a millisecond that the count runs ahead of the clock.
+        for _ in 0..=round % 7 * 10 {
+            let token = next_token(&locks).await;
+            assert!(token > newest, "{token} after {newest} in round {round}");
+            newest = token;
+        }
+        fs::remove_file(file(&directory, "k.lock")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_count_never_repeats_or_goes_back() {
+    let directory = directory();
+    let locks = open(&directory);
+    let path = file(&directory, "k.lock");
+    let digits = |damage: &[u8]| fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(damage, 11);
+    let length = |length| fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length);
+    let damages: [(&str, &dyn Fn()); 9] = [
+        ("empty", &|| length(0).unwrap()),
+        ("cut in the magic", &|| length(5).unwrap()),
+        ("cut in the count", &|| length(30).unwrap()),
+        ("cut in the check", &|| length(65).unwrap()),
+        ("zeros", &|| fs::write(&path, [0; 4096]).unwrap()),
+        ("no digits", &|| digits(b"not a number at all!").unwrap()),
+        ("smaller", &|| digits(b"00000000000000000001").unwrap()),
+        ("as large as can be", &|| digits(b"18446744073709551615").unwrap()),
+        ("larger than any number", &|| digits(b"99999999999999999999").unwrap()),
+    ];
+    let mut newest = 0;
+    for (name, damage) in damages {
+        for hot in [1, 500] {
+            for _ in 0..hot {
+                newest = next_token(&locks).await;
+            }
+            damage();
+            let read = locks.read("k").await.unwrap();
+            assert!(token(&read) > newest, "{} after {newest}: {name}", token(&read));
+            newest = token(&read);
+            let _ = read.release().await.unwrap();
+            damage();
+            let after = next_token(&locks).await;
+            assert!(after > newest, "{after} after {newest}: {name}");
+        }
+    }
+    assert_eq!(locks.inspect(&key("k")).await.unwrap().holders, []);
+}
+
+#[tokio::test]
+async fn a_file_of_another_key_or_of_nobody_is_refused_and_left_alone() {
+    let directory = directory();
+    let locks = open(&directory);
+    next_token(&locks).await;
+    fs::copy(file(&directory, "k.lock"), file(&directory, "other.lock")).unwrap();
+    fs::write(file(&directory, "notes.lock"), "buy milk").unwrap();
+    for (name, says) in [("other", "is the lock file of the key \"k\""), ("notes", "is not a lock file")] {
+        let before = fs::read(file(&directory, &format!("{name}.lock"))).unwrap();
+        let errors = [
+            locks.lock(name).await.map(drop).unwrap_err(),
+            locks.read(name).await.map(drop).unwrap_err(),
+            locks.inspect(&key(name)).await.map(drop).unwrap_err(),
+            locks.force_release(&key(name)).await.map(drop).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        assert_eq!(fs::read(file(&directory, &format!("{name}.lock"))).unwrap(), before);
+    }
+    // They do not keep the others from being listed.
+    let held = locks.lock("k").await.unwrap();
+    let page = locks.list("", None).await.unwrap();
+    assert_eq!(page.keys.iter().map(|found| &found.key).collect::<Vec<_>>(), [held.key()]);
+}
+
+#[tokio::test]
+async fn two_keys_of_one_digest_would_be_refused() {
+    let directory = directory();
+    let locks = open(&directory);
+    let (one, two) = ("é".repeat(100), format!("{}e", "é".repeat(100)));
+    for key in [&one, &two] {
+        let _ = locks.lock(key.as_str()).await.unwrap().release().await.unwrap();
+    }
+    let names = fs::read_dir(file(&directory, "")).unwrap().map(|entry| entry.unwrap().path());
+    let mut digests: Vec<_> =
+        names.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with('~')).collect();
+    digests.retain(|path| path.extension().is_some_and(|ending| ending == "lock"));
+    assert_eq!(digests.len(), 2);
+    fs::copy(&digests[0], &digests[1]).unwrap();
+    let outcomes = [locks.lock(one.as_str()).await.map(drop), locks.lock(two.as_str()).await.map(drop)];
+    let refused: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
+    assert_eq!(refused.iter().map(leasehold_file::Error::kind).collect::<Vec<_>>(), [ErrorKind::Backend]);
+}
+
+#[tokio::test]
+async fn what_is_no_regular_file_is_refused() {
+    let directory = directory();
+    let locks = open(&directory);
+    let elsewhere = directory.path().join("elsewhere");
+    fs::write(&elsewhere, "").unwrap();
+    symlink(&elsewhere, file(&directory, "link.lock")).unwrap();
+    symlink("/no/such/file", file(&directory, "dangling.lock")).unwrap();
+    fs::create_dir(file(&directory, "folder.lock")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        file(&directory, "pipe.lock"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    for name in ["link", "dangling", "folder", "pipe"] {
+        let error = soon("an answer", locks.lock(name)).await.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+        assert!(error.to_string().contains(&format!("{name}.lock")), "{error}");
+    }
+    assert_eq!(fs::read(&elsewhere).unwrap(), b"");
+}
+
+#[tokio::test]
+async fn a_directory_that_was_cleaned_away_is_made_again() {
+    let directory = directory();
+    let locks = FileLocks::open(directory.path().join("locks")).unwrap();
+    let before = next_token(&locks).await;
+    fs::remove_dir_all(directory.path().join("locks")).unwrap();
+    let guard = soon("a grant", locks.lock("k")).await.unwrap();
+    assert!(token(&guard) > before);
+    let other = FileLocks::open(directory.path().join("locks")).unwrap();
+    assert!(other.try_lock("k").await.unwrap().is_none());
+}

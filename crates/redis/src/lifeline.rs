@@ -1,0 +1,136 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::error::{Error as DriverError, ErrorKind as DriverKind};
+use fred::interfaces::ClientLike;
+use fred::types::config::Options;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+/// Keeps a client of ours going as long as it is wanted, and ends it when dropped.
+///
+/// The driver reconnects by itself after a lost connection. What it does not notice, and what this is for: its
+/// routing task gave up, a server that hangs with its connection open, a server that is not the primary any more.
+#[derive(Debug)]
+pub(crate) struct Lifeline {
+    client: Client,
+    task: AbortOnDrop<()>,
+    doubts: mpsc::Sender<Doubt>,
+    closing: Arc<AtomicBool>,
+}
+
+/// Why the connection may be of no use any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Doubt {
+    /// A command got no answer.
+    Silence,
+    /// The server says that it is not the one to ask.
+    WrongServer,
+}
+
+impl Lifeline {
+    /// Connects. On failure, or when this future is dropped, nothing is left behind.
+    pub(crate) async fn start(client: &Client) -> Result<Self, DriverError> {
+        let router = connect(client).await?;
+        let (doubts, doubted) = mpsc::channel(1);
+        let closing = Arc::new(AtomicBool::new(false));
+        let task = tokio::spawn(watch_over(client.clone(), router, doubted, Arc::clone(&closing)));
+        Ok(Self { client: client.clone(), task: AbortOnDrop(task), doubts, closing })
+    }
+
+    /// Has the connection looked after.
+    pub(crate) fn doubt(&self, doubt: Doubt) {
+        // A full channel says that it is under way.
+        let _ = self.doubts.try_send(doubt);
+    }
+
+    /// Says goodbye to the server and ends the client.
+    pub(crate) async fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        let _ = timeout(Duration::from_secs(1), self.client.quit()).await;
+        self.task.0.abort();
+    }
+}
+
+/// Ends a task with its owner. The driver's own handles leave theirs running.
+#[derive(Debug)]
+pub(crate) struct AbortOnDrop<T>(pub(crate) JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The driver's task that owns the sockets.
+pub(crate) type Router = AbortOnDrop<Result<(), DriverError>>;
+
+/// Starts a client's routing task and waits until it is connected or has failed.
+///
+/// Not `init`, which leaves the task to itself when its future is dropped.
+pub(crate) async fn connect(client: &Client) -> Result<Router, DriverError> {
+    const SLICE: Duration = Duration::from_millis(20);
+    let mut router = AbortOnDrop(client.connect());
+    loop {
+        tokio::select! {
+            ended = &mut router.0 => {
+                let closed = DriverError::new(DriverKind::Canceled, "Closed while connecting.");
+                return Err(ended.ok().and_then(Result::err).unwrap_or(closed));
+            }
+            // In slices: the news may come just before this starts to listen.
+            _ = timeout(SLICE, client.wait_for_connect()) => {
+                if client.is_connected() {
+                    return Ok(router);
+                }
+            }
+        }
+    }
+}
+
+/// Replaces the routing task when it ended or is of no use. Ends when the client is closed.
+async fn watch_over(client: Client, mut router: Router, mut doubts: mpsc::Receiver<Doubt>, closing: Arc<AtomicBool>) {
+    loop {
+        let useless = tokio::select! {
+            _ = &mut router.0 => true,
+            Some(doubt) = doubts.recv() => is_useless(&client, doubt).await,
+        };
+        if closing.load(Ordering::Acquire) {
+            return;
+        }
+        if useless {
+            drop(router);
+            router = connect_again(&client).await;
+        }
+    }
+}
+
+async fn is_useless(client: &Client, doubt: Doubt) -> bool {
+    match doubt {
+        // One node of many: the others go on, and the Cluster's own idea of who serves what is asked again.
+        _ if client.is_clustered() => {
+            let _ = timeout(2 * crate::settings::CONNECT_TIMEOUT, client.force_reconnection()).await;
+            false
+        }
+        Doubt::WrongServer => true,
+        Doubt::Silence => {
+            let options =
+                Options { max_attempts: Some(1), timeout: Some(Duration::from_secs(1)), ..Options::default() };
+            let answer: Result<(), _> = client.with_options(&options).ping(None).await;
+            answer.is_err_and(|error| crate::error::refusal(&error).is_none())
+        }
+    }
+}
+
+async fn connect_again(client: &Client) -> Router {
+    let mut pause = Duration::from_millis(50);
+    loop {
+        sleep(pause).await;
+        if let Ok(router) = connect(client).await {
+            return router;
+        }
+        pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,226 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use fred::util::redis_keyslot;
+use leasehold_core::{Error, ErrorKind, LockKey, Result};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+/// The names of everything that is kept in Redis for the keys of one namespace: `{namespace:key}:part`.
+///
+/// The braces make all parts of a key live in one hash slot of a Cluster. What is not printable ASCII, and space,
+/// `{`, `}` and `%`, is percent-encoded (in the namespace `:` too), so that different keys, and the same key in
+/// different namespaces, never share a name.
+///
+/// ```
+/// use leasehold_core::LockKey;
+/// use leasehold_redis::{Names, Namespace};
+///
+/// let names = Names::new(&Namespace::default());
+/// assert_eq!(names.of(&LockKey::new("invoice/42")?).part("lock"), "{leasehold:invoice/42}:lock");
+/// assert_eq!(names.of(&LockKey::new("}a b")?).part("lock"), "{leasehold:%7Da%20b}:lock");
+/// # Ok::<(), leasehold_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// `{namespace:`
+    head: String,
+}
+
+/// The names that belong to one key; see [`Names`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyNames {
+    /// `{namespace:key}`
+    tag: String,
+}
+
+const IN_KEY: AsciiSet = CONTROLS.add(b' ').add(b'{').add(b'}').add(b'%');
+const IN_NAMESPACE: AsciiSet = IN_KEY.add(b':');
+
+impl Names {
+    /// Those of one namespace.
+    pub fn new(namespace: &Namespace) -> Self {
+        Self { head: format!("{{{}:", utf8_percent_encode(&namespace.0, &IN_NAMESPACE)) }
+    }
+
+    /// Those of one key.
+    pub fn of(&self, key: &LockKey) -> KeyNames {
+        KeyNames { tag: format!("{}{}}}", self.head, utf8_percent_encode(key.as_str(), &IN_KEY)) }
+    }
+
+    /// The name of something that belongs to the namespace and to no key: `{namespace:}:part`.
+    pub fn own(&self, part: &str) -> String {
+        format!("{}}}:{part}", self.head)
+    }
+
+    /// A pattern for `SCAN MATCH` that finds `part` of every key that starts with `prefix`, and nothing else.
+    pub fn pattern(&self, prefix: &str, part: &str) -> String {
+        let start = format!("{}{}", self.head, utf8_percent_encode(prefix, &IN_KEY));
+        let mut pattern = String::with_capacity(start.len() + part.len() + 8);
+        for c in start.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        pattern + "*}:" + part
+    }
+
+    /// The key whose `part` has this name. `None`: it is not one of ours.
+    pub fn key(&self, name: &str, part: &str) -> Option<LockKey> {
+        let encoded = name.strip_prefix(&self.head)?.strip_suffix(part)?.strip_suffix("}:")?;
+        let key = LockKey::new(percent_decode_str(encoded).decode_utf8().ok()?.into_owned()).ok()?;
+        (self.of(&key).part(part) == name).then_some(key)
+    }
+}
+
+impl KeyNames {
+    /// The name of one part, such as `lock`.
+    pub fn part(&self, part: &str) -> String {
+        format!("{}:{part}", self.tag)
+    }
+
+    /// The hash slot of all parts.
+    pub fn slot(&self) -> u16 {
+        redis_keyslot(self.tag.as_bytes())
+    }
+}
+
+/// Keeps the keys of programs that share a Redis apart: 1 to 64 bytes of UTF-8, `leasehold` by default.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Namespace(Cow<'static, str>);
+
+impl Namespace {
+    /// The longest one, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// Checks the length.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] when it is empty or too long.
+    pub fn new(namespace: impl Into<String>) -> Result<Self> {
+        let namespace = namespace.into();
+        if (1..=Self::MAX_BYTES).contains(&namespace.len()) {
+            return Ok(Self(Cow::Owned(namespace)));
+        }
+        let detail = format!("the namespace has {} bytes; it takes 1 to {}", namespace.len(), Self::MAX_BYTES);
+        Err(Error::new(ErrorKind::InvalidOptions, "check a namespace").detail(detail))
+    }
+
+    /// As it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Namespace {
+    fn default() -> Self {
+        Self(Cow::Borrowed("leasehold"))
+    }
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Short strings over few characters, so that collisions would be found.
+    fn tricky() -> impl Strategy<Value = String> {
+        proptest::collection::vec(
+            prop_oneof![
+                Just('{'),
+                Just('}'),
+                Just('%'),
+                Just(':'),
+                Just('2'),
+                Just('5'),
+                Just('a'),
+                Just('\0'),
+                Just('é')
+            ],
+            1..6,
+        )
+        .prop_map(String::from_iter)
+    }
+
+    fn names(namespace: &str) -> Names {
+        Names::new(&Namespace::new(namespace).unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn different_keys_and_namespaces_have_different_names(a in (tricky(), tricky()), b in (tricky(), tricky())) {
+            let name = |(namespace, key): &(String, String)| names(namespace).of(&LockKey::new(key.as_str()).unwrap());
+            prop_assert_eq!(a == b, name(&a) == name(&b));
+        }
+
+        #[test]
+        fn a_key_is_read_back_from_its_name(namespace in tricky(), key in ".{1,60}") {
+            prop_assume!(key.len() <= LockKey::MAX_BYTES);
+            let names = names(&namespace);
+            let key = LockKey::new(key).unwrap();
+            let name = names.of(&key).part("lock");
+            prop_assert!(name.bytes().all(|byte| byte.is_ascii_graphic()), "{}", name);
+            prop_assert_eq!(names.key(&name, "lock"), Some(key));
+            prop_assert_eq!(names.key(&name, "fence"), None);
+        }
+
+        #[test]
+        fn all_parts_of_a_key_share_a_slot(namespace in tricky(), key in tricky()) {
+            let names = names(&namespace).of(&LockKey::new(key).unwrap());
+            for part in ["lock", "fence", "forced"] {
+                prop_assert_eq!(redis_keyslot(names.part(part).as_bytes()), names.slot());
+            }
+        }
+
+        #[test]
+        fn any_other_name_is_nobodys_key(name in ".{0,40}") {
+            prop_assume!(!name.starts_with("{leasehold:"));
+            prop_assert_eq!(Names::new(&Namespace::default()).key(&name, "lock"), None);
+        }
+    }
+
+    #[test]
+    fn names_that_we_would_not_have_written_are_nobodys_key() {
+        let names = Names::new(&Namespace::default());
+        for name in [
+            "{leasehold:}:lock",
+            "{leasehold:%zz}:lock",
+            "{leasehold:%61}:lock",
+            "{leasehold:a}b}:lock",
+            "{leasehold:a}:locked",
+        ] {
+            assert_eq!(names.key(name, "lock"), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn patterns_escape_what_means_something_to_glob() {
+        let names = names("a*b");
+        assert_eq!(names.pattern("k[?]\\", "lock"), r"{a\*b:k\[\?\]\\*}:lock");
+        assert_eq!(names.pattern("", "lock"), r"{a\*b:*}:lock");
+    }
+
+    #[test]
+    fn namespaces_are_1_to_64_bytes() {
+        assert!(Namespace::new("x".repeat(64)).is_ok());
+        for bad in [String::new(), "x".repeat(65)] {
+            assert_eq!(Namespace::new(bad).unwrap_err().kind(), ErrorKind::InvalidOptions);
+        }
+        assert_eq!(Namespace::default().as_str(), "leasehold");
+    }
+}

@@ -1,0 +1,138 @@
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use fred::bytes_utils::Str;
+use fred::types::Value;
+use fred::util::{redis_keyslot, sha1_hash, static_str};
+use leasehold_core::{Error, ErrorKind, Result};
+
+use crate::Connection;
+use crate::connection::{Failed, Target};
+
+/// A Lua script that runs in the server as one atomic step.
+///
+/// House rules: scripts answer with words, they raise nothing after the first write; numbers travel as text; the first
+/// element of an answer is a word of the script's own (the driver takes a list that starts with `message` for a
+/// signal); all keys are passed, none is built inside.
+pub struct Script {
+    source: &'static str,
+    sha: OnceLock<Str>,
+}
+
+impl Script {
+    /// From its source.
+    pub const fn new(source: &'static str) -> Self {
+        Self { source, sha: OnceLock::new() }
+    }
+
+    fn sha(&self) -> Str {
+        self.sha.get_or_init(|| Str::from(sha1_hash(self.source))).clone()
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Script").field(&self.sha()).finish()
+    }
+}
+
+impl Connection {
+    /// Runs a script on keys of one hash slot, within the command timeout or less.
+    ///
+    /// By its digest, and by its source if the server does not know it: two trips once after each server start.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    pub async fn run(
+        &self,
+        script: &Script,
+        keys: impl IntoIterator<Item = String>,
+        arguments: impl IntoIterator<Item = String>,
+        within: Option<Duration>,
+    ) -> Result<Reply> {
+        let within = within.map_or(self.command_timeout(), |limit| limit.min(self.command_timeout()));
+        let keys: Vec<String> = keys.into_iter().collect();
+        let slot = keys.first().filter(|_| self.is_clustered()).map_or(0, |key| redis_keyslot(key.as_bytes()));
+        let mut words = vec![Value::String(script.sha()), Value::from(keys.len().to_string())];
+        words.extend(keys.into_iter().chain(arguments).map(Value::from));
+        let known = self.send("EVALSHA", words.clone(), Target::Slot(slot), within).await;
+        match known {
+            Err(Failed::There(error)) if error.details().starts_with("NOSCRIPT") => {
+                words[0] = Value::String(static_str(script.source));
+                Ok(Reply(self.send("EVAL", words, Target::Slot(slot), within).await?))
+            }
+            answer => Ok(Reply(answer?)),
+        }
+    }
+
+    /// How many locks one script may touch: in a Cluster one, because two are hardly ever in the same slot, and while
+    /// that moves it takes no command on several keys.
+    pub fn keys_in_a_script(&self) -> usize {
+        if self.is_clustered() { 1 } else { 250 }
+    }
+
+    /// The text under a name, if there is one.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    pub async fn get(&self, name: &str) -> Result<Option<String>> {
+        let slot = Target::Slot(redis_keyslot(name.as_bytes()));
+        let value = self.send("GET", vec![Value::from(name)], slot, self.command_timeout()).await?;
+        Ok(Some(value).filter(|value| !value.is_null()).map(text))
+    }
+}
+
+/// What a script answered.
+#[derive(Clone, Debug)]
+pub struct Reply(Value);
+
+impl From<Value> for Reply {
+    fn from(value: Value) -> Self {
+        Self(value)
+    }
+}
+
+impl Reply {
+    /// A list of words.
+    pub fn words(self) -> Vec<String> {
+        match self.0 {
+            Value::Array(items) => items.into_iter().map(text).collect(),
+            Value::Null => Vec::new(),
+            other => vec![text(other)],
+        }
+    }
+
+    /// A list of lists of words.
+    pub fn rows(self) -> Vec<Vec<String>> {
+        match self.0 {
+            Value::Array(items) => items.into_iter().map(|item| Self(item).words()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::String(text) => text.to_string(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Value::Integer(number) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// The answers that every script may give instead of its own.
+///
+/// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
+/// a step.
+pub fn trouble(connection: &Connection, words: &[&str]) -> Error {
+    match *words {
+        ["foreign", key, kind] => {
+            let kind = if kind.is_empty() { "another type" } else { kind };
+            Error::new(ErrorKind::Backend, "ask Redis")
+                .detail(format!("the entry `{key}` is not Leasehold's: {kind}; look at it, then delete or rename it"))
+        }
+        ["refused", reply] => connection.refused(reply),
+        _ => Error::new(ErrorKind::Backend, "ask Redis").detail("the script gave an answer that nobody understands"),
+    }
+}

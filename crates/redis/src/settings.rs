@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+use fred::types::Builder;
+use fred::types::config::{Config, ReconnectError, ReconnectPolicy, TcpConfig};
+use socket2::TcpKeepalive;
+
+/// How long a command may take unless the caller says otherwise: well below the usual lease, so that a server that
+/// does not answer shows before a deadline does.
+pub const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long connecting, and setting a connection up, may take each.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The one place that configures the driver.
+///
+/// Its defaults are unsafe for locks, each measured: a command whose reply was lost runs again and reports success,
+/// a client without a policy hangs for ever after its first lost connection, a command never times out, listeners of
+/// signals end without a word when 32 are waiting.
+pub(crate) fn builder(config: Config, command_timeout: Duration) -> Builder {
+    let mut policy = ReconnectPolicy::new_exponential(0, 50, 2_000, 2);
+    policy.set_jitter(50);
+    let mut builder = Builder::from_config(config);
+    builder
+        .set_policy(policy)
+        .with_performance_config(|performance| {
+            performance.default_command_timeout = command_timeout;
+            performance.broadcast_channel_capacity = 4096;
+        })
+        .with_connection_config(|connection| {
+            connection.connection_timeout = CONNECT_TIMEOUT;
+            connection.internal_command_timeout = CONNECT_TIMEOUT;
+            connection.max_command_attempts = 1;
+            // It follows ASK in circles until its routing task dies. This way it asks the Cluster who serves what,
+            // and hands the command back; see `Connection::send`.
+            connection.max_redirections = 0;
+            // Above the connection's own bound: a full buffer cannot take the order to reconnect.
+            connection.max_command_buffer_len = 2 * crate::connection::MOST_IN_FLIGHT;
+            connection.reconnect_errors = vec![
+                ReconnectError::ReadOnly,
+                ReconnectError::Loading,
+                ReconnectError::ClusterDown,
+                ReconnectError::MasterDown,
+            ];
+            connection.tcp = tcp();
+        });
+    builder
+}
+
+/// Without delays of small packets, and broken off when the other machine is gone without a word.
+fn tcp() -> TcpConfig {
+    let keepalive =
+        TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(2)).with_retries(3);
+    TcpConfig {
+        nodelay: Some(true),
+        keepalive: Some(keepalive),
+        #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
+        user_timeout: Some(Duration::from_secs(5)),
+        ..TcpConfig::default()
+    }
+}

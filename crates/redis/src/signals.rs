@@ -1,0 +1,92 @@
+mod hub;
+mod station;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use leasehold_core::{Error, ErrorKind, Listener, LockKey, Result, Wakeups};
+use tokio::sync::Mutex;
+
+use self::hub::{Ear, Hub};
+use self::station::Station;
+use crate::{Connection, Names};
+
+/// The part of a key's names on which its releases are published.
+pub const CHANNEL: &str = "freed";
+
+/// Signals of releases, over Redis pub/sub: a script publishes on the key's [`CHANNEL`], whoever waits hears it.
+///
+/// A second connection, made when somebody waits for the first time, one subscription per key that is waited for.
+/// After a reconnection, and when signals came too fast, everybody is woken: one may have been lost. Where the server
+/// does not allow subscriptions, [`listen`](Wakeups::listen) fails, and waiters poll.
+pub struct Signals {
+    connection: Connection,
+    names: Names,
+    hub: Arc<Hub>,
+    station: Mutex<Option<Station>>,
+    refused: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl Signals {
+    /// For the keys of one namespace. Connects later.
+    pub fn new(connection: &Connection, names: &Names) -> Self {
+        Self {
+            connection: connection.clone(),
+            names: names.clone(),
+            hub: Arc::default(),
+            station: Mutex::default(),
+            refused: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Ends the second connection. Nobody is signalled any more.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let station = self.station.lock().await.take();
+        if let Some(station) = station {
+            station.close().await;
+        }
+    }
+
+    /// Subscribes, on the connection there is or on a new one.
+    async fn tune_in(&self, ear: &Ear) -> Result<()> {
+        let mut slot = self.station.lock().await;
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::Closed, "listen for releases"));
+        }
+        let station = match slot.take() {
+            Some(station) if station.is_running() => slot.insert(station),
+            _ => slot.insert(Station::open(&self.connection, &self.hub).await?),
+        };
+        let confirmed = station.subscribe(ear.channel());
+        drop(slot);
+        confirmed.await
+    }
+}
+
+#[async_trait]
+impl Wakeups for Signals {
+    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
+        if self.refused.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::Unsupported, "listen for releases"));
+        }
+        let ear = self.hub.ear(self.names.of(key).part(CHANNEL));
+        if let Err(error) = self.tune_in(&ear).await {
+            if error.kind() == ErrorKind::Backend && !self.refused.swap(true, Ordering::AcqRel) {
+                tracing::warn!(%error, "Redis refuses subscriptions; waiting goes on by polling");
+            }
+            return Err(error);
+        }
+        Ok(Box::new(ear))
+    }
+}
+
+impl fmt::Debug for Signals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signals").field("channels", &self.hub.channels().len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,31 @@
+//! Real servers and a bad network, for tests. Not part of the stable interface.
+//!
+//! Servers listen on free ports of 127.0.0.1, keep their files in a temporary directory, and end with their value.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+mod ask;
+mod proxy;
+mod server;
+mod topologies;
+
+pub use self::ask::{Answer, ask};
+pub use self::proxy::Proxy;
+pub use self::server::Server;
+pub use self::topologies::{Cluster, Sentinels};
+
+/// Polls until it is so.
+///
+/// # Panics
+/// When it is not within a minute.
+pub async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
+    for _ in 0..6000 {
+        if is_so().await {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("not within a minute: {what}");
+}

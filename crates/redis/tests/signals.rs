@@ -1,0 +1,185 @@
+//! Signals through real servers, which the tests start; without `redis-server` they say so and do nothing.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_core::{ErrorKind, Listener, LockKey, Wakeups};
+use leasehold_redis::testing::{Answer, Proxy, Server, eventually};
+use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Signals};
+use tokio::time::timeout;
+
+struct Radio {
+    signals: Signals,
+}
+
+impl Radio {
+    async fn new(url: &str) -> Self {
+        let endpoint = Endpoint::parse(url).expect("a good URL");
+        let connection = Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection");
+        let signals = Signals::new(&connection, &names());
+        Self { signals }
+    }
+
+    async fn listen(&self, key: &str) -> leasehold_core::Result<Box<dyn Listener>> {
+        self.signals.listen(&LockKey::new(key)?).await
+    }
+}
+
+fn names() -> Names {
+    Names::new(&Namespace::default())
+}
+
+fn channel(key: &str) -> String {
+    names().of(&LockKey::new(key).expect("a good key")).part(CHANNEL)
+}
+
+/// Returns to how many it went.
+async fn publish(server: &Server, key: &str) -> i64 {
+    server.ask(&["PUBLISH", &channel(key), "1"]).await.number()
+}
+
+async fn channels(server: &Server) -> usize {
+    match server.ask(&["PUBSUB", "CHANNELS"]).await {
+        Answer::List(channels) => channels.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn hears(listener: &mut dyn Listener) {
+    timeout(Duration::from_secs(20), listener.hint()).await.expect("a hint within 20 s");
+}
+
+#[tokio::test]
+async fn a_listener_hears_everything_after_listen_has_returned() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    for round in 0..50 {
+        let key = format!("k{round}");
+        let mut listener = radio.listen(&key).await.unwrap();
+        assert_eq!(publish(&server, &key).await, 1);
+        hears(&mut *listener).await;
+    }
+}
+
+#[tokio::test]
+async fn there_is_no_second_connection_until_somebody_listens() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    assert_eq!(server.clients().await, 1);
+    let one = radio.listen("a").await.unwrap();
+    let _two = radio.listen("b").await.unwrap();
+    assert_eq!(server.clients().await, 2);
+    drop(one);
+    drop(radio);
+    eventually("both connections ended", async || server.clients().await == 0).await;
+}
+
+#[tokio::test]
+async fn listeners_of_a_key_share_a_subscription_that_ends_with_the_last() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    let (mut one, mut two) = (radio.listen("k").await.unwrap(), radio.listen("k").await.unwrap());
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *one).await;
+    hears(&mut *two).await;
+    drop(one);
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *two).await;
+    drop(two);
+    eventually("nobody is subscribed", async || channels(&server).await == 0).await;
+    let mut again = radio.listen("k").await.unwrap();
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *again).await;
+}
+
+#[tokio::test]
+async fn many_listeners_come_and_go_and_none_is_deaf() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    for round in 0..20 {
+        let keys: Vec<String> = (0..20).map(|n| format!("{}", (n * 7 + round) % 30)).collect();
+        let mut listeners = join_all(keys.iter().map(|key| radio.listen(key))).await;
+        for (key, listener) in keys.iter().zip(&mut listeners) {
+            assert_eq!(publish(&server, key).await, 1, "{key}");
+            hears(&mut **listener.as_mut().unwrap()).await;
+        }
+    }
+    eventually("nobody is subscribed", async || channels(&server).await == 0).await;
+}
+
+#[tokio::test]
+async fn everybody_is_woken_after_a_break_and_subscribed_again() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let proxy = Proxy::start(server.port()).await;
+    let radio = Radio::new(&proxy.url()).await;
+    let (mut one, mut two) = (radio.listen("a").await.unwrap(), radio.listen("b").await.unwrap());
+    proxy.cut();
+    hears(&mut *one).await;
+    hears(&mut *two).await;
+    eventually("it is subscribed again", async || channels(&server).await == 2).await;
+    publish(&server, "a").await;
+    hears(&mut *one).await;
+}
+
+#[tokio::test]
+async fn listening_goes_on_after_the_server_was_away() {
+    let Some(mut server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    let mut early = radio.listen("a").await.unwrap();
+    server.kill();
+    eventually("listening fails", async || radio.listen("b").await.is_err()).await;
+    server.restart().await;
+    eventually("listening works", async || radio.listen("b").await.is_ok()).await;
+    eventually("who listened before is served again", async || publish(&server, "a").await == 1).await;
+    hears(&mut *early).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_signals_loses_nobody() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    let (mut flooded, mut quiet) = (radio.listen("flooded").await.unwrap(), radio.listen("quiet").await.unwrap());
+    let flood = format!("for i = 1, 20000 do redis.call('PUBLISH', '{}', '1') end", channel("flooded"));
+    server.ask(&["EVAL", &flood, "0"]).await;
+    publish(&server, "quiet").await;
+    hears(&mut *flooded).await;
+    hears(&mut *quiet).await;
+    publish(&server, "flooded").await;
+    hears(&mut *flooded).await;
+}
+
+#[tokio::test]
+async fn refused_subscriptions_are_an_error_and_are_not_asked_for_again() {
+    let Some(server) = Server::start(&[]).await else { return };
+    server.ask(&["ACL", "SETUSER", "mute", "on", ">pw", "~*", "resetchannels", "+@all"]).await;
+    let url = server.url().replace("redis://", "redis://mute:pw@");
+    let radio = Radio::new(&url).await;
+    let kind = radio.listen("k").await.err().unwrap().kind();
+    assert_eq!(kind, ErrorKind::Backend);
+    let subscriptions = server.calls("subscribe").await;
+    let kind = radio.listen("k").await.err().unwrap().kind();
+    assert_eq!(kind, ErrorKind::Unsupported);
+    assert_eq!(server.calls("subscribe").await, subscriptions);
+}
+
+#[tokio::test]
+async fn a_silent_server_makes_listening_fail_in_time() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    let _listener = radio.listen("a").await.unwrap();
+    server.pause();
+    let listening = timeout(Duration::from_secs(20), radio.listen("b")).await.expect("an end");
+    assert!(listening.is_err());
+    server.resume();
+    eventually("listening works", async || radio.listen("b").await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn nobody_listens_after_close() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let radio = Radio::new(&server.url()).await;
+    let _listener = radio.listen("a").await.unwrap();
+    radio.signals.close().await;
+    eventually("one connection is left", async || server.clients().await == 1).await;
+    assert_eq!(radio.listen("a").await.err().unwrap().kind(), ErrorKind::Closed);
+}
