@@ -45,13 +45,15 @@ pub enum Capability {
     ForceNotice,
     /// A grant can be carried to another process and adopted there.
     HandOff,
+    /// A grant passes from guard to guard inside a process without a round trip; see [`HandOver`](crate::HandOver).
+    HandOver,
     /// The locker is an owner that may take a key again while it holds it.
     Reentrancy,
 }
 
 impl Capability {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Shared,
         Self::Lease,
         Self::Fencing,
@@ -61,6 +63,7 @@ impl Capability {
         Self::WriterIntent,
         Self::ForceNotice,
         Self::HandOff,
+        Self::HandOver,
         Self::Reentrancy,
     ];
 
@@ -76,6 +79,7 @@ impl Capability {
             Self::WriterIntent => "writer-intent",
             Self::ForceNotice => "force-notice",
             Self::HandOff => "hand-off",
+            Self::HandOver => "hand-over",
             Self::Reentrancy => "reentrancy",
         }
     }

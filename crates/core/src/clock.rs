@@ -26,7 +26,7 @@ enum Base {
 }
 
 /// A moment on a [`Clock`], with nanosecond resolution. Comparable only with moments of the same clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(u64);
 
 impl Moment {

@@ -7,7 +7,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 
 use crate::engine::Hold;
 use crate::{
-    Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, LockKey, LossReason, Mode, OwnerId, Result, Shared,
+    Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, HandOver, LockKey, LossReason, Mode, OwnerId,
+    Result, Shared,
 };
 
 /// Proof of a grant, as long as [`is_held`](Self::is_held) says so. Dropping it releases.
@@ -56,7 +57,7 @@ impl<M: GuardMode> Guard<M> {
     /// Taken with the grant and never read again: reading it later could return a successor's.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.hold.grip().grant.tenure.map(FencingToken::of_tenure)
+        self.hold.grip().fencing_token()
     }
 
     /// Whether the lease is certainly still ours: a comparison of two clock readings, no I/O.
@@ -122,7 +123,8 @@ impl LockGuard {
     #[must_use = "nobody renews or releases the grant until it is adopted"]
     pub fn hand_off(self) -> Option<HandOff> {
         let GrantRef { key, owner, tenure, .. } = self.hold.grip().grant.clone();
-        self.hold.disown().then_some(HandOff { key, owner, tenure })
+        let hand_overs = self.hold.grip().hand_overs;
+        self.hold.disown().then_some(HandOff { key, owner, tenure, hand_overs })
     }
 }
 
@@ -146,6 +148,7 @@ pub struct HandOff {
     key: LockKey,
     owner: OwnerId,
     tenure: Option<u64>,
+    hand_overs: u16,
 }
 
 impl HandOff {
@@ -157,11 +160,12 @@ impl HandOff {
     /// The text to carry over, without spaces.
     pub fn expose(&self) -> String {
         let tenure = self.tenure.map_or_else(|| "-".to_owned(), |tenure| tenure.to_string());
-        format!(
-            "leasehold1:{}:{tenure}:{}",
-            self.owner.to_hex(),
-            utf8_percent_encode(self.key.as_str(), NON_ALPHANUMERIC)
-        )
+        let key = utf8_percent_encode(self.key.as_str(), NON_ALPHANUMERIC);
+        format!("leasehold1:{}:{tenure}:{}:{key}", self.owner.to_hex(), self.hand_overs)
+    }
+
+    pub(crate) fn hand_overs(&self) -> u16 {
+        self.hand_overs
     }
 
     pub(crate) fn to_grant(&self) -> GrantRef {
@@ -169,14 +173,15 @@ impl HandOff {
     }
 
     fn read(text: &str) -> Option<Self> {
-        let mut parts = text.strip_prefix("leasehold1:")?.splitn(3, ':');
+        let mut parts = text.strip_prefix("leasehold1:")?.splitn(4, ':');
         let owner = OwnerId::parse_hex(parts.next()?)?;
         let tenure = match parts.next()? {
             "-" => None,
             number => Some(number.parse().ok()?),
         };
+        let hand_overs = parts.next()?.parse().ok().filter(|count| *count <= HandOver::HARD_LIMIT)?;
         let key = percent_decode_str(parts.next()?).decode_utf8().ok()?;
-        Some(Self { key: LockKey::new(&*key).ok()?, owner, tenure })
+        Some(Self { key: LockKey::new(&*key).ok()?, owner, tenure, hand_overs })
     }
 }
 
@@ -199,7 +204,8 @@ mod tests {
         #[test]
         fn a_hand_off_survives_its_text(key in ".{1,60}", tenure in any::<Option<u64>>()) {
             prop_assume!(key.len() <= LockKey::MAX_BYTES);
-            let before = HandOff { key: LockKey::new(key).unwrap(), owner: OwnerId::random(), tenure };
+            let key = LockKey::new(key).unwrap();
+            let before = HandOff { key, owner: OwnerId::random(), tenure, hand_overs: 7 };
             prop_assert_eq!(before.expose().parse::<HandOff>().unwrap(), before);
         }
 
@@ -212,7 +218,7 @@ mod tests {
 
     #[test]
     fn damaged_texts_are_refused() {
-        for text in ["leasehold1:", "leasehold1:zz:1:k", "leasehold1:00000000000000000000000000000000:x:k"] {
+        for text in ["leasehold1:", "leasehold1:zz:1:k", "leasehold1:00000000000000000000000000000000:x:0:k"] {
             assert!(text.parse::<HandOff>().is_err(), "{text}");
         }
     }

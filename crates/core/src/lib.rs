@@ -23,7 +23,7 @@ mod memory;
 pub use backend::{Attempt, Backend, Claim, GrantRef, Held, Listener, OwnerId, Renewal, SharedBackend, Wakeups};
 pub use capabilities::{Capabilities, Capability};
 pub use clock::Clock;
-pub use engine::{Backed, Engine, WeakEngine};
+pub use engine::{Backed, Engine, HandOver, Settings, WeakEngine};
 pub use error::{Error, ErrorKind, Result};
 pub use ext::{LockerExt, RwLockerExt};
 pub use guard::{Guard, HandOff, LockGuard, ReadGuard, ReleaseOutcome};

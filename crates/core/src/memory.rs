@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::clock::Moment;
 use crate::{
     Attempt, Backed, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, FencingToken, GrantRef, Held,
-    Holder, Holders, Listener, LockKey, Mode, OwnerId, Page, Renewal, Result, SharedBackend, Wakeups,
+    Holder, Holders, Listener, LockKey, Mode, OwnerId, Page, Renewal, Result, Settings, SharedBackend, Wakeups,
 };
 
 /// Locks in the memory of this process: for tests, for examples, and as the reference of what a backend does.
@@ -65,7 +65,7 @@ impl Default for Memory {
 impl From<MemoryBackend> for Memory {
     fn from(backend: MemoryBackend) -> Self {
         let clock = backend.store.clock.clone();
-        Self { engine: Engine::with_clock(backend, clock) }
+        Self { engine: Engine::with(backend, Settings::new().clock(clock)) }
     }
 }
 
@@ -162,6 +162,7 @@ impl Backend for MemoryBackend {
             .with(Capability::Wakeup)
             .with(Capability::ForceNotice)
             .with(Capability::HandOff)
+            .with(Capability::HandOver)
             .without(Capability::CrossProcess, "it lives in one process")
             .without(Capability::CrossHost, "it lives in one process")
             .without(Capability::WriterIntent, "a waiting writer is known to its own engine only")

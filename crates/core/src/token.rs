@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::HandOver;
+
 /// A number that grows with every grant of a key: hand it to the resource, and let the resource refuse anything
 /// that comes with a smaller one than it has seen.
 ///
@@ -19,7 +21,13 @@ impl FencingToken {
 
     /// The first token of a tenure.
     pub fn of_tenure(tenure: u64) -> Self {
-        Self(tenure << Self::HAND_OVER_BITS)
+        Self::new(tenure, 0)
+    }
+
+    /// The token after `hand_overs` hand-overs of a tenure.
+    pub(crate) fn new(tenure: u64, hand_overs: u16) -> Self {
+        debug_assert!(hand_overs <= HandOver::HARD_LIMIT, "the count would run into the tenure");
+        Self(tenure << Self::HAND_OVER_BITS | u64::from(hand_overs))
     }
 
     /// The number to send along with every write.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, Error, ErrorKind, FencingToken, GrantRef, Held,
-    Holders, LockKey, LockOptions, Locker, MemoryBackend, Page, Renewal, Result, Wait, Wakeups,
+    Holders, LockKey, LockOptions, Locker, MemoryBackend, Page, Renewal, Result, Settings, Wait, Wakeups,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -89,7 +89,7 @@ async fn play(seed: u64) -> u32 {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..4 {
         let random = Mutex::new(StdRng::seed_from_u64(seed.wrapping_mul(31).wrapping_add(number)));
-        let engine = Engine::with_clock(Adversary { inner: store.clone(), random }, clock.clone());
+        let engine = Engine::with(Adversary { inner: store.clone(), random }, Settings::new().clock(clock.clone()));
         let register = Arc::clone(&register);
         tasks.spawn(async move {
             for _ in 0..6 {

@@ -238,6 +238,7 @@ const CATCHES: &[Catch] = &[
             "c26_metrics_have_the_same_names_everywhere",
             "c04_concurrent_tokens_are_unique_and_in_order",
             "c13_a_waiter_gets_the_key_after_its_release",
+            "c13_only_the_head_talks_to_the_store",
             "c14_waiters_are_served_in_order",
             "c14_no_contender_starves",
             "c07_a_cancelled_attempt_gives_back_what_it_wins",

@@ -8,7 +8,7 @@ use super::Fixture;
 use super::faults::{Faults, Faulty};
 use crate::{
     Admin, Attempt, Backend, Capabilities, Claim, Clock, Engine, Error, ErrorKind, GrantRef, Held, Listener, LockGuard,
-    LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker, SharedBackend, Wait,
+    LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker, Settings, SharedBackend, Wait,
 };
 
 /// What the suite runs on: a way to get independent contenders.
@@ -118,7 +118,7 @@ impl Contender {
 
 fn faulty<B: Backend>(backend: B, clock: &Clock) -> (Engine<Faulty<B>>, Faults) {
     let faults = Faults::new();
-    let engine = Engine::with_clock(Faulty { inner: backend, faults: faults.clone() }, clock.clone());
+    let engine = Engine::with(Faulty { inner: backend, faults: faults.clone() }, Settings::new().clock(clock.clone()));
     (engine, faults)
 }
 

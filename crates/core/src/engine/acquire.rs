@@ -15,8 +15,8 @@ use super::tenure::{Grip, Tenure, deadline};
 use super::waiting::BackOff;
 use crate::clock::Moment;
 use crate::{
-    Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, Held, Listener, LockKey, LockOptions, LossReason,
-    Mode, OwnerId, Renewal, Result, Wait,
+    Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, HandOff, Held, Listener, LockKey, LockOptions,
+    LossReason, Mode, OwnerId, Renewal, Result, Wait,
 };
 
 /// How far past its limit a wait may go for an answer that is under way.
@@ -35,8 +35,23 @@ struct Request<'a> {
 /// What came of one attempt.
 enum Tried {
     Granted(Hold),
-    Busy { retry_in: Option<Duration> },
+    /// A guard of this process holds it, until then at most; nothing was sent.
+    HeldHere {
+        until: Moment,
+    },
+    Busy {
+        retry_in: Option<Duration>,
+    },
     Failed(Error),
+    /// Not within the wait.
+    Unanswered,
+}
+
+/// How the wait for the head of the queue ended.
+enum Turn {
+    Ours,
+    Given(Hold),
+    Over(Said),
 }
 
 impl<B: Backend> Core<B> {
@@ -65,9 +80,11 @@ impl<B: Backend> Core<B> {
         if let Some(result) = self.reenter(request).await {
             return result;
         }
-        let mut ticket = self.queue.join(request.key, request.mode);
-        if let Some(said) = self.turn(&mut ticket, request).await {
-            return answer(said);
+        let mut ticket = self.queue.join(request.key, request.mode, request.options);
+        match self.turn(&mut ticket, request).await {
+            Turn::Ours => {}
+            Turn::Given(hold) => return Ok(Some(hold)),
+            Turn::Over(said) => return answer(said),
         }
         let mut waiting = Waiting::new();
         let mut last = None;
@@ -80,35 +97,51 @@ impl<B: Backend> Core<B> {
                 return Err(Error::new(ErrorKind::Closed, "acquire"));
             }
             let freed = ticket.freed_so_far();
-            let Some(tried) = self.attempt(request).await else {
-                return answer(last.unwrap_or_else(no_answer));
+            let rested = request.limit.min(ticket.rests_until());
+            tokio::select! {
+                biased;
+                hold = ticket.given() => return Ok(Some(hold)),
+                () = self.clock.reach(rested) => {}
+            }
+            let tried = if let Some(holder) = ticket.held_here() {
+                Tried::HeldHere { until: holder.limit() }
+            } else {
+                tokio::select! {
+                    biased;
+                    hold = ticket.given() => Tried::Granted(hold),
+                    tried = self.attempt(request) => tried,
+                }
             };
-            let (said, retry_in) = match tried {
+            let (said, pause) = match tried {
                 Tried::Granted(hold) => {
                     if !self.sessions.are_reentrant() {
                         ticket.tell(Said::Busy);
                     }
                     return Ok(Some(hold));
                 }
-                Tried::Busy { retry_in } => (Said::Busy, retry_in),
-                Tried::Failed(error) => (Said::Failed(error), None),
+                Tried::Unanswered => return answer(last.unwrap_or_else(no_answer)),
+                Tried::HeldHere { until } => (Said::Busy, until.since(self.clock.now())),
+                Tried::Busy { retry_in } => (Said::Busy, waiting.between_polls(retry_in)),
+                Tried::Failed(error) => {
+                    observe::attempt_failed(self.name(), request.key, &error);
+                    (Said::Failed(error), waiting.after_failure.next(None))
+                }
             };
             ticket.tell(said.retell());
             if said.is_for_good() || request.is_over(self.clock.now()) {
                 return answer(said);
             }
-            let pause = match &said {
-                Said::Busy if self.listen(&mut waiting, request).await => continue,
-                Said::Busy => waiting.between_polls(retry_in),
-                Said::Failed(error) => {
-                    observe::attempt_failed(self.name(), request.key, error);
-                    waiting.after_failure.next(None)
-                }
-            };
+            if matches!(said, Said::Busy) && ticket.held_here().is_none() && self.listen(&mut waiting, request).await {
+                continue;
+            }
             last = Some(said);
             let until = request.limit.min(self.clock.now().plus(pause));
             tokio::select! {
-                () = ticket.freed_after(freed) => waiting.start_over(),
+                biased;
+                given = ticket.given_or_freed_after(freed) => match given {
+                    Some(hold) => return Ok(Some(hold)),
+                    None => waiting.start_over(),
+                },
                 () = hint(waiting.listener.as_deref_mut()) => waiting.start_over(),
                 () = self.clock.reach(until) => {}
             }
@@ -125,45 +158,46 @@ impl<B: Backend> Core<B> {
                 return Some(Err(lost.detail("a guard of this session that is still there lost the key")));
             }
             match self.attempt(request).await {
-                Some(Tried::Granted(hold)) => return Some(Ok(Some(hold))),
-                Some(Tried::Busy { .. }) => tenure.lose(LossReason::Stolen),
-                Some(Tried::Failed(error)) if !error.is_transient() || request.is_over(self.clock.now()) => {
+                Tried::Granted(hold) => return Some(Ok(Some(hold))),
+                Tried::Busy { .. } | Tried::HeldHere { .. } => tenure.lose(LossReason::Stolen),
+                Tried::Unanswered => return Some(answer(no_answer())),
+                Tried::Failed(error) if !error.is_transient() || request.is_over(self.clock.now()) => {
                     return Some(Err(error));
                 }
-                Some(Tried::Failed(error)) => {
+                Tried::Failed(error) => {
                     observe::attempt_failed(self.name(), request.key, &error);
                     let pause = self.clock.now().plus(back_off.next(None));
                     self.clock.reach(request.limit.min(pause)).await;
                 }
-                None => return Some(answer(no_answer())),
             }
         }
         None
     }
 
-    /// Waits for the turn to talk to the store. What comes back instead ends the acquisition.
-    async fn turn(&self, ticket: &mut Ticket, request: &Request<'_>) -> Option<Said> {
-        if ticket.is_admitted() {
-            return None;
-        }
-        let _queued = observe::queued(self.name(), request.key);
-        if !request.is_try() {
+    /// Waits for the turn to talk to the store.
+    async fn turn(&self, ticket: &mut Ticket, request: &Request<'_>) -> Turn {
+        let first = ticket.is_admitted();
+        let _queued = (!first).then(|| observe::queued(self.name(), request.key));
+        if !first && !request.is_try() {
             tokio::select! {
                 biased;
-                () = ticket.admitted() => return None,
+                given = ticket.admitted() => return given.map_or(Turn::Ours, Turn::Given),
                 () = self.clock.reach(request.limit) => {}
             }
         }
-        // What the head learns answers those behind it: they must neither overtake, nor take silence for "held".
-        tokio::select! {
-            biased;
-            told = ticket.admitted_or_told() => told,
-            () = self.clock.reach(self.latest(request)) => Some(no_answer()),
+        if !first {
+            // What the head learns answers those behind it: they must neither overtake, nor take silence for "held".
+            tokio::select! {
+                biased;
+                told = ticket.admitted_or_told() => if let Some(said) = told { return Turn::Over(said) },
+                () = self.clock.reach(self.latest(request)) => return Turn::Over(no_answer()),
+            }
         }
+        Turn::Ours
     }
 
-    /// Sends one claim and sees it through, whether or not the caller stays. `None`: no answer within the wait.
-    async fn attempt(self: &Arc<Self>, request: &Request<'_>) -> Option<Tried> {
+    /// Sends one claim and sees it through, whether or not the caller stays.
+    async fn attempt(self: &Arc<Self>, request: &Request<'_>) -> Tried {
         let claim = Claim {
             key: request.key.clone(),
             owner: OwnerId::random(),
@@ -178,8 +212,8 @@ impl<B: Backend> Core<B> {
         let attempt = Detached::new(Handle::current(), async move { (claim.await, underway) });
         tokio::select! {
             biased;
-            (tried, _underway) = attempt => Some(tried),
-            () = self.clock.reach(self.latest(request)) => None,
+            (tried, _underway) = attempt => tried,
+            () = self.clock.reach(self.latest(request)) => Tried::Unanswered,
         }
     }
 
@@ -206,7 +240,9 @@ impl<B: Backend> Core<B> {
                     Error::new(ErrorKind::Unavailable, "acquire").detail("the grant came after its lease ran out"),
                 )
             }
-            Ok(Attempt::Granted { tenure }) => self.hold(grant(tenure), &options, sent_at, runtime),
+            Ok(Attempt::Granted { tenure }) => {
+                self.hold(grant(tenure), 0, &options, sent_at, runtime).map_or_else(Tried::Failed, Tried::Granted)
+            }
             Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
             Err(error) => {
                 if error.kind() == ErrorKind::Indeterminate {
@@ -217,15 +253,12 @@ impl<B: Backend> Core<B> {
         }
     }
 
-    pub(super) async fn adopt(self: &Arc<Self>, grant: GrantRef, options: &LockOptions) -> Result<Option<Hold>> {
+    pub(super) async fn adopt(self: &Arc<Self>, handed: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
+        let grant = handed.to_grant();
         let sent_at = self.clock.now();
         let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
         match self.backend.renew(std::slice::from_ref(&renewal)).await.pop() {
-            Some(Ok(Held::Yes)) => match self.hold(grant, options, sent_at, Handle::current()) {
-                Tried::Granted(hold) => Ok(Some(hold)),
-                Tried::Busy { .. } => Ok(None),
-                Tried::Failed(error) => Err(error),
-            },
+            Some(Ok(Held::Yes)) => self.hold(grant, handed.hand_overs(), options, sent_at, Handle::current()).map(Some),
             Some(Ok(Held::No | Held::Forced)) => Ok(None),
             Some(Err(error)) => Err(error.within("adopt", self.name(), Some(&grant.key))),
             None => Err(Error::new(ErrorKind::Indeterminate, "adopt").backend(self.name()).key(&grant.key)),
@@ -233,7 +266,14 @@ impl<B: Backend> Core<B> {
     }
 
     /// What a guard holds, on a tenure of its own or, in a re-entrant session, on the one that is held already.
-    fn hold(self: &Arc<Self>, grant: GrantRef, options: &LockOptions, sent_at: Moment, runtime: Handle) -> Tried {
+    fn hold(
+        self: &Arc<Self>,
+        grant: GrantRef,
+        hand_overs: u16,
+        options: &LockOptions,
+        sent_at: Moment,
+        runtime: Handle,
+    ) -> Result<Hold> {
         let mut entered = self.sessions.lock();
         let tenure = match entered.as_mut().and_then(|entered| entered.get_mut(&grant.key)) {
             Some(Entered { tenure, levels }) if tenure.grant.tenure == grant.tenure && tenure.is_held() => {
@@ -245,7 +285,7 @@ impl<B: Backend> Core<B> {
                 // The store began a new tenure: the outer one was not ours any more when this was granted.
                 gone.tenure.lose(LossReason::Stolen);
                 self.give_back(&grant, options.ttl, &runtime);
-                return Tried::Failed(Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire"));
+                return Err(Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire"));
             }
             None => {
                 let leased = self.leased();
@@ -258,9 +298,12 @@ impl<B: Backend> Core<B> {
                 tenure
             }
         };
-        let grip = Grip::new(Arc::clone(&tenure), grant);
+        let grip = Grip::new(Arc::clone(&tenure), grant, hand_overs);
+        if !self.sessions.are_reentrant() {
+            self.queue.held(&tenure);
+        }
         self.keeper.watch(&tenure, self);
-        Tried::Granted(Hold::new(grip, Arc::clone(self) as _, runtime))
+        Ok(Hold::new(grip, Arc::clone(self) as _, runtime))
     }
 
     fn leased(&self) -> bool {

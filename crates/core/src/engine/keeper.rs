@@ -149,6 +149,9 @@ async fn renew_batch<B: Backend>(core: Arc<Core<B>>, batch: Vec<Arc<Tenure>>) {
     let renewals: Vec<_> =
         batch.iter().map(|tenure| Renewal { grant: tenure.grant.clone(), ttl: tenure.ttl }).collect();
     let patience = batch.iter().map(|tenure| tenure.ttl / 3).min().unwrap_or_default();
+    for tenure in &batch {
+        tenure.asked();
+    }
     let sent_at = core.clock.now();
     let mut answers = match tokio::time::timeout(patience, core.backend.renew(&renewals)).await {
         Ok(answers) => answers.into_iter(),
@@ -171,9 +174,12 @@ impl<B: Backend> Core<B> {
             Ok(Held::Forced) => tenure.lose(LossReason::ForceReleased),
             Err(_) => {
                 let pause = (tenure.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1));
-                tenure.unanswered(self.clock.now().plus(waiting::jittered(pause)));
+                tenure.retry(self.clock.now().plus(waiting::jittered(pause)));
             }
         }
         self.keeper.note_again(tenure);
+        if !tenure.is_held() {
+            self.queue.freed(&tenure.grant.key);
+        }
     }
 }

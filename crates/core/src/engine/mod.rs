@@ -1,5 +1,6 @@
 mod acquire;
 mod detached;
+mod hand_over;
 mod keeper;
 mod observe;
 mod queue;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
+pub use self::hand_over::HandOver;
 pub(crate) use self::release::Hold;
 
 use self::keeper::Keeper;
@@ -24,7 +26,7 @@ use self::release::Pending;
 use self::sessions::Sessions;
 use crate::{
     Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
-    LockGuard, LockKey, LockOptions, Locker, Mode, Page, ReadGuard, Result, RwLocker, SharedBackend,
+    LockGuard, LockKey, LockOptions, Locker, LossReason, Mode, Page, ReadGuard, Result, RwLocker, SharedBackend,
 };
 
 /// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
@@ -39,6 +41,7 @@ struct Core<B> {
     backend: B,
     capabilities: Capabilities,
     clock: Clock,
+    hand_over: HandOver,
     queue: Arc<Queue>,
     keeper: Keeper,
     sessions: Sessions,
@@ -50,19 +53,20 @@ struct Core<B> {
 }
 
 impl<B: Backend> Engine<B> {
-    /// An engine on the machine's clock.
+    /// An engine on the machine's clock, that hands over inside the process where the backend claims it.
     pub fn new(backend: B) -> Self {
-        Self::with_clock(backend, Clock::system())
+        Self::with(backend, Settings::new())
     }
 
-    /// An engine on a clock that the caller can move.
-    pub fn with_clock(backend: B, clock: Clock) -> Self {
+    /// An engine with other settings.
+    pub fn with(backend: B, settings: Settings) -> Self {
         let capabilities = backend.capabilities();
         let core = Core {
             sessions: Sessions::new(capabilities.has(Capability::Reentrancy)),
+            hand_over: if capabilities.has(Capability::HandOver) { settings.hand_over } else { HandOver::off() },
             capabilities,
             backend,
-            clock,
+            clock: settings.clock,
             queue: Arc::default(),
             keeper: Keeper::new(),
             pending: Arc::default(),
@@ -93,7 +97,7 @@ impl<B: Backend> Engine<B> {
             return;
         }
         for tenure in core.keeper.all() {
-            tenure.lose(crate::LossReason::Shutdown);
+            tenure.lose(LossReason::Shutdown);
             for grant in core.sessions.levels(&tenure) {
                 core.give_back(&grant, tenure.ttl, &Handle::current());
             }
@@ -118,6 +122,32 @@ impl<B: Backend> Engine<B> {
             return Err(error(ErrorKind::Unsupported).detail("it needs a tokio runtime to run in"));
         }
         Ok(())
+    }
+}
+
+/// How an [`Engine`] goes about it, beyond what each request says.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+#[must_use]
+pub struct Settings {
+    clock: Clock,
+    hand_over: HandOver,
+}
+
+impl Settings {
+    /// The machine's clock, and the default [`HandOver`].
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What deadlines run on.
+    pub fn clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// How far grants pass from guard to guard inside this process.
+    pub fn hand_over(self, hand_over: HandOver) -> Self {
+        Self { hand_over, ..self }
     }
 }
 
@@ -197,7 +227,7 @@ impl<T: Backed> Locker for T {
             let error = Error::new(ErrorKind::Unsupported, "adopt").backend(engine.core.name());
             return Err(error.key(grant.key()).detail(why));
         }
-        Ok(engine.core.adopt(grant.to_grant(), options).await?.map(Guard::<Exclusive>::new))
+        Ok(engine.core.adopt(grant, options).await?.map(Guard::<Exclusive>::new))
     }
 }
 
@@ -228,7 +258,12 @@ impl<T: Backed> Admin for T {
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         let core = &self.engine().core;
         let held = core.backend.force_release(key).await;
-        core.queue.freed(key);
+        if held.is_ok() {
+            if let Some(ours) = core.queue.holder(key) {
+                ours.lose(LossReason::ForceReleased);
+            }
+            core.queue.freed(key);
+        }
         held.map_err(|error| error.within("force-release", core.name(), Some(key)))
     }
 }

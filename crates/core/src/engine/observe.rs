@@ -64,6 +64,10 @@ pub(super) fn lost(backend: &'static str, key: &LockKey, reason: LossReason, hel
     tracing::warn!(backend, %key, reason = reason.as_str(), held_ms = millis(held), "lock lost");
 }
 
+pub(super) fn handed_over(backend: &'static str) {
+    counter!("leasehold_hand_overs_total", "backend" => backend).increment(1);
+}
+
 pub(super) fn let_go(backend: &'static str, held: Duration) {
     histogram!("leasehold_hold_seconds", "backend" => backend).record(held);
 }

@@ -1,15 +1,19 @@
 use std::collections::{HashMap, VecDeque};
+use std::future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
-use crate::{Error, LockKey, Mode};
+use super::release::Hold;
+use super::tenure::Tenure;
+use crate::clock::Moment;
+use crate::{Error, LockKey, LockOptions, Mode};
 
 /// Who waits for which key in this process, first come, first served.
 ///
-/// Only the head of a lane talks to the store; a shared head takes the readers directly behind it along, up to the
-/// next writer. A hand-over inside the process will take its successor from here.
+/// Only the head of a lane talks to the store, and not even that while the key is held here; a shared head takes the
+/// readers directly behind it along, up to the next writer. A hand-over takes its successor from here.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     lanes: Mutex<HashMap<LockKey, Lane>>,
@@ -20,14 +24,21 @@ pub(super) struct Queue {
 struct Lane {
     entries: VecDeque<Entry>,
     news: watch::Sender<News>,
+    /// The exclusive tenure of this key, while it is held here.
+    holder: Option<Arc<Tenure>>,
+    /// After the last hand-over that was allowed, other processes go first.
+    rest_until: Moment,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: u64,
     mode: Mode,
+    options: LockOptions,
     /// Taken when it is admitted.
     turn: Option<oneshot::Sender<()>>,
+    /// Taken when it is served by a hand-over.
+    gift: Option<oneshot::Sender<Hold>>,
 }
 
 /// What the head of a lane tells those behind it.
@@ -61,16 +72,42 @@ impl Said {
 }
 
 impl Queue {
-    pub(super) fn join(self: &Arc<Self>, key: &LockKey, mode: Mode) -> Ticket {
+    pub(super) fn join(self: &Arc<Self>, key: &LockKey, mode: Mode, options: &LockOptions) -> Ticket {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (turn, admitted) = oneshot::channel();
+        let (gift, given) = oneshot::channel();
         let mut lanes = self.lanes();
-        let lane = lanes
-            .entry(key.clone())
-            .or_insert_with(|| Lane { entries: VecDeque::with_capacity(1), news: watch::Sender::new(News::default()) });
-        lane.entries.push_back(Entry { id, mode, turn: Some(turn) });
+        let lane = lanes.entry(key.clone()).or_insert_with(Lane::new);
+        lane.entries.push_back(Entry { id, mode, options: options.clone(), turn: Some(turn), gift: Some(gift) });
         lane.admit();
-        Ticket { queue: Arc::clone(self), key: key.clone(), id, turn: admitted, news: lane.news.subscribe() }
+        let news = lane.news.subscribe();
+        Ticket { queue: Arc::clone(self), key: key.clone(), id, turn: admitted, gift: given, news }
+    }
+
+    /// The key is held here: nobody of this process needs to ask the store for it.
+    pub(super) fn held(&self, tenure: &Arc<Tenure>) {
+        if tenure.grant.mode == Mode::Exclusive {
+            let mut lanes = self.lanes();
+            let lane = lanes.entry(tenure.grant.key.clone()).or_insert_with(Lane::new);
+            lane.holder = Some(Arc::clone(tenure));
+        }
+    }
+
+    /// It is held no more, although the store may not know that yet.
+    pub(super) fn ended(&self, tenure: &Arc<Tenure>) {
+        let mut lanes = self.lanes();
+        if let Some(lane) = lanes.get_mut(&tenure.grant.key)
+            && lane.holder.as_ref().is_some_and(|holder| Arc::ptr_eq(holder, tenure))
+        {
+            lane.holder = None;
+            Self::tidy(&mut lanes, &tenure.grant.key);
+        }
+    }
+
+    /// The exclusive tenure of this process, if it has one.
+    pub(super) fn holder(&self, key: &LockKey) -> Option<Arc<Tenure>> {
+        let holder = self.lanes().get(key)?.holder.clone()?;
+        holder.is_held().then_some(holder)
     }
 
     /// A grant of the key ended here: the head may find it free.
@@ -83,12 +120,43 @@ impl Queue {
         }
     }
 
+    /// How to reach the next in line, if it wants just what this tenure is.
+    pub(super) fn successor(&self, tenure: &Tenure) -> Option<oneshot::Sender<Hold>> {
+        let mut lanes = self.lanes();
+        let entries = &mut lanes.get_mut(&tenure.grant.key)?.entries;
+        let next = entries.iter_mut().find(|entry| entry.gift.is_some())?;
+        let alike = next.mode == tenure.grant.mode && tenure.suits(&next.options);
+        if alike { next.gift.take() } else { None }
+    }
+
+    /// Lets other processes go first until then, if anybody waits here.
+    pub(super) fn rest(&self, key: &LockKey, until: Moment) {
+        if let Some(lane) = self.lanes().get_mut(key) {
+            lane.rest_until = until;
+        }
+    }
+
+    fn tidy(lanes: &mut HashMap<LockKey, Lane>, key: &LockKey) {
+        if lanes.get(key).is_some_and(|lane| lane.entries.is_empty() && lane.holder.is_none()) {
+            lanes.remove(key);
+        }
+    }
+
     fn lanes(&self) -> MutexGuard<'_, HashMap<LockKey, Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Lane {
+    fn new() -> Self {
+        Self {
+            entries: VecDeque::with_capacity(1),
+            news: watch::Sender::new(News::default()),
+            holder: None,
+            rest_until: Moment::default(),
+        }
+    }
+
     fn admit(&mut self) {
         let head = self.entries.front().map(|entry| entry.mode);
         for (index, entry) in self.entries.iter_mut().enumerate() {
@@ -111,6 +179,7 @@ pub(super) struct Ticket {
     key: LockKey,
     id: u64,
     turn: oneshot::Receiver<()>,
+    gift: oneshot::Receiver<Hold>,
     news: watch::Receiver<News>,
 }
 
@@ -119,11 +188,34 @@ impl Ticket {
         self.turn.is_terminated() || self.turn.try_recv().is_ok()
     }
 
-    /// Ends when this waiter may talk to the store. Cancel safe.
-    pub(super) async fn admitted(&mut self) {
-        if !self.turn.is_terminated() {
-            let _ = (&mut self.turn).await;
+    /// Ends when this waiter may talk to the store, or is given what it waits for. Cancel safe.
+    pub(super) async fn admitted(&mut self) -> Option<Hold> {
+        tokio::select! {
+            biased;
+            Ok(hold) = &mut self.gift, if !self.gift.is_terminated() => Some(hold),
+            _ = &mut self.turn, if !self.turn.is_terminated() => None,
+            else => None,
         }
+    }
+
+    /// Ends when somebody of this process hands over. Cancel safe: what was given is passed on.
+    pub(super) async fn given(&mut self) -> Hold {
+        if !self.gift.is_terminated()
+            && let Ok(hold) = (&mut self.gift).await
+        {
+            return hold;
+        }
+        future::pending().await
+    }
+
+    /// The tenure of this process that stands in the way.
+    pub(super) fn held_here(&self) -> Option<Arc<Tenure>> {
+        self.queue.holder(&self.key)
+    }
+
+    /// Until when other processes go first.
+    pub(super) fn rests_until(&self) -> Moment {
+        self.queue.lanes().get(&self.key).map_or_else(Moment::default, |lane| lane.rest_until)
     }
 
     /// Ends when this waiter may talk to the store, or when the head knows what the store says. Cancel safe.
@@ -148,10 +240,14 @@ impl Ticket {
         self.news.borrow().freed
     }
 
-    /// Ends when the key was freed here after `seen`. Cancel safe.
-    pub(super) async fn freed_after(&mut self, seen: u64) {
-        // The sender lives as long as this ticket's own entry.
-        let _ = self.news.wait_for(|news| news.freed > seen).await;
+    /// Ends when this waiter is given what it waits for, or when the key was freed here after `seen`. Cancel safe.
+    pub(super) async fn given_or_freed_after(&mut self, seen: u64) -> Option<Hold> {
+        tokio::select! {
+            biased;
+            Ok(hold) = &mut self.gift, if !self.gift.is_terminated() => Some(hold),
+            // The sender lives as long as this ticket's own entry.
+            _ = self.news.wait_for(|news| news.freed > seen) => None,
+        }
     }
 }
 
@@ -160,11 +256,8 @@ impl Drop for Ticket {
         let mut lanes = self.queue.lanes();
         let Some(lane) = lanes.get_mut(&self.key) else { return };
         lane.entries.retain(|entry| entry.id != self.id);
-        if lane.entries.is_empty() {
-            lanes.remove(&self.key);
-        } else {
-            lane.admit();
-        }
+        lane.admit();
+        Queue::tidy(&mut lanes, &self.key);
     }
 }
 
@@ -179,15 +272,15 @@ mod tests {
     #[tokio::test]
     async fn the_first_goes_and_the_next_follows_when_it_leaves() {
         let (queue, key) = queue();
-        let mut first = queue.join(&key, Mode::Exclusive);
-        let mut second = queue.join(&key, Mode::Exclusive);
-        let mut third = queue.join(&key, Mode::Exclusive);
+        let mut first = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let mut second = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let mut third = queue.join(&key, Mode::Exclusive, &LockOptions::new());
         assert!(first.is_admitted());
         assert!(!second.is_admitted());
         drop(second);
         assert!(!third.is_admitted());
         drop(first);
-        third.admitted().await;
+        assert!(third.admitted().await.is_none());
         assert!(third.is_admitted());
         drop(third);
         assert!(queue.lanes().is_empty());
@@ -196,10 +289,10 @@ mod tests {
     #[tokio::test]
     async fn readers_go_together_up_to_the_next_writer() {
         let (queue, key) = queue();
-        let mut writer = queue.join(&key, Mode::Exclusive);
-        let mut readers: Vec<_> = (0..3).map(|_| queue.join(&key, Mode::Shared)).collect();
-        let mut next_writer = queue.join(&key, Mode::Exclusive);
-        let mut late_reader = queue.join(&key, Mode::Shared);
+        let mut writer = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let mut readers: Vec<_> = (0..3).map(|_| queue.join(&key, Mode::Shared, &LockOptions::new())).collect();
+        let mut next_writer = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let mut late_reader = queue.join(&key, Mode::Shared, &LockOptions::new());
         assert!(writer.is_admitted());
         assert!(!readers[0].is_admitted());
         drop(writer);
@@ -214,13 +307,13 @@ mod tests {
     #[tokio::test]
     async fn what_the_head_learns_reaches_those_behind_until_the_key_is_freed() {
         let (queue, key) = queue();
-        let head = queue.join(&key, Mode::Exclusive);
-        let mut behind = queue.join(&key, Mode::Exclusive);
+        let head = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let mut behind = queue.join(&key, Mode::Exclusive, &LockOptions::new());
         head.tell(Said::Failed(Error::new(crate::ErrorKind::Unavailable, "acquire")));
         assert!(matches!(behind.admitted_or_told().await, Some(Said::Failed(_))));
         let seen = behind.freed_so_far();
         queue.freed(&key);
-        behind.freed_after(seen).await;
+        assert!(behind.given_or_freed_after(seen).await.is_none());
         head.tell(Said::Busy);
         assert!(matches!(behind.admitted_or_told().await, Some(Said::Busy)));
         drop(head);
@@ -230,8 +323,8 @@ mod tests {
     #[test]
     fn other_keys_have_other_lanes() {
         let (queue, key) = queue();
-        let mut here = queue.join(&key, Mode::Exclusive);
-        let mut there = queue.join(&LockKey::new("other").unwrap(), Mode::Exclusive);
+        let mut here = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let mut there = queue.join(&LockKey::new("other").unwrap(), Mode::Exclusive, &LockOptions::new());
         assert!(here.is_admitted() && there.is_admitted());
         assert_eq!(queue.lanes().len(), 2);
     }

@@ -43,6 +43,11 @@ impl Hold {
         &self.grip
     }
 
+    /// Takes back a part that nobody got: it is as if it had never been.
+    pub(super) fn forget(self) {
+        self.grip.give_up();
+    }
+
     pub(crate) async fn renew(&self) -> Result<()> {
         Arc::clone(&self.steward).renew(Arc::clone(&self.grip)).await
     }
@@ -77,6 +82,7 @@ impl<B: Backend> Steward for Core<B> {
             if let Some(reason) = tenure.loss() {
                 return Err(error(ErrorKind::Lost(reason)));
             }
+            tenure.asked();
             let sent_at = self.clock.now();
             let renewal = Renewal { grant: tenure.grant.clone(), ttl: tenure.ttl };
             let answer = self.backend.renew(std::slice::from_ref(&renewal)).await.pop();
@@ -90,6 +96,9 @@ impl<B: Backend> Steward for Core<B> {
     fn release(self: Arc<Self>, grip: Arc<Grip>, runtime: Handle) -> BoxFuture<'static, Result<ReleaseOutcome>> {
         Box::pin(async move {
             let grant = &grip.grant;
+            if self.pass_on(&grip, &runtime) {
+                return Ok(ReleaseOutcome::Released);
+            }
             if let Some(reason) = self.end(&grip, &runtime) {
                 return Ok(ReleaseOutcome::AlreadyLost(reason));
             }
@@ -110,7 +119,7 @@ impl<B: Backend> Steward for Core<B> {
     }
 
     fn abandon(self: Arc<Self>, grip: &Grip, runtime: &Handle) {
-        if !grip.is_over() && self.end(grip, runtime).is_none() {
+        if !grip.is_over() && !self.pass_on(grip, runtime) && self.end(grip, runtime).is_none() {
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
     }
@@ -147,6 +156,7 @@ impl<B: Backend> Core<B> {
         }
         grip.tenure.let_go();
         self.keeper.forget(&grip.tenure);
+        self.queue.ended(&grip.tenure);
         if let Some(mut entered) = entered {
             entered.remove(&grip.grant.key);
         }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::observe;
 use crate::clock::Moment;
-use crate::{Clock, GrantRef, LockOptions, LossReason};
+use crate::{Clock, FencingToken, GrantRef, LockOptions, LossReason};
 
 /// One stretch in which the store has one owner id of ours as the holder, and all that is known of it here.
 #[derive(Debug)]
@@ -17,12 +17,15 @@ pub(crate) struct Tenure {
     pub(crate) ttl: Duration,
     backend: &'static str,
     clock: Clock,
-    since: Moment,
+    pub(super) since: Moment,
+    label: Option<String>,
+    reason: Option<String>,
     cap: AtomicU64,
     deadline: AtomicU64,
     next_renewal: AtomicU64,
     /// Where the keeper has noted it down.
     pub(super) noted_at: AtomicU64,
+    /// A renewal was sent, and no answer to it has been seen.
     unanswered: AtomicBool,
     /// How many guards stand on it: more than one in a re-entrant session.
     grips: AtomicUsize,
@@ -35,6 +38,8 @@ pub(crate) struct Tenure {
 pub(crate) struct Grip {
     pub(crate) tenure: Arc<Tenure>,
     pub(crate) grant: GrantRef,
+    /// How many had the tenure before, by hand-over.
+    pub(crate) hand_overs: u16,
     over: AtomicBool,
 }
 
@@ -64,6 +69,8 @@ impl Tenure {
             backend,
             clock: clock.clone(),
             since,
+            label: options.label.clone(),
+            reason: options.reason.clone(),
             cap: AtomicU64::new(cap_of(options, since).as_nanos()),
             deadline: AtomicU64::new(deadline.as_nanos()),
             next_renewal: AtomicU64::new(next_renewal.as_nanos()),
@@ -100,6 +107,22 @@ impl Tenure {
         self.loss().is_none() && self.end.get().is_none()
     }
 
+    /// Whether it can be handed over to a request like this: it must be one that the store would not tell from it.
+    pub(super) fn suits(&self, options: &LockOptions) -> bool {
+        options.ttl == self.ttl
+            && options.renew == (self.next_renewal() != Moment::NEVER)
+            && options.max_hold.is_none()
+            && self.cap() == Moment::NEVER
+            && options.label == self.label
+            && options.reason == self.reason
+    }
+
+    /// Whether it certainly stays ours for a quarter of its lease, also if the store falls silent now.
+    pub(super) fn is_settled(&self) -> bool {
+        let spare = self.clock.now().plus(self.ttl / 4);
+        self.is_held() && spare < self.limit() && !self.unanswered.load(Ordering::Acquire)
+    }
+
     /// Another guard on the same tenure, by a grant of its own that left at `sent_at` and prolonged the lease.
     pub(super) fn reentered(&self, options: &LockOptions, sent_at: Moment) {
         self.prolong(sent_at, options.ttl);
@@ -133,9 +156,13 @@ impl Tenure {
         }
     }
 
-    /// The store gave no answer to a renewal; the deadline stays where it was.
-    pub(super) fn unanswered(&self, retry_at: Moment) {
+    /// A renewal leaves; until its answer is seen, nobody knows.
+    pub(super) fn asked(&self) {
         self.unanswered.store(true, Ordering::Release);
+    }
+
+    /// The store gave no answer to a renewal; the deadline stays where it was.
+    pub(super) fn retry(&self, retry_at: Moment) {
         if self.next_renewal() != Moment::NEVER {
             self.next_renewal.store(retry_at.as_nanos(), Ordering::Release);
         }
@@ -170,9 +197,18 @@ impl Tenure {
 }
 
 impl Grip {
-    pub(super) fn new(tenure: Arc<Tenure>, grant: GrantRef) -> Self {
+    pub(super) fn new(tenure: Arc<Tenure>, grant: GrantRef, hand_overs: u16) -> Self {
         tenure.grips.fetch_add(1, Ordering::AcqRel);
-        Self { tenure, grant, over: AtomicBool::new(false) }
+        Self { tenure, grant, hand_overs, over: AtomicBool::new(false) }
+    }
+
+    /// What the next one in line gets of the same tenure.
+    pub(super) fn next(&self) -> Self {
+        Self::new(Arc::clone(&self.tenure), self.grant.clone(), self.hand_overs + 1)
+    }
+
+    pub(crate) fn fencing_token(&self) -> Option<FencingToken> {
+        self.grant.tenure.map(|tenure| FencingToken::new(tenure, self.hand_overs))
     }
 
     pub(crate) fn loss(&self) -> Option<LossReason> {
@@ -271,7 +307,7 @@ mod tests {
     async fn the_reason_tells_silence_and_the_cap_from_mere_expiry() {
         let clock = Clock::tokio();
         let silent = tenure(&LockOptions::new(), &clock);
-        silent.unanswered(clock.now());
+        silent.asked();
         let capped = tenure(&LockOptions::new().max_hold(Duration::from_secs(1)), &clock);
         clock.advance(Duration::from_secs(31));
         assert_eq!(silent.loss(), Some(LossReason::Unreachable));
@@ -294,7 +330,7 @@ mod tests {
     async fn letting_go_is_not_a_loss() {
         let clock = Clock::tokio();
         let tenure = tenure(&LockOptions::new(), &clock);
-        let grip = Arc::new(Grip::new(Arc::clone(&tenure), tenure.grant.clone()));
+        let grip = Arc::new(Grip::new(Arc::clone(&tenure), tenure.grant.clone(), 0));
         let lost = grip.lost();
         assert!(grip.give_up());
         tenure.let_go();
@@ -308,7 +344,7 @@ mod tests {
     async fn a_level_given_up_hears_nothing_of_a_later_loss() {
         let clock = Clock::tokio();
         let tenure = tenure(&LockOptions::new(), &clock);
-        let [outer, inner] = [(); 2].map(|()| Arc::new(Grip::new(Arc::clone(&tenure), tenure.grant.clone())));
+        let [outer, inner] = [(); 2].map(|()| Arc::new(Grip::new(Arc::clone(&tenure), tenure.grant.clone(), 0)));
         let (outer_lost, inner_lost) = (outer.lost(), inner.lost());
         assert!(!inner.give_up());
         assert!(outer.is_held() && !inner.is_held());

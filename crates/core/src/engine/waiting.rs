@@ -2,6 +2,9 @@ use std::time::Duration;
 
 use rand::Rng;
 
+/// The pause between the first two polls of a store that gives no signal.
+pub(super) const SHORTEST_POLL: Duration = Duration::from_millis(2);
+
 /// Jittered, growing pauses between attempts.
 #[derive(Debug)]
 pub(super) struct BackOff {
@@ -12,7 +15,7 @@ pub(super) struct BackOff {
 impl BackOff {
     /// Between polls of a store that gives no signal.
     pub(super) fn polling() -> Self {
-        Self { step: Duration::from_millis(2), longest: Duration::from_millis(50) }
+        Self { step: SHORTEST_POLL, longest: Duration::from_millis(50) }
     }
 
     /// Between polls that are only the safety net below a signal: a lost one costs at most this.

@@ -67,13 +67,13 @@ pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(bench: Bench) 
     let mut writer = Box::pin(ours.acquire(&key, &options));
     let asked = || async { Ok(ours.faults.count(crate::conformance::Op::TryAcquire, &key) > before) };
     tokio::select! {
-        granted = &mut writer => ensure!(granted.is_err(), "the writer did not wait: {granted:?}"),
+        granted = &mut writer => return Err(super::Failure(format!("the writer did not wait: {granted:?}"))),
         asked = eventually("the writer asks", asked) => asked?,
     }
     // The writer goes on meanwhile: on a store that takes its time it may be in the middle of an attempt, and those
     // behind it hear from it.
     tokio::select! {
-        granted = &mut writer => ensure!(granted.is_err(), "the writer did not wait: {granted:?}"),
+        granted = &mut writer => return Err(super::Failure(format!("the writer did not wait: {granted:?}"))),
         barred = finds_reading_barred(&ours, &key) => barred?,
     }
     first.release().await?;
@@ -89,7 +89,7 @@ pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(bench: Ben
     let mut writer = Box::pin(ours.acquire(&key, &options));
     let barred = || async { Ok(theirs.acquire_read(&key, &once()).await?.is_none()) };
     tokio::select! {
-        granted = &mut writer => ensure!(granted.is_err(), "the writer did not wait: {granted:?}"),
+        granted = &mut writer => return Err(super::Failure(format!("the writer did not wait: {granted:?}"))),
         barred = eventually("readers elsewhere are held back", barred) => barred?,
     }
     first.release().await?;

@@ -1,0 +1,347 @@
+//! The nine rules of the hand-over inside a process, each by a test that fails when the rule is taken out.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, Error, ErrorKind, GrantRef, HandOver, Held, Holders,
+    LockGuard, LockKey, LockOptions, Locker, LockerExt, MemoryBackend, OwnerId, Page, Renewal, Result, Settings, Wait,
+};
+
+/// The memory store, counting claims, with replies that can be late and renewals that can fail.
+#[derive(Clone, Debug)]
+struct Counting {
+    inner: MemoryBackend,
+    granted: Arc<Mutex<Vec<OwnerId>>>,
+    silent: Arc<Mutex<bool>>,
+    late: Arc<Mutex<Duration>>,
+}
+
+#[async_trait]
+impl Backend for Counting {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        let attempt = self.inner.try_acquire(claim).await?;
+        if matches!(attempt, Attempt::Granted { .. }) {
+            self.granted.lock().unwrap().push(claim.owner);
+            let late = *self.late.lock().unwrap();
+            tokio::time::sleep(late).await;
+        }
+        Ok(attempt)
+    }
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        if *self.silent.lock().unwrap() {
+            return renewals.iter().map(|_| Err(Error::new(ErrorKind::Unavailable, "renew"))).collect();
+        }
+        self.inner.renew(renewals).await
+    }
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        self.inner.release(grant).await
+    }
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.inner.inspect(key).await
+    }
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.inner.list(prefix, after).await
+    }
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.inner.force_release(key).await
+    }
+}
+
+struct Bench {
+    clock: Clock,
+    store: Counting,
+    engine: Engine<Counting>,
+}
+
+const LEASE: Duration = Duration::from_secs(80);
+
+fn bench(hand_over: HandOver) -> Bench {
+    let clock = Clock::tokio();
+    let store = Counting {
+        inner: MemoryBackend::new(clock.clone()),
+        granted: Arc::default(),
+        silent: Arc::default(),
+        late: Arc::default(),
+    };
+    let engine = engine(&store, &clock, hand_over);
+    Bench { clock, store, engine }
+}
+
+fn engine(store: &Counting, clock: &Clock, hand_over: HandOver) -> Engine<Counting> {
+    Engine::with(store.clone(), Settings::new().clock(clock.clone()).hand_over(hand_over))
+}
+
+/// No age limit below an eighth of the lease, which these tests do not reach by themselves.
+fn unhurried() -> HandOver {
+    HandOver::new().age(LEASE)
+}
+
+impl Bench {
+    fn claims(&self) -> usize {
+        self.store.granted.lock().unwrap().len()
+    }
+
+    async fn take(&self) -> LockGuard {
+        take(&self.engine, LockOptions::new().ttl(LEASE)).await
+    }
+
+    /// Somebody who is in the queue when this returns.
+    async fn waiter(&self) -> tokio::task::JoinHandle<LockGuard> {
+        self.waiter_with(LockOptions::new().ttl(LEASE)).await
+    }
+
+    async fn waiter_with(&self, options: LockOptions) -> tokio::task::JoinHandle<LockGuard> {
+        let engine = self.engine.clone();
+        let waiter = tokio::spawn(async move { take(&engine, options).await });
+        tokio::task::yield_now().await;
+        waiter
+    }
+}
+
+async fn take(engine: &Engine<Counting>, options: LockOptions) -> LockGuard {
+    engine.acquire(&LockKey::new("k").unwrap(), &options).await.unwrap().unwrap()
+}
+
+fn token(guard: &LockGuard) -> (u64, u64) {
+    let token = guard.fencing_token().unwrap().get();
+    (token >> 10, token & 1023)
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_1_a_store_grant_begins_a_larger_tenure_and_a_renewal_keeps_it() {
+    let bench = bench(unhurried());
+    let first = bench.take().await;
+    let (tenure, count) = token(&first);
+    assert_eq!(count, 0);
+    let next = bench.waiter().await;
+    first.renew().await.unwrap();
+    drop(first);
+    let next = next.await.unwrap();
+    assert_eq!(token(&next), (tenure, 1));
+    drop(next);
+    drop(bench.engine.lock("other").await.unwrap());
+    let again = bench.take().await;
+    assert!(token(&again).0 > tenure && token(&again).1 == 0);
+    assert_eq!(bench.claims(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_2_the_count_never_wraps_into_the_tenure() {
+    let bench = bench(unhurried().most(u16::MAX));
+    let mut guard = bench.take().await;
+    let mut newest = guard.fencing_token().unwrap();
+    for _ in 0..=HandOver::HARD_LIMIT {
+        let next = bench.waiter().await;
+        guard.release().await.unwrap();
+        guard = next.await.unwrap();
+        assert!(guard.fencing_token().unwrap() > newest, "{newest} was not the smaller one");
+        newest = guard.fencing_token().unwrap();
+    }
+    assert_eq!(bench.claims(), 2, "one tenure takes {} hand-overs and no more", HandOver::HARD_LIMIT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_3_a_guard_of_an_older_tenure_neither_hands_over_nor_releases_the_newer() {
+    let bench = bench(unhurried());
+    let stale = bench.take().await;
+    bench.clock.advance(LEASE);
+    let fresh = bench.take().await;
+    let waiter = bench.waiter().await;
+    drop(stale);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(fresh.is_held() && !waiter.is_finished(), "the stale guard gave away what was not its own");
+    drop(fresh);
+    assert_eq!(token(&waiter.await.unwrap()).1, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_4_what_may_not_last_goes_back_to_the_store() {
+    let bench = bench(unhurried());
+    // The reply came when most of the lease was over, which counts from before the request.
+    *bench.store.late.lock().unwrap() = LEASE * 8 / 10;
+    let unrenewed = LockOptions::new().ttl(LEASE).renew(false);
+    let guard = take(&bench.engine, unrenewed.clone()).await;
+    *bench.store.late.lock().unwrap() = Duration::ZERO;
+    let next = bench.waiter_with(unrenewed).await;
+    drop(guard);
+    assert_eq!(token(&next.await.unwrap()).1, 0, "handed over with a fifth of the lease left");
+    assert_eq!(bench.claims(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_4_an_unknown_renewal_goes_back_to_the_store() {
+    let bench = bench(unhurried());
+    let guard = bench.take().await;
+    let next = bench.waiter().await;
+    *bench.store.silent.lock().unwrap() = true;
+    assert!(guard.renew().await.unwrap_err().is_transient());
+    drop(guard);
+    assert_eq!(token(&next.await.unwrap()).1, 0, "handed over although nobody knows whether it was renewed");
+    assert_eq!(bench.claims(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_5_guards_are_lost_before_the_next_claim_and_waiters_stay() {
+    let bench = bench(unhurried());
+    let guard = bench.take().await;
+    let waiter = bench.waiter().await;
+    bench.clock.advance(LEASE);
+    let next = waiter.await.unwrap();
+    assert!(!guard.is_held() && next.is_held());
+    assert!(token(&next).0 > token(&guard).0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_6_every_tenure_has_an_owner_of_its_own() {
+    let bench = bench(unhurried().most(1));
+    for _ in 0..5 {
+        let guard = bench.take().await;
+        let next = bench.waiter().await;
+        drop(guard);
+        drop(next.await.unwrap());
+    }
+    let owners = bench.store.granted.lock().unwrap().clone();
+    let distinct: std::collections::HashSet<_> = owners.iter().collect();
+    assert!(owners.len() == 5 && distinct.len() == owners.len(), "{} of {}", distinct.len(), owners.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_7_after_the_bound_another_process_gets_its_turn() {
+    let bench = bench(unhurried().most(4));
+    let mut guard = bench.take().await;
+    let elsewhere = engine(&bench.store, &bench.clock, HandOver::new());
+    let other = tokio::spawn(async move { take(&elsewhere, LockOptions::new().ttl(LEASE)).await });
+    // It polls, and every poll of it may fall on a hand-over; what it must get is a moment in which the key is free.
+    let mut hand_overs = 0;
+    while !other.is_finished() {
+        hand_overs += 1;
+        assert!(hand_overs < 1000, "the other process starves");
+        let next = bench.waiter().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        drop(guard);
+        tokio::select! {
+            next = next => guard = next.unwrap(),
+            () = tokio::time::sleep(Duration::from_secs(1)) => break,
+        }
+    }
+    assert!(other.await.unwrap().is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_8_a_cancelled_waiter_uses_up_no_number() {
+    let bench = bench(unhurried());
+    let guard = bench.take().await;
+    let gone = bench.waiter().await;
+    let next = bench.waiter().await;
+    gone.abort();
+    let _ = gone.await;
+    drop(guard);
+    assert_eq!(token(&next.await.unwrap()).1, 1);
+    assert_eq!(bench.claims(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_8_what_was_given_to_a_waiter_that_then_left_goes_to_the_next() {
+    let bench = bench(unhurried());
+    let guard = bench.take().await;
+    let options = LockOptions::new().ttl(LEASE);
+    let key = LockKey::new("k").unwrap();
+    let mut leaves = Box::pin(bench.engine.acquire(&key, &options));
+    assert!(futures::poll!(&mut leaves).is_pending());
+    let next = bench.waiter().await;
+    drop(guard);
+    drop(leaves);
+    assert!(next.await.unwrap().is_held());
+    assert_eq!(bench.claims(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_9_a_guard_that_was_handed_over_has_what_is_left_of_the_lease() {
+    let bench = bench(unhurried());
+    let guard = bench.take().await;
+    let next = bench.waiter().await;
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let left = guard.remaining();
+    drop(guard);
+    let next = next.await.unwrap();
+    assert_eq!(token(&next).1, 1);
+    assert!(next.remaining() <= left, "{:?} after {left:?}", next.remaining());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_tenure_goes_back_to_the_store() {
+    for (bounds, age) in [(HandOver::new(), Duration::from_millis(11)), (unhurried(), LEASE / 8)] {
+        let bench = bench(bounds);
+        let guard = bench.take().await;
+        let next = bench.waiter().await;
+        tokio::time::sleep(age).await;
+        drop(guard);
+        assert_eq!(token(&next.await.unwrap()).1, 0, "{bounds:?} at {age:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_requests_that_are_alike_are_served_by_a_hand_over() {
+    let bench = bench(unhurried());
+    for other in [
+        LockOptions::new().ttl(LEASE / 2),
+        LockOptions::new().ttl(LEASE).reason("another"),
+        LockOptions::new().ttl(LEASE).label("another"),
+        LockOptions::new().ttl(LEASE).renew(false),
+        LockOptions::new().ttl(LEASE).max_hold(LEASE),
+    ] {
+        let guard = bench.take().await;
+        let claims = bench.claims();
+        let next = bench.waiter_with(other.clone()).await;
+        drop(guard);
+        assert_eq!(token(&next.await.unwrap()).1, 0, "{other:?}");
+        assert_eq!(bench.claims(), claims + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn switched_off_every_release_goes_to_the_store() {
+    let bench = bench(HandOver::off());
+    let guard = bench.take().await;
+    let next = bench.waiter().await;
+    drop(guard);
+    assert_eq!(token(&next.await.unwrap()).1, 0);
+    assert_eq!(bench.claims(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_key_is_held_here_nobody_asks_the_store() {
+    let bench = bench(unhurried());
+    let guard = bench.take().await;
+    let waiter = bench.waiter().await;
+    let key = LockKey::new("k").unwrap();
+    assert!(bench.engine.acquire(&key, &LockOptions::new().wait(Wait::Never)).await.unwrap().is_none());
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(bench.claims(), 1);
+    drop(guard);
+    drop(waiter.await.unwrap());
+}
+
+#[test]
+fn a_guard_dropped_outside_a_runtime_is_handed_over() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let (guard, waiter) = runtime.block_on(async {
+        let bench = bench(unhurried());
+        let guard = bench.take().await;
+        let waiter = bench.waiter().await;
+        while !waiter.is_finished() && bench.claims() == 0 {
+            tokio::task::yield_now().await;
+        }
+        (guard, waiter)
+    });
+    std::thread::spawn(move || drop(guard)).join().unwrap();
+    let next = runtime.block_on(waiter).unwrap();
+    assert!(next.is_held());
+}
