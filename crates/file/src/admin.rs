@@ -152,3 +152,53 @@ fn settled_counter(old: &Opened, place: &Place) -> Result<Option<Counter>> {
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{Attempt, Backend, Claim, OwnerId};
+
+    use super::*;
+
+    async fn tenure(backend: &FileBackend, key: &LockKey) -> u64 {
+        let (mode, ttl) = (Mode::Exclusive, Duration::from_secs(30));
+        let claim = Claim { key: key.clone(), owner: OwnerId::random(), mode, ttl, label: None, reason: None };
+        match backend.try_acquire(&claim).await.unwrap() {
+            Attempt::Granted { tenure } => tenure.unwrap(),
+            Attempt::Busy { .. } => panic!("{key:?} is taken"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_count_outlives_a_release_by_force_although_it_is_ahead_of_the_clock() {
+        let dir = tempfile::tempdir().unwrap();
+        let backend = FileBackend::open(dir.path(), "n").unwrap();
+        let key = LockKey::new("k").unwrap();
+        let place = backend.directory.place(&key);
+        // As after a clock that was set back: nothing but this file knows the number.
+        let ahead = backend.clock.unix_millis() + 1_000_000_000;
+        let counter = Counter { tenure: ahead, reserved: ahead + 10 };
+        fs::write(&place.lock, layout::render(Some(counter), &place.key, None)).unwrap();
+        assert_eq!(tenure(&backend, &key).await, ahead + 1);
+        assert_eq!(backend.force_release(&key).await.unwrap().holders.len(), 1);
+        assert_eq!(tenure(&backend, &key).await, ahead + 2);
+    }
+
+    #[tokio::test]
+    async fn a_release_by_force_that_was_cut_short_is_begun_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let backend = FileBackend::open(dir.path(), "n").unwrap();
+        let key = LockKey::new("k").unwrap();
+        let place = backend.directory.place(&key);
+        let before = tenure(&backend, &key).await;
+        fs::write(place.fresh(), "left over").unwrap();
+        assert_eq!(backend.force_release(&key).await.unwrap().holders.len(), 1);
+        let after = tenure(&backend, &key).await;
+        assert!(after > before);
+        // And one that died between its two steps.
+        fs::write(place.fresh(), layout::render(None, &place.key, None)).unwrap();
+        fs::rename(place.fresh(), &place.lock).unwrap();
+        assert!(tenure(&backend, &key).await > after);
+    }
+}

@@ -53,6 +53,7 @@ impl FileBackend {
             .with(Capability::Fencing)
             .with(Capability::CrossProcess)
             .with(Capability::ForceNotice)
+            .with(Capability::HandOver)
             .without(
                 Capability::Lease,
                 "the kernel frees the lock when the holder's process ends; a stopped process keeps it",

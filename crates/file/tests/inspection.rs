@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use leasehold_file::{
     Admin, Backed, Cursor, FileLocks, LockKey, LockOptions, Locker, LockerExt, Mode, RwLocker, RwLockerExt,
 };
-use support::{directory, file, open, token};
+use support::{directory, file, open, patient, soon, token};
 
 fn key(key: &str) -> LockKey {
     LockKey::new(key).unwrap()
@@ -82,6 +82,24 @@ async fn the_files_tell_a_person_who_it_is() {
     for part in ["\"mode\":\"exclusive\"", "\"label\":\"nightly\"", "\"since\":", &pid] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
+}
+
+#[tokio::test]
+async fn a_holder_is_shown_again_after_its_session_was_cleaned_away() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let _held = ours.acquire(&key("k"), &patient()).await.unwrap().unwrap();
+    let sessions = std::fs::read_dir(file(&directory, "sessions")).unwrap();
+    for session in sessions {
+        std::fs::remove_file(session.unwrap().path()).unwrap();
+    }
+    assert_eq!(theirs.inspect(&key("k")).await.unwrap().holders, []);
+    soon("the next renewal", async {
+        while theirs.inspect(&key("k")).await.unwrap().holders.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

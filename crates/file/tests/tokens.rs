@@ -115,3 +115,31 @@ fn no_token_repeats_or_goes_back_while_the_lock_file_is_removed() {
     roles[1] = "cleaner";
     check_tokens(&run(roles));
 }
+
+#[test]
+fn readers_that_count_at_once_never_count_to_the_same() {
+    const THREADS: usize = 4;
+    const READS: usize = 500;
+    let directory = directory();
+    let path = directory.path();
+    let reads = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (locks, key) = (FileLocks::open(path).unwrap(), LockKey::new("k").unwrap());
+        runtime.block_on(async {
+            let mut grants = Vec::new();
+            for _ in 0..READS {
+                let called = now();
+                let guard = locks.acquire_read(&key, &patient()).await.unwrap().expect("there are readers only");
+                grants.push(Grant { exclusive: false, called, granted: now(), freed: now(), token: token(&guard) });
+                let _ = guard.release().await.unwrap();
+            }
+            grants
+        })
+    };
+    let grants: Vec<Grant> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(reads)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(grants.len(), THREADS * READS);
+    check_tokens(&grants);
+}

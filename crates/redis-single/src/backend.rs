@@ -50,6 +50,7 @@ impl RedisSingleBackend {
             .with(Capability::CrossProcess)
             .with(Capability::CrossHost)
             .with(Capability::ForceNotice)
+            .with(Capability::HandOver)
             .with(Capability::HandOff)
             .without(Capability::Shared, "one exclusive holder per key; see mysql-rw or file for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold_redis::testing::{Cluster, Sentinels, eventually};
+use leasehold_redis::testing::{Cluster, Sentinels, Server, eventually};
 use leasehold_redis_single::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
     Result,
@@ -48,6 +48,52 @@ async fn locks_are_spread_over_a_cluster_and_all_works_as_on_one_server() -> Res
         assert_eq!(guard.release().await?, ReleaseOutcome::Released);
     }
     Ok(())
+}
+
+/// The line in the README, and what it adds.
+async fn restrict(server: &Server, more: &[&str]) {
+    let least = "-@all +eval +evalsha +get +set +del +pexpire +pttl +time +ping +type +info +scan +publish +subscribe \
+                 +unsubscribe";
+    let rules: Vec<&str> = least.split_whitespace().chain(more.iter().copied()).collect();
+    let user = ["ACL", "SETUSER", "app", "on", ">secret", "~{leasehold:*", "&{leasehold:*"];
+    assert_eq!(server.ask(&[&user[..], &rules].concat()).await.text(), "OK");
+}
+
+async fn all_works(url: &str) -> Result<()> {
+    let url = url.replacen("://", "://app:secret@", 1);
+    let (here, there) = (RedisSingle::connect(&url).await?, RedisSingle::connect(&url).await?);
+    let guard = here.lock("k").await?;
+    guard.renew().await?;
+    assert_eq!(there.list("", None).await?.keys.len(), 1);
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    let _ = guard.release().await?;
+    let guard = waiting.await.expect("no panic")?;
+    here.force_release(guard.key()).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_least_privileges_are_enough_everywhere() -> Result<()> {
+    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    for node in cluster.nodes() {
+        restrict(node, &["+cluster|slots", "+cluster|info"]).await;
+    }
+    // The first page of a list may be that of another node.
+    let url = cluster.url().replacen("://", "://app:secret@", 1);
+    let locks = RedisSingle::connect(&url).await?;
+    let guard = locks.lock("k").await?;
+    guard.renew().await?;
+    let mut page = locks.list("", None).await?;
+    while page.keys.is_empty() {
+        page = locks.list("", page.next.as_ref()).await?;
+    }
+    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
+
+    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    restrict(&set.primary, &["+role"]).await;
+    all_works(&set.url()).await?;
+    restrict(&set.primary, &["+select"]).await;
+    all_works(&format!("{}/1", set.primary.url())).await
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use fred::interfaces::{ClientLike, ClusterInterface};
 use fred::types::config::{Options, Server};
 use fred::types::{ClusterHash, CustomCommand, Value};
 use leasehold_core::{Error, ErrorKind, Result};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::lifeline::{Doubt, Lifeline};
 use crate::{Endpoint, error, settings};
@@ -138,22 +138,27 @@ impl Connection {
     }
 
     async fn ready(&self, within: Duration) -> Result<()> {
-        const SLICE: Duration = Duration::from_millis(50);
-        let client = &self.0.client;
+        /// There is no event that covers all ways of coming back.
+        const SLICE: Duration = Duration::from_millis(10);
         if self.0.closed.load(Ordering::Acquire) {
             return Err(Error::new(ErrorKind::Closed, "ask Redis"));
         }
+        if self.is_connected() {
+            return Ok(());
+        }
         let connected = async {
-            // In slices: the news may come just before this starts to listen.
-            while !client.is_connected() {
-                let _ = timeout(SLICE, client.wait_for_connect()).await;
+            while !self.is_connected() {
+                sleep(SLICE).await;
             }
         };
-        if !client.is_connected() && timeout(within, connected).await.is_err() {
+        timeout(within, connected).await.map_err(|_| {
             let detail = format!("no connection to {}; it is being tried again", self.0.shown);
-            return Err(Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail));
-        }
-        Ok(())
+            Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail)
+        })
+    }
+
+    fn is_connected(&self) -> bool {
+        self.0.client.is_connected() && !self.0.lifeline.as_ref().is_some_and(Lifeline::is_down)
     }
 
     fn place(&self) -> Result<Place<'_>> {
@@ -194,7 +199,7 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("server", &self.0.shown)
-            .field("connected", &self.0.client.is_connected())
+            .field("connected", &self.is_connected())
             .finish_non_exhaustive()
     }
 }

@@ -19,6 +19,7 @@ pub fn classify(error: &DriverError) -> ErrorKind {
         DriverKind::Auth | DriverKind::InvalidArgument | DriverKind::InvalidCommand => ErrorKind::Backend,
         #[cfg(any(feature = "tls-rustls", feature = "tls-native"))]
         DriverKind::Tls => ErrorKind::Backend,
+        DriverKind::IO if is_about_a_certificate(error) => ErrorKind::Backend,
         _ => ErrorKind::Indeterminate,
     }
 }
@@ -45,16 +46,24 @@ pub(crate) fn unreachable(shown: &str, error: DriverError) -> Error {
             "nothing listens there; is the server running?"
         }
         DriverKind::IO if error.details().contains("lookup") => "the host name cannot be resolved",
+        DriverKind::IO if is_about_a_certificate(&error) => NO_TLS,
         DriverKind::IO => "the connection broke; is it a Redis server, and does it want TLS?",
         DriverKind::Timeout => "no answer in time; check the address, the firewall and whether the server hangs",
         DriverKind::Sentinel => "no Sentinel named a primary that answers; check addresses, service name and passwords",
         DriverKind::Cluster => "no node of the Cluster answers",
         DriverKind::Auth => "check user and password",
         #[cfg(any(feature = "tls-rustls", feature = "tls-native"))]
-        DriverKind::Tls => "no agreement on TLS; check the certificate, its name and the trusted roots",
+        DriverKind::Tls => NO_TLS,
         _ => "it could not be set up",
     });
     Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(error)
+}
+
+const NO_TLS: &str = "no agreement on TLS; check the certificate, its name and the trusted roots";
+
+/// With rustls the driver reports a certificate that is not trusted as trouble with the network.
+fn is_about_a_certificate(error: &DriverError) -> bool {
+    error.details().contains("InvalidCertificate")
 }
 
 /// What fred says of a command that it never wrote to a socket.
@@ -165,6 +174,7 @@ mod tests {
             (Unknown, "Client is not initialized.", Unavailable),
             (Unknown, "Failed to route command.", Unavailable),
             (IO, "Connection closed.", Indeterminate),
+            (IO, "Custom { kind: InvalidData, error: InvalidCertificate(UnknownIssuer) }", Refused),
             (IO, "ERR told by a broken pipe", Indeterminate),
             (Timeout, "Request timed out.", Indeterminate),
             (Canceled, "Canceled.", Indeterminate),

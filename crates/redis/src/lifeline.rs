@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use fred::clients::Client;
 use fred::error::{Error as DriverError, ErrorKind as DriverKind};
-use fred::interfaces::ClientLike;
+use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::config::Options;
+use leasehold_core::Clock;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -19,7 +20,14 @@ pub(crate) struct Lifeline {
     client: Client,
     task: AbortOnDrop<()>,
     doubts: mpsc::Sender<Doubt>,
-    closing: Arc<AtomicBool>,
+    flags: Arc<Flags>,
+}
+
+#[derive(Debug, Default)]
+struct Flags {
+    closing: AtomicBool,
+    /// Between two routing tasks. The driver itself goes on to say that it is connected.
+    down: AtomicBool,
 }
 
 /// Why the connection may be of no use any more.
@@ -36,9 +44,13 @@ impl Lifeline {
     pub(crate) async fn start(client: &Client) -> Result<Self, DriverError> {
         let router = connect(client).await?;
         let (doubts, doubted) = mpsc::channel(1);
-        let closing = Arc::new(AtomicBool::new(false));
-        let task = tokio::spawn(watch_over(client.clone(), router, doubted, Arc::clone(&closing)));
-        Ok(Self { client: client.clone(), task: AbortOnDrop(task), doubts, closing })
+        let flags = Arc::new(Flags::default());
+        let task = tokio::spawn(watch_over(client.clone(), router, doubted, Arc::clone(&flags)));
+        Ok(Self { client: client.clone(), task: AbortOnDrop(task), doubts, flags })
+    }
+
+    pub(crate) fn is_down(&self) -> bool {
+        self.flags.down.load(Ordering::Acquire)
     }
 
     /// Has the connection looked after.
@@ -49,7 +61,7 @@ impl Lifeline {
 
     /// Says goodbye to the server and ends the client.
     pub(crate) async fn close(&self) {
-        self.closing.store(true, Ordering::Release);
+        self.flags.closing.store(true, Ordering::Release);
         let _ = timeout(Duration::from_secs(1), self.client.quit()).await;
         self.task.0.abort();
     }
@@ -73,47 +85,67 @@ pub(crate) type Router = AbortOnDrop<Result<(), DriverError>>;
 /// Not `init`, which leaves the task to itself when its future is dropped.
 pub(crate) async fn connect(client: &Client) -> Result<Router, DriverError> {
     const SLICE: Duration = Duration::from_millis(20);
+    let mut news = client.reconnect_rx();
     let mut router = AbortOnDrop(client.connect());
-    loop {
-        tokio::select! {
-            ended = &mut router.0 => {
-                let closed = DriverError::new(DriverKind::Canceled, "Closed while connecting.");
-                return Err(ended.ok().and_then(Result::err).unwrap_or(closed));
-            }
+    let connected = async {
+        // What the client says of itself may still be about an earlier task.
+        let _ = news.recv().await;
+        while !client.is_connected() {
             // In slices: the news may come just before this starts to listen.
-            _ = timeout(SLICE, client.wait_for_connect()) => {
-                if client.is_connected() {
-                    return Ok(router);
+            let _ = timeout(SLICE, client.wait_for_connect()).await;
+        }
+    };
+    tokio::select! {
+        ended = &mut router.0 => {
+            let closed = DriverError::new(DriverKind::Canceled, "Closed while connecting.");
+            return Err(ended.ok().and_then(Result::err).unwrap_or(closed));
+        }
+        () = connected => {}
+    }
+    Ok(router)
+}
+
+/// Replaces the routing task when it ended or is of no use. Ends when the client is closed.
+async fn watch_over(client: Client, mut router: Router, mut doubts: mpsc::Receiver<Doubt>, flags: Arc<Flags>) {
+    let (clock, mut asked_again) = (Clock::system(), None);
+    loop {
+        let useless = tokio::select! {
+            _ = &mut router.0 => true,
+            Some(doubt) = doubts.recv() => {
+                if client.is_clustered() {
+                    // While it asks, the driver does nothing else, also for nodes that answer.
+                    if asked_again.is_none_or(|last| clock.now().since(last) > BETWEEN_QUESTIONS) {
+                        ask_who_serves_what(&client).await;
+                        asked_again = Some(clock.now());
+                    }
+                    false
+                } else {
+                    is_useless(&client, doubt).await
                 }
             }
+        };
+        if flags.closing.load(Ordering::Acquire) {
+            return;
+        }
+        if useless {
+            flags.down.store(true, Ordering::Release);
+            drop(router);
+            router = connect_again(&client).await;
+            flags.down.store(false, Ordering::Release);
         }
     }
 }
 
-/// Replaces the routing task when it ended or is of no use. Ends when the client is closed.
-async fn watch_over(client: Client, mut router: Router, mut doubts: mpsc::Receiver<Doubt>, closing: Arc<AtomicBool>) {
-    loop {
-        let useless = tokio::select! {
-            _ = &mut router.0 => true,
-            Some(doubt) = doubts.recv() => is_useless(&client, doubt).await,
-        };
-        if closing.load(Ordering::Acquire) {
-            return;
-        }
-        if useless {
-            drop(router);
-            router = connect_again(&client).await;
-        }
-    }
+/// How often a node that does not answer is a reason to ask the Cluster whether another has taken over.
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(15);
+
+async fn ask_who_serves_what(client: &Client) {
+    // If that takes longer, the driver goes on with it all the same.
+    let _ = timeout(2 * crate::settings::CONNECT_TIMEOUT, client.force_reconnection()).await;
 }
 
 async fn is_useless(client: &Client, doubt: Doubt) -> bool {
     match doubt {
-        // One node of many: the others go on, and the Cluster's own idea of who serves what is asked again.
-        _ if client.is_clustered() => {
-            let _ = timeout(2 * crate::settings::CONNECT_TIMEOUT, client.force_reconnection()).await;
-            false
-        }
         Doubt::WrongServer => true,
         Doubt::Silence => {
             let options =

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use leasehold_core::{Error, ErrorKind, Listener, LockKey, Result, Wakeups};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use self::hub::{Ear, Hub};
 use self::station::Station;
@@ -75,7 +76,12 @@ impl Wakeups for Signals {
             return Err(Error::new(ErrorKind::Unsupported, "listen for releases"));
         }
         let ear = self.hub.ear(self.names.of(key).part(CHANNEL));
-        if let Err(error) = self.tune_in(&ear).await {
+        // Whoever waits for this does not poll meanwhile.
+        let tuned = timeout(self.connection.command_timeout(), self.tune_in(&ear)).await.unwrap_or_else(|_| {
+            let error = Error::new(ErrorKind::Unavailable, "listen for releases");
+            Err(error.detail("the connection for signals takes too long"))
+        });
+        if let Err(error) = tuned {
             if error.kind() == ErrorKind::Backend && !self.refused.swap(true, Ordering::AcqRel) {
                 tracing::warn!(%error, "Redis refuses subscriptions; waiting goes on by polling");
             }

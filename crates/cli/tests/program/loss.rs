@@ -91,7 +91,9 @@ fn a_loss_that_comes_to_light_at_the_release_counts() {
     assert_eq!(place.code(&["force-release", "k"]), 0);
     holder.close_input();
     assert_eq!(holder.event("released")["outcome"], "already_lost");
-    assert_eq!(holder.end().code, Some(76));
+    let ended = holder.end();
+    assert_eq!(ended.code, Some(76));
+    assert!(ended.errors.contains("lost before the command ended"), "{ended:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::bench::{brief, ensure, once, patient};
+use super::bench::{SHORT, brief, ensure, once, patient};
 use super::{Bench, Verdict};
 use crate::conformance::Op;
 use crate::{Attempt, Claim, ErrorKind, GrantRef, HandOff, Held, LockKey, Mode, OwnerId, ReleaseOutcome};
@@ -40,7 +40,7 @@ pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> 
 
 pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
-    let first = claim(&key, Duration::from_millis(200));
+    let first = claim(&key, SHORT);
     let stale = grant(&first, ours.store.try_acquire(&first).await?)?;
     let successor = theirs.take(&key, &brief()).await?;
     let held = ours.store.renew(&stale, LONG).await?;

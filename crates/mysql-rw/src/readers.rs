@@ -1,0 +1,158 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leasehold_core::{Attempt, Claim, Error, GrantRef, Held, LockKey, Result};
+use leasehold_mysql::{Step, Value, micros, named};
+use tokio::sync::oneshot::{self, error::TryRecvError};
+
+use crate::MysqlRwBackend;
+use crate::backend::{answer, text};
+
+impl MysqlRwBackend {
+    /// Takes a number, then adds the reader's row, unless there is a writer.
+    ///
+    /// In this order, because numbers have to grow: whoever asks after this reader was admitted draws later.
+    pub(crate) async fn claim_to_read(&self, claim: &Claim) -> Result<Attempt> {
+        let mut attempt = Attempt::Busy { retry_in: None };
+        // A writer that came and went since the number was drawn has made it too small; a fresh one costs less than
+        // another round of waiting.
+        for _ in 0..2 {
+            attempt = match self.draw(claim).await? {
+                Attempt::Granted { tenure: Some(tenure) } => self.admit(claim, tenure).await?,
+                busy => busy,
+            };
+            if attempt != (Attempt::Busy { retry_in: None }) {
+                break;
+            }
+        }
+        self.waiting.answered(claim, attempt);
+        Ok(attempt)
+    }
+
+    async fn admit(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
+        let params = named([
+            ("name", self.name(&claim.key)),
+            ("owner", claim.owner.as_bytes().into()),
+            ("tenure", Value::UInt(tenure)),
+            ("ttl", micros(claim.ttl)),
+            ("label", text(claim.label.as_ref())),
+            ("reason", text(claim.reason.as_ref())),
+        ]);
+        let reply = self.sessions.run(Step::new("acquire", &self.statements.admit).repeatable(), params).await?;
+        Ok(match reply.id {
+            0 => Attempt::Busy { retry_in: None },
+            tenure => Attempt::Granted { tenure: Some(tenure) },
+        })
+    }
+
+    /// A number of one's own, or how long a writer may still be in the way.
+    ///
+    /// Drawing changes the key's row, and only one session at a time can do that. So those readers of this process who
+    /// ask at the same time draw together: one of them draws for all who had asked when its statement left.
+    async fn draw(&self, claim: &Claim) -> Result<Attempt> {
+        loop {
+            let lane = self.drawing.lane(&claim.key);
+            let (sender, mut number) = oneshot::channel();
+            lane.wanted.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+            let turn = tokio::select! {
+                biased;
+                drawn = &mut number => match drawn {
+                    Ok(drawn) => return drawn,
+                    // Whoever drew for us went away before it had an answer.
+                    Err(_) => continue,
+                },
+                turn = lane.turn.lock() => turn,
+            };
+            match number.try_recv() {
+                Ok(drawn) => return drawn,
+                Err(TryRecvError::Closed) => continue,
+                Err(TryRecvError::Empty) => {}
+            }
+            let wanted = std::mem::take(&mut *lane.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+            let drawn = self.draw_many(claim, wanted.len() as u64).await;
+            for (wanted, drawn) in wanted.into_iter().zip(shared_out(&drawn)) {
+                // Whoever does not wait for it any more leaves a gap, and gaps are harmless.
+                drop(wanted.send(drawn));
+            }
+            // Only now, so that whoever has the turn and no number finds its wish still there.
+            drop(turn);
+            self.drawing.leave(&claim.key, &lane);
+            if let Ok(drawn) = number.try_recv() {
+                return drawn;
+            }
+        }
+    }
+
+    async fn draw_many(&self, claim: &Claim, count: u64) -> Result<(Attempt, u64)> {
+        let waits = self.waiting.asked_before(&claim.key, claim.mode);
+        let name = || self.name(&claim.key);
+        let params = || named([("name", name()), ("count", Value::UInt(count)), ("waits", Value::from(waits))]);
+        let reply = self.run_on_row(&self.statements.draw, &claim.key, params).await?;
+        Ok((answer(&reply)?, count))
+    }
+
+    pub(crate) async fn let_go_reader(&self, grant: &GrantRef) -> Result<Held> {
+        let params = || named([("name", self.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
+        let reply = self.sessions.run(Step::new("release", &self.statements.let_go_reader), params()).await?;
+        if reply.affected > 0 {
+            return Ok(Held::Yes);
+        }
+        let name = self.namespace.name_of(&grant.key);
+        let held = self.statements.readers.why_not(&self.sessions, &name, grant.owner).await?;
+        self.sessions.run(Step::new("release", &self.statements.forget_reader).repeatable(), params()).await?;
+        Ok(held)
+    }
+}
+
+/// The answers for those who drew together, of which the newest number is known.
+fn shared_out(drawn: &Result<(Attempt, u64)>) -> impl Iterator<Item = Result<Attempt>> {
+    (0..).map(move |index| match drawn {
+        Ok((Attempt::Granted { tenure: Some(newest) }, count)) => {
+            Ok(Attempt::Granted { tenure: Some(newest - (count - 1) + index) })
+        }
+        Ok((busy, _)) => Ok(*busy),
+        Err(error) => Err(Error::new(error.kind(), error.operation()).detail(error.to_string())),
+    })
+}
+
+/// Who in this process wants a number, by key.
+#[derive(Debug, Default)]
+pub(crate) struct Drawing(Mutex<HashMap<LockKey, Arc<Lane>>>);
+
+#[derive(Debug, Default)]
+struct Lane {
+    turn: tokio::sync::Mutex<()>,
+    wanted: Mutex<Vec<oneshot::Sender<Result<Attempt>>>>,
+}
+
+impl Drawing {
+    fn lane(&self, key: &LockKey) -> Arc<Lane> {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(lanes.entry(key.clone()).or_default())
+    }
+
+    /// Forgets the lane if nobody else has it in hand.
+    fn leave(&self, key: &LockKey, lane: &Arc<Lane>) {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map's and ours: nobody can take another while the map is locked.
+        if Arc::strong_count(lane) <= 2 {
+            lanes.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn those_who_draw_together_get_a_number_each() {
+        let drawn = Ok((Attempt::Granted { tenure: Some(107) }, 3));
+        let numbers: Vec<_> = shared_out(&drawn).take(3).map(Result::unwrap).collect();
+        assert_eq!(numbers, [105, 106, 107].map(|tenure| Attempt::Granted { tenure: Some(tenure) }));
+        let failed = Err(Error::new(ErrorKind::Unavailable, "acquire"));
+        assert!(shared_out(&failed).take(2).all(|answer| answer.is_err_and(|error| error.is_transient())));
+    }
+}

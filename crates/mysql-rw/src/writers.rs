@@ -1,0 +1,110 @@
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, GrantRef, Held, Result};
+use leasehold_mysql::{Columns, Step, Value, micros, named};
+
+use crate::MysqlRwBackend;
+use crate::backend::{answer, text};
+
+/// What a look at the readers after a claim found.
+enum Drained {
+    /// No reader is left.
+    Free,
+    /// Some are left, and all of them are alive.
+    Readers,
+    /// Some are left whose lease ran out.
+    Dead,
+    /// The claim is not ours any more.
+    Gone,
+}
+
+impl MysqlRwBackend {
+    /// Claims, so that no reader comes in any more, and is granted if none is left.
+    pub(crate) async fn claim_to_write(&self, claim: &Claim) -> Result<Attempt> {
+        let waits = self.waiting.asked_before(&claim.key, claim.mode);
+        let params = || {
+            named([
+                ("name", self.name(&claim.key)),
+                ("owner", claim.owner.as_bytes().into()),
+                ("client", self.client.as_bytes().into()),
+                ("waits", Value::from(waits)),
+                ("ttl", micros(claim.ttl)),
+                ("label", text(claim.label.as_ref())),
+                ("reason", text(claim.reason.as_ref())),
+            ])
+        };
+        let reply = self.run_on_row(&self.statements.claim, &claim.key, params).await?;
+        let attempt = match answer(&reply)? {
+            busy @ Attempt::Busy { .. } => busy,
+            granted => self.drain_or_give_up(claim, granted, waits).await?,
+        };
+        self.waiting.answered(claim, attempt);
+        Ok(attempt)
+    }
+
+    /// A claim whose drain failed would bar everybody for the whole of its lease: it is taken back, or, if that fails
+    /// too, reported as what it is, so that it is taken back later.
+    async fn drain_or_give_up(&self, claim: &Claim, granted: Attempt, waits: bool) -> Result<Attempt> {
+        let failed = match self.drain(claim, granted, waits).await {
+            Ok(attempt) => return Ok(attempt),
+            Err(failed) => failed,
+        };
+        match self.let_go_writer(&as_grant(claim)).await {
+            Ok(_) => Err(failed),
+            Err(_) => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail(failed.to_string())),
+        }
+    }
+
+    /// Looks for readers after a claim. Those whose lease ran out are evicted; for the others, the claim becomes a mark
+    /// if its owner waits, and is given up if not.
+    async fn drain(&self, claim: &Claim, granted: Attempt, waits: bool) -> Result<Attempt> {
+        let mut drained = self.readers_left(claim).await?;
+        if matches!(drained, Drained::Dead) {
+            let params = named([("name", self.name(&claim.key))]);
+            self.sessions.run(Step::new("acquire", &self.statements.purge).repeatable(), params).await?;
+            drained = self.readers_left(claim).await?;
+        }
+        match drained {
+            Drained::Free => return Ok(granted),
+            Drained::Gone => {}
+            Drained::Readers | Drained::Dead if waits => {
+                let owner = claim.owner.as_bytes().into();
+                let params = named([
+                    ("name", self.name(&claim.key)),
+                    ("owner", owner),
+                    ("client", self.client.as_bytes().into()),
+                ]);
+                self.sessions.run(Step::new("acquire", &self.statements.mark).repeatable(), params).await?;
+            }
+            Drained::Readers | Drained::Dead => {
+                self.let_go_writer(&as_grant(claim)).await?;
+            }
+        }
+        Ok(Attempt::Busy { retry_in: None })
+    }
+
+    async fn readers_left(&self, claim: &Claim) -> Result<Drained> {
+        let params = named([("name", self.name(&claim.key)), ("owner", claim.owner.as_bytes().into())]);
+        let reply = self.sessions.run(Step::new("acquire", &self.statements.drain).repeatable(), params).await?;
+        let Some(row) = reply.rows.first() else { return Ok(Drained::Gone) };
+        let mut columns = Columns::of(row, "acquire");
+        let (left, dead): (u64, u64) = (columns.take()?, columns.take()?);
+        Ok(match (left, dead) {
+            (0, _) => Drained::Free,
+            (_, 0) => Drained::Readers,
+            _ => Drained::Dead,
+        })
+    }
+
+    pub(crate) async fn let_go_writer(&self, grant: &GrantRef) -> Result<Held> {
+        let params = named([("name", self.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
+        let reply = self.sessions.run(Step::new("release", &self.statements.let_go_writer), params).await?;
+        if reply.affected > 0 {
+            return Ok(Held::Yes);
+        }
+        let name = self.namespace.name_of(&grant.key);
+        self.statements.writers.why_not(&self.sessions, &name, grant.owner).await
+    }
+}
+
+fn as_grant(claim: &Claim) -> GrantRef {
+    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
+}

@@ -1,0 +1,140 @@
+//! What readers and writers do to each other beyond the shared suite, on a private server.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use leasehold_mysql::testing::Server;
+use leasehold_mysql_rw::{
+    Admin, Attempt, Backend, Claim, ErrorKind, GrantRef, Held, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
+    ReleaseOutcome, Renewal, RwLockerExt,
+};
+use mysql_async::prelude::Queryable;
+
+async fn migrated(server: &Server) -> MysqlRw {
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    MysqlRw::connect(&server.url()).await.unwrap()
+}
+
+fn claim(key: &str, ttl: Duration) -> Claim {
+    let key = LockKey::new(key).unwrap();
+    Claim { key, owner: OwnerId::random(), mode: Mode::Exclusive, ttl, label: None, reason: None }
+}
+
+fn grant(claim: &Claim) -> GrantRef {
+    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_becomes_a_reader_without_a_gap() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let ours = migrated(&server).await;
+    let theirs = MysqlRw::connect(&server.url()).await.unwrap();
+    let writer = ours.write("k").await.unwrap();
+    // Waits all the while, here and elsewhere; whoever gets in between is the gap.
+    let waiters: Vec<_> = [ours.clone(), theirs.clone()]
+        .into_iter()
+        .map(|client| tokio::spawn(async move { client.write("k").await.unwrap().fencing_token() }))
+        .collect();
+    let token = writer.fencing_token();
+    let reader = ours.downgrade(writer, &LockOptions::new().reason("now reading")).await.unwrap();
+    assert!(reader.fencing_token() > token);
+    let seen = theirs.inspect(reader.key()).await.unwrap();
+    assert_eq!(seen.holders.len(), 1);
+    assert_eq!((seen.holders[0].mode, seen.holders[0].token), (Mode::Shared, reader.fencing_token()));
+    assert_eq!(seen.holders[0].reason.as_deref(), Some("now reading"));
+    reader.renew().await.unwrap();
+    let token = reader.fencing_token();
+    assert_eq!(reader.release().await.unwrap(), ReleaseOutcome::Released);
+    for waiter in waiters {
+        assert!(waiter.await.unwrap() > token);
+    }
+
+    let evicted = ours.write("k").await.unwrap();
+    theirs.force_release(evicted.key()).await.unwrap();
+    let refused = ours.downgrade(evicted, &LockOptions::new()).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Lost(_)), "{refused}");
+    drop(theirs.try_write("k").await.unwrap().expect("nothing is left behind"));
+    ours.close().await;
+}
+
+#[tokio::test]
+async fn a_reader_cannot_become_the_writer() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = migrated(&server).await;
+    let reader = locks.read("k").await.unwrap();
+    let refused = locks.upgrade(&reader).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert!(reader.is_held());
+}
+
+#[tokio::test]
+async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
+        let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+        let reader = Claim { mode: Mode::Shared, ..claim(isolation, Duration::from_millis(300)) };
+        assert!(matches!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { .. }));
+        // The renewal waits for its row while its lease runs out, and a writer comes.
+        let mut other = server.session().await.unwrap();
+        other.query_drop("BEGIN").await.unwrap();
+        other.query_drop("SELECT * FROM leasehold.leasehold_rw_readers FOR UPDATE").await.unwrap();
+        let renewal = [Renewal { grant: grant(&reader), ttl: Duration::from_secs(60) }];
+        let writer = claim(isolation, Duration::from_secs(60));
+        let (renewed, claimed, ()) = tokio::join!(
+            store.renew(&renewal),
+            async {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                store.try_acquire(&writer).await
+            },
+            async {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+                other.query_drop("COMMIT").await.unwrap();
+            },
+        );
+        let kept = *renewed[0].as_ref().unwrap() == Held::Yes;
+        let taken = matches!(claimed, Ok(Attempt::Granted { .. }));
+        assert!(!(kept && taken), "{isolation}: a writer beside a reader");
+        let later = store.try_acquire(&claim(isolation, Duration::from_secs(60))).await.unwrap();
+        assert!(!matches!(later, Attempt::Granted { .. }), "{isolation}: kept {kept}, taken {taken}");
+        store.force_release(&reader.key).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
+    let reader = ours.read("k").await.unwrap();
+    // A backend past its engine: after two refusals it waits, and then it is never heard of again.
+    let dying = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    for _ in 0..2 {
+        assert!(matches!(
+            dying.try_acquire(&claim("k", Duration::from_secs(3600))).await.unwrap(),
+            Attempt::Busy { .. }
+        ));
+    }
+    assert!(theirs.try_read("k").await.unwrap().is_none(), "the mark holds nobody back");
+    let second = theirs.read_for("k", Duration::from_secs(20)).await.unwrap();
+    assert!(reader.is_held() && second.is_held());
+}
+
+#[tokio::test]
+async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = migrated(&server).await;
+    locks.write("k").await.unwrap().release().await.unwrap();
+    // The claim passes, and the purge of a dead reader that follows is refused.
+    let rights = "GRANT SELECT, INSERT, UPDATE ON leasehold.* TO u@'%'";
+    server.sql(&["CREATE USER u@'%'", rights]).await;
+    let dead = Claim { mode: Mode::Shared, ..claim("k", Duration::from_millis(20)) };
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    assert!(matches!(store.try_acquire(&dead).await.unwrap(), Attempt::Granted { .. }));
+    let weak = MysqlRw::connect(&server.url_of("u", "")).await.unwrap();
+    let refused = weak.write_for("k", Duration::from_secs(20)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Backend, "{refused}");
+    locks.try_read("k").await.unwrap().expect("the claim stayed behind").release().await.unwrap();
+    locks.try_write("k").await.unwrap().expect("the claim stayed behind").release().await.unwrap();
+}

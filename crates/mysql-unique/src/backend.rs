@@ -1,0 +1,169 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
+    Holders, LockKey, Mode, Page, Renewal, Result,
+};
+use leasehold_mysql::{Columns, Namespace, Row, Sessions, Step, Value, micros, named};
+
+use crate::statements::Statements;
+
+/// The store-level steps of [`MysqlUnique`](crate::MysqlUnique): one statement each.
+#[derive(Clone, Debug)]
+pub struct MysqlUniqueBackend {
+    sessions: Sessions,
+    namespace: Namespace,
+    statements: Arc<Statements>,
+}
+
+/// Set in the answer to a claim when the key is held; the rest is what is left of the lease.
+const BUSY: u64 = 1 << 63;
+
+/// How many keys a page has at most.
+const PAGE: usize = 100;
+
+impl MysqlUniqueBackend {
+    pub(crate) const NAME: &'static str = "mysql-unique";
+
+    pub(crate) fn new(sessions: Sessions, namespace: Namespace, statements: Statements) -> Self {
+        Self { sessions, namespace, statements: Arc::new(statements) }
+    }
+
+    fn name(&self, key: &LockKey) -> Value {
+        Value::Bytes(self.namespace.name_of(key))
+    }
+
+    pub(crate) async fn collect(&self, older_than: Duration) -> Result<u64> {
+        let age =
+            Value::UInt(u64::try_from(older_than.max(Duration::from_secs(1)).as_millis()).unwrap_or(u64::MAX >> 2));
+        let (from, to) = self.namespace.range_of("");
+        let (mut after, mut collected) = (Vec::new(), 0);
+        loop {
+            let page = [("from", from.clone()), ("to", to.clone()), ("after", after)];
+            let [from, to, after_name] = page.map(|(name, value)| (name, Value::Bytes(value)));
+            let params = named([from, to, after_name, ("age", age.clone())]);
+            let idle = self.sessions.run(Step::new("collect", &self.statements.idle).repeatable(), params).await?;
+            let Some(last) = idle.rows.last() else { return Ok(collected) };
+            after = Columns::of(last, "collect").take()?;
+            for row in &idle.rows {
+                let name: Vec<u8> = Columns::of(row, "collect").take()?;
+                let params = named([("name", Value::Bytes(name)), ("age", age.clone())]);
+                let step = Step::new("collect", &self.statements.collect).repeatable();
+                collected += self.sessions.run(step, params).await?.affected;
+            }
+        }
+    }
+
+    /// A key that is held, from a row with name, tenure, what is left, label and reason. `None`: the row is not ours.
+    fn holders(&self, row: &Row) -> Result<Option<Holders>> {
+        let mut columns = Columns::of(row, "inspect");
+        let name: Vec<u8> = columns.take()?;
+        let mut holder = Holder::new(Mode::Exclusive);
+        holder.token = Some(FencingToken::of_tenure(columns.take()?));
+        holder.remaining = Some(columns.micros()?);
+        holder.label = columns.text()?;
+        holder.reason = columns.text()?;
+        Ok(self.namespace.key_of(&name).map(|key| Holders { key, holders: vec![holder] }))
+    }
+}
+
+#[async_trait]
+impl Backend for MysqlUniqueBackend {
+    fn capabilities(&self) -> Capabilities {
+        capabilities()
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        let text =
+            |text: &Option<String>| text.as_ref().map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()));
+        let params = named([
+            ("name", self.name(&claim.key)),
+            ("owner", claim.owner.as_bytes().into()),
+            ("ttl", micros(claim.ttl)),
+            ("label", text(&claim.label)),
+            ("reason", text(&claim.reason)),
+        ]);
+        let answer = self.sessions.run(Step::new("acquire", &self.statements.claim).repeatable(), params).await?.id;
+        match answer {
+            0 => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail("the server's answer has no tenure in it")),
+            busy if busy & BUSY != 0 => Ok(Attempt::Busy { retry_in: Some(Duration::from_micros(busy & !BUSY)) }),
+            tenure => Ok(Attempt::Granted { tenure: Some(tenure) }),
+        }
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let lease = |renewal: &Renewal| (self.namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl);
+        let leases: Vec<_> = renewals.iter().map(lease).collect();
+        self.statements.leases.renew(&self.sessions, &leases).await
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        let params = named([("name", self.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
+        let reply = self.sessions.run(Step::new("release", &self.statements.let_go), params).await?;
+        if reply.affected > 0 {
+            return Ok(Held::Yes);
+        }
+        let name = self.namespace.name_of(&grant.key);
+        self.statements.leases.why_not(&self.sessions, &name, grant.owner).await
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        let params = named([("name", self.name(key))]);
+        let reply = self.sessions.run(Step::new("inspect", &self.statements.inspect).repeatable(), params).await?;
+        let found = reply.rows.first().map(|row| self.holders(row)).transpose()?.flatten();
+        Ok(found.unwrap_or_else(|| Holders { key: key.clone(), holders: Vec::new() }))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        let (from, to) = self.namespace.range_of(prefix);
+        let after = after.map_or_else(Vec::new, |after| self.namespace.followed_by(after.0.as_bytes()));
+        let params = [("from", from), ("to", to), ("after", after)].map(|(name, value)| (name, Value::Bytes(value)));
+        let step = Step::new("list", &self.statements.list).repeatable();
+        let rows = self.sessions.run(step, named(params)).await?.rows;
+        let mut keys = Vec::new();
+        for row in rows.iter().take(PAGE) {
+            keys.extend(self.holders(row)?);
+        }
+        let next = keys.last().filter(|_| rows.len() > PAGE).map(|last| Cursor(last.key.as_str().to_owned()));
+        Ok(Page { keys, next })
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        // Whoever is evicted is who was seen; if it changes hands in between, one more look.
+        for _ in 0..8 {
+            let seen = self.inspect(key).await?;
+            let Some(token) = seen.holders.first().and_then(|holder| holder.token) else { return Ok(seen) };
+            let params = named([("name", self.name(key)), ("tenure", Value::UInt(token.get() >> 10))]);
+            let reply = self.sessions.run(Step::new("force-release", &self.statements.evict), params).await?;
+            if reply.affected > 0 {
+                return Ok(seen);
+            }
+        }
+        Err(Error::new(ErrorKind::Unavailable, "force-release").detail("it changes hands too fast"))
+    }
+
+    fn renewal_batch(&self) -> usize {
+        500
+    }
+
+    async fn close(&self) {
+        self.sessions.close().await;
+    }
+}
+
+/// What [`MysqlUnique`](crate::MysqlUnique) claims, and why not the rest. No I/O.
+pub fn capabilities() -> Capabilities {
+    Capabilities::new(MysqlUniqueBackend::NAME)
+        .with(Capability::Lease)
+        .with(Capability::Fencing)
+        .with(Capability::CrossProcess)
+        .with(Capability::CrossHost)
+        .with(Capability::ForceNotice)
+        .with(Capability::HandOver)
+        .with(Capability::HandOff)
+        .without(Capability::Shared, "exclusive only; leasehold-mysql-rw has readers")
+        .without(Capability::Wakeup, "MySQL has no signal of a release; waiters poll")
+        .without(Capability::WriterIntent, "it has no readers to hold back")
+}

@@ -1,0 +1,209 @@
+//! What servers, operators and addresses can get wrong: a typed error that says what to do, and no credential in it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use leasehold_mysql::testing::Server;
+use leasehold_mysql_unique::{
+    Admin, Clock, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, MysqlUnique, ReleaseOutcome, Wait,
+};
+use mysql_async::prelude::Queryable;
+
+async fn refusal(url: &str) -> Error {
+    let error = MysqlUnique::connect(url).await.unwrap_err();
+    assert!(!shown(&error).contains("canary"), "a credential is shown: {}", shown(&error));
+    error
+}
+
+/// All that an error shows in any way, with its causes.
+fn shown(error: &Error) -> String {
+    let mut text = format!("{error} {error:?}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text} {error} {error:?}");
+        cause = error.source();
+    }
+    text
+}
+
+#[tokio::test]
+async fn what_is_missing_is_said_and_what_to_do() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let error = refusal(&server.url()).await;
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("leasehold migrate"), "{error}");
+
+    let error = refusal(&server.url().replace("/leasehold", "/nowhere")).await;
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("create the database"), "{error}");
+
+    server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'right'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
+    let error = refusal(&server.url_of("u", "canary")).await;
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("password"), "{error}");
+
+    // The table goes away under a client that has seen it.
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let locks = MysqlUnique::connect(&server.url()).await.unwrap();
+    server.sql(&["DROP TABLE leasehold.leasehold_locks"]).await;
+    let error = locks.lock("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("leasehold migrate"), "{error}");
+}
+
+#[tokio::test]
+async fn tables_that_would_not_lock_are_refused() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    for (change, word) in [
+        ("MODIFY name VARCHAR(320) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL", "varchar"),
+        ("MODIFY name VARBINARY(100) NOT NULL", "varbinary(100)"),
+        ("MODIFY expires_at DATETIME NOT NULL", "datetime(0)"),
+        ("MODIFY expires_at TIMESTAMP(6) NOT NULL", "timestamp(6)"),
+        ("DROP COLUMN forced", "forced"),
+        ("DROP PRIMARY KEY, ADD INDEX (name)", "primary key"),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, owner)", "primary key"),
+        ("ENGINE=MyISAM", "InnoDB"),
+        ("COMMENT='leasehold mysql-unique 999'", "999"),
+    ] {
+        let copy = "CREATE TABLE leasehold.odd LIKE leasehold.leasehold_locks";
+        server.sql(&["DROP TABLE IF EXISTS leasehold.odd", copy, &format!("ALTER TABLE leasehold.odd {change}")]).await;
+        let error = refusal(&format!("{}&table=odd", server.url())).await;
+        assert_eq!(error.kind(), ErrorKind::Backend, "{change}");
+        assert!(error.to_string().contains(word) && error.to_string().contains("migrate"), "{change}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn addresses_are_checked_before_anything_is_sent() {
+    for table in ["a%60b", "a'b", "a%22b", "x;drop%20table%20b", ""] {
+        let error = refusal(&format!("mysql://u:canary@127.0.0.1:1/db?table={table}")).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{table}");
+    }
+    let builder = || MysqlUnique::builder().url("mysql://u:canary@127.0.0.1:1/db");
+    assert!(!format!("{:?}", builder()).contains("canary"));
+    let error = builder().table("a`b").connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+    let error = builder().namespace("").connect().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+    assert_eq!(MysqlUnique::builder().connect().await.unwrap_err().kind(), ErrorKind::InvalidOptions);
+    // Nobody listens there.
+    let error = refusal("mysql://u:canary@127.0.0.1:1/db").await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_pool_of_the_callers_does_not_show_its_password_either() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
+    let url = server.url_of("u", "canary");
+    let pool = leasehold_mysql::Pool::from_url(&url).unwrap();
+    assert!(!format!("{:?}", MysqlUnique::builder().pool(pool.clone())).contains("canary"));
+    let locks = MysqlUnique::from_pool(pool).await.unwrap();
+    let own = MysqlUnique::connect(&url).await.unwrap();
+    let guard = locks.lock("k").await.unwrap();
+    assert!(!format!("{locks:?} {own:?} {guard:?}").contains("canary"));
+    locks.close().await;
+}
+
+#[tokio::test]
+async fn a_read_only_server_is_a_transient_fault() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let rights = "GRANT SELECT, INSERT, UPDATE ON leasehold.* TO u@'%'";
+    server.sql(&["CREATE USER u@'%'", rights, "SET GLOBAL read_only = 1"]).await;
+    let locks = MysqlUnique::connect(&server.url_of("u", "")).await.unwrap();
+    let error = locks.try_lock("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("read-only"), "{error}");
+    // A waiter is there when it becomes a primary again.
+    let waits = locks.lock("k");
+    let (guard, ()) = tokio::join!(waits, server.sql(&["DO SLEEP(0.3)", "SET GLOBAL read_only = 0"]));
+    guard.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_without_connections_left_is_a_transient_fault() {
+    let Some(server) = Server::start_or_skip(&["--max-connections=10"]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let mut taken = Vec::new();
+    // One more than the limit is kept for an administrator.
+    while let Ok(session) = server.session().await {
+        taken.push(session);
+    }
+    let error = refusal(&server.url()).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("no connection left"), "{error}");
+    drop(taken);
+    let clock = Clock::system();
+    let limit = clock.now().plus(Duration::from_secs(20));
+    while let Err(error) = MysqlUnique::connect(&server.url()).await {
+        assert!(error.is_transient() && clock.now() < limit, "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn killed_sessions_cost_nothing_but_a_reconnection() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let locks = MysqlUnique::connect(&server.url()).await.unwrap();
+    let kill_all = || async {
+        let mut session = server.session().await.unwrap();
+        let others = "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()";
+        let ids: Vec<u64> = session.query(others).await.unwrap();
+        let killed = ids.len();
+        for id in ids {
+            // It may have gone by itself.
+            drop(session.query_drop(format!("KILL CONNECTION {id}")).await);
+        }
+        killed
+    };
+    let guard = locks.lock("k").await.unwrap();
+    assert_ne!(kill_all().await, 0);
+    guard.renew().await.unwrap();
+    assert_ne!(kill_all().await, 0);
+    assert!(locks.try_lock("k").await.unwrap().is_none());
+    let waits = async {
+        let key = LockKey::new("k").unwrap();
+        locks.acquire(&key, &LockOptions::new().wait(Wait::UpTo(Duration::from_secs(20)))).await
+    };
+    let (waited, ()) = tokio::join!(waits, async {
+        kill_all().await;
+        drop(guard);
+    });
+    waited.unwrap().expect("it was released").release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_loses_no_lock_and_keeps_none() {
+    let Some(mut server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let locks = MysqlUnique::connect(&server.url()).await.unwrap();
+    let key = LockKey::new("k").unwrap();
+    let held = locks.acquire(&key, &LockOptions::new().ttl(Duration::from_secs(60))).await.unwrap().unwrap();
+
+    server.kill();
+    assert!(held.renew().await.unwrap_err().is_transient());
+    assert!(locks.try_lock("other").await.unwrap_err().is_transient());
+    server.restart().await.unwrap();
+    // The row survived, and so did the lease; the renewal finds it.
+    held.renew().await.unwrap();
+    assert!(held.is_held());
+    let seen = locks.inspect(&key).await.unwrap();
+    assert_eq!(seen.holders[0].token, held.fencing_token());
+
+    // The waiter rides it out; the release whose outcome was unknown is settled in the background.
+    let waiter = tokio::spawn({
+        let (locks, key) = (MysqlUnique::connect(&server.url()).await.unwrap(), key.clone());
+        async move { locks.lock(&key).await }
+    });
+    server.kill();
+    let outcome = held.release().await;
+    assert!(outcome.as_ref().is_err_and(Error::is_transient), "{outcome:?}");
+    server.restart().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
+}

@@ -1,0 +1,316 @@
+//! What made other locks on these servers fail, each on a private server.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use leasehold_mysql::testing::Server;
+use leasehold_mysql_unique::{
+    Admin, Backend, Claim, Clock, ErrorKind, GrantRef, Held, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode,
+    MysqlUnique, OwnerId, Renewal, Wait,
+};
+use mysql_async::prelude::Queryable;
+
+async fn migrated(server: &Server) -> MysqlUnique {
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    MysqlUnique::connect(&server.url()).await.unwrap()
+}
+
+fn brief() -> LockOptions {
+    LockOptions::new().ttl(Duration::from_millis(300)).renew(false).wait(Wait::UpTo(Duration::from_secs(20)))
+}
+
+fn claim(key: &str, ttl: Duration) -> Claim {
+    let key = LockKey::new(key).unwrap();
+    Claim { key, owner: OwnerId::random(), mode: Mode::Exclusive, ttl, label: None, reason: None }
+}
+
+fn grant(claim: &Claim) -> GrantRef {
+    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
+}
+
+/// All that a lock does, once, by two clients.
+async fn whole_life(ours: &MysqlUnique, theirs: &MysqlUnique, key: &str) {
+    let first = ours.try_lock(key).await.unwrap().expect("it is free");
+    assert!(theirs.try_lock(key).await.unwrap().is_none());
+    first.renew().await.unwrap();
+    let newest = first.fencing_token();
+    first.release().await.unwrap();
+    let stale = theirs.acquire(&LockKey::new(key).unwrap(), &brief()).await.unwrap().expect("it was released");
+    assert!(stale.fencing_token() > newest);
+    let taken_over = ours.lock(key).await.unwrap();
+    assert!(taken_over.fencing_token() > stale.fencing_token());
+    assert_eq!(stale.lost().await, LossReason::Expired);
+    theirs.force_release(taken_over.key()).await.unwrap();
+    assert_eq!(taken_over.renew().await.unwrap_err().kind(), ErrorKind::Lost(LossReason::ForceReleased));
+    let last = theirs.try_lock(key).await.unwrap().expect("it was freed");
+    assert!(last.fencing_token() > taken_over.fencing_token());
+    last.release().await.unwrap();
+}
+
+/// Many tasks of several clients on one key: never two inside.
+async fn crowd(clients: &[MysqlUnique], key: &str) {
+    let inside = Arc::new(AtomicUsize::new(0));
+    let mut tasks = tokio::task::JoinSet::new();
+    for client in clients.iter().cycle().take(16) {
+        let (client, key, inside) = (client.clone(), key.to_owned(), Arc::clone(&inside));
+        tasks.spawn(async move {
+            for _ in 0..5 {
+                let guard = client.lock(key.as_str()).await.unwrap();
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
+                tokio::task::yield_now().await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_default_of_the_server_is_right() {
+    let arguments = ["--log-bin", "--server-id=1", "--binlog-format=ROW"];
+    let Some(server) = Server::start_or_skip(&arguments).await else { return };
+    let defaults = [
+        ("READ UNCOMMITTED", "SET GLOBAL autocommit = 0", "SET GLOBAL time_zone = '+05:00'"),
+        ("READ COMMITTED", "SET GLOBAL sql_mode = ''", "SET GLOBAL time_zone = '-11:00'"),
+        ("REPEATABLE READ", "SET GLOBAL sql_mode = 'ANSI,ORACLE'", "SET GLOBAL binlog_format = 'STATEMENT'"),
+        ("SERIALIZABLE", "SET GLOBAL sql_mode = 'SIMULTANEOUS_ASSIGNMENT'", "SET GLOBAL binlog_format = 'MIXED'"),
+    ];
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    for (isolation, one, another) in defaults {
+        server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}"), one, another]).await;
+        for found_rows in [true, false] {
+            let url = format!("{}&client_found_rows={found_rows}", server.url());
+            let ours = MysqlUnique::connect(&url).await.unwrap();
+            let pool = leasehold_mysql::Pool::from_url(&url).unwrap();
+            let theirs = MysqlUnique::from_pool(pool).await.unwrap();
+            let key = format!("{isolation} {found_rows}");
+            whole_life(&ours, &theirs, &key).await;
+            crowd(&[ours, theirs, MysqlUnique::connect(&server.url()).await.unwrap()], &key).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn statement_logging_at_read_committed_is_refused_with_advice() {
+    let arguments =
+        ["--log-bin", "--server-id=1", "--binlog-format=STATEMENT", "--transaction-isolation=READ-COMMITTED"];
+    let Some(server) = Server::start_or_skip(&arguments).await else { return };
+    let error = migrated(&server).await.try_lock("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("ROW or MIXED"), "{error}");
+}
+
+/// Someone else's transaction that has the key's row locked.
+async fn row_lock(server: &Server) -> mysql_async::Conn {
+    let mut session = server.session().await.unwrap();
+    session.query_drop("BEGIN").await.unwrap();
+    session.query_drop("SELECT * FROM leasehold.leasehold_locks FOR UPDATE").await.unwrap();
+    session
+}
+
+#[tokio::test]
+async fn a_cancelled_claim_that_commits_later_leaves_no_lock() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = migrated(&server).await;
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    for _ in 0..5 {
+        let mut other = row_lock(&server).await;
+        let waits = tokio::time::timeout(Duration::from_millis(100), locks.lock("k"));
+        assert!(waits.await.is_err(), "the claim did not wait for the row");
+        other.query_drop("COMMIT").await.unwrap();
+        let patience = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(1)));
+        let other = MysqlUnique::connect(&server.url()).await.unwrap();
+        let guard = other.acquire(&LockKey::new("k").unwrap(), &patience).await.unwrap();
+        guard.expect("a phantom holds the key").release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = migrated(&server).await;
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    let mut other = row_lock(&server).await;
+    let error = locks.try_lock("k").await.unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    other.query_drop("COMMIT").await.unwrap();
+    let free = locks.try_lock("k").await.unwrap();
+    assert!(free.is_some(), "a phantom holds the key");
+}
+
+/// A client whose sessions all live at this moment, in seconds since 1970. The user must not be all-powerful.
+async fn client_at(server: &Server, moment: f64) -> MysqlUnique {
+    server.sql(&[&format!("SET GLOBAL init_connect = 'SET timestamp = {moment}'")]).await;
+    MysqlUnique::connect(&server.url_of("plain", "")).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_steps_of_daylight_saving_move_no_lease() {
+    let Some(server) = Server::start_or_skip(&["TZ=Europe/Berlin"]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    server.sql(&["CREATE USER plain@'%'", "GRANT ALL ON leasehold.* TO plain@'%'"]).await;
+    let minute = LockOptions::new().ttl(Duration::from_secs(60)).renew(false);
+    let mut session = server.session().await.unwrap();
+    let off: Option<i64> = session.query_first("SELECT TIMESTAMPDIFF(HOUR, UTC_TIMESTAMP(), NOW())").await.unwrap();
+    assert_ne!(off, Some(0), "the server is not in Berlin, so this shows nothing");
+    // 2027: forward on 28 March and back on 31 October, both at 01:00 UTC.
+    for (season, step) in [("spring", 1_806_195_600.0), ("autumn", 1_824_944_400.0)] {
+        let key = LockKey::new(season).unwrap();
+        let before = client_at(&server, step - 1.0).await;
+        let guard = before.acquire(&key, &minute).await.unwrap().expect("it is free");
+        let soon_after = client_at(&server, step + 1.0).await;
+        assert!(soon_after.try_lock(&key).await.unwrap().is_none(), "{season}: a live lease was taken over");
+        let left = soon_after.inspect(&key).await.unwrap().holders[0].remaining.unwrap();
+        assert_eq!(left, Duration::from_secs(58), "{season}");
+        let long_after = client_at(&server, step + 60.0).await;
+        let successor = long_after.try_lock(&key).await.unwrap().expect("a dead lease stays");
+        assert!(successor.fencing_token() > guard.fencing_token());
+    }
+}
+
+#[tokio::test]
+async fn names_that_text_collations_merge_are_different_locks() {
+    let Some(server) = Server::start_or_skip(&["--character-set-server=latin1"]).await else { return };
+    let locks = migrated(&server).await;
+    let alike = [
+        "Key",
+        "key",
+        "key ",
+        "kéy",
+        "ke\u{301}y",
+        "straße",
+        "strasse",
+        "😀",
+        "😁",
+        "a",
+        "a\0",
+        "a\u{200b}",
+        "ａ",
+        "İ",
+        "i",
+    ];
+    let mut guards = Vec::new();
+    for name in alike {
+        guards.push(locks.try_lock(name).await.unwrap().unwrap_or_else(|| panic!("{name:?} is another's too")));
+    }
+    let listed = locks.list("", None).await.unwrap();
+    assert_eq!(listed.keys.len(), alike.len());
+}
+
+#[tokio::test]
+async fn a_renewal_that_races_an_eviction_leaves_one_holder() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
+        server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
+        let store = MysqlUnique::builder().url(server.url()).backend().await.unwrap();
+        let old = claim(isolation, Duration::from_millis(300));
+        store.try_acquire(&old).await.unwrap();
+        // Both wait for the row while the lease runs out; the renewal left before, the claim after.
+        let mut other = row_lock(&server).await;
+        let renewal = [Renewal { grant: grant(&old), ttl: Duration::from_secs(60) }];
+        let new = claim(isolation, Duration::from_secs(60));
+        let (renewed, claimed, ()) = tokio::join!(
+            store.renew(&renewal),
+            async {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                store.try_acquire(&new).await
+            },
+            async {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+                other.query_drop("COMMIT").await.unwrap();
+            },
+        );
+        let kept = *renewed[0].as_ref().unwrap() == Held::Yes;
+        let taken = matches!(claimed.unwrap(), leasehold_mysql_unique::Attempt::Granted { .. });
+        assert!(kept != taken, "{isolation}: kept {kept}, taken {taken}");
+    }
+}
+
+#[tokio::test]
+async fn a_late_renewal_does_not_shorten_the_lease() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let store = MysqlUnique::builder().url(server.url()).backend().await.unwrap();
+    let held = claim("k", Duration::from_secs(60));
+    store.try_acquire(&held).await.unwrap();
+    let earlier = [Renewal { grant: grant(&held), ttl: Duration::from_secs(10) }];
+    assert_eq!(*store.renew(&earlier).await[0].as_ref().unwrap(), Held::Yes);
+    let left = store.inspect(&held.key).await.unwrap().holders[0].remaining.unwrap();
+    assert!(left > Duration::from_secs(20), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_cycle_is_two_statements_and_never_a_deadlock() {
+    let Some(server) = Server::start_or_skip(&["--max-connections=300"]).await else { return };
+    let locks = migrated(&server).await;
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    let before = server.status("Questions").await;
+    for _ in 0..100 {
+        locks.lock("k").await.unwrap().release().await.unwrap();
+    }
+    // Whoever asks for the status is counted too.
+    let after = server.status("Questions").await;
+    let asking = server.status("Questions").await - after;
+    assert_eq!(after - before, 200 + asking);
+
+    let mut clients = vec![locks];
+    for _ in 0..3 {
+        clients.push(MysqlUnique::connect(&server.url()).await.unwrap());
+    }
+    crowd(&clients, "hot").await;
+    assert_eq!(server.status("Innodb_deadlocks").await, 0);
+}
+
+#[tokio::test]
+async fn many_leases_are_renewed_by_few_statements() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let store = MysqlUnique::builder().url(server.url()).backend().await.unwrap();
+    let claims: Vec<_> = (0..500).map(|n| claim(&format!("k{n}"), Duration::from_secs(60))).collect();
+    for claim in &claims {
+        store.try_acquire(claim).await.unwrap();
+    }
+    let renewals: Vec<_> =
+        claims.iter().map(|claim| Renewal { grant: grant(claim), ttl: Duration::from_secs(60) }).collect();
+    let before = server.status("Com_update").await;
+    assert!(store.renew(&renewals).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
+    assert_eq!(server.status("Com_update").await - before, 1);
+
+    // One that was released and one that was evicted are told apart from the rest.
+    assert_eq!(store.release(&grant(&claims[7])).await.unwrap(), Held::Yes);
+    store.force_release(&claims[9].key).await.unwrap();
+    let answers = store.renew(&renewals).await;
+    for (index, answer) in answers.iter().enumerate() {
+        let expected = if index == 7 {
+            Held::No
+        } else if index == 9 {
+            Held::Forced
+        } else {
+            Held::Yes
+        };
+        assert_eq!(*answer.as_ref().unwrap(), expected, "{index}");
+    }
+}
+
+#[tokio::test]
+async fn collected_rows_do_not_take_tokens_back() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = migrated(&server).await;
+    let idle = locks.lock("idle").await.unwrap();
+    let token = idle.fencing_token();
+    idle.release().await.unwrap();
+    let held = locks.lock("held").await.unwrap();
+    assert_eq!(locks.gc(Duration::from_secs(3600)).await.unwrap(), 0);
+    let clock = Clock::system();
+    let limit = clock.now().plus(Duration::from_secs(20));
+    while locks.gc(Duration::ZERO).await.unwrap() == 0 {
+        assert!(clock.now() < limit, "the idle row stays");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    held.renew().await.unwrap();
+    assert!(locks.lock("idle").await.unwrap().fencing_token() > token);
+}

@@ -1,0 +1,198 @@
+use std::fmt;
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Result};
+use mysql_async::{Opts, OptsBuilder, PoolConstraints};
+use url::Url;
+
+use crate::sessions::SETUP;
+use crate::{Namespace, TableName};
+
+/// Where the server is and what is ours there: a checked `mysql://` URL with our own parameters taken out of it.
+///
+/// Nothing is sent. Neither `Debug` nor any error shows the password; the driver's own types do.
+#[derive(Clone)]
+pub struct Address {
+    opts: Opts,
+    shown: String,
+    /// Of `?namespace=`.
+    pub namespace: Option<Namespace>,
+    /// Of `?table=`.
+    pub table: Option<TableName>,
+}
+
+/// How many connections a pool may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tuning {
+    /// What the URL says with `pool_min` and `pool_max`; 0 to 32 where it says nothing.
+    Ordinary,
+    /// Two, apart from the rest: so that leases are renewed also while all the others are busy.
+    Reserved,
+}
+
+/// The most connections of a pool whose URL does not say.
+const ORDINARY: usize = 32;
+
+/// Idle connections beyond the pool's minimum are closed after this.
+const IDLE: Duration = Duration::from_secs(60);
+
+impl Address {
+    /// Reads `mysql://user:password@host:port/database?namespace=…&table=…` and the driver's own parameters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`], in words that show no credential.
+    pub fn parse(url: &str) -> Result<Self> {
+        let mut url = Url::parse(url).map_err(|wrong| refuse(format!("the URL cannot be read: {wrong}")))?;
+        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        let mut ours = Ours::default();
+        url.set_query(None);
+        for (name, value) in sized(pairs) {
+            if !ours.takes(&name, &value)? {
+                check_tls(&name, &value)?;
+                url.query_pairs_mut().append_pair(&name, &value);
+            }
+        }
+        // The driver checks scheme, host and values; its messages show parameters, and those are no secrets.
+        let opts = Opts::from_url(url.as_str()).map_err(|wrong| refuse(wrong.to_string()))?;
+        if opts.db_name().is_none() {
+            return Err(refuse("the URL names no database: mysql://user@host/database"));
+        }
+        let shown = format!("mysql://{}:{}/{}", opts.ip_or_hostname(), opts.tcp_port(), opts.db_name().unwrap_or(""));
+        Ok(Self { opts, shown, namespace: ours.namespace, table: ours.table })
+    }
+
+    /// What the driver needs, with our session settings.
+    pub(crate) fn opts(&self, tuning: Tuning) -> OptsBuilder {
+        let pool = self.opts.pool_opts().clone().with_reset_connection(false).with_inactive_connection_ttl(IDLE);
+        let pool = match tuning {
+            Tuning::Ordinary => pool,
+            Tuning::Reserved => pool.with_constraints(PoolConstraints::new(0, 2).unwrap_or_default()),
+        };
+        OptsBuilder::from_opts(self.opts.clone()).pool_opts(pool).setup(vec![SETUP])
+    }
+}
+
+#[derive(Default)]
+struct Ours {
+    namespace: Option<Namespace>,
+    table: Option<TableName>,
+}
+
+impl Ours {
+    /// Whether the parameter is one of ours.
+    fn takes(&mut self, name: &str, value: &str) -> Result<bool> {
+        let twice = match name {
+            "namespace" => self.namespace.replace(Namespace::new(value)?).is_some(),
+            "table" => self.table.replace(TableName::new(value)?).is_some(),
+            _ => return Ok(false),
+        };
+        if twice { Err(refuse(format!("{name} is given twice"))) } else { Ok(true) }
+    }
+}
+
+/// The driver panics when it is to encrypt and was built without TLS.
+fn check_tls(name: &str, value: &str) -> Result<()> {
+    if cfg!(not(feature = "tls-rustls")) && name == "require_ssl" && value == "true" {
+        return Err(refuse("require_ssl needs the cargo feature `tls-rustls`"));
+    }
+    Ok(())
+}
+
+/// The size of the pool, where the URL leaves it open: the driver would keep ten idle connections, and refuse a smaller
+/// limit.
+fn sized(mut pairs: Vec<(String, String)>) -> Vec<(String, String)> {
+    let given = |wanted: &str| pairs.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+    let (min, max) = (given("pool_min"), given("pool_max"));
+    let least = min.as_ref().and_then(|min| min.parse().ok()).unwrap_or(0);
+    if min.is_none() {
+        pairs.push(("pool_min".into(), "0".into()));
+    }
+    if max.is_none() {
+        pairs.push(("pool_max".into(), ORDINARY.max(least).to_string()));
+    }
+    pairs
+}
+
+fn refuse(why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOptions, "read the address").detail(why)
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Address").field(&self.shown).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn our_own_parameters_are_taken_out() {
+        let url = "mysql://u:canary@db.example:3307/locks?namespace=billing&table=l_1&prefer_socket=false";
+        let address = Address::parse(url).unwrap();
+        assert_eq!(address.namespace, Some(Namespace::new("billing").unwrap()));
+        assert_eq!(address.table, Some(TableName::new("l_1").unwrap()));
+        assert!(!address.opts.prefer_socket());
+        assert_eq!(address.to_string(), "mysql://db.example:3307/locks");
+        assert_eq!(format!("{address:?}"), r#"Address("mysql://db.example:3307/locks")"#);
+    }
+
+    #[test]
+    fn bad_addresses_are_refused_without_showing_the_password() {
+        for url in [
+            "",
+            "canary",
+            "mysql:///locks",
+            "mysql://u:canary@host",
+            "mysql://u:canary@host/",
+            "redis://u:canary@host/locks",
+            "mysql://u:canary@host:99999/locks",
+            "mysql://u:canary@host/locks?table=a`b",
+            "mysql://u:canary@host/locks?table=a&table=b",
+            "mysql://u:canary@host/locks?table=",
+            "mysql://u:canary@host/locks?no_such_parameter=1",
+            "mysql://u:canary@host/locks?pool_min=5&pool_max=1",
+            "mysql://u:canary@host/locks?pool_max=0",
+            "mysql://u:canary@host/locks?prefer_socket=2",
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
+            assert!(url.is_empty() || !format!("{error} {error:?}").contains(":canary"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_pool_is_as_large_as_the_url_says_or_ordinary() {
+        for (query, expected) in
+            [("", (0, 32)), ("pool_max=5", (0, 5)), ("pool_min=40", (40, 40)), ("pool_min=3&pool_max=4", (3, 4))]
+        {
+            let address = Address::parse(&format!("mysql://u@host/locks?{query}")).unwrap();
+            let constraints = address.opts.pool_opts().constraints();
+            assert_eq!((constraints.min(), constraints.max()), expected, "{query}");
+        }
+    }
+
+    #[cfg(not(feature = "tls-rustls"))]
+    #[test]
+    fn tls_without_the_feature_is_an_error_and_no_panic() {
+        let error = Address::parse("mysql://u@host/locks?require_ssl=true").unwrap_err();
+        assert!(error.to_string().contains("tls-rustls"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".*", query in "[ -~]{0,40}") {
+            let _ = Address::parse(&text);
+            let _ = Address::parse(&format!("mysql://u:p@h/db?{query}"));
+        }
+    }
+}

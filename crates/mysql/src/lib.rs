@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+#![allow(clippy::doc_markdown, reason = "MySQL and MariaDB are names")]
+
+// In reading order: where the server is,
+mod address;
+mod names;
+// how it is spoken to,
+mod refusal;
+mod renewals;
+mod schema;
+mod sessions;
+mod statement;
+// and what the crates' own tests stand on.
+#[cfg(feature = "testing")]
+pub mod testing;
+
+use address::Tuning;
+
+pub use address::Address;
+pub use mysql_async::{Params, Pool, Row, Value};
+pub use names::{Namespace, TableName};
+pub use refusal::{Stage, Verdict, classify};
+pub use renewals::{Table, micros};
+pub use schema::{Column, Kind, Layout};
+pub use sessions::{Reply, Sessions, Step, named};
+pub use statement::{Columns, statement};

@@ -1,0 +1,136 @@
+use std::fmt;
+use std::sync::Arc;
+
+use leasehold_core::{Error, ErrorKind, LockKey, Result};
+
+/// The name of a table of ours: 1 to 64 letters, digits and underscores. `Display` is the name in backticks.
+///
+/// Table names cannot be bound as parameters, so nothing else may ever come between the backticks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName(Arc<str>);
+
+impl TableName {
+    /// Checks it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] for anything else than `[A-Za-z0-9_]{1,64}`.
+    pub fn new(name: &str) -> Result<Self> {
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if plain && (1..=64).contains(&name.len()) {
+            return Ok(Self(name.into()));
+        }
+        let why = format!("{name:?} is no name for a table here: it takes 1 to 64 of A-Z, a-z, 0-9 and _");
+        Err(Error::new(ErrorKind::InvalidOptions, "check the name of the table").detail(why))
+    }
+
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.0)
+    }
+}
+
+/// What keeps the keys of two programs apart in one table: 1 to 64 bytes of UTF-8 without NUL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace(Arc<str>);
+
+impl Namespace {
+    /// The longest name of a row, in bytes: namespace, NUL and key.
+    pub const MAX_NAME: u32 = 64 + 1 + 255;
+
+    /// Checks it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] if it is empty, longer than 64 bytes, or contains NUL.
+    pub fn new(namespace: &str) -> Result<Self> {
+        if (1..=64).contains(&namespace.len()) && !namespace.contains('\0') {
+            return Ok(Self(namespace.into()));
+        }
+        let why = format!("the namespace {namespace:?} is not 1 to 64 bytes without NUL");
+        Err(Error::new(ErrorKind::InvalidOptions, "check the namespace").detail(why))
+    }
+
+    /// The name of a key's row. Different keys and namespaces have different names: the first NUL ends the namespace.
+    pub fn name_of(&self, key: &LockKey) -> Vec<u8> {
+        self.followed_by(key.as_str().as_bytes())
+    }
+
+    /// The key that a row is about; `None` for a row that is not ours.
+    pub fn key_of(&self, name: &[u8]) -> Option<LockKey> {
+        let key = name.strip_prefix(self.0.as_bytes())?.strip_prefix(b"\0")?;
+        LockKey::new(std::str::from_utf8(key).ok()?).ok()
+    }
+
+    /// The names from the first, inclusive, to the second, exclusive, are those of the keys that start with `prefix`.
+    pub fn range_of(&self, prefix: &str) -> (Vec<u8>, Vec<u8>) {
+        let from = self.followed_by(prefix.as_bytes());
+        let mut to = from.clone();
+        if let Some(last) = to.last_mut() {
+            // Never overflows: 0xFF does not occur in UTF-8.
+            *last = last.saturating_add(1);
+        }
+        (from, to)
+    }
+
+    /// The name of a row that need not exist, to page from.
+    pub fn followed_by(&self, rest: &[u8]) -> Vec<u8> {
+        [self.0.as_bytes(), b"\0", rest].concat()
+    }
+}
+
+impl Default for Namespace {
+    fn default() -> Self {
+        Self("leasehold".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn table_names_are_letters_digits_and_underscores() {
+        for bad in ["", "a`b", "a'b", "a b", "a.b", "a;drop table b", "ä", "a\0", &"x".repeat(65)] {
+            assert_eq!(TableName::new(bad).unwrap_err().kind(), ErrorKind::InvalidOptions, "{bad:?}");
+        }
+        for good in ["locks", "A_1", &"x".repeat(64)] {
+            assert_eq!(TableName::new(good).unwrap().to_string(), format!("`{good}`"));
+        }
+    }
+
+    #[test]
+    fn namespaces_have_their_limits() {
+        for bad in ["", "a\0b", &"x".repeat(65)] {
+            assert_eq!(Namespace::new(bad).unwrap_err().kind(), ErrorKind::InvalidOptions, "{bad:?}");
+        }
+        let longest = Namespace::new(&"x".repeat(64)).unwrap().name_of(&LockKey::new("k".repeat(255)).unwrap());
+        assert_eq!(longest.len(), Namespace::MAX_NAME as usize);
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_injective_and_reversible(
+            one in ("[^\0]{1,9}", ".{1,9}"),
+            other in ("[^\0]{1,9}", ".{1,9}"),
+            prefix in ".{0,3}",
+        ) {
+            let name = |(namespace, key): &(String, String)| {
+                Namespace::new(namespace).unwrap().name_of(&LockKey::new(key.as_str()).unwrap())
+            };
+            prop_assert_eq!(one == other, name(&one) == name(&other));
+            let namespace = Namespace::new(&one.0).unwrap();
+            let found = namespace.key_of(&name(&one));
+            prop_assert_eq!(found.as_ref().map(LockKey::as_str), Some(one.1.as_str()));
+            let (from, to) = namespace.range_of(&prefix);
+            let within = (from..to).contains(&name(&other));
+            prop_assert_eq!(within, other.0 == one.0 && other.1.starts_with(&prefix));
+        }
+    }
+}

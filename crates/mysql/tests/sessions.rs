@@ -1,0 +1,70 @@
+//! What the sessions do when a server is slow or full.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use leasehold_core::{Clock, ErrorKind};
+use leasehold_mysql::testing::Server;
+use leasehold_mysql::{Address, Params, Sessions, Step};
+use mysql_async::prelude::Queryable;
+
+#[tokio::test]
+async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
+    let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(200));
+    let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate);
+    let mut observer = server.session().await.unwrap();
+    let clock = Clock::system();
+    let limit = clock.now().plus(Duration::from_secs(20));
+    loop {
+        let running = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'DO SLEEP%'";
+        if observer.query_first::<u64, _>(running).await.unwrap() == Some(0) {
+            break;
+        }
+        assert!(clock.now() < limit, "it still runs");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    sessions.close().await;
+}
+
+#[tokio::test]
+async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let url = format!("{}&pool_max=1", server.url());
+    let sessions = Sessions::new(&Address::parse(&url).unwrap());
+    let busy = sessions.run(Step::new("test", "DO SLEEP(2)"), Params::Empty);
+    let waits = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let common = sessions.run(Step::new("test", "DO 1"), Params::Empty).await;
+        // Renewals have connections of their own.
+        let reserved = sessions.run(Step::new("test", "DO 1").reserved(), Params::Empty).await;
+        (common, reserved)
+    };
+    let (_, (common, reserved)) = tokio::join!(busy, waits);
+    assert_eq!(common.unwrap_err().kind(), ErrorKind::Unavailable);
+    reserved.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_server_undid_because_of_another_session_is_done_again() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    server.sql(&["CREATE TABLE leasehold.t (a INT PRIMARY KEY, b INT)", "INSERT INTO leasehold.t VALUES (1, 0)"]).await;
+    let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
+    // The server refuses the first two times, as it would a deadlock's victim.
+    server
+        .sql(&[
+            "CREATE TABLE leasehold.tries (n INT) ENGINE=Aria",
+            "CREATE TRIGGER leasehold.stumble BEFORE UPDATE ON leasehold.t FOR EACH ROW BEGIN \
+             INSERT INTO leasehold.tries VALUES (1); \
+             IF (SELECT COUNT(*) FROM leasehold.tries) < 3 THEN \
+             SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213; END IF; END",
+        ])
+        .await;
+    let reply = sessions.run(Step::new("test", "UPDATE t SET b = b + 1"), Params::Empty).await.unwrap();
+    assert_eq!(reply.affected, 1);
+    let mut observer = server.session().await.unwrap();
+    let tries: Option<u64> = observer.query_first("SELECT COUNT(*) FROM leasehold.tries").await.unwrap();
+    assert_eq!(tries, Some(3));
+}

@@ -1,0 +1,169 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_redis::fred::clients::Client;
+use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction};
+
+use crate::backend::NAME;
+use crate::session::random_id;
+use crate::store::Store;
+use crate::{RedisReentrant, SessionBackend};
+
+/// Settings of a [`RedisReentrant`]. Nothing is checked or sent before [`connect`](Self::connect).
+#[derive(Clone)]
+#[must_use]
+pub struct RedisReentrantBuilder {
+    source: Option<Source>,
+    namespace: Option<String>,
+    command_timeout: Duration,
+    fence_retention: Duration,
+    max_depth: u32,
+}
+
+#[derive(Clone)]
+enum Source {
+    Url(String),
+    Client(Client),
+}
+
+impl RedisReentrantBuilder {
+    /// The shortest and the longest life of an unused counter.
+    const RETENTION: [Duration; 2] = [Duration::from_secs(24 * 3600), Duration::from_secs(10 * 365 * 24 * 3600)];
+    const DEPTH: std::ops::RangeInclusive<u32> = 1..=100_000;
+
+    /// Where the server is: `redis://[[user]:password@]host[:port][/database][?namespace=…]`.
+    ///
+    /// Also `redis-sentinel://host[:port]?sentinelServiceName=…`, with `&node=host:port` for further Sentinels and
+    /// `&sentinelUsername=…&sentinelPassword=…` where they want their own; and `redis-cluster://host[:port]`, with
+    /// `?node=host:port` for further nodes to start from. With TLS `rediss…`; `valkey…` and `valkeys…` mean the same.
+    pub fn url(self, url: impl Into<String>) -> Self {
+        Self { source: Some(Source::Url(url.into())), ..self }
+    }
+
+    /// A client that the caller made, connected and will close, instead of a URL.
+    pub fn client(self, client: Client) -> Self {
+        Self { source: Some(Source::Client(client)), ..self }
+    }
+
+    /// Keeps the keys of programs that share a Redis apart: 1 to 64 bytes. Wins over the URL's; default `leasehold`.
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..self }
+    }
+
+    /// How long a command may take, from 1 ms to a minute; default 1 s. Renewals take at most a quarter of the lease.
+    pub fn command_timeout(self, limit: Duration) -> Self {
+        Self { command_timeout: limit, ..self }
+    }
+
+    /// How long the counter of a key is kept after its last grant, from a day to ten years; default 7 days.
+    ///
+    /// A counter that is gone starts again at the server's clock, so tokens repeat only if that clock was set back.
+    pub fn fence_retention(self, retention: Duration) -> Self {
+        Self { fence_retention: retention, ..self }
+    }
+
+    /// How often one session may hold a key at the same time, from 1 to 100,000; default 1,000. Beyond it acquiring is
+    /// an error of kind [`Backend`](ErrorKind::Backend), not a wait: it would be the session waiting for itself.
+    pub fn max_depth(self, levels: u32) -> Self {
+        Self { max_depth: levels, ..self }
+    }
+
+    /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) before anything is sent;
+    /// [`Unavailable`](ErrorKind::Unavailable) when nobody answers, within a few seconds;
+    /// [`Backend`](ErrorKind::Backend) when the server does not let us in. None of them shows a password.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub async fn connect(self) -> Result<RedisReentrant> {
+        Ok(RedisReentrant::new(self.open().await.map_err(|error| error.backend(NAME))?))
+    }
+
+    /// As [`connect`](Self::connect), but only the store-level backend of one new session, without an engine.
+    ///
+    /// # Errors
+    /// As for [`connect`](Self::connect).
+    pub async fn backend(self) -> Result<SessionBackend> {
+        let store = self.open().await.map_err(|error| error.backend(NAME))?;
+        Ok(SessionBackend::new(Arc::new(store), random_id()))
+    }
+
+    async fn open(self) -> Result<Store> {
+        let [shortest, longest] = Self::RETENTION;
+        check("command_timeout", self.command_timeout, Duration::from_millis(1), Duration::from_secs(60))?;
+        check("fence_retention", self.fence_retention, shortest, longest)?;
+        if !Self::DEPTH.contains(&self.max_depth) {
+            return Err(invalid(format!("a max_depth of {} is outside 1 to 100,000", self.max_depth)));
+        }
+        let mut namespace = self.namespace.map(Namespace::new).transpose()?;
+        let connection = match self.source {
+            Some(Source::Url(url)) => {
+                let endpoint = Endpoint::parse(&url)?;
+                namespace = namespace.or_else(|| endpoint.namespace().cloned());
+                Connection::open(&endpoint, self.command_timeout).await?
+            }
+            Some(Source::Client(client)) => Connection::borrow(client, self.command_timeout),
+            None => return Err(invalid("give it a url or a client")),
+        };
+        warn_of_eviction(&connection).await;
+        Ok(Store::new(connection, &namespace.unwrap_or_default(), self.fence_retention, self.max_depth))
+    }
+
+    /// With default settings and without a word to the server.
+    pub(crate) fn borrowing(self, client: Client) -> Store {
+        let connection = Connection::borrow(client, self.command_timeout);
+        Store::new(connection, &Namespace::default(), self.fence_retention, self.max_depth)
+    }
+}
+
+fn check(what: &str, value: Duration, least: Duration, most: Duration) -> Result<()> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(invalid(format!("a {what} of {value:?} is outside {least:?} to {most:?}")))
+}
+
+fn invalid(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOptions, "connect").detail(detail)
+}
+
+impl Default for RedisReentrantBuilder {
+    fn default() -> Self {
+        Self {
+            source: None,
+            namespace: None,
+            command_timeout: DEFAULT_COMMAND_TIMEOUT,
+            fence_retention: Duration::from_secs(7 * 24 * 3600),
+            max_depth: 1_000,
+        }
+    }
+}
+
+impl fmt::Debug for RedisReentrantBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisReentrantBuilder")
+            .field("source", &self.source)
+            .field("namespace", &self.namespace)
+            .field("command_timeout", &self.command_timeout)
+            .field("fence_retention", &self.fence_retention)
+            .field("max_depth", &self.max_depth)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // A URL that cannot be read may hold a password anywhere.
+            Self::Url(url) => match Endpoint::parse(url) {
+                Ok(endpoint) => fmt::Debug::fmt(&endpoint, f),
+                Err(_) => f.write_str("Endpoint(…)"),
+            },
+            Self::Client(client) => fmt::Debug::fmt(client, f),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+-- Frees a key whoever holds it, with all its levels, leaves word for the holder, and signals.
+-- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept.
+-- Answers: held, tenure, metadata, ms left (what it was) · free · foreign, key, type · refused, reply.
+-- Never touches the counter. Where there is no room for the word, the holder learns that it lost the key, not why.
+local lock, forced = KEYS[1], KEYS[2]
+local channel, grace = ARGV[1], ARGV[2]
+
+local held = redis.pcall('HMGET', lock, 'owner', 'tenure', 'metadata')
+if held.err then
+  if string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
+    return { 'refused', held.err }
+  end
+  local kind = redis.pcall('TYPE', lock)
+  return { 'foreign', lock, kind.ok or '' }
+end
+local owner, tenure, metadata = held[1], held[2], held[3]
+if not owner or not tenure then
+  if redis.call('HLEN', lock) > 0 then
+    return { 'foreign', lock, 'a hash of somebody else' }
+  end
+  return { 'free' }
+end
+local left = redis.call('PTTL', lock)
+local kept = string.format('%.0f', math.max(left, 0) + tonumber(grace))
+redis.pcall('SET', forced, tenure .. ' ' .. owner, 'PX', kept)
+local deleted = redis.pcall('DEL', lock)
+if type(deleted) == 'table' then
+  return { 'refused', deleted.err }
+end
+redis.pcall('PUBLISH', channel, '1')
+return { 'held', tenure, metadata or '', string.format('%.0f', left) }

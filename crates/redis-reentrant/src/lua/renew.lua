@@ -1,0 +1,27 @@
+-- Prolongs leases, each only if the session still holds the key in the same tenure.
+-- Keys: lock of the first, of the second, … Arguments: session; tenure and lease in ms of the first, of the second, …
+-- Answers, one for each: held · gone · refused and the reply.
+-- Never creates an entry: what is gone stays gone. Never shortens a lease: another level may have asked for a longer
+-- one. One key does not touch another.
+local session = ARGV[1]
+
+local function renew(lock, tenure, lease)
+  local held = redis.pcall('HMGET', lock, 'owner', 'tenure')
+  if held.err and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
+    return 'refused ' .. held.err
+  end
+  if held.err or held[1] ~= session or held[2] ~= tenure then
+    return 'gone'
+  end
+  if redis.call('PTTL', lock) >= tonumber(lease) then
+    return 'held'
+  end
+  local prolonged = redis.pcall('PEXPIRE', lock, lease)
+  return type(prolonged) == 'table' and 'refused ' .. prolonged.err or 'held'
+end
+
+local answers = {}
+for i, lock in ipairs(KEYS) do
+  answers[i] = renew(lock, ARGV[2 * i], ARGV[2 * i + 1])
+end
+return answers

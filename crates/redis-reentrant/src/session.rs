@@ -1,0 +1,83 @@
+use std::sync::Arc;
+
+use leasehold_core::{Backed, Engine, Error, ErrorKind, OwnerId, Result, WeakEngine};
+
+use crate::SessionBackend;
+use crate::backend::NAME;
+use crate::store::Store;
+
+/// An owner that may take a key again while it holds it: a [`Locker`](leasehold_core::Locker) and
+/// [`Admin`](leasehold_core::Admin) from [`RedisReentrant::session`](crate::RedisReentrant::session).
+///
+/// Whoever has the session, or a clone of it, acts as this owner: tasks that shall exclude each other need a session
+/// each. A guard gives back one level; the last one frees the key. Cheap to make; it shares the connection. `Debug`
+/// shows the id in part.
+#[derive(Clone, Debug)]
+pub struct Session {
+    engine: Engine<SessionBackend>,
+}
+
+impl Session {
+    /// The longest id, in bytes.
+    pub const MAX_ID_BYTES: usize = 255;
+
+    pub(crate) fn open(store: &Arc<Store>, id: Arc<str>) -> Self {
+        Self { engine: Engine::new(SessionBackend::new(Arc::clone(store), id)) }
+    }
+
+    /// Which owner it is. Whoever knows it can act as this owner.
+    pub fn id(&self) -> &str {
+        self.engine.backend().id()
+    }
+
+    /// Ends the session: its guards are told [`Shutdown`](leasehold_core::LossReason::Shutdown) and what they held is
+    /// released; later acquisitions fail with [`Closed`](ErrorKind::Closed). The connection and other sessions stay.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the session closed, and some keys to be freed by their lease.
+    pub async fn close(&self) {
+        self.engine.close().await;
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakEngine<SessionBackend> {
+        self.engine.downgrade()
+    }
+}
+
+impl Backed for Session {
+    type Backend = SessionBackend;
+    fn engine(&self) -> &Engine<SessionBackend> {
+        &self.engine
+    }
+}
+
+/// An id that nobody guesses.
+pub(crate) fn random_id() -> Arc<str> {
+    OwnerId::random().to_hex().into()
+}
+
+pub(crate) fn checked_id(id: String) -> Result<Arc<str>> {
+    match id.len() {
+        1..=Session::MAX_ID_BYTES => Ok(id.into()),
+        bytes => {
+            let detail = format!("the id has {bytes} bytes; it takes 1 to {}", Session::MAX_ID_BYTES);
+            Err(Error::new(ErrorKind::InvalidOptions, "open a session").backend(NAME).detail(detail))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_1_to_255_bytes() {
+        for good in ["x".into(), "x".repeat(255), "\0 {}é".to_owned()] {
+            assert_eq!(&*checked_id(good.clone()).unwrap(), good);
+        }
+        for bad in [String::new(), "x".repeat(300), "é".repeat(128)] {
+            assert_eq!(checked_id(bad).unwrap_err().kind(), ErrorKind::InvalidOptions);
+        }
+        assert_ne!(random_id(), random_id());
+    }
+}

@@ -1,0 +1,26 @@
+use std::time::Duration;
+
+use leasehold_redis::{Connection, Names, Namespace, Signals};
+
+/// What the sessions of one [`RedisReentrant`](crate::RedisReentrant) share.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) connection: Connection,
+    pub(crate) names: Names,
+    pub(crate) signals: Signals,
+    pub(crate) fence_retention: Duration,
+    pub(crate) max_depth: u32,
+}
+
+impl Store {
+    pub(crate) fn new(connection: Connection, namespace: &Namespace, retention: Duration, max_depth: u32) -> Self {
+        let names = Names::new(namespace);
+        let signals = Signals::new(&connection, &names);
+        Self { connection, names, signals, fence_retention: retention, max_depth }
+    }
+
+    pub(crate) async fn close(&self) {
+        self.signals.close().await;
+        self.connection.close().await;
+    }
+}

@@ -1,0 +1,253 @@
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use leasehold_core::clock::Moment;
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, OwnerId, Result};
+use tokio::time::sleep;
+
+use crate::backend::RedlockBackend;
+use crate::condition::Failure;
+use crate::entry::Metadata;
+use crate::fleet::Asked;
+use crate::node::{Claimed, Claiming, Confirmed, Node};
+use crate::vote::{Vote, soon};
+
+/// Tokens are `tenure << 10` and stay below 2^53.
+const TENURES_END: u64 = 1 << 43;
+
+/// One try for a key, of which slow nodes may still hear when it is decided.
+#[derive(Debug)]
+pub(crate) struct Try {
+    pub(crate) claiming: Claiming,
+    limit: Duration,
+    /// It was given up, or released: what it still gets goes back.
+    over: AtomicBool,
+}
+
+impl Try {
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
+    async fn give_back(&self, node: &Node) -> Result<(), Failure> {
+        let released = node.release(&self.claiming.names, self.claiming.owner, false, self.limit).await;
+        released.map(drop)
+    }
+}
+
+/// Why an attempt did not win.
+enum Lost {
+    Busy { retry_in: Option<Duration> },
+    Failed(Error),
+}
+
+impl RedlockBackend {
+    /// One attempt: both rounds, and on failure a release wherever something may be left of it.
+    pub(crate) async fn attempt(&self, claim: &Claim) -> Result<Attempt> {
+        if claim.mode == Mode::Shared {
+            return Err(Error::new(ErrorKind::Unsupported, "acquire"));
+        }
+        let sent_at = self.clock.now();
+        let attempt = Arc::new(Try {
+            claiming: Claiming {
+                owner: claim.owner,
+                names: self.names.of(&claim.key),
+                lease: claim.ttl + self.drift,
+                metadata: Metadata::new(claim.label.as_deref(), claim.reason.as_deref()).tail(),
+            },
+            limit: self.limit(claim.ttl),
+            over: AtomicBool::new(false),
+        });
+        let mut asked = self.fleet.ask(|node| {
+            let attempt = Arc::clone(&attempt);
+            async move { node.claim(&attempt.claiming, attempt.limit).await }
+        });
+        let mut vote = Vote::count(self.fleet.nodes().len(), &mut asked).await;
+        let decided = self.decide(&attempt, &mut vote, asked, sent_at, claim.ttl).await;
+        match decided {
+            Ok(tenure) => Ok(Attempt::Granted { tenure }),
+            Err(lost) => {
+                attempt.end();
+                self.give_up(&attempt, &vote, sent_at.plus(claim.ttl)).await;
+                match lost {
+                    Lost::Busy { retry_in } => Ok(Attempt::Busy { retry_in }),
+                    Lost::Failed(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    async fn decide(
+        &self,
+        attempt: &Arc<Try>,
+        vote: &mut Vote,
+        slow: Asked<Claimed>,
+        sent_at: Moment,
+        ttl: Duration,
+    ) -> Result<Option<u64>, Lost> {
+        let tenure = Some(vote.tenure()).filter(|_| self.fencing && vote.is_won());
+        if tenure.is_some_and(|tenure| tenure >= TENURES_END) {
+            attempt.end();
+            self.attend(attempt, slow, None, sent_at.plus(ttl));
+            let error = Error::new(ErrorKind::Backend, "acquire");
+            return Err(Lost::Failed(error.detail("a counter or clock of a node is beyond the year 2248; correct it")));
+        }
+        if !vote.is_won() {
+            attempt.end();
+        }
+        self.attend(attempt, slow, tenure, sent_at.plus(ttl));
+        if !vote.is_won() {
+            let retry_in = vote.retry_in(self.clock.now().since(sent_at));
+            return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(self.too_few(vote)) });
+        }
+        if let Some(tenure) = tenure {
+            self.confirm(attempt, vote, tenure, sent_at).await?;
+        }
+        // After the last answer, so that no delay before it matters.
+        if self.clock.now() >= sent_at.plus(ttl.saturating_sub(ttl / 100 + Duration::from_millis(2))) {
+            let late = Error::new(ErrorKind::Unavailable, "acquire").detail("the votes came after the lease ran out");
+            return Err(Lost::Failed(late));
+        }
+        Ok(tenure)
+    }
+
+    /// The second round, at the nodes whose counters are in the number, and at no other.
+    async fn confirm(&self, attempt: &Arc<Try>, vote: &mut Vote, tenure: u64, sent_at: Moment) -> Result<(), Lost> {
+        let mut asked = self.fleet.ask_some(vote.granted.iter().copied(), |node| {
+            let attempt = Arc::clone(attempt);
+            async move { node.confirm(&attempt.claiming, tenure, attempt.limit).await }
+        });
+        let (majority, mut confirmed, mut beaten) = (self.fleet.majority(), 0, false);
+        while confirmed < majority && confirmed + asked.len() >= majority {
+            match asked.next().await {
+                Some((_, Confirmed::Yes)) => confirmed += 1,
+                Some((_, Confirmed::Beaten)) => beaten = true,
+                Some((index, Confirmed::Failed(failure))) => vote.failed.push((index, failure)),
+                None => break,
+            }
+        }
+        if !asked.is_empty() {
+            self.background.run(async move { while asked.next().await.is_some() {} });
+        }
+        match () {
+            () if confirmed >= majority => Ok(()),
+            () if beaten => Err(Lost::Busy { retry_in: Some(soon(self.clock.now().since(sent_at))) }),
+            () => Err(Lost::Failed(self.too_few(vote))),
+        }
+    }
+
+    fn too_few(&self, vote: &Vote) -> Error {
+        let fell_silent = vote.failed.iter().filter(|(index, _)| vote.granted.contains(index)).count();
+        let answered = vote.answered() - fell_silent;
+        self.fleet.quorum_not_reached(answered, vote.failed.clone()).into_error("acquire")
+    }
+
+    /// Hears the slow nodes to the end: what they grant is confirmed too, or goes back if the attempt is over.
+    fn attend(&self, attempt: &Arc<Try>, slow: Asked<Claimed>, tenure: Option<u64>, until: Moment) {
+        if slow.is_empty() {
+            return;
+        }
+        let (attempt, fleet, clock) = (Arc::clone(attempt), Arc::clone(&self.fleet), self.clock.clone());
+        let enlisted = self.tries.enlist(&attempt);
+        self.background.run(async move {
+            let follow = |(index, claimed): (usize, Claimed)| {
+                let (attempt, node, clock) = (&attempt, &fleet.nodes()[index], &clock);
+                async move {
+                    match (claimed, tenure) {
+                        (Claimed::Granted { .. }, Some(tenure)) if !attempt.is_over() => {
+                            node.confirm(&attempt.claiming, tenure, attempt.limit).await;
+                        }
+                        (Claimed::Granted { .. }, _) if !attempt.is_over() => {}
+                        (claimed, _) if claimed.may_be_ours() && attempt.is_over() => {
+                            give_back(attempt, node, || clock.now() < until).await;
+                        }
+                        _ => {}
+                    }
+                }
+            };
+            slow.for_each_concurrent(None, follow).await;
+            drop(enlisted);
+        });
+    }
+
+    /// Releases at every node that may have granted. Waits for those that answered, so that a split vote is over when
+    /// this ends; the others hear of it in the background.
+    ///
+    /// A node that said "busy" has nothing of this attempt, and is not asked.
+    async fn give_up(&self, attempt: &Arc<Try>, vote: &Vote, until: Moment) {
+        let nodes = self.fleet.nodes();
+        let released = join_all(vote.granted.iter().map(|index| attempt.give_back(&nodes[*index]))).await;
+        let unreleased = vote.granted.iter().zip(released).filter(|(_, released)| released.is_err());
+        let unknown = vote.failed.iter().filter(|(_, failure)| failure.maybe_done);
+        let left: Vec<Arc<Node>> = unreleased
+            .map(|(index, _)| *index)
+            .chain(unknown.map(|(index, _)| *index))
+            .map(|index| Arc::clone(&nodes[index]))
+            .collect();
+        if left.is_empty() {
+            return;
+        }
+        let (attempt, clock) = (Arc::clone(attempt), self.clock.clone());
+        self.background.run(async move {
+            join_all(left.iter().map(|node| give_back(&attempt, node, || clock.now() < until))).await;
+        });
+    }
+
+    /// How long one node may take: far less than the lease, and of a short one so much that two rounds fit in.
+    pub(crate) fn limit(&self, ttl: Duration) -> Duration {
+        let of_a_short_lease = (ttl / 3).min(Duration::from_millis(100));
+        (ttl / 10).max(of_a_short_lease).min(self.node_limit)
+    }
+}
+
+/// Again and again until the node has answered or the lease is over.
+async fn give_back(attempt: &Try, node: &Node, go_on: impl Fn() -> bool) {
+    let mut pause = Duration::from_millis(100);
+    while let Err(failure) = attempt.give_back(node).await {
+        if !failure.is_transient() || !go_on() {
+            return;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(5));
+    }
+}
+
+/// The tries of which slow nodes have not heard everything.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(Mutex<HashMap<OwnerId, Arc<Try>>>);
+
+/// Takes a try off the list when it drops.
+struct Enlisted(Arc<Tries>, OwnerId);
+
+impl Tries {
+    fn enlist(self: &Arc<Self>, attempt: &Arc<Try>) -> Enlisted {
+        let owner = attempt.claiming.owner;
+        self.map().insert(owner, Arc::clone(attempt));
+        Enlisted(Arc::clone(self), owner)
+    }
+
+    /// What slow nodes still grant to this owner goes back.
+    pub(crate) fn end(&self, owner: OwnerId) {
+        if let Some(attempt) = self.map().get(&owner) {
+            attempt.end();
+        }
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Arc<Try>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Enlisted {
+    fn drop(&mut self) {
+        self.0.map().remove(&self.1);
+    }
+}

@@ -1,0 +1,274 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Error, ErrorKind, GrantRef, Held, Holders,
+    LockKey, OwnerId, Page, Renewal, Result, Wakeups,
+};
+use leasehold_redis::{KeyNames, Names};
+use tokio::task::JoinHandle;
+
+use crate::attempt::Tries;
+use crate::background::Background;
+use crate::condition::Failure;
+use crate::fleet::{Asked, Fleet};
+use crate::node::Kept;
+use crate::wakeups::QuorumSignals;
+
+pub(crate) const NAME: &str = "redlock";
+
+/// The store-level steps of [`Redlock`](crate::Redlock), each decided by a majority of the nodes; from
+/// [`RedlockBuilder::backend`](crate::RedlockBuilder::backend).
+#[derive(Debug)]
+pub struct RedlockBackend {
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) names: Names,
+    pub(crate) fencing: bool,
+    pub(crate) drift: Duration,
+    pub(crate) node_limit: Duration,
+    pub(crate) clock: Clock,
+    pub(crate) tries: Arc<Tries>,
+    pub(crate) background: Background,
+    pub(crate) signals: QuorumSignals,
+    pub(crate) knocking: Option<Knocking>,
+}
+
+/// The task that goes on knocking at nodes that do not take part. Ends with its backend.
+#[derive(Debug)]
+pub(crate) struct Knocking(pub(crate) JoinHandle<()>);
+
+impl Drop for Knocking {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl RedlockBackend {
+    pub(crate) fn claims(fencing: bool) -> Capabilities {
+        let capabilities = Capabilities::new(NAME)
+            .with(Capability::Lease)
+            .with(Capability::Wakeup)
+            .with(Capability::CrossProcess)
+            .with(Capability::CrossHost)
+            .with(Capability::ForceNotice)
+            .with(Capability::HandOver)
+            .with(Capability::HandOff)
+            .without(Capability::Shared, "one exclusive holder per key; see mysql-rw or file for readers")
+            .without(Capability::WriterIntent, "there are no readers to hold back")
+            .without(Capability::Reentrancy, "a locker contends with itself; see redis-reentrant");
+        if fencing {
+            capabilities.with(Capability::Fencing)
+        } else {
+            capabilities.without(Capability::Fencing, "switched off")
+        }
+    }
+
+    /// Waits for a majority that says the same of each grant, and no longer than the limit for the rest.
+    async fn renew_all(&self, renewals: &[Renewal]) -> Vec<Tally> {
+        let grants: Arc<[(KeyNames, OwnerId, Duration)]> = renewals
+            .iter()
+            .map(|renewal| (self.names.of(&renewal.grant.key), renewal.grant.owner, renewal.ttl + self.drift))
+            .collect();
+        let shortest = renewals.iter().map(|renewal| renewal.ttl).min().unwrap_or_default();
+        // Less than the third that the engine allows.
+        let limit = self.limit(shortest).max((shortest / 4).min(Duration::from_secs(1)));
+        let mut asked = self.fleet.ask(|node| {
+            let grants = Arc::clone(&grants);
+            async move { node.renew(&grants, limit).await }
+        });
+        let mut tallies: Vec<Tally> = renewals.iter().map(|_| Tally::default()).collect();
+        while tallies.iter().any(|tally| tally.is_open(self.fleet.majority())) {
+            let Some((index, answers)) = asked.next().await else { break };
+            match answers {
+                Ok(answers) => tallies.iter_mut().zip(answers).for_each(|(tally, answer)| tally.add(index, answer)),
+                Err(failure) => tallies.iter_mut().for_each(|tally| tally.add(index, Err(failure.clone()))),
+            }
+        }
+        self.hear_out(asked);
+        tallies
+    }
+
+    /// Lets the rest arrive: a node that stays silent is noticed, and connected again.
+    pub(crate) fn hear_out<T: Send + 'static>(&self, mut asked: Asked<T>) {
+        if !asked.is_empty() {
+            self.background.run(async move { while asked.next().await.is_some() {} });
+        }
+    }
+
+    async fn release_all(&self, grant: &GrantRef) -> Tally {
+        /// How long a node that gives no answer is told again.
+        const PATIENCE: Duration = Duration::from_secs(10);
+        self.tries.end(grant.owner);
+        let (names, owner, limit) = (self.names.of(&grant.key), grant.owner, self.node_limit);
+        let mut asked = self.fleet.ask(|node| {
+            let names = names.clone();
+            async move { node.release(&names, owner, true, limit).await }
+        });
+        let mut tally = Tally::default();
+        while tally.is_open(self.fleet.majority()) {
+            let Some((index, answer)) = asked.next().await else { break };
+            tally.add(index, answer);
+        }
+        let (fleet, clock, until) = (Arc::clone(&self.fleet), self.clock.clone(), self.clock.now().plus(PATIENCE));
+        let silent: Vec<usize> =
+            tally.failed.iter().filter(|(_, failure)| failure.is_transient()).map(|(index, _)| *index).collect();
+        if asked.is_empty() && silent.is_empty() {
+            return tally;
+        }
+        self.background.run(async move {
+            let late = futures::stream::iter(silent).chain(asked.filter_map(|(index, answer)| async move {
+                answer.err().filter(Failure::is_transient).map(|_| index)
+            }));
+            let again = |index: usize| {
+                let (node, names, clock) = (&fleet.nodes()[index], &names, &clock);
+                async move {
+                    let mut pause = Duration::from_millis(500);
+                    while clock.now() < until {
+                        tokio::time::sleep(pause).await;
+                        pause *= 2;
+                        match node.release(names, owner, true, limit).await {
+                            Err(failure) if failure.is_transient() => {}
+                            _ => return,
+                        }
+                    }
+                }
+            };
+            late.for_each_concurrent(None, again).await;
+        });
+        tally
+    }
+}
+
+/// What the nodes say of one grant.
+#[derive(Debug, Default)]
+struct Tally {
+    yes: usize,
+    gone: usize,
+    forced: bool,
+    failed: Vec<(usize, Failure)>,
+}
+
+impl Tally {
+    fn add(&mut self, index: usize, answer: Result<Kept, Failure>) {
+        match answer {
+            Ok(Kept::Yes) => self.yes += 1,
+            Ok(Kept::Gone) => self.gone += 1,
+            Ok(Kept::Forced) => {
+                self.gone += 1;
+                self.forced = true;
+            }
+            Err(failure) => self.failed.push((index, failure)),
+        }
+    }
+
+    fn is_open(&self, majority: usize) -> bool {
+        self.yes < majority && self.gone < majority
+    }
+
+    fn held(&self, majority: usize) -> Option<Held> {
+        match () {
+            () if self.yes >= majority => Some(Held::Yes),
+            () if self.gone >= majority && self.forced => Some(Held::Forced),
+            () if self.gone >= majority => Some(Held::No),
+            () => None,
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for RedlockBackend {
+    fn capabilities(&self) -> Capabilities {
+        Self::claims(self.fencing)
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        self.attempt(claim).await
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let majority = self.fleet.majority();
+        let judge = |tally: Tally| {
+            tally.held(majority).ok_or_else(|| {
+                let missing = self.fleet.quorum_not_reached(tally.yes + tally.gone, tally.failed);
+                missing.into_error_of(ErrorKind::Indeterminate, "renew")
+            })
+        };
+        self.renew_all(renewals).await.into_iter().map(judge).collect()
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        let tally = self.release_all(grant).await;
+        let (majority, answered) = (self.fleet.majority(), tally.yes + tally.gone);
+        match tally.held(majority) {
+            Some(held) => Ok(held),
+            // Free at a majority, and gone from too few to have been lost before.
+            None if answered >= majority => Ok(Held::Yes),
+            None => {
+                let missing = self.fleet.quorum_not_reached(answered, tally.failed);
+                Err(missing.into_error_of(ErrorKind::Indeterminate, "release"))
+            }
+        }
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        let mut inspected = self.inspect_all(std::slice::from_ref(key)).await?;
+        inspected.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "inspect"))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.page(prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.force(key).await
+    }
+
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        Some(&self.signals)
+    }
+
+    async fn close(&self) {
+        self.background.finish(Duration::from_secs(1)).await;
+        if let Some(Knocking(task)) = &self.knocking {
+            task.abort();
+        }
+        futures::future::join_all(self.fleet.nodes().iter().map(|node| node.close())).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NodeCondition;
+
+    fn tally(answers: &[Option<Kept>]) -> Tally {
+        let mut tally = Tally::default();
+        for (index, answer) in answers.iter().enumerate() {
+            tally.add(index, answer.ok_or_else(|| Failure::of(NodeCondition::Unreachable("silent".into()))));
+        }
+        tally
+    }
+
+    #[test]
+    fn only_a_majority_says_yes_or_no() {
+        use Kept::{Forced, Gone, Yes};
+        for (answers, expected) in [
+            (&[Some(Yes), Some(Yes), Some(Yes), None, None][..], Some(Held::Yes)),
+            (&[Some(Gone), Some(Gone), Some(Gone), Some(Yes), Some(Yes)], Some(Held::No)),
+            (&[Some(Forced), Some(Gone), Some(Gone), None, None], Some(Held::Forced)),
+            (&[Some(Yes), Some(Yes), Some(Gone), Some(Gone), None], None),
+            (&[Some(Yes), Some(Yes), None, None, None], None),
+            (&[None, None, None, None, None], None),
+        ] {
+            assert_eq!(tally(answers).held(3), expected, "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn without_fencing_the_reason_is_told() {
+        assert!(RedlockBackend::claims(true).has(Capability::Fencing));
+        assert_eq!(RedlockBackend::claims(false).why_not(Capability::Fencing), Some("switched off"));
+    }
+}

@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+// In reading order: the public type and how to connect it,
+mod builder;
+mod condition;
+mod locker;
+// what is decided by a majority,
+mod attempt;
+mod backend;
+mod heal;
+mod holders;
+mod vote;
+mod wakeups;
+// how one node is asked, and how the nodes come together,
+mod background;
+mod fleet;
+mod node;
+// and what is kept there.
+mod entry;
+
+pub use leasehold_core::{
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, HandOff, Holder,
+    Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome, Result, Wait,
+};
+/// The driver's client, for [`Redlock::from_clients`].
+pub use leasehold_redis::fred::clients::Client;
+
+pub use backend::RedlockBackend;
+pub use builder::RedlockBuilder;
+pub use condition::{NodeCondition, NodeState, QuorumNotReached};
+pub use locker::Redlock;

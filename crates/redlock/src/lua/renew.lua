@@ -1,0 +1,24 @@
+-- Prolongs leases on this node, each only if its owner still holds the key here.
+-- Keys: lock and forced of the first, of the second, … Arguments: owner and lease in ms of the first, of the second, …
+-- Answers, one for each: held · gone · forced · refused and the reply. Asked without keys: loaded.
+-- Never creates an entry: a node that lost it does not get it back.
+if #KEYS == 0 then
+  return { 'loaded' }
+end
+local function renew(lock, forced, owner, lease)
+  local held = redis.pcall('GET', lock)
+  if type(held) == 'string' and string.sub(held, 1, 32) == owner then
+    local prolonged = redis.pcall('PEXPIRE', lock, lease)
+    return type(prolonged) == 'table' and 'refused ' .. prolonged.err or 'held'
+  end
+  if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
+    return 'refused ' .. held.err
+  end
+  return redis.pcall('GET', forced) == owner and 'forced' or 'gone'
+end
+
+local answers = {}
+for i = 1, #KEYS, 2 do
+  answers[#answers + 1] = renew(KEYS[i], KEYS[i + 1], ARGV[i], ARGV[i + 1])
+end
+return answers

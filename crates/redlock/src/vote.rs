@@ -1,0 +1,145 @@
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use rand::Rng;
+
+use crate::condition::Failure;
+use crate::fleet::Asked;
+use crate::node::Claimed;
+
+/// The first round, as far as it was heard.
+#[derive(Debug, Default)]
+pub(crate) struct Vote {
+    nodes: usize,
+    /// The nodes that granted.
+    pub(crate) granted: Vec<usize>,
+    seed: u64,
+    /// The number that this owner has already, from an earlier try of the same attempt.
+    token: Option<u64>,
+    busy: Vec<(Duration, String)>,
+    pub(crate) failed: Vec<(usize, Failure)>,
+}
+
+impl Vote {
+    /// Counts until a majority granted, or cannot any more. What has arrived by then is counted too.
+    pub(crate) async fn count(nodes: usize, asked: &mut Asked<Claimed>) -> Self {
+        let mut vote = Self { nodes, ..Self::default() };
+        while !vote.is_won() && vote.granted.len() + asked.len() >= vote.majority() {
+            let Some((index, answer)) = asked.next().await else { break };
+            vote.add(index, answer);
+        }
+        while let Some(Some((index, answer))) = asked.next().now_or_never() {
+            vote.add(index, answer);
+        }
+        vote
+    }
+
+    fn add(&mut self, index: usize, answer: Claimed) {
+        match answer {
+            Claimed::Granted { seed, token } => {
+                self.granted.push(index);
+                self.seed = self.seed.max(seed);
+                self.token = self.token.max(token);
+            }
+            Claimed::Busy { left, by } => self.busy.push((left, by)),
+            Claimed::Failed(failure) => self.failed.push((index, failure)),
+        }
+    }
+
+    fn majority(&self) -> usize {
+        self.nodes / 2 + 1
+    }
+
+    pub(crate) fn is_won(&self) -> bool {
+        self.granted.len() >= self.majority()
+    }
+
+    /// The number of this attempt: above all that a majority of the nodes has seen.
+    pub(crate) fn tenure(&self) -> u64 {
+        self.token.unwrap_or(self.seed.saturating_add(1))
+    }
+
+    pub(crate) fn answered(&self) -> usize {
+        self.granted.len() + self.busy.len()
+    }
+
+    /// Whether it was lost to others, not to silence: with the keys that are held free, there would be a majority.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.answered() >= self.majority()
+    }
+
+    /// When to try again, after an attempt that `took` so long.
+    ///
+    /// A lock that is held stands in the way until enough of its leases are over. If nobody can have a majority,
+    /// several attempts have split the nodes among them; all give back, so try soon, but not at the same time.
+    pub(crate) fn retry_in(&self, took: Duration) -> Option<Duration> {
+        let votes_of = |by: &str| self.busy.iter().filter(|(_, other)| other == by).count();
+        let most = self.busy.iter().map(|(_, by)| votes_of(by)).max().unwrap_or(0);
+        let unheard = self.nodes - self.answered();
+        if most + unheard < self.majority() {
+            return Some(soon(took));
+        }
+        let mut leases: Vec<Duration> = self.busy.iter().map(|(left, _)| *left).collect();
+        leases.sort_unstable();
+        let missing = self.majority().saturating_sub(self.granted.len()).max(1);
+        leases.get(missing - 1).copied()
+    }
+}
+
+/// A random while, some round trips long.
+pub(crate) fn soon(took: Duration) -> Duration {
+    took.mul_f64(rand::rng().random_range(0.5..8.0)).min(Duration::from_millis(250))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::NodeCondition;
+
+    fn vote(answers: &[&str]) -> Vote {
+        let mut vote = Vote { nodes: answers.len(), ..Vote::default() };
+        for (index, answer) in answers.iter().enumerate() {
+            vote.add(
+                index,
+                match answer.split_once(' ') {
+                    Some((by, left)) => {
+                        Claimed::Busy { left: Duration::from_millis(left.parse().unwrap()), by: by.to_owned() }
+                    }
+                    None if *answer == "ours" => Claimed::Granted { seed: index as u64, token: None },
+                    None => Claimed::Failed(Failure::of(NodeCondition::Reset)),
+                },
+            );
+        }
+        vote
+    }
+
+    #[test]
+    fn a_majority_of_grants_wins_with_a_number_above_all_seeds() {
+        let vote = vote(&["ours", "x 5", "ours", "-", "ours"]);
+        assert!(vote.is_won());
+        assert_eq!(vote.tenure(), 5);
+    }
+
+    #[test]
+    fn too_few_answers_are_not_busy() {
+        assert!(vote(&["ours", "x 5", "x 6", "-", "-"]).is_busy());
+        assert!(!vote(&["ours", "x 5", "-", "-", "-"]).is_busy());
+    }
+
+    #[test]
+    fn a_holder_is_waited_for_until_enough_of_its_leases_are_over() {
+        let took = Duration::from_millis(1);
+        let wait = |answers: &[&str]| vote(answers).retry_in(took).unwrap().as_millis();
+        assert_eq!(wait(&["x 5000", "x 4000", "x 3000", "x 2000", "x 1000"]), 3000);
+        assert_eq!(wait(&["ours", "ours", "x 3000", "x 2000", "x 1000"]), 1000);
+        assert_eq!(wait(&["ours", "-", "-", "x 2000", "x 1000"]), 2000);
+    }
+
+    #[test]
+    fn a_split_vote_is_tried_again_soon() {
+        let took = Duration::from_millis(1);
+        for split in [&["ours", "ours", "x 3000", "x 2000", "y 1000"], &["ours", "x 9000", "y 9000", "z 9000", "-"]] {
+            assert!(vote(split).retry_in(took).unwrap() < Duration::from_millis(9), "{split:?}");
+        }
+    }
+}

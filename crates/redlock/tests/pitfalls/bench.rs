@@ -1,0 +1,97 @@
+use std::time::Duration;
+
+use leasehold_redis::testing::Server;
+use leasehold_redlock::{
+    ErrorKind, LockGuard, LockKey, LockOptions, Locker, NodeCondition, Redlock, RedlockBuilder, Result, Wait,
+};
+use tokio::time::{sleep, timeout};
+
+/// Far more than anything takes that does not hang.
+pub(crate) const AMPLE: Duration = Duration::from_secs(60);
+
+/// Some servers, which end with this value.
+pub(crate) struct Nodes(pub(crate) Vec<Server>);
+
+impl Nodes {
+    pub(crate) async fn start(count: usize) -> Option<Self> {
+        let mut servers = Vec::new();
+        for _ in 0..count {
+            servers.push(Server::start(&[]).await?);
+        }
+        Some(Self(servers))
+    }
+
+    pub(crate) fn builder(&self) -> RedlockBuilder {
+        Redlock::builder().nodes(self.0.iter().map(Server::url))
+    }
+
+    pub(crate) async fn redlock(&self) -> Redlock {
+        self.builder().connect().await.unwrap()
+    }
+
+    /// On how many nodes somebody has the key.
+    pub(crate) async fn having(&self, key: &str) -> usize {
+        let mut having = 0;
+        for server in &self.0 {
+            having += usize::try_from(server.ask(&["EXISTS", &lock(key)]).await.number()).unwrap();
+        }
+        having
+    }
+}
+
+pub(crate) fn lock(key: &str) -> String {
+    format!("{{leasehold:{key}}}:lock")
+}
+
+pub(crate) fn fence(key: &str) -> String {
+    format!("{{leasehold:{key}}}:fence")
+}
+
+/// A long lease, waiting amply.
+pub(crate) fn patient() -> LockOptions {
+    LockOptions::new().wait(Wait::UpTo(AMPLE))
+}
+
+pub(crate) fn once() -> LockOptions {
+    LockOptions::new().wait(Wait::Never)
+}
+
+pub(crate) async fn acquire(locks: &Redlock, key: &str, options: &LockOptions) -> Result<Option<LockGuard>> {
+    locks.acquire(&LockKey::new(key)?, options).await
+}
+
+pub(crate) async fn take(locks: &Redlock, key: &str) -> LockGuard {
+    acquire(locks, key, &patient()).await.unwrap().expect("the key becomes free")
+}
+
+pub(crate) fn token(guard: &LockGuard) -> u64 {
+    guard.fencing_token().expect("a token").get()
+}
+
+/// Takes and releases the key, and gives the token.
+pub(crate) async fn cycle(locks: &Redlock, key: &str) -> u64 {
+    let guard = take(locks, key).await;
+    let token = token(&guard);
+    guard.release().await.unwrap();
+    token
+}
+
+pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let polling = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(timeout(AMPLE, polling).await.is_ok(), "never came: {what}");
+}
+
+pub(crate) async fn conditions(locks: &Redlock) -> Vec<NodeCondition> {
+    locks.node_states().await.into_iter().map(|state| state.condition).collect()
+}
+
+/// One attempt that fails for the moment, and what it says.
+pub(crate) async fn unavailable(locks: &Redlock, key: &str) -> leasehold_redlock::Error {
+    let error = acquire(locks, key, &once()).await.expect_err("too few nodes answer");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    error
+}

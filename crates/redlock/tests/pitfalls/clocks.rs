@@ -1,0 +1,105 @@
+use std::io::{Seek, SeekFrom, Write};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use leasehold_redis::testing::{Answer, Server, ask};
+use leasehold_redlock::Redlock;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::bench::{Nodes, acquire, cycle, lock, once, take, token, until};
+
+/// A server whose clock the test moves while it runs. Ends with this value.
+struct Jumpy {
+    folder: TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl Jumpy {
+    /// `None`, with the reason on standard error: this machine cannot build the shim or lacks the server.
+    async fn start() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let (shim, shift) = (folder.path().join("clockshift.so"), folder.path().join("shift"));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pitfalls/clockshift.c");
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).arg(&shim).arg(source).status();
+        if !built.is_ok_and(|status| status.success()) {
+            eprintln!("not run: there is no `cc` that builds the shim that moves a clock");
+            return None;
+        }
+        std::fs::write(&shift, 0_i64.to_ne_bytes()).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
+            .arg(folder.path())
+            .env("LD_PRELOAD", &shim)
+            .env("CLOCKSHIFT_FILE", &shift)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let node = Self { folder, port, process };
+        until("the server with the shim answers", async || ask(port, &[&["PING"]]).await.is_ok()).await;
+        Some(node)
+    }
+
+    async fn ask(&self, words: &[&str]) -> Answer {
+        ask(self.port, &[words]).await.unwrap()
+    }
+
+    fn jump(&self, seconds: i64) {
+        let mut shift = std::fs::OpenOptions::new().write(true).open(self.folder.path().join("shift")).unwrap();
+        shift.seek(SeekFrom::Start(0)).unwrap();
+        shift.write_all(&(seconds * 1_000_000_000).to_ne_bytes()).unwrap();
+    }
+
+    async fn seconds(&self) -> i64 {
+        match self.ask(&["TIME"]).await {
+            Answer::List(parts) => parts[0].text().parse().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Drop for Jumpy {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens() {
+    let Some(nodes) = Nodes::start(4).await else { return };
+    let Some(jumpy) = Jumpy::start().await else { return };
+    let urls = || nodes.0.iter().map(Server::url).chain([format!("redis://127.0.0.1:{}", jumpy.port)]);
+    let (ours, theirs) = (
+        Redlock::builder().nodes(urls()).connect().await.unwrap(),
+        Redlock::builder().nodes(urls()).connect().await.unwrap(),
+    );
+    let mut tokens = vec![cycle(&ours, "k").await];
+
+    let guard = take(&ours, "k").await;
+    until("the node has it", async || jumpy.ask(&["EXISTS", &lock("k")]).await.number() == 1).await;
+    let before = jumpy.seconds().await;
+    jumpy.jump(3600);
+    assert!(jumpy.seconds().await >= before + 3600, "the clock did not jump");
+    assert_eq!(jumpy.ask(&["EXISTS", &lock("k")]).await.number(), 0, "the jump ended no lease");
+    for _ in 0..10 {
+        assert!(acquire(&theirs, "k", &once()).await.unwrap().is_none(), "two holders");
+        sleep(Duration::from_millis(2)).await;
+    }
+    guard.renew().await.unwrap();
+    assert!(guard.is_held());
+    tokens.push(token(&guard));
+    guard.release().await.unwrap();
+
+    // The seeds of that node are an hour ahead now, and then an hour behind.
+    for shift in [3600, -3600, 0] {
+        jumpy.jump(shift);
+        tokens.push(cycle(&theirs, "k").await);
+        tokens.push(cycle(&ours, "k").await);
+    }
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}

@@ -1,0 +1,112 @@
+use std::error::Error as _;
+use std::time::Duration;
+
+use leasehold_redis::testing::Server;
+use leasehold_redlock::core::Clock;
+use leasehold_redlock::{LossReason, QuorumNotReached, Redlock};
+
+use crate::bench::{Nodes, acquire, cycle, patient, take, unavailable, until};
+
+/// The durations of some cycles, sorted.
+async fn timed(locks: &Redlock, cycles: usize) -> Vec<Duration> {
+    let clock = Clock::system();
+    let options = patient().ttl(Duration::from_secs(300));
+    let mut took = Vec::new();
+    for _ in 0..cycles {
+        let began = clock.now();
+        acquire(locks, "k", &options).await.unwrap().unwrap().release().await.unwrap();
+        took.push(clock.now().since(began));
+    }
+    took.sort_unstable();
+    took
+}
+
+#[tokio::test]
+async fn two_of_five_stopped_nodes_are_not_waited_for() {
+    let Some(nodes) = Nodes::start(5).await else { return };
+    // Whoever waits for a stopped node waits for that long.
+    let limit = Duration::from_secs(10);
+    let locks = nodes.builder().node_limit(limit).connect().await.unwrap();
+    timed(&locks, 50).await;
+    let healthy = timed(&locks, 300).await;
+    nodes.0[..2].iter().for_each(Server::pause);
+    let degraded = timed(&locks, 300).await;
+    nodes.0[..2].iter().for_each(Server::resume);
+    println!(
+        "p50 healthy {:?} degraded {:?}; p99 healthy {:?} degraded {:?}",
+        healthy[150], degraded[150], healthy[297], degraded[297]
+    );
+    assert!(degraded[150] < healthy[150] * 10, "{:?} after {:?}", degraded[150], healthy[150]);
+    assert!(degraded[297] < limit, "p99 {:?}", degraded[297]);
+}
+
+#[tokio::test]
+async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind() {
+    let Some(nodes) = Nodes::start(5).await else { return };
+    let locks = nodes.redlock().await;
+    cycle(&locks, "k").await;
+    nodes.0[..3].iter().for_each(Server::pause);
+    let error = unavailable(&locks, "k").await;
+    let told = error.to_string();
+    assert!(told.contains("quorum not reached: 2 of 5 nodes answered: redis://127.0.0.1:"), "{told}");
+    let quorum = error.source().unwrap().downcast_ref::<QuorumNotReached>().unwrap();
+    assert_eq!((quorum.answered, quorum.needed, quorum.nodes, quorum.failures.len()), (2, 3, 5, 3));
+    nodes.0[..3].iter().for_each(Server::resume);
+    // The lease is 30 s; the leftovers go by themselves long before.
+    until("all nodes are free", async || nodes.having("k").await == 0).await;
+    cycle(&locks, "k").await;
+}
+
+#[tokio::test]
+async fn a_held_lock_outlives_a_minority_and_is_lost_in_time_with_a_majority() {
+    let Some(nodes) = Nodes::start(5).await else { return };
+    let locks = nodes.redlock().await;
+    let lease = Duration::from_millis(1500);
+    let guard = acquire(&locks, "k", &patient().ttl(lease)).await.unwrap().unwrap();
+    nodes.0[..2].iter().for_each(Server::pause);
+    let (clock, began) = (Clock::system(), Clock::system().now());
+    while clock.now().since(began) < lease * 2 {
+        assert!(guard.is_held(), "lost with a minority: {:?}", guard.loss());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    nodes.0[2].pause();
+    assert_eq!(guard.lost().await, LossReason::Unreachable);
+    nodes.0[..3].iter().for_each(Server::resume);
+    take(&locks, "k").await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_majority_that_was_away_serves_again() {
+    let Some(nodes) = Nodes::start(3).await else { return };
+    let locks = nodes.redlock().await;
+    let before = cycle(&locks, "k").await;
+    nodes.0[..2].iter().for_each(Server::pause);
+    unavailable(&locks, "k").await;
+    let waiting = tokio::spawn({
+        let locks = locks.clone();
+        async move { cycle(&locks, "k").await }
+    });
+    nodes.0[..2].iter().for_each(Server::resume);
+    assert!(waiting.await.unwrap() > before);
+}
+
+#[tokio::test]
+async fn a_release_wakes_a_waiter_with_a_minority_down() {
+    let Some(mut nodes) = Nodes::start(5).await else { return };
+    let (ours, theirs) = (nodes.redlock().await, nodes.redlock().await);
+    nodes.0[0].pause();
+    nodes.0[1].kill();
+    let guard = take(&ours, "k").await;
+    let waiting = tokio::spawn(async move { take(&theirs, "k").await });
+    // Subscribed on the three that are left.
+    for node in &nodes.0[2..] {
+        let channel = "{leasehold:k}:freed";
+        until("the waiter listens", async || {
+            format!("{:?}", node.ask(&["PUBSUB", "NUMSUB", channel]).await).contains("Number(1)")
+        })
+        .await;
+    }
+    guard.release().await.unwrap();
+    drop(waiting.await.unwrap());
+    nodes.0[0].resume();
+}

@@ -1,0 +1,133 @@
+use std::time::Duration;
+
+use leasehold_redis::testing::{Answer, Proxy, Server};
+use leasehold_redlock::Redlock;
+use tokio::time::sleep;
+
+use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until};
+
+const CLAIM: &str = include_str!("../../src/lua/claim.lua");
+const CONFIRM: &str = include_str!("../../src/lua/fence.lua");
+const RELEASE: &str = include_str!("../../src/lua/release.lua");
+
+/// Above every clock, as after one that was set back, so that the numbers of the test are all told.
+const LAST: u64 = 8_000_000_000_000;
+
+const KEY: &str = "k";
+const MARKER: &str = "{leasehold:}:node";
+const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+fn first_word(answer: &Answer) -> &str {
+    match answer {
+        Answer::List(words) => words.first().map_or("", Answer::text),
+        other => other.text(),
+    }
+}
+
+async fn claims(server: &Server, owner: &str) -> (bool, u64) {
+    let keys = [lock(KEY), fence(KEY)];
+    let answer = server.ask(&["EVAL", CLAIM, "3", &keys[0], &keys[1], MARKER, owner, "60000", "}"]).await;
+    let seed = match &answer {
+        Answer::List(words) => words.get(1).and_then(|seed| seed.text().parse().ok()).unwrap_or(0),
+        _ => 0,
+    };
+    (first_word(&answer) == "granted", seed)
+}
+
+async fn confirms(server: &Server, script: &str, owner: &str, number: u64) -> bool {
+    let keys = [lock(KEY), fence(KEY)];
+    let (number, lifetime) = (number.to_string(), "86400000");
+    let answer = server.ask(&["EVAL", script, "3", &keys[0], &keys[1], MARKER, owner, &number, lifetime]).await;
+    first_word(&answer) == "fenced"
+}
+
+async fn releases(server: &Server, owner: &str) {
+    let answer = server.ask(&["EVAL", RELEASE, "2", &lock(KEY), "{leasehold:k}:forced", owner, ""]).await;
+    assert_eq!(first_word(&answer), "held");
+}
+
+/// The late grant, message by message: whether A and B both win a majority with the same number.
+async fn late_grant_gives_a_number_twice(confirm: &str) -> Option<bool> {
+    let Nodes(nodes) = Nodes::start(3).await?;
+    for node in &nodes {
+        node.ask(&["SET", MARKER, "up 1"]).await;
+        node.ask(&["SET", &fence(KEY), &LAST.to_string()]).await;
+    }
+    // B has a majority of grants, and its request to the first node is still on its way.
+    let b = LAST.max(claims(&nodes[1], B).await.1).max(claims(&nodes[2], B).await.1) + 1;
+    // The clock of the second node jumps, and ends B's lease there.
+    nodes[1].ask(&["DEL", &lock(KEY)]).await;
+    // A comes, wins and goes.
+    let a = claims(&nodes[0], A).await.1.max(claims(&nodes[1], A).await.1) + 1;
+    assert!(confirms(&nodes[0], confirm, A, a).await && confirms(&nodes[1], confirm, A, a).await);
+    releases(&nodes[0], A).await;
+    // B's late request is granted, and B, unaware of all, confirms its number.
+    assert!(claims(&nodes[0], B).await.0);
+    let confirmed = [confirms(&nodes[0], confirm, B, b).await, confirms(&nodes[2], confirm, B, b).await];
+    assert!(confirmed[1], "nothing happened on the third node");
+    Some(a == b && confirmed[0])
+}
+
+#[tokio::test]
+async fn the_late_grant_gives_a_number_twice_only_without_the_strict_comparison() {
+    const STRICT: &str = "tonumber(last) >= tonumber(number)";
+    assert!(CONFIRM.contains(STRICT), "the variant below is not one");
+    let lenient = CONFIRM.replace(STRICT, "tonumber(last) > tonumber(number)");
+    let Some(twice) = late_grant_gives_a_number_twice(&lenient).await else { return };
+    assert!(twice, "the scenario does not bite any more");
+    assert_eq!(late_grant_gives_a_number_twice(CONFIRM).await, Some(false));
+}
+
+/// The same scenario through the whole locker, with a slow network instead of messages by hand.
+#[tokio::test]
+async fn a_slow_node_does_not_confirm_a_number_that_another_has() {
+    let Some(nodes) = Nodes::start(3).await else { return };
+    let [slowest, slow] = [Proxy::start(nodes.0[0].port()).await, Proxy::start(nodes.0[1].port()).await];
+    let a = nodes.redlock().await;
+    let b = Redlock::builder().nodes([slowest.url(), slow.url(), nodes.0[2].url()]);
+    let b = b.node_limit(Duration::from_secs(5)).connect().await.unwrap();
+    for node in &nodes.0 {
+        node.ask(&["SET", &fence(KEY), &LAST.to_string()]).await;
+    }
+    slow.delay(Duration::from_millis(400));
+    slowest.delay(Duration::from_secs(1));
+    let late = tokio::spawn(async move { acquire(&b, KEY, &once().ttl(Duration::from_secs(60))).await });
+    until("B's claim at the second node", async || nodes.0[1].ask(&["DEL", &lock(KEY)]).await.number() == 1).await;
+    let earlier = cycle(&a, KEY).await;
+    if let Ok(Some(guard)) = late.await.unwrap() {
+        assert!(token(&guard) > earlier, "{} after {earlier}", token(&guard));
+    }
+    assert!(cycle(&a, KEY).await > earlier);
+}
+
+#[tokio::test]
+async fn without_fencing_there_is_one_round_and_no_token() {
+    let Some(nodes) = Nodes::start(3).await else { return };
+    let (fenced, plain) = (nodes.redlock().await, nodes.builder().fencing(false).connect().await.unwrap());
+    let mut calls = Vec::new();
+    for locks in [&fenced, &plain] {
+        let before = nodes.0[0].calls("evalsha").await;
+        for _ in 0..10 {
+            let guard = take(locks, KEY).await;
+            assert_eq!(guard.fencing_token().is_some(), std::ptr::eq(locks, &raw const fenced));
+            guard.release().await.unwrap();
+        }
+        // What was decided without this node arrives too.
+        until("the last release", async || nodes.having(KEY).await == 0).await;
+        sleep(Duration::from_millis(20)).await;
+        calls.push(nodes.0[0].calls("evalsha").await - before);
+    }
+    assert!(calls[1] < calls[0], "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_counter_beyond_all_times_is_refused() {
+    let Some(nodes) = Nodes::start(3).await else { return };
+    let locks = nodes.redlock().await;
+    nodes.0[0].ask(&["SET", &fence(KEY), &(1_u64 << 43).to_string()]).await;
+    nodes.0[1].ask(&["SET", &fence(KEY), &(1_u64 << 43).to_string()]).await;
+    let error = acquire(&locks, KEY, &once()).await.unwrap_err();
+    assert_eq!(error.kind(), leasehold_redlock::ErrorKind::Backend, "{error}");
+    until("nothing is left", async || nodes.having(KEY).await == 0).await;
+}
