@@ -5,7 +5,7 @@ use leasehold_core::{Holders, LockKey};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use crate::args::{ForceReleaseArgs, InspectArgs, ListArgs, StoreArgs};
+use crate::args::{ForceReleaseArgs, GcArgs, InspectArgs, ListArgs, StoreArgs};
 use crate::backend::{self, Store};
 use crate::duration::spoken;
 use crate::exit::Failure;
@@ -61,9 +61,24 @@ pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) ->
     Ok(if free { FREE } else { 0 })
 }
 
+/// `leasehold migrate`: creates the tables.
+pub(crate) async fn migrate(store: &StoreArgs) -> Result<u8, Failure> {
+    let choice = backend::choose(store)?;
+    (choice.tables()?.migrate)(choice.address.expose()).await?;
+    print(&format!("the tables of {} are there\n", choice.kind.name))?;
+    Ok(0)
+}
+
+/// `leasehold gc`: deletes what has been idle for long.
+pub(crate) async fn gc(args: &GcArgs, store: &StoreArgs) -> Result<u8, Failure> {
+    let choice = backend::choose(store)?;
+    let rows = (choice.tables()?.gc)(choice.address.expose(), args.older_than).await?;
+    print(&format!("{rows} idle rows deleted\n"))?;
+    Ok(0)
+}
+
 async fn open(args: &StoreArgs) -> Result<Store, Failure> {
-    let (kind, address) = backend::choose(args)?;
-    Ok(kind.connect(&address).await?)
+    Ok(backend::choose(args)?.connect().await?)
 }
 
 /// All pages in one, sorted: a store that scans may show a key twice.

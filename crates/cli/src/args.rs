@@ -31,7 +31,7 @@ Examples:
   leasehold run -w 30s -E 0 nightly -- ./report.sh       wait 30 seconds; held is no failure
   leasehold run --min-hold 50s cron/mail -- ./mail.sh    once a minute, on whichever host is first
   leasehold --backend redis://db1:6379 run k -- ./job    one lock for many machines
-  leasehold inspect nightly                              who holds it, since when, what for
+  leasehold inspect nightly                              who holds it, what for, how long still
 
 Exit codes of `run`: the command's; 128+n if signal n ended it; 75 held by another (-E),
 76 lost while the command ran, 69 store unreachable, 64 usage, 78 permission or configuration,
@@ -54,6 +54,12 @@ pub(crate) struct StoreArgs {
     /// environment variable LEASEHOLD_PASSWORD.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
+
+    /// Lock as the owner ID, which may take a key again (with --backend reentrant:redis://HOST)
+    ///
+    /// Programs that name the same ID are one owner. Without this option each program is an owner of its own.
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,6 +68,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     List(ListArgs),
     ForceRelease(ForceReleaseArgs),
+    Migrate(MigrateArgs),
+    Gc(GcArgs),
     Backends(BackendsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -131,7 +139,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
     pub(crate) kill_after: Duration,
 
-    /// Exit with N if it was not acquired in time
+    /// Exit with N if it was not acquired in time; with 0 it also keeps quiet about it
     #[arg(short = 'E', long, value_name = "N", default_value_t = exit::CONFLICT)]
     conflict_exit_code: u8,
 
@@ -232,6 +240,20 @@ pub(crate) struct ForceReleaseArgs {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Create the tables that a MySQL store needs, unless they are there
+#[derive(Args, Debug)]
+pub(crate) struct MigrateArgs {}
+
+/// Delete the rows of keys that nobody has locked for long
+///
+/// Nothing depends on its being run: expired locks are taken over without it. Tokens keep growing.
+#[derive(Args, Debug)]
+pub(crate) struct GcArgs {
+    /// How long a key must have been idle
+    #[arg(long, value_name = "DUR", default_value = "168h", value_parser = duration::parse_positive)]
+    pub(crate) older_than: Duration,
 }
 
 /// Show which stores this program was built with, and what each promises

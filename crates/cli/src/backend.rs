@@ -9,43 +9,7 @@ use leasehold_core::{Admin, Backed, Capabilities, Locker, Result, RwLocker, Shar
 use crate::address::{Address, read_password};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-
-/// Every store that this program was built with. To add one is to add an entry.
-pub(crate) const KINDS: &[Kind] = &[
-    #[cfg(feature = "file")]
-    Kind {
-        name: "file",
-        schemes: &["file"],
-        aliases: &[],
-        package: "leasehold-file",
-        purpose: "processes of one machine, no server",
-        takes_password: false,
-        capabilities: leasehold_file::FileLocks::claims,
-        connect: |url| Box::pin(async move { leasehold_file::FileLocks::connect(url).await.map(Store::shared) }),
-    },
-    #[cfg(feature = "redis")]
-    Kind {
-        name: "redis-single",
-        schemes: &["redis", "rediss", "redis-sentinel", "redis-cluster"],
-        aliases: &[
-            "rediss-sentinel",
-            "rediss-cluster",
-            "valkey",
-            "valkeys",
-            "valkey-sentinel",
-            "valkeys-sentinel",
-            "valkey-cluster",
-            "valkeys-cluster",
-        ],
-        package: "leasehold-redis-single",
-        purpose: "one Redis, Sentinel or Cluster",
-        takes_password: true,
-        capabilities: leasehold_redis_single::RedisSingle::claims,
-        connect: |url| {
-            Box::pin(async move { leasehold_redis_single::RedisSingle::connect(url).await.map(Store::exclusive) })
-        },
-    },
-];
+use crate::kinds::KINDS;
 
 /// A directory of the user's, so that it works with no server.
 const DEFAULT: &str = "file:";
@@ -58,19 +22,37 @@ pub(crate) struct Kind {
     /// What its URLs start with.
     pub(crate) schemes: &'static [&'static str],
     /// What they may start with, too.
-    aliases: &'static [&'static str],
+    pub(crate) aliases: &'static [&'static str],
     /// The crate that it lives in.
     pub(crate) package: &'static str,
     /// When to use it, in a few words.
     pub(crate) purpose: &'static str,
     /// Whether its URL has a place for a password.
-    takes_password: bool,
+    pub(crate) takes_password: bool,
+    /// Whether its owners are sessions with an id.
+    pub(crate) takes_session: bool,
     /// What it promises, without asking it.
     pub(crate) capabilities: fn() -> Capabilities,
-    connect: for<'u> fn(&'u str) -> Connecting<'u>,
+    pub(crate) connect: for<'u> fn(Place<'u>) -> Doing<'u, Store>,
+    /// What has to be done to its tables, where it has any.
+    pub(crate) tables: Option<Tables>,
 }
 
-type Connecting<'u> = Pin<Box<dyn Future<Output = Result<Store>> + 'u>>;
+/// Where to connect, and as whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'u> {
+    pub(crate) url: &'u str,
+    pub(crate) session: Option<&'u str>,
+}
+
+/// The upkeep of a store that lives in tables.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables {
+    pub(crate) migrate: for<'u> fn(&'u str) -> Doing<'u, ()>,
+    pub(crate) gc: for<'u> fn(&'u str, Duration) -> Doing<'u, u64>,
+}
+
+pub(crate) type Doing<'u, T> = Pin<Box<dyn Future<Output = Result<T>> + 'u>>;
 
 /// An open store, seen from all sides.
 pub(crate) struct Store {
@@ -84,13 +66,13 @@ pub(crate) struct Store {
 impl Store {
     /// A store that grants exclusive locks only.
     #[allow(dead_code, reason = "used or not, as the features say")]
-    fn exclusive<T: Backed>(locks: T) -> Self {
+    pub(crate) fn exclusive<T: Backed>(locks: T) -> Self {
         Self::of(Arc::new(locks), None)
     }
 
     /// A store that has readers too.
     #[allow(dead_code, reason = "used or not, as the features say")]
-    fn shared<T: Backed<Backend: SharedBackend>>(locks: T) -> Self {
+    pub(crate) fn shared<T: Backed<Backend: SharedBackend>>(locks: T) -> Self {
         let locks = Arc::new(locks);
         Self::of(Arc::clone(&locks), Some(locks))
     }
@@ -113,10 +95,20 @@ impl Store {
     }
 }
 
+/// What the user means: a kind of store, where it is, and as whom to go there.
+pub(crate) struct Choice {
+    pub(crate) kind: Kind,
+    pub(crate) address: Address,
+    session: Option<String>,
+}
+
 /// The store that the user means, with its password from wherever it comes.
-pub(crate) fn choose(args: &StoreArgs) -> Result<(Kind, Address), Failure> {
+pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     let address = Address::new(args.backend.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT));
     let kind = kind_of(&address)?;
+    if args.session.is_some() && !kind.takes_session {
+        return Err(Failure::Usage(format!("the {} store has no sessions; reentrant:redis://HOST has", kind.name)));
+    }
     let replacement = args.password_file.as_deref().map(read_password).transpose()?;
     let address = match replacement {
         Some(_) if !kind.takes_password => {
@@ -128,7 +120,7 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<(Kind, Address), Failure> {
             _ => address,
         },
     };
-    Ok((kind, address))
+    Ok(Choice { kind, address, session: args.session.clone() })
 }
 
 impl Kind {
@@ -136,9 +128,18 @@ impl Kind {
     pub(crate) fn folder(&self) -> &'static str {
         self.package.strip_prefix("leasehold-").unwrap_or(self.package)
     }
+}
 
-    pub(crate) async fn connect(&self, address: &Address) -> Result<Store> {
-        (self.connect)(address.expose()).await
+impl Choice {
+    pub(crate) async fn connect(&self) -> Result<Store> {
+        (self.kind.connect)(Place { url: self.address.expose(), session: self.session.as_deref() }).await
+    }
+
+    /// The upkeep of its tables.
+    pub(crate) fn tables(&self) -> Result<Tables, Failure> {
+        self.kind
+            .tables
+            .ok_or_else(|| Failure::Usage(format!("the {} store has no tables to look after", self.kind.name)))
     }
 }
 

@@ -5,8 +5,8 @@ use leasehold_core::{Capabilities, Capability};
 
 use crate::admin::{columns, print};
 use crate::args::{BackendsArgs, Cli, CompletionsArgs, ManArgs};
-use crate::backend::KINDS;
 use crate::exit::Failure;
+use crate::kinds::KINDS;
 
 /// `leasehold backends`: what each store promises, as it says itself.
 pub(crate) fn backends(args: &BackendsArgs) -> Result<u8, Failure> {

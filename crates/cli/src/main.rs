@@ -23,6 +23,7 @@ mod exit;
 // and the smaller commands.
 mod admin;
 mod describe;
+mod kinds;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -47,6 +48,8 @@ fn main() -> ExitCode {
         Command::Inspect(inspect) => on_runtime(admin::inspect(inspect, &cli.store)),
         Command::List(list) => on_runtime(admin::list(list, &cli.store)),
         Command::ForceRelease(force) => on_runtime(admin::force_release(force, &cli.store)),
+        Command::Migrate(_) => on_runtime(admin::migrate(&cli.store)),
+        Command::Gc(gc) => on_runtime(admin::gc(gc, &cli.store)),
         Command::Backends(backends) => describe::backends(backends),
         Command::Completions(completions) => describe::completions(completions),
         Command::Man(man) => describe::man(man),

@@ -187,6 +187,8 @@ impl Report {
         match failure {
             // Whoever sent it knows.
             Failure::Interrupted(_) => self.verbose(|| failure.to_string()),
+            // Somebody for whom this is no failure does not want a message from cron every minute.
+            Failure::Busy { .. } if exit_code == 0 => self.verbose(|| failure.to_string()),
             _ => self.plain(|| failure.to_string()),
         }
         if let Some(hint) = failure.hint() {

@@ -22,9 +22,9 @@ const RELEASE_BOUND: Duration = Duration::from_secs(5);
 /// `leasehold run`: connect, acquire, run the command, release. Answers the exit code.
 pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report: Report) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
-    let (kind, address) = backend::choose(store)?;
-    let store = signals.or(kind.connect(&address)).await??;
-    let job = Job { args, codes, report, store: &store, address: &address };
+    let choice = backend::choose(store)?;
+    let store = signals.or(choice.connect()).await??;
+    let job = Job { args, codes, report, store: &store, address: &choice.address };
     let done = job.acquire_and_run(&mut signals).await;
     // An attempt that a signal cut short is seen through here, and gives back what it wins.
     store.close().await;

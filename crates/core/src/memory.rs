@@ -166,6 +166,7 @@ impl Backend for MemoryBackend {
             .without(Capability::CrossProcess, "it lives in one process")
             .without(Capability::CrossHost, "it lives in one process")
             .without(Capability::WriterIntent, "a waiting writer is known to its own engine only")
+            .without(Capability::Reentrancy, "every acquire is an owner of its own")
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {

@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +8,7 @@ use leasehold_core::{Mode, Result};
 use uuid::Uuid;
 
 use crate::directory;
-use crate::fault::unavailable;
+use crate::fault::{failed, unavailable};
 use crate::flocked::{Flocked, Identity, Opened};
 use crate::record::names;
 
@@ -129,11 +130,17 @@ impl Session {
         Ok(())
     }
 
-    /// `None`: taken for dead and removed before it was locked.
+    /// The file gets its name when it is locked: one that has a name and no lock is dead, and stays so. `None`: it was
+    /// removed before that.
     fn lock(path: &Path) -> Result<Option<Flocked>> {
-        let Some(opened) = Opened::at(path, true)? else { return Ok(None) };
-        let Ok(locked) = opened.attempt(Mode::Exclusive, path)? else { return Ok(None) };
-        Ok(locked.0.is_at(path)?.then_some(locked))
+        let unnamed = path.with_extension("new");
+        let Some(opened) = Opened::at(&unnamed, true)? else { return Ok(None) };
+        let Ok(locked) = opened.attempt(Mode::Exclusive, &unnamed)? else { return Ok(None) };
+        match fs::rename(&unnamed, path) {
+            Ok(()) => Ok(Some(locked)),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(failed("rename", &unnamed, cause)),
+        }
     }
 }
 
@@ -178,6 +185,25 @@ mod tests {
         assert_eq!(dead, [left]);
         sessions.bury(&dead);
         assert_eq!(names(dir.path()).unwrap(), [&*ours]);
+    }
+
+    #[test]
+    fn a_session_that_begins_is_not_taken_for_a_dead_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let begin_and_sweep = || {
+            for _ in 0..200 {
+                let sessions = sessions(dir.path());
+                let (id, _) = sessions.ours().unwrap();
+                sessions.bury(&sessions.dead(&mut Census::new()).unwrap());
+                assert!(sessions.lives(&id, &mut Census::new()).unwrap());
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(begin_and_sweep);
+            }
+        });
+        assert_eq!(names(dir.path()).unwrap(), [""; 0]);
     }
 
     #[test]

@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![allow(clippy::doc_markdown, reason = "MySQL and MariaDB are names")]
 
 mod backend;
 mod builder;

@@ -150,7 +150,8 @@ async fn a_further_level_that_the_server_refuses_is_not_counted() -> Result<()> 
     let session = RedisReentrant::connect(&url).await?.session();
     let outer = session.lock("k").await?;
     server.ask(&["ACL", "SETUSER", "app", "-pexpire"]).await;
-    let error = session.acquire(&LockKey::new("k")?, &patiently()).await.unwrap_err();
+    let longer = patiently().ttl(Duration::from_secs(3600));
+    let error = session.acquire(&LockKey::new("k")?, &longer).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert_eq!(server.ask(&["HLEN", "{leasehold:k}:lock"]).await.number(), 4);
     assert_eq!(outer.release().await?, ReleaseOutcome::Released);

@@ -24,7 +24,7 @@ local mark = redis.pcall('GET', marker)
 if type(mark) == 'table' then
   return trouble(marker, mark.err)
 end
-if false then
+if not mark or string.sub(mark, 1, 3) ~= 'up ' then
   return { 'reset' }
 end
 

@@ -47,13 +47,16 @@ pub(crate) fn fence(key: &str) -> String {
     format!("{{leasehold:{key}}}:fence")
 }
 
-/// A long lease, waiting amply.
+/// A lease that outlasts every wait of a test, so that nothing is cured by its end.
+const LEASE: Duration = Duration::from_secs(300);
+
+/// Waits amply.
 pub(crate) fn patient() -> LockOptions {
-    LockOptions::new().wait(Wait::UpTo(AMPLE))
+    LockOptions::new().ttl(LEASE).wait(Wait::UpTo(AMPLE))
 }
 
 pub(crate) fn once() -> LockOptions {
-    LockOptions::new().wait(Wait::Never)
+    LockOptions::new().ttl(LEASE).wait(Wait::Never)
 }
 
 pub(crate) async fn acquire(locks: &Redlock, key: &str, options: &LockOptions) -> Result<Option<LockGuard>> {

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::task::JoinSet;
 
-use crate::bench::{Nodes, take, token};
+use crate::bench::{Nodes, acquire, lock, once, take, token};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_contenders_on_one_key_are_all_served() {
@@ -34,4 +34,23 @@ async fn ten_contenders_on_one_key_are_all_served() {
     tokens.sort_unstable();
     tokens.dedup();
     assert_eq!(tokens.len(), 50, "a token was given twice");
+}
+
+#[tokio::test]
+async fn a_split_vote_is_given_back_before_it_is_told() {
+    let Some(nodes) = Nodes::start(5).await else { return };
+    let locks = nodes.redlock().await;
+    // Two other attempts have two nodes each, so that nobody has a majority.
+    for (node, digit) in nodes.0.iter().zip(["a", "a", "b", "b"]) {
+        let entry = format!("{} - {{}}", digit.repeat(32));
+        node.ask(&["SET", &lock("k"), &entry, "PX", "60000"]).await;
+    }
+    assert!(acquire(&locks, "k", &once()).await.unwrap().is_none());
+    assert_eq!(nodes.0[4].ask(&["EXISTS", &lock("k")]).await.number(), 0);
+    // They give back too, and whoever waits comes by soon, not when their leases are over.
+    let waiting = tokio::spawn(async move { take(&locks, "k").await.release().await });
+    for node in &nodes.0[..2] {
+        node.ask(&["DEL", &lock("k")]).await;
+    }
+    waiting.await.unwrap().unwrap();
 }

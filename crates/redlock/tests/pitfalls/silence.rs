@@ -10,11 +10,10 @@ use crate::bench::{Nodes, acquire, cycle, patient, take, unavailable, until};
 /// The durations of some cycles, sorted.
 async fn timed(locks: &Redlock, cycles: usize) -> Vec<Duration> {
     let clock = Clock::system();
-    let options = patient().ttl(Duration::from_secs(300));
     let mut took = Vec::new();
     for _ in 0..cycles {
         let began = clock.now();
-        acquire(locks, "k", &options).await.unwrap().unwrap().release().await.unwrap();
+        take(locks, "k").await.release().await.unwrap();
         took.push(clock.now().since(began));
     }
     took.sort_unstable();
@@ -52,7 +51,6 @@ async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind() 
     let quorum = error.source().unwrap().downcast_ref::<QuorumNotReached>().unwrap();
     assert_eq!((quorum.answered, quorum.needed, quorum.nodes, quorum.failures.len()), (2, 3, 5, 3));
     nodes.0[..3].iter().for_each(Server::resume);
-    // The lease is 30 s; the leftovers go by themselves long before.
     until("all nodes are free", async || nodes.having("k").await == 0).await;
     cycle(&locks, "k").await;
 }

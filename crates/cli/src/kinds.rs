@@ -1,0 +1,137 @@
+use crate::backend::{Kind, Place, Store, Tables};
+
+/// Every store that this program was built with. To add one is to add an entry.
+pub(crate) const KINDS: &[Kind] = &[
+    #[cfg(feature = "file")]
+    Kind {
+        name: "file",
+        schemes: &["file"],
+        aliases: &[],
+        package: "leasehold-file",
+        purpose: "processes of one machine, no server",
+        takes_password: false,
+        takes_session: false,
+        capabilities: leasehold_file::FileLocks::claims,
+        connect: |Place { url, .. }| {
+            Box::pin(async move { leasehold_file::FileLocks::connect(url).await.map(Store::shared) })
+        },
+        tables: None,
+    },
+    #[cfg(feature = "redis")]
+    Kind {
+        name: "redis-single",
+        schemes: &["redis", "rediss", "redis-sentinel", "redis-cluster"],
+        aliases: &[
+            "rediss-sentinel",
+            "rediss-cluster",
+            "valkey",
+            "valkeys",
+            "valkey-sentinel",
+            "valkeys-sentinel",
+            "valkey-cluster",
+            "valkeys-cluster",
+        ],
+        package: "leasehold-redis-single",
+        purpose: "one Redis, Sentinel or Cluster",
+        takes_password: true,
+        takes_session: false,
+        capabilities: leasehold_redis_single::RedisSingle::claims,
+        connect: |Place { url, .. }| {
+            Box::pin(async move { leasehold_redis_single::RedisSingle::connect(url).await.map(Store::exclusive) })
+        },
+        tables: None,
+    },
+    #[cfg(feature = "redis")]
+    Kind {
+        name: "redis-reentrant",
+        schemes: &["reentrant"],
+        aliases: &[],
+        package: "leasehold-redis-reentrant",
+        purpose: "the same, for owners that may take a key again",
+        takes_password: true,
+        takes_session: true,
+        capabilities: leasehold_redis_reentrant::RedisReentrant::claims,
+        connect: |Place { url, session }| {
+            Box::pin(async move {
+                let url = url.strip_prefix("reentrant:").unwrap_or(url);
+                let sessions = leasehold_redis_reentrant::RedisReentrant::connect(url).await?;
+                Ok(Store::exclusive(match session {
+                    Some(id) => sessions.session_with_id(id)?,
+                    None => sessions.session(),
+                }))
+            })
+        },
+        tables: None,
+    },
+    #[cfg(feature = "redis")]
+    Kind {
+        name: "redlock",
+        schemes: &["redlock"],
+        aliases: &[],
+        package: "leasehold-redlock",
+        purpose: "a majority of independent Redis servers",
+        takes_password: true,
+        takes_session: false,
+        capabilities: leasehold_redlock::Redlock::claims,
+        connect: |Place { url, .. }| {
+            Box::pin(async move { leasehold_redlock::Redlock::connect(url).await.map(Store::exclusive) })
+        },
+        tables: None,
+    },
+    #[cfg(feature = "mysql")]
+    Kind {
+        name: "mysql-unique",
+        schemes: &["mysql"],
+        aliases: &[],
+        package: "leasehold-mysql-unique",
+        purpose: "a MySQL or MariaDB",
+        takes_password: true,
+        takes_session: false,
+        capabilities: leasehold_mysql_unique::capabilities,
+        connect: |Place { url, .. }| {
+            Box::pin(async move { leasehold_mysql_unique::MysqlUnique::connect(url).await.map(Store::exclusive) })
+        },
+        tables: Some(Tables {
+            migrate: |url| Box::pin(leasehold_mysql_unique::MysqlUnique::migrate(url)),
+            gc: |url, older_than| {
+                Box::pin(async move {
+                    let locks = leasehold_mysql_unique::MysqlUnique::connect(url).await?;
+                    let rows = locks.gc(older_than).await;
+                    locks.close().await;
+                    rows
+                })
+            },
+        }),
+    },
+    #[cfg(feature = "mysql")]
+    Kind {
+        name: "mysql-rw",
+        schemes: &["mysql-rw"],
+        aliases: &[],
+        package: "leasehold-mysql-rw",
+        purpose: "the same, with readers beside writers",
+        takes_password: true,
+        takes_session: false,
+        capabilities: leasehold_mysql_rw::capabilities,
+        connect: |Place { url, .. }| {
+            Box::pin(async move { leasehold_mysql_rw::MysqlRw::connect(&as_mysql(url)).await.map(Store::shared) })
+        },
+        tables: Some(Tables {
+            migrate: |url| Box::pin(async move { leasehold_mysql_rw::MysqlRw::migrate(&as_mysql(url)).await }),
+            gc: |url, older_than| {
+                Box::pin(async move {
+                    let locks = leasehold_mysql_rw::MysqlRw::connect(&as_mysql(url)).await?;
+                    let rows = locks.gc(older_than).await;
+                    locks.close().await;
+                    rows
+                })
+            },
+        }),
+    },
+];
+
+/// The URL as the crate takes it: the server is the same for both kinds of tables.
+#[cfg(feature = "mysql")]
+fn as_mysql(url: &str) -> String {
+    url.replacen("mysql-rw:", "mysql:", 1)
+}
