@@ -155,7 +155,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// Who; shown beside the reason [default: user@host pid N]
+    /// Who; shown beside the reason (user@host pid N unless given)
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 

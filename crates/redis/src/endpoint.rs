@@ -271,17 +271,17 @@ mod tests {
         }
     }
 
-    #[cfg(not(any(feature = "tls-rustls", feature = "tls-native")))]
+    #[cfg(not(feature = "tls-rustls"))]
     #[test]
     fn tls_is_refused_in_a_build_without_it() {
         for url in ["rediss://h", "valkeys://h", "rediss-cluster://h", "rediss-sentinel://h?sentinelServiceName=m"] {
             let error = Endpoint::parse(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-            assert!(error.to_string().contains("tls-rustls or tls-native"), "{error}");
+            assert!(error.to_string().contains("tls-rustls"), "{error}");
         }
     }
 
-    #[cfg(any(feature = "tls-rustls", feature = "tls-native"))]
+    #[cfg(feature = "tls-rustls")]
     #[test]
     fn tls_is_switched_on_by_the_scheme_alone() {
         for url in ["rediss://h", "valkeys://h", "rediss-cluster://h", "rediss-sentinel://h?sentinelServiceName=m"] {

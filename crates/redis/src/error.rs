@@ -17,7 +17,7 @@ pub fn classify(error: &DriverError) -> ErrorKind {
         }
         DriverKind::Unknown if NEVER_SENT.contains(&error.details()) => ErrorKind::Unavailable,
         DriverKind::Auth | DriverKind::InvalidArgument | DriverKind::InvalidCommand => ErrorKind::Backend,
-        #[cfg(any(feature = "tls-rustls", feature = "tls-native"))]
+        #[cfg(feature = "tls-rustls")]
         DriverKind::Tls => ErrorKind::Backend,
         DriverKind::IO if is_about_a_certificate(error) => ErrorKind::Backend,
         _ => ErrorKind::Indeterminate,
@@ -52,7 +52,7 @@ pub(crate) fn unreachable(shown: &str, error: DriverError) -> Error {
         DriverKind::Sentinel => "no Sentinel named a primary that answers; check addresses, service name and passwords",
         DriverKind::Cluster => "no node of the Cluster answers",
         DriverKind::Auth => "check user and password",
-        #[cfg(any(feature = "tls-rustls", feature = "tls-native"))]
+        #[cfg(feature = "tls-rustls")]
         DriverKind::Tls => NO_TLS,
         _ => "it could not be set up",
     });

@@ -2,13 +2,13 @@ use fred::types::config::Config;
 use leasehold_core::Result;
 
 /// Switches TLS on, or refuses where it was not built in: the driver alone would go on in plain text.
-#[cfg(not(any(feature = "tls-rustls", feature = "tls-native")))]
+#[cfg(not(feature = "tls-rustls"))]
 pub(crate) fn enable(_config: &mut Config) -> Result<()> {
-    Err(crate::endpoint::invalid("TLS is not built in: enable the feature tls-rustls or tls-native"))
+    Err(crate::endpoint::invalid("TLS is not built in: enable the feature tls-rustls"))
 }
 
 /// Switches TLS on, with the system's trusted roots.
-#[cfg(any(feature = "tls-rustls", feature = "tls-native"))]
+#[cfg(feature = "tls-rustls")]
 pub(crate) fn enable(config: &mut Config) -> Result<()> {
     let unusable = |error| crate::endpoint::invalid("the system's TLS roots cannot be read").caused_by(error);
     config.tls = Some(connector().map_err(unusable)?.into());
@@ -34,9 +34,4 @@ fn connector() -> Result<fred::types::config::TlsConnector, Box<dyn std::error::
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(config.into())
-}
-
-#[cfg(all(feature = "tls-native", not(feature = "tls-rustls")))]
-fn connector() -> Result<fred::types::config::TlsConnector, Box<dyn std::error::Error + Send + Sync>> {
-    Ok(fred::types::config::TlsConnector::default_native_tls()?)
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 mod ask;
 mod proxy;
@@ -21,11 +21,10 @@ pub use self::topologies::{Cluster, Sentinels};
 /// # Panics
 /// When it is not within a minute.
 pub async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
-    for _ in 0..6000 {
-        if is_so().await {
-            return;
+    let seen = async {
+        while !is_so().await {
+            sleep(Duration::from_millis(10)).await;
         }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("not within a minute: {what}");
+    };
+    assert!(timeout(Duration::from_secs(60), seen).await.is_ok(), "not within a minute: {what}");
 }
