@@ -9,6 +9,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{CHANNEL, Connection, Names, Namespace, Script, Signals, trouble};
 
+use crate::builder::Confirmation;
 use crate::entry::{Entry, Metadata};
 
 pub(crate) const NAME: &str = "redis-single";
@@ -32,13 +33,37 @@ pub struct RedisSingleBackend {
     names: Names,
     signals: Signals,
     fence_retention: Duration,
+    confirmation: Option<Confirmation>,
 }
 
 impl RedisSingleBackend {
-    pub(crate) fn new(connection: Connection, namespace: &Namespace, fence_retention: Duration) -> Self {
+    pub(crate) fn new(
+        connection: Connection,
+        namespace: &Namespace,
+        fence_retention: Duration,
+        confirmation: Option<Confirmation>,
+    ) -> Self {
         let names = Names::new(namespace);
         let signals = Signals::new(&connection, &names);
-        Self { connection, names, signals, fence_retention }
+        Self { connection, names, signals, fence_retention, confirmation }
+    }
+
+    /// Gives back a grant that too few replicas have: a fail-over could forget it.
+    async fn confirm(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
+        let granted = Attempt::Granted { tenure: Some(tenure) };
+        let Some(Confirmation { replicas, within }) = self.confirmation else { return Ok(granted) };
+        let confirmed = self.connection.confirm(&self.names.of(&claim.key).part(LOCK), replicas, within).await;
+        let short = match confirmed {
+            Ok(confirmed) if confirmed >= u64::from(replicas) => return Ok(granted),
+            Ok(confirmed) => Error::new(ErrorKind::Unavailable, "acquire").detail(format!(
+                "{confirmed} of {replicas} replicas confirmed the grant within {within:?}; it was given back"
+            )),
+            Err(error) => error,
+        };
+        let grant = GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
+        // If that fails too, "unknown" makes the engine go on giving it back.
+        let given_back = self.release(&grant).await;
+        Err(given_back.map_or_else(|error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error), |_| short))
     }
 
     /// What it promises beyond mutual exclusion, before anything is connected.
@@ -135,7 +160,7 @@ impl Backend for RedisSingleBackend {
         let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
         match refs(&words)[..] {
             ["granted", tenure] => match tenure.parse() {
-                Ok(tenure) => Ok(Attempt::Granted { tenure: Some(tenure) }),
+                Ok(tenure) => self.confirm(claim, tenure).await,
                 Err(_) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),

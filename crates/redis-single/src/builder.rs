@@ -16,6 +16,14 @@ pub struct RedisSingleBuilder {
     namespace: Option<String>,
     command_timeout: Duration,
     fence_retention: Duration,
+    confirmation: Option<Confirmation>,
+}
+
+/// How many replicas must have a grant, and how long they may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Confirmation {
+    pub(crate) replicas: u32,
+    pub(crate) within: Duration,
 }
 
 #[derive(Clone)]
@@ -59,6 +67,16 @@ impl RedisSingleBuilder {
         Self { fence_retention: retention, ..self }
     }
 
+    /// Grants only what so many replicas have within that time, from 1 ms to 10 s; by default none is asked.
+    ///
+    /// Replication is asynchronous: without this, a fail-over can forget a grant that was just made, and with it the
+    /// window is smaller, not gone, for a replica that has it need not be the one that is promoted. A grant that falls
+    /// short is given back, and the attempt fails with [`Unavailable`](ErrorKind::Unavailable), which a waiting acquire
+    /// rides out. Each attempt takes one more round trip (`WAIT`), during which the connection does nothing else.
+    pub fn confirm_replicas(self, replicas: u32, within: Duration) -> Self {
+        Self { confirmation: (replicas > 0).then_some(Confirmation { replicas, within }), ..self }
+    }
+
     /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks.
     ///
     /// # Errors
@@ -84,6 +102,9 @@ impl RedisSingleBuilder {
         let [shortest, longest] = Self::RETENTION;
         check("command_timeout", self.command_timeout, Duration::from_millis(1), Duration::from_secs(60))?;
         check("fence_retention", self.fence_retention, shortest, longest)?;
+        if let Some(Confirmation { within, .. }) = self.confirmation {
+            check("confirm_replicas time", within, Duration::from_millis(1), Duration::from_secs(10))?;
+        }
         let mut namespace = self.namespace.map(Namespace::new).transpose()?;
         let connection = match self.source {
             Some(Source::Url(url)) => {
@@ -95,13 +116,14 @@ impl RedisSingleBuilder {
             None => return Err(invalid("give it a url or a client")),
         };
         warn_of_eviction(&connection).await;
-        Ok(RedisSingleBackend::new(connection, &namespace.unwrap_or_default(), self.fence_retention))
+        let namespace = namespace.unwrap_or_default();
+        Ok(RedisSingleBackend::new(connection, &namespace, self.fence_retention, self.confirmation))
     }
 
     /// With default settings and without a word to the server.
     pub(crate) fn borrowing(self, client: Client) -> RedisSingleBackend {
         let connection = Connection::borrow(client, self.command_timeout);
-        RedisSingleBackend::new(connection, &Namespace::default(), self.fence_retention)
+        RedisSingleBackend::new(connection, &Namespace::default(), self.fence_retention, None)
     }
 }
 
@@ -123,6 +145,7 @@ impl Default for RedisSingleBuilder {
             namespace: None,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
             fence_retention: Duration::from_secs(7 * 24 * 3600),
+            confirmation: None,
         }
     }
 }
@@ -134,6 +157,7 @@ impl fmt::Debug for RedisSingleBuilder {
             .field("namespace", &self.namespace)
             .field("command_timeout", &self.command_timeout)
             .field("fence_retention", &self.fence_retention)
+            .field("confirmation", &self.confirmation)
             .finish()
     }
 }

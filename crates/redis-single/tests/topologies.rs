@@ -124,7 +124,7 @@ async fn a_signal_crosses_the_cluster() -> Result<()> {
 #[tokio::test]
 async fn a_slot_that_moves_to_another_node_takes_its_locks_along() -> Result<()> {
     let Some(cluster) = Cluster::start().await else { return Ok(()) };
-    let locks = RedisSingle::connect(&cluster.url()).await?;
+    let (locks, others) = (RedisSingle::connect(&cluster.url()).await?, RedisSingle::connect(&cluster.url()).await?);
     let options = LockOptions::new().ttl(Duration::from_secs(10));
     let key = LockKey::new("moving")?;
     let guard = locks.acquire(&key, &options).await?.unwrap();
@@ -153,7 +153,7 @@ async fn a_slot_that_moves_to_another_node_takes_its_locks_along() -> Result<()>
     }
     // Half-way: the source does not have it any more, the target does not serve it yet.
     assert_eq!(guard.renew().await.unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(locks.try_lock(&key).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(others.try_lock(&key).await.unwrap_err().kind(), ErrorKind::Unavailable);
     let elsewhere = locks.lock("elsewhere").await?;
     for node in cluster.nodes() {
         assert_eq!(node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &ids[to]]).await.text(), "OK");
@@ -222,5 +222,26 @@ async fn a_primary_that_hangs_is_left_for_its_successor() -> Result<()> {
     assert_eq!(set.replica.ask(&["EXISTS", "{leasehold:k}:lock"]).await.number(), 1);
     assert_eq!(after.release().await?, ReleaseOutcome::Released);
     set.primary.resume();
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_grant_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
+    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let with = |replicas| {
+        let builder = RedisSingle::builder().url(set.primary.url());
+        builder.confirm_replicas(replicas, Duration::from_millis(500)).connect()
+    };
+    let (one, two) = (with(1).await?, with(2).await?);
+    assert_eq!(one.lock("k").await?.release().await?, ReleaseOutcome::Released);
+    let error = two.try_lock("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("1 of 2 replicas"), "{error}");
+    assert!(one.try_lock("k").await?.is_some(), "the grant was given back");
+    set.replica.pause();
+    let error = one.try_lock("other").await.unwrap_err();
+    assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
+    set.replica.resume();
+    assert!(one.lock_for("other", MINUTE).await.is_ok());
     Ok(())
 }

@@ -72,6 +72,20 @@ impl Connection {
         if self.is_clustered() { 1 } else { 250 }
     }
 
+    /// How many replicas have all that this connection wrote for the slot of `name`, after waiting until it is
+    /// `replicas` of them, or for `within`. Everything else on the connection waits as long.
+    ///
+    /// The same connection that wrote: on another, Redis counts what *that* one wrote, which is nothing.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    pub async fn confirm(&self, name: &str, replicas: u32, within: Duration) -> Result<u64> {
+        let slot = Target::Slot(redis_keyslot(name.as_bytes()));
+        let words = [replicas.to_string(), within.as_millis().to_string()].map(Value::from).to_vec();
+        let answer = self.send("WAIT", words, slot, within.saturating_add(self.command_timeout())).await?;
+        Ok(answer.as_u64().unwrap_or(0))
+    }
+
     /// The text under a name, if there is one.
     ///
     /// # Errors
