@@ -70,6 +70,8 @@ pub(crate) enum Command {
     ForceRelease(ForceReleaseArgs),
     Migrate(MigrateArgs),
     Gc(GcArgs),
+    Doctor(DoctorArgs),
+    Heal(HealArgs),
     Backends(BackendsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -255,6 +257,19 @@ pub(crate) struct GcArgs {
     #[arg(long, value_name = "DUR", default_value = "168h", value_parser = duration::parse_positive)]
     pub(crate) older_than: Duration,
 }
+
+/// Look for what makes the store unsafe, with the cure
+///
+/// Exits with 0 if all is well, with 1 for warnings, and with 2 for errors.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {}
+
+/// Let nodes of a redlock that lost their data vote again
+///
+/// Waits until every lock that may have counted on a lost vote is over, which takes as long as the longest lease in
+/// use, then copies the counters from a majority of the others.
+#[derive(Args, Debug)]
+pub(crate) struct HealArgs {}
 
 /// Show which stores this program was built with, and what each promises
 #[derive(Args, Debug)]

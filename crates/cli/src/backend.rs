@@ -36,6 +36,8 @@ pub(crate) struct Kind {
     pub(crate) connect: for<'u> fn(Place<'u>) -> Doing<'u, Store>,
     /// What has to be done to its tables, where it has any.
     pub(crate) tables: Option<Tables>,
+    /// What is known of its nodes, where it has several that vote.
+    pub(crate) nodes: Option<Nodes>,
 }
 
 /// Where to connect, and as whom.
@@ -50,6 +52,37 @@ pub(crate) struct Place<'u> {
 pub(crate) struct Tables {
     pub(crate) migrate: for<'u> fn(&'u str) -> Doing<'u, ()>,
     pub(crate) gc: for<'u> fn(&'u str, Duration) -> Doing<'u, u64>,
+}
+
+/// The nodes of a store in which a majority decides.
+#[derive(Clone, Copy)]
+pub(crate) struct Nodes {
+    pub(crate) states: for<'u> fn(&'u str) -> Doing<'u, Vec<Finding>>,
+    pub(crate) heal: for<'u> fn(&'u str) -> Doing<'u, Vec<Finding>>,
+}
+
+/// What `doctor` says of one thing that it looked at.
+pub(crate) struct Finding {
+    pub(crate) health: Health,
+    pub(crate) text: String,
+}
+
+/// How bad it is; as a number, the exit code.
+#[derive(Clone, Copy)]
+pub(crate) enum Health {
+    Well = 0,
+    Warning = 1,
+    Error = 2,
+}
+
+impl Health {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Well => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 pub(crate) type Doing<'u, T> = Pin<Box<dyn Future<Output = Result<T>> + 'u>>;

@@ -1,4 +1,4 @@
-use crate::backend::{Kind, Place, Store, Tables};
+use crate::backend::{Finding, Health, Kind, Nodes, Place, Store, Tables};
 
 /// Every store that this program was built with. To add one is to add an entry.
 pub(crate) const KINDS: &[Kind] = &[
@@ -16,6 +16,7 @@ pub(crate) const KINDS: &[Kind] = &[
             Box::pin(async move { leasehold_file::FileLocks::connect(url).await.map(Store::shared) })
         },
         tables: None,
+        nodes: None,
     },
     #[cfg(feature = "redis")]
     Kind {
@@ -40,6 +41,7 @@ pub(crate) const KINDS: &[Kind] = &[
             Box::pin(async move { leasehold_redis_single::RedisSingle::connect(url).await.map(Store::exclusive) })
         },
         tables: None,
+        nodes: None,
     },
     #[cfg(feature = "redis")]
     Kind {
@@ -62,6 +64,7 @@ pub(crate) const KINDS: &[Kind] = &[
             })
         },
         tables: None,
+        nodes: None,
     },
     #[cfg(feature = "redis")]
     Kind {
@@ -77,6 +80,24 @@ pub(crate) const KINDS: &[Kind] = &[
             Box::pin(async move { leasehold_redlock::Redlock::connect(url).await.map(Store::exclusive) })
         },
         tables: None,
+        nodes: Some(Nodes {
+            states: |url| {
+                Box::pin(async move {
+                    let locks = leasehold_redlock::Redlock::connect(url).await?;
+                    let states = locks.node_states().await;
+                    locks.close().await;
+                    Ok(states.into_iter().map(said_of).collect())
+                })
+            },
+            heal: |url| {
+                Box::pin(async move {
+                    let locks = leasehold_redlock::Redlock::connect(url).await?;
+                    let states = locks.heal().await;
+                    locks.close().await;
+                    Ok(states?.into_iter().map(said_of).collect())
+                })
+            },
+        }),
     },
     #[cfg(feature = "mysql")]
     Kind {
@@ -102,6 +123,7 @@ pub(crate) const KINDS: &[Kind] = &[
                 })
             },
         }),
+        nodes: None,
     },
     #[cfg(feature = "mysql")]
     Kind {
@@ -127,6 +149,7 @@ pub(crate) const KINDS: &[Kind] = &[
                 })
             },
         }),
+        nodes: None,
     },
 ];
 
@@ -134,4 +157,23 @@ pub(crate) const KINDS: &[Kind] = &[
 #[cfg(feature = "mysql")]
 fn as_mysql(url: &str) -> String {
     url.replacen("mysql-rw:", "mysql:", 1)
+}
+
+/// A node of a majority, with the cure for what ails it.
+#[cfg(feature = "redis")]
+fn said_of(state: leasehold_redlock::NodeState) -> Finding {
+    use leasehold_redlock::NodeCondition as Is;
+
+    let node = state.node;
+    let (health, text) = match state.condition {
+        Is::Serving => (Health::Well, format!("{node} serves")),
+        Is::Reset => {
+            (Health::Error, format!("{node} came back without its data and does not count: run `leasehold heal`"))
+        }
+        Is::SameServer(other) => (Health::Error, format!("{node} is the same server as {other}: name another one")),
+        Is::Unreachable(why) => (Health::Warning, format!("{node} does not answer ({why}): start it, or replace it")),
+        Is::Refused(why) => (Health::Error, format!("{node} refuses ({why}): mend its password or permissions")),
+        other => (Health::Warning, format!("{node}: {other}")),
+    };
+    Finding { health, text }
 }

@@ -23,6 +23,7 @@ mod exit;
 // and the smaller commands.
 mod admin;
 mod describe;
+mod doctor;
 mod kinds;
 
 use std::io::{self, Write};
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
         Command::ForceRelease(force) => on_runtime(admin::force_release(force, &cli.store)),
         Command::Migrate(_) => on_runtime(admin::migrate(&cli.store)),
         Command::Gc(gc) => on_runtime(admin::gc(gc, &cli.store)),
+        Command::Doctor(_) => on_runtime(doctor::doctor(&cli.store)),
+        Command::Heal(_) => on_runtime(doctor::heal(&cli.store)),
         Command::Backends(backends) => describe::backends(backends),
         Command::Completions(completions) => describe::completions(completions),
         Command::Man(man) => describe::man(man),

@@ -125,6 +125,18 @@ impl SessionBackend {
         }
         trouble(&self.store.connection, words)
     }
+
+    /// Gives back a level that too few replicas have: a fail-over could forget it.
+    async fn confirm(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
+        let granted = Attempt::Granted { tenure: Some(tenure) };
+        let Some(confirmation) = self.store.confirmation else { return Ok(granted) };
+        let name = self.store.names.of(&claim.key).part(LOCK);
+        let Some(short) = confirmation.shortfall(&self.store.connection, &name).await else { return Ok(granted) };
+        let grant = GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
+        // If that fails too, "unknown" makes the engine go on giving it back.
+        let given_back = self.release(&grant).await;
+        Err(given_back.map_or_else(|error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error), |_| short))
+    }
 }
 
 #[async_trait]
@@ -151,7 +163,7 @@ impl Backend for SessionBackend {
         let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
         match refs(&words)[..] {
             ["granted", tenure] => match tenure.parse() {
-                Ok(tenure) => Ok(Attempt::Granted { tenure: Some(tenure) }),
+                Ok(tenure) => self.confirm(claim, tenure).await,
                 Err(_) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, Result};
 use leasehold_redis::fred::clients::Client;
-use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction};
+use leasehold_redis::{Confirmation, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction};
 
 use crate::backend::NAME;
 use crate::session::random_id;
@@ -20,6 +20,7 @@ pub struct RedisReentrantBuilder {
     command_timeout: Duration,
     fence_retention: Duration,
     max_depth: u32,
+    confirmation: Option<Confirmation>,
 }
 
 #[derive(Clone)]
@@ -70,6 +71,16 @@ impl RedisReentrantBuilder {
         Self { max_depth: levels, ..self }
     }
 
+    /// Grants only what so many replicas have within that time, from 1 ms to 10 s; by default none is asked.
+    ///
+    /// Replication is asynchronous: without this, a fail-over can forget a grant that was just made, and with it the
+    /// window is smaller, not gone, for a replica that has it need not be the one that is promoted. A grant that falls
+    /// short is given back, and the attempt fails with [`Unavailable`](ErrorKind::Unavailable), which a waiting acquire
+    /// rides out. Each attempt takes one more round trip (`WAIT`), during which the connection does nothing else.
+    pub fn confirm_replicas(self, replicas: u32, within: Duration) -> Self {
+        Self { confirmation: Confirmation::of(replicas, within), ..self }
+    }
+
     /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks.
     ///
     /// # Errors
@@ -99,6 +110,7 @@ impl RedisReentrantBuilder {
         if !Self::DEPTH.contains(&self.max_depth) {
             return Err(invalid(format!("a max_depth of {} is outside 1 to 100,000", self.max_depth)));
         }
+        self.confirmation.map_or(Ok(()), Confirmation::check)?;
         let mut namespace = self.namespace.map(Namespace::new).transpose()?;
         let connection = match self.source {
             Some(Source::Url(url)) => {
@@ -110,7 +122,11 @@ impl RedisReentrantBuilder {
             None => return Err(invalid("give it a url or a client")),
         };
         warn_of_eviction(&connection).await;
-        Ok(Store::new(connection, &namespace.unwrap_or_default(), self.fence_retention, self.max_depth))
+        let namespace = namespace.unwrap_or_default();
+        Ok(Store {
+            confirmation: self.confirmation,
+            ..Store::new(connection, &namespace, self.fence_retention, self.max_depth)
+        })
     }
 
     /// With default settings and without a word to the server.
@@ -139,6 +155,7 @@ impl Default for RedisReentrantBuilder {
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
             fence_retention: Duration::from_secs(7 * 24 * 3600),
             max_depth: 1_000,
+            confirmation: None,
         }
     }
 }
@@ -151,6 +168,7 @@ impl fmt::Debug for RedisReentrantBuilder {
             .field("command_timeout", &self.command_timeout)
             .field("fence_retention", &self.fence_retention)
             .field("max_depth", &self.max_depth)
+            .field("confirmation", &self.confirmation)
             .finish()
     }
 }

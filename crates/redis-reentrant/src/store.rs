@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_redis::{Connection, Names, Namespace, Signals};
+use leasehold_redis::{Confirmation, Connection, Names, Namespace, Signals};
 
 /// What the sessions of one [`RedisReentrant`](crate::RedisReentrant) share.
 #[derive(Debug)]
@@ -10,13 +10,14 @@ pub(crate) struct Store {
     pub(crate) signals: Signals,
     pub(crate) fence_retention: Duration,
     pub(crate) max_depth: u32,
+    pub(crate) confirmation: Option<Confirmation>,
 }
 
 impl Store {
     pub(crate) fn new(connection: Connection, namespace: &Namespace, retention: Duration, max_depth: u32) -> Self {
         let names = Names::new(namespace);
         let signals = Signals::new(&connection, &names);
-        Self { connection, names, signals, fence_retention: retention, max_depth }
+        Self { connection, names, signals, fence_retention: retention, max_depth, confirmation: None }
     }
 
     pub(crate) async fn close(&self) {

@@ -7,9 +7,8 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holder, Holders,
     LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
-use leasehold_redis::{CHANNEL, Connection, Names, Namespace, Script, Signals, trouble};
+use leasehold_redis::{CHANNEL, Confirmation, Connection, Names, Namespace, Script, Signals, trouble};
 
-use crate::builder::Confirmation;
 use crate::entry::{Entry, Metadata};
 
 pub(crate) const NAME: &str = "redis-single";
@@ -51,15 +50,9 @@ impl RedisSingleBackend {
     /// Gives back a grant that too few replicas have: a fail-over could forget it.
     async fn confirm(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
         let granted = Attempt::Granted { tenure: Some(tenure) };
-        let Some(Confirmation { replicas, within }) = self.confirmation else { return Ok(granted) };
-        let confirmed = self.connection.confirm(&self.names.of(&claim.key).part(LOCK), replicas, within).await;
-        let short = match confirmed {
-            Ok(confirmed) if confirmed >= u64::from(replicas) => return Ok(granted),
-            Ok(confirmed) => Error::new(ErrorKind::Unavailable, "acquire").detail(format!(
-                "{confirmed} of {replicas} replicas confirmed the grant within {within:?}; it was given back"
-            )),
-            Err(error) => error,
-        };
+        let Some(confirmation) = self.confirmation else { return Ok(granted) };
+        let name = self.names.of(&claim.key).part(LOCK);
+        let Some(short) = confirmation.shortfall(&self.connection, &name).await else { return Ok(granted) };
         let grant = GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
         // If that fails too, "unknown" makes the engine go on giving it back.
         let given_back = self.release(&grant).await;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, Result};
 use leasehold_redis::fred::clients::Client;
-use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction};
+use leasehold_redis::{Confirmation, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction};
 
 use crate::backend::NAME;
 use crate::{RedisSingle, RedisSingleBackend};
@@ -17,13 +17,6 @@ pub struct RedisSingleBuilder {
     command_timeout: Duration,
     fence_retention: Duration,
     confirmation: Option<Confirmation>,
-}
-
-/// How many replicas must have a grant, and how long they may take.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Confirmation {
-    pub(crate) replicas: u32,
-    pub(crate) within: Duration,
 }
 
 #[derive(Clone)]
@@ -74,7 +67,7 @@ impl RedisSingleBuilder {
     /// short is given back, and the attempt fails with [`Unavailable`](ErrorKind::Unavailable), which a waiting acquire
     /// rides out. Each attempt takes one more round trip (`WAIT`), during which the connection does nothing else.
     pub fn confirm_replicas(self, replicas: u32, within: Duration) -> Self {
-        Self { confirmation: (replicas > 0).then_some(Confirmation { replicas, within }), ..self }
+        Self { confirmation: Confirmation::of(replicas, within), ..self }
     }
 
     /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks.
@@ -102,9 +95,7 @@ impl RedisSingleBuilder {
         let [shortest, longest] = Self::RETENTION;
         check("command_timeout", self.command_timeout, Duration::from_millis(1), Duration::from_secs(60))?;
         check("fence_retention", self.fence_retention, shortest, longest)?;
-        if let Some(Confirmation { within, .. }) = self.confirmation {
-            check("confirm_replicas time", within, Duration::from_millis(1), Duration::from_secs(10))?;
-        }
+        self.confirmation.map_or(Ok(()), Confirmation::check)?;
         let mut namespace = self.namespace.map(Namespace::new).transpose()?;
         let connection = match self.source {
             Some(Source::Url(url)) => {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod confirmation;
 mod connection;
 mod endpoint;
 mod error;
@@ -17,6 +18,7 @@ mod tls;
 
 pub use fred;
 
+pub use confirmation::Confirmation;
 pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::{classify, failed};

@@ -79,7 +79,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`classify`](crate::classify) says.
-    pub async fn confirm(&self, name: &str, replicas: u32, within: Duration) -> Result<u64> {
+    pub(crate) async fn confirm(&self, name: &str, replicas: u32, within: Duration) -> Result<u64> {
         let slot = Target::Slot(redis_keyslot(name.as_bytes()));
         let words = [replicas.to_string(), within.as_millis().to_string()].map(Value::from).to_vec();
         let answer = self.send("WAIT", words, slot, within.saturating_add(self.command_timeout())).await?;

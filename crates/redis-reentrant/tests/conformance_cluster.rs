@@ -1,0 +1,13 @@
+//! The shared suite, on the Cluster that `LEASEHOLD_TEST_REDIS_CLUSTER` names. Every contender is a session of its own.
+
+mod fixture;
+
+use std::process::ExitCode;
+
+use leasehold_redis_reentrant::core::conformance;
+
+use crate::fixture::Redis;
+
+fn main() -> ExitCode {
+    conformance::exclusive(Redis::named_by("LEASEHOLD_TEST_REDIS_CLUSTER"))
+}

@@ -1,0 +1,46 @@
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Result};
+
+use crate::Connection;
+
+/// How many replicas must have a grant before it counts, and how long they may take.
+///
+/// Replication is asynchronous: a fail-over can forget a grant that was just made. With this the window is smaller, not
+/// gone, for a replica that has it need not be the one that is promoted.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirmation {
+    replicas: u32,
+    within: Duration,
+}
+
+impl Confirmation {
+    /// Of so many replicas, within 1 ms to 10 s; `None` for none.
+    pub fn of(replicas: u32, within: Duration) -> Option<Self> {
+        (replicas > 0).then_some(Self { replicas, within })
+    }
+
+    /// Checks the time.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is too short or too long.
+    pub fn check(self) -> Result<()> {
+        if (Duration::from_millis(1)..=Duration::from_secs(10)).contains(&self.within) {
+            return Ok(());
+        }
+        let why = format!("a confirmation within {:?} is outside 1 ms to 10 s", self.within);
+        Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why))
+    }
+
+    /// Why what this connection wrote under `name` does not count: `None` if enough replicas have it.
+    pub async fn shortfall(self, connection: &Connection, name: &str) -> Option<Error> {
+        match connection.confirm(name, self.replicas, self.within).await {
+            Ok(confirmed) if confirmed >= u64::from(self.replicas) => None,
+            Ok(confirmed) => Some(Error::new(ErrorKind::Unavailable, "acquire").detail(format!(
+                "{confirmed} of {} replicas confirmed the grant within {:?}; it was given back",
+                self.replicas, self.within
+            ))),
+            Err(error) => Some(error),
+        }
+    }
+}
