@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use leasehold_redis::testing::eventually;
 use tokio::task::JoinSet;
 
 use crate::bench::{Nodes, acquire, lock, once, take, token};
@@ -37,7 +38,7 @@ async fn ten_contenders_on_one_key_are_all_served() {
 }
 
 #[tokio::test]
-async fn a_split_vote_is_given_back_before_it_is_told() {
+async fn a_split_vote_is_given_back_at_once() {
     let Some(nodes) = Nodes::start(5).await else { return };
     let locks = nodes.redlock().await;
     // Two other attempts have two nodes each, so that nobody has a majority.
@@ -46,7 +47,8 @@ async fn a_split_vote_is_given_back_before_it_is_told() {
         node.ask(&["SET", &lock("k"), &entry, "PX", "60000"]).await;
     }
     assert!(acquire(&locks, "k", &once()).await.unwrap().is_none());
-    assert_eq!(nodes.0[4].ask(&["EXISTS", &lock("k")]).await.number(), 0);
+    // Before it is told, unless that node was slower than all others together.
+    eventually("the vote is given back", async || nodes.0[4].ask(&["EXISTS", &lock("k")]).await.number() == 0).await;
     // They give back too, and whoever waits comes by soon, not when their leases are over.
     let waiting = tokio::spawn(async move { take(&locks, "k").await.release().await });
     for node in &nodes.0[..2] {
