@@ -345,3 +345,23 @@ fn a_guard_dropped_outside_a_runtime_is_handed_over() {
     let next = runtime.block_on(waiter).unwrap();
     assert!(next.is_held());
 }
+
+/// A successor that ends while its predecessor is still leaving must not leave the tenure to nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_threads_that_hand_over_back_and_forth_do_not_stall() {
+    let locks = leasehold_core::Memory::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let locks = locks.clone();
+        tasks.spawn(async move {
+            for _ in 0..5_000 {
+                // A stalled tenure is noticed by its renewal after a third of the lease, 10 s; this is far less.
+                let guard = locks.lock_for("k", Duration::from_secs(5)).await.unwrap();
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+}

@@ -83,7 +83,11 @@ impl<B: Backend> Core<B> {
             let next = Hold::new(grip.next(), Arc::clone(self) as _, runtime.clone());
             match next_in_line.send(next) {
                 Ok(()) => {
-                    grip.give_up();
+                    self.leave(grip);
+                    // The successor may have ended before this guard was off: then this one was the last.
+                    if !tenure.is_held() {
+                        self.queue.freed(&grip.grant.key);
+                    }
                     observe::handed_over(self.name());
                     return true;
                 }

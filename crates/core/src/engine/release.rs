@@ -144,7 +144,7 @@ impl<B: Backend> Core<B> {
     }
 
     /// Takes a guard off its tenure; with the last one the tenure is over, and nothing more is sent for it.
-    fn leave(&self, grip: &Grip) {
+    pub(super) fn leave(&self, grip: &Grip) {
         let mut entered = self.sessions.lock();
         if let Some(Entered { levels, .. }) = entered.as_mut().and_then(|entered| entered.get_mut(&grip.grant.key))
             && let Some(level) = levels.iter().rposition(|level| *level == grip.grant.owner)
