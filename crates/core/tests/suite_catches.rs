@@ -98,7 +98,7 @@ impl Backend for Broken {
         if self.is(Fault::RecreatesOnRenew) {
             for (renewal, answer) in ours.iter().zip(&mut answers) {
                 let GrantRef { key, owner, mode, .. } = renewal.grant.clone();
-                let claim = Claim { key, owner, mode, ttl: renewal.ttl, label: None, reason: None };
+                let claim = Claim { key, owner, mode, ttl: renewal.ttl, waits: false, label: None, reason: None };
                 if matches!(self.inner.try_acquire(&claim).await, Ok(Attempt::Granted { .. })) {
                     *answer = Ok(Held::Yes);
                 }
