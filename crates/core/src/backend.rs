@@ -35,7 +35,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Answers in the order of `renewals`, one for each; the failure of one does not touch the others.
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>>;
 
-    /// Frees the key if the store still has that owner. Idempotent. Never touches the tenure counter.
+    /// Frees the key if the store still has that owner, or takes it out of the store's queue. Idempotent. Never
+    /// touches the tenure counter.
     async fn release(&self, grant: &GrantRef) -> Result<Held>;
 
     /// Who holds the key.
@@ -85,6 +86,18 @@ pub struct Claim {
     pub reason: Option<String>,
 }
 
+impl Claim {
+    /// Of a new owner, who does not wait and leaves no text.
+    pub fn new(key: &LockKey, mode: Mode, ttl: Duration) -> Self {
+        Self { key: key.clone(), owner: OwnerId::random(), mode, ttl, waits: false, label: None, reason: None }
+    }
+
+    /// What it is granted, under this number.
+    pub fn grant(&self, tenure: Option<u64>) -> GrantRef {
+        GrantRef { key: self.key.clone(), owner: self.owner, mode: self.mode, tenure }
+    }
+}
+
 /// The store's answer to a [`Claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
@@ -97,6 +110,20 @@ pub enum Attempt {
     Busy {
         /// What is left of the lease that stands in the way, if the store knows.
         retry_in: Option<Duration>,
+    },
+    /// Somebody else holds it, and the store has put this claim into a queue of its own: a later grant comes as
+    /// [`Hint::Granted`], or as the answer to the same claim when it is made again.
+    ///
+    /// Only to a claim that [`waits`](Claim::waits). The place is given up by [`Backend::release`] with the owner id.
+    Queued {
+        /// The claim must be made again within this, or its place may be lost.
+        retry_in: Duration,
+        /// Whether a grant will be told to a listener, also to one that begins to listen only now. If not, the claim
+        /// is to be made again when somebody listens.
+        told: bool,
+        /// What lease a grant out of the queue begins with, at most the one that was asked for: short, so that a
+        /// waiter that died does not keep the others for long. The engine prolongs it.
+        lease: Duration,
     },
 }
 
@@ -167,13 +194,28 @@ impl fmt::Debug for OwnerId {
 /// Release signals. They are hints: a lost one costs a poll interval, never liveness.
 #[async_trait]
 pub trait Wakeups: Send + Sync {
-    /// Listens for releases of `key`. When it returns, no later release is missed, unless the connection breaks.
+    /// Listens for what becomes of `key`. When it returns, no later release and no grant out of the store's queue is
+    /// missed, unless the connection breaks.
     async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>>;
 }
 
 /// One waiter's ear. Dropping it stops listening.
 #[async_trait]
 pub trait Listener: Send {
-    /// Ends when the key may have become free since the last call. Too often is harmless. Cancel safe.
-    async fn hint(&mut self);
+    /// Ends when there is news of the key since the last call. Too often is harmless. Cancel safe.
+    async fn hint(&mut self) -> Hint;
+}
+
+/// What a waiter hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// The key may have become free.
+    Freed,
+    /// The store's queue granted it, at some moment since the last answer [`Queued`](Attempt::Queued).
+    Granted {
+        /// To whom: the owner of the claim in the queue.
+        owner: OwnerId,
+        /// The tenure number.
+        tenure: Option<u64>,
+    },
 }

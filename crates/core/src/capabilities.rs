@@ -35,6 +35,8 @@ pub enum Capability {
     Fencing,
     /// A release wakes a waiter of another locker by a signal, not by polling.
     Wakeup,
+    /// Waiters of all lockers are served in the order in which they came, by the store itself.
+    Queue,
     /// Holders in several processes of one machine exclude each other.
     CrossProcess,
     /// Holders on several machines exclude each other.
@@ -53,11 +55,12 @@ pub enum Capability {
 
 impl Capability {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Shared,
         Self::Lease,
         Self::Fencing,
         Self::Wakeup,
+        Self::Queue,
         Self::CrossProcess,
         Self::CrossHost,
         Self::WriterIntent,
@@ -74,6 +77,7 @@ impl Capability {
             Self::Lease => "lease",
             Self::Fencing => "fencing",
             Self::Wakeup => "wake-up",
+            Self::Queue => "queue",
             Self::CrossProcess => "cross-process",
             Self::CrossHost => "cross-host",
             Self::WriterIntent => "writer-intent",

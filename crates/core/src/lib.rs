@@ -20,7 +20,7 @@ pub mod conformance;
 mod engine;
 mod memory;
 
-pub use backend::{Attempt, Backend, Claim, GrantRef, Held, Listener, OwnerId, Renewal, SharedBackend, Wakeups};
+pub use backend::{Attempt, Backend, Claim, GrantRef, Held, Hint, Listener, OwnerId, Renewal, SharedBackend, Wakeups};
 pub use capabilities::{Capabilities, Capability};
 pub use clock::Clock;
 pub use engine::{Backed, Engine, HandOver, Settings, WeakEngine};

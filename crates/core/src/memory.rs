@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::clock::Moment;
 use crate::{
     Attempt, Backed, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, FencingToken, GrantRef, Held,
-    Holder, Holders, Listener, LockKey, Mode, OwnerId, Page, Renewal, Result, Settings, SharedBackend, Wakeups,
+    Hint, Holder, Holders, Listener, LockKey, Mode, OwnerId, Page, Renewal, Result, Settings, SharedBackend, Wakeups,
 };
 
 /// Locks in the memory of this process: for tests, for examples, and as the reference of what a backend does.
@@ -267,10 +267,11 @@ struct Ear(watch::Receiver<()>);
 
 #[async_trait]
 impl Listener for Ear {
-    async fn hint(&mut self) {
+    async fn hint(&mut self) -> Hint {
         if self.0.changed().await.is_err() {
             // The store is gone, and with it every release that could come.
             std::future::pending::<()>().await;
         }
+        Hint::Freed
     }
 }

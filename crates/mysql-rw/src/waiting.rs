@@ -33,7 +33,7 @@ impl Waiting {
         let mut refused = self.refused();
         match attempt {
             Attempt::Granted { .. } => drop(refused.remove(&place)),
-            Attempt::Busy { .. } => {
+            Attempt::Busy { .. } | Attempt::Queued { .. } => {
                 if refused.len() >= MANY {
                     refused.retain(|_, then| now.since(*then) < A_MOMENT);
                 }

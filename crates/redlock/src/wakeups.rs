@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::future::select_all;
-use leasehold_core::{Error, Listener, LockKey, Result, Wakeups};
+use leasehold_core::{Error, Hint, Listener, LockKey, Result, Wakeups};
 use tokio::time::{Instant, sleep_until};
 
 use crate::condition::Failure;
@@ -93,7 +93,7 @@ impl Ears {
 
 #[async_trait]
 impl Listener for Ears {
-    async fn hint(&mut self) {
+    async fn hint(&mut self) -> Hint {
         let mut latest = None;
         // There are more ears than that, so one of them is always open.
         while self.heard.len() < self.majority {
@@ -111,6 +111,7 @@ impl Listener for Ears {
             }
         }
         self.hinted();
+        Hint::Freed
     }
 }
 
@@ -125,10 +126,11 @@ mod tests {
 
     #[async_trait]
     impl Listener for Ear {
-        async fn hint(&mut self) {
+        async fn hint(&mut self) -> Hint {
             if self.0.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
+            Hint::Freed
         }
     }
 

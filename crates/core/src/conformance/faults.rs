@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::{
-    Attempt, Backend, Capabilities, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holders, Listener, LockKey,
+    Attempt, Backend, Capabilities, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Hint, Holders, Listener, LockKey,
     OwnerId, Page, Renewal, Result, SharedBackend, Wakeups,
 };
 
@@ -51,6 +51,7 @@ struct Plan {
     next: HashMap<Op, (Fault, usize)>,
     steps: Vec<Step>,
     under_way: HashMap<Op, usize>,
+    answered: HashMap<Op, usize>,
     most_at_once: HashMap<Op, usize>,
 }
 
@@ -97,6 +98,10 @@ impl Faults {
 
     pub(super) fn most_at_once(&self, op: Op) -> usize {
         self.plan().most_at_once.get(&op).copied().unwrap_or(0)
+    }
+
+    pub(super) fn answered(&self, op: Op) -> usize {
+        self.plan().answered.get(&op).copied().unwrap_or(0)
     }
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
@@ -155,9 +160,11 @@ struct UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if let Some(now) = self.faults.plan().under_way.get_mut(&self.op) {
+        let mut plan = self.faults.plan();
+        if let Some(now) = plan.under_way.get_mut(&self.op) {
             *now -= 1;
         }
+        *plan.answered.entry(self.op).or_default() += 1;
     }
 }
 
@@ -237,11 +244,11 @@ struct HardOfHearing {
 
 #[async_trait]
 impl Listener for HardOfHearing {
-    async fn hint(&mut self) {
+    async fn hint(&mut self) -> Hint {
         loop {
-            self.inner.hint().await;
+            let hint = self.inner.hint().await;
             if self.faults.take(Op::Hint).is_none() {
-                return;
+                return hint;
             }
         }
     }

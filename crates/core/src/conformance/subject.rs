@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::Fixture;
 use super::faults::{Faults, Faulty};
 use crate::{
-    Admin, Attempt, Backend, Capabilities, Claim, Clock, Engine, Error, ErrorKind, GrantRef, Held, Listener, LockGuard,
-    LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker, Settings, SharedBackend, Wait,
+    Admin, Attempt, Backend, Capabilities, Claim, Clock, Engine, Error, ErrorKind, GrantRef, HandOver, Held, Listener,
+    LockGuard, LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker, Settings, SharedBackend, Wait,
 };
 
 /// What the suite runs on: a way to get independent contenders.
@@ -85,15 +85,15 @@ impl<B: Backend> Store for Engine<Faulty<B>> {
 
 impl Contender {
     /// A contender on the engine that every backend crate uses.
-    pub fn new<B: Backend>(backend: B, clock: Clock) -> Self {
-        let (engine, faults) = faulty(backend, &clock);
+    pub fn new<B: Backend>(backend: B, clock: Clock, hand_over: HandOver) -> Self {
+        let (engine, faults) = faulty(backend, &clock, hand_over);
         let engine = Arc::new(engine);
         Self { locker: engine.clone(), readers: None, admin: engine.clone(), store: engine, faults, clock }
     }
 
     /// The same, with readers.
-    pub fn with_readers<B: SharedBackend>(backend: B, clock: Clock) -> Self {
-        let (engine, faults) = faulty(backend, &clock);
+    pub fn with_readers<B: SharedBackend>(backend: B, clock: Clock, hand_over: HandOver) -> Self {
+        let (engine, faults) = faulty(backend, &clock, hand_over);
         let engine = Arc::new(engine);
         let readers: Option<Arc<dyn RwLocker>> = Some(engine.clone());
         Self { locker: engine.clone(), readers, admin: engine.clone(), store: engine, faults, clock }
@@ -116,10 +116,10 @@ impl Contender {
     }
 }
 
-fn faulty<B: Backend>(backend: B, clock: &Clock) -> (Engine<Faulty<B>>, Faults) {
+fn faulty<B: Backend>(backend: B, clock: &Clock, hand_over: HandOver) -> (Engine<Faulty<B>>, Faults) {
     let faults = Faults::new();
-    let engine = Engine::with(Faulty { inner: backend, faults: faults.clone() }, Settings::new().clock(clock.clone()));
-    (engine, faults)
+    let settings = Settings::new().clock(clock.clone()).hand_over(hand_over);
+    (Engine::with(Faulty { inner: backend, faults: faults.clone() }, settings), faults)
 }
 
 /// A fixture whose backend grants exclusively, as a subject.
@@ -141,7 +141,7 @@ impl<F: Fixture> Subject for Unshared<F> {
     }
 
     async fn contender(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        Ok(Contender::new(self.0.connect(namespace).await?, clock))
+        Ok(Contender::new(self.0.connect(namespace).await?, clock, self.0.hand_over()))
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -160,7 +160,7 @@ impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
     }
 
     async fn contender(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        Ok(Contender::with_readers(self.0.connect(namespace).await?, clock))
+        Ok(Contender::with_readers(self.0.connect(namespace).await?, clock, self.0.hand_over()))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

@@ -2,56 +2,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tracing::Instrument;
 
 use super::Core;
-use super::detached::Detached;
+use super::attempt::{Place, Tried};
 use super::observe::{self, Acquired};
-use super::queue::{Said, Ticket};
+use super::queue::{Said, Ticket, Turn};
 use super::release::Hold;
-use super::sessions::Entered;
-use super::tenure::{Grip, Tenure, deadline};
 use super::waiting::BackOff;
 use crate::clock::Moment;
-use crate::{
-    Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, HandOff, Held, Listener, LockKey, LockOptions,
-    LossReason, Mode, OwnerId, Renewal, Result, Wait,
-};
+use crate::{Backend, Error, ErrorKind, Hint, Listener, LockKey, LockOptions, LossReason, Mode, OwnerId, Result, Wait};
 
 /// How far past its limit a wait may go for an answer that is under way.
 const GRACE: Duration = Duration::from_millis(50);
 
 /// What is asked for, by whom it may be waited for, and until when.
 #[derive(Debug)]
-struct Request<'a> {
-    key: &'a LockKey,
-    mode: Mode,
-    options: &'a LockOptions,
+pub(super) struct Request<'a> {
+    pub(super) key: &'a LockKey,
+    pub(super) mode: Mode,
+    pub(super) options: &'a LockOptions,
     started: Moment,
     limit: Moment,
-}
-
-/// What came of one attempt.
-enum Tried {
-    Granted(Hold),
-    /// A guard of this process holds it, until then at most; nothing was sent.
-    HeldHere {
-        until: Moment,
-    },
-    Busy {
-        retry_in: Option<Duration>,
-    },
-    Failed(Error),
-    /// Not within the wait.
-    Unanswered,
-}
-
-/// How the wait for the head of the queue ended.
-enum Turn {
-    Ours,
-    Given(Hold),
-    Over(Said),
 }
 
 impl<B: Backend> Core<B> {
@@ -87,6 +59,7 @@ impl<B: Backend> Core<B> {
             Turn::Over(said) => return answer(said),
         }
         let mut waiting = Waiting::new();
+        let mut place: Option<Place<B>> = None;
         let mut last = None;
         loop {
             // Another task of the same session may have got it while this one waited for its turn.
@@ -103,26 +76,39 @@ impl<B: Backend> Core<B> {
                 hold = ticket.given() => return Ok(Some(hold)),
                 () = self.clock.reach(rested) => {}
             }
+            let queued = ticket.queued_so_far();
             let tried = if let Some(holder) = ticket.held_here() {
                 Tried::HeldHere { until: holder.limit() }
             } else {
                 tokio::select! {
                     biased;
-                    hold = ticket.given() => Tried::Granted(hold),
-                    tried = self.attempt(request) => tried,
+                    hold = ticket.given() => return Ok(Some(self.arrived(&ticket, hold, queued))),
+                    tried = self.attempt(request, place.as_ref()) => tried,
                 }
             };
+            let mut unheard = false;
             let (said, pause) = match tried {
                 Tried::Granted(hold) => {
-                    if !self.sessions.are_reentrant() {
-                        ticket.tell(Said::Busy);
-                    }
-                    return Ok(Some(hold));
+                    Place::forget(place);
+                    return Ok(Some(self.arrived(&ticket, hold, queued)));
                 }
                 Tried::Unanswered => return answer(last.unwrap_or_else(no_answer)),
                 Tried::HeldHere { until } => (Said::Busy, until.since(self.clock.now())),
-                Tried::Busy { retry_in } => (Said::Busy, waiting.between_polls(retry_in)),
+                Tried::Busy { retry_in } => {
+                    place = None;
+                    unheard = true;
+                    (Said::Busy, waiting.between_polls(retry_in))
+                }
+                Tried::Queued { place: noted, retry_in, told } => {
+                    Place::forget(place.replace(noted));
+                    unheard = !told;
+                    if told && waiting.listener.is_none() {
+                        self.listen(&mut waiting, request).await;
+                    }
+                    (Said::Busy, waiting.between_polls(Some(retry_in)))
+                }
                 Tried::Failed(error) => {
+                    place = None;
                     observe::attempt_failed(self.name(), request.key, &error);
                     (Said::Failed(error), waiting.after_failure.next(None))
                 }
@@ -131,7 +117,7 @@ impl<B: Backend> Core<B> {
             if said.is_for_good() || request.is_over(self.clock.now()) {
                 return answer(said);
             }
-            if matches!(said, Said::Busy) && ticket.held_here().is_none() && self.listen(&mut waiting, request).await {
+            if unheard && self.listen(&mut waiting, request).await {
                 continue;
             }
             last = Some(said);
@@ -142,10 +128,32 @@ impl<B: Backend> Core<B> {
                     Some(hold) => return Ok(Some(hold)),
                     None => waiting.start_over(),
                 },
-                () = hint(waiting.listener.as_deref_mut()) => waiting.start_over(),
+                hint = heard(&mut waiting.listener, place.as_ref().map(Place::owner)) => match (hint, place.take()) {
+                    (Hint::Granted { tenure, .. }, Some(granted)) => {
+                        match self.granted_in(granted, tenure, request.options).await {
+                            Tried::Granted(hold) => return Ok(Some(self.arrived(&ticket, hold, queued))),
+                            Tried::Failed(error) => observe::attempt_failed(self.name(), request.key, &error),
+                            _ => {}
+                        }
+                    }
+                    (_, still) => {
+                        place = still;
+                        waiting.start_over();
+                    }
+                },
                 () = self.clock.reach(until) => {}
             }
         }
+    }
+
+    /// Lets those behind the head know.
+    fn arrived(self: &Arc<Self>, ticket: &Ticket, hold: Hold, queued: u64) -> Hold {
+        match hold.grip().grant.mode {
+            Mode::Shared => self.take_along(&hold, queued),
+            Mode::Exclusive if self.sessions.are_reentrant() => {}
+            Mode::Exclusive => ticket.tell(Said::Busy),
+        }
+        hold
     }
 
     /// Takes another level of the tenure that this session holds, past the queue. `None`: it holds none.
@@ -157,9 +165,9 @@ impl<B: Backend> Core<B> {
                 let lost = Error::new(ErrorKind::Lost(reason), "acquire");
                 return Some(Err(lost.detail("a guard of this session that is still there lost the key")));
             }
-            match self.attempt(request).await {
+            match self.attempt(request, None).await {
                 Tried::Granted(hold) => return Some(Ok(Some(hold))),
-                Tried::Busy { .. } | Tried::HeldHere { .. } => tenure.lose(LossReason::Stolen),
+                Tried::Busy { .. } | Tried::Queued { .. } | Tried::HeldHere { .. } => tenure.lose(LossReason::Stolen),
                 Tried::Unanswered => return Some(answer(no_answer())),
                 Tried::Failed(error) if !error.is_transient() || request.is_over(self.clock.now()) => {
                     return Some(Err(error));
@@ -178,137 +186,29 @@ impl<B: Backend> Core<B> {
     async fn turn(&self, ticket: &mut Ticket, request: &Request<'_>) -> Turn {
         let first = ticket.is_admitted();
         let _queued = (!first).then(|| observe::queued(self.name(), request.key));
-        if !first && !request.is_try() {
+        if first {
+            return Turn::Ours;
+        }
+        if !request.is_try() {
             tokio::select! {
                 biased;
-                given = ticket.admitted() => return given.map_or(Turn::Ours, Turn::Given),
+                turn = ticket.turn() => return turn,
                 () = self.clock.reach(request.limit) => {}
             }
         }
-        if !first {
-            // What the head learns answers those behind it: they must neither overtake, nor take silence for "held".
-            tokio::select! {
-                biased;
-                told = ticket.admitted_or_told() => if let Some(said) = told { return Turn::Over(said) },
-                () = self.clock.reach(self.latest(request)) => return Turn::Over(no_answer()),
-            }
-        }
-        Turn::Ours
-    }
-
-    /// Sends one claim and sees it through, whether or not the caller stays.
-    async fn attempt(self: &Arc<Self>, request: &Request<'_>) -> Tried {
-        let claim = Claim {
-            key: request.key.clone(),
-            owner: OwnerId::random(),
-            mode: request.mode,
-            ttl: request.options.ttl,
-            waits: !request.is_over(self.clock.now()),
-            label: request.options.label.clone(),
-            reason: request.options.reason.clone(),
-        };
-        // Abandoned, it is pending until what it won is being given back, so that `close` does not cut it short.
-        let underway = Arc::clone(&self.pending).begin();
-        let claim = Arc::clone(self).claim(claim, request.options.clone());
-        let attempt = Detached::new(Handle::current(), async move { (claim.await, underway) });
+        // What the head learns answers those behind it: they must neither overtake, nor take silence for "held".
         tokio::select! {
             biased;
-            (tried, _underway) = attempt => tried,
-            () = self.clock.reach(self.latest(request)) => Tried::Unanswered,
+            turn = ticket.turn_or_news() => turn,
+            () = self.clock.reach(self.latest(request)) => Turn::Over(no_answer()),
         }
     }
 
     /// Until when an answer that is under way is waited for: one round trip past the limit. A try has no limit but
     /// the backend's own.
-    fn latest(&self, request: &Request<'_>) -> Moment {
+    pub(super) fn latest(&self, request: &Request<'_>) -> Moment {
         let round_trip = Duration::from_nanos(self.round_trip.load(Ordering::Relaxed));
         if request.is_try() { Moment::NEVER } else { request.limit.plus((round_trip * 2).max(GRACE)) }
-    }
-
-    async fn claim(self: Arc<Self>, claim: Claim, options: LockOptions) -> Tried {
-        let runtime = Handle::current();
-        let sent_at = self.clock.now();
-        let answer = self.backend.try_acquire(&claim).await;
-        let answered_at = self.clock.now();
-        let took = u64::try_from(answered_at.since(sent_at).as_nanos()).unwrap_or(u64::MAX);
-        self.round_trip.store(took, Ordering::Relaxed);
-        let grant = |tenure| GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure };
-        match answer {
-            Ok(Attempt::Granted { tenure }) if self.leased() && answered_at >= deadline(sent_at, options.ttl) => {
-                // It may be another's by now; a guard on it would be lost at birth.
-                self.give_back(&grant(tenure), options.ttl, &runtime);
-                Tried::Failed(
-                    Error::new(ErrorKind::Unavailable, "acquire").detail("the grant came after its lease ran out"),
-                )
-            }
-            Ok(Attempt::Granted { tenure }) => {
-                self.hold(grant(tenure), 0, &options, sent_at, runtime).map_or_else(Tried::Failed, Tried::Granted)
-            }
-            Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
-            Err(error) => {
-                if error.kind() == ErrorKind::Indeterminate {
-                    self.give_back(&grant(None), options.ttl, &runtime);
-                }
-                Tried::Failed(error)
-            }
-        }
-    }
-
-    pub(super) async fn adopt(self: &Arc<Self>, handed: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
-        let grant = handed.to_grant();
-        let sent_at = self.clock.now();
-        let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
-        match self.backend.renew(std::slice::from_ref(&renewal)).await.pop() {
-            Some(Ok(Held::Yes)) => self.hold(grant, handed.hand_overs(), options, sent_at, Handle::current()).map(Some),
-            Some(Ok(Held::No | Held::Forced)) => Ok(None),
-            Some(Err(error)) => Err(error.within("adopt", self.name(), Some(&grant.key))),
-            None => Err(Error::new(ErrorKind::Indeterminate, "adopt").backend(self.name()).key(&grant.key)),
-        }
-    }
-
-    /// What a guard holds, on a tenure of its own or, in a re-entrant session, on the one that is held already.
-    fn hold(
-        self: &Arc<Self>,
-        grant: GrantRef,
-        hand_overs: u16,
-        options: &LockOptions,
-        sent_at: Moment,
-        runtime: Handle,
-    ) -> Result<Hold> {
-        let mut entered = self.sessions.lock();
-        let tenure = match entered.as_mut().and_then(|entered| entered.get_mut(&grant.key)) {
-            Some(Entered { tenure, levels }) if tenure.grant.tenure == grant.tenure && tenure.is_held() => {
-                tenure.reentered(options, sent_at);
-                levels.push(grant.owner);
-                Arc::clone(tenure)
-            }
-            Some(gone) => {
-                // The store began a new tenure: the outer one was not ours any more when this was granted.
-                gone.tenure.lose(LossReason::Stolen);
-                self.give_back(&grant, options.ttl, &runtime);
-                return Err(Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire"));
-            }
-            None => {
-                let leased = self.leased();
-                let tenure = Tenure::new(grant.clone(), options, self.name(), leased, &self.clock, sent_at);
-                let tenure = Arc::new(tenure);
-                if let Some(entered) = &mut entered {
-                    let levels = vec![grant.owner];
-                    entered.insert(grant.key.clone(), Entered { tenure: Arc::clone(&tenure), levels });
-                }
-                tenure
-            }
-        };
-        let grip = Grip::new(Arc::clone(&tenure), grant, hand_overs);
-        if !self.sessions.are_reentrant() {
-            self.queue.held(&tenure);
-        }
-        self.keeper.watch(&tenure, self);
-        Ok(Hold::new(grip, Arc::clone(self) as _, runtime))
-    }
-
-    fn leased(&self) -> bool {
-        self.capabilities.has(Capability::Lease)
     }
 
     /// Starts to listen for releases if it does not yet. True if the key must be tried once more, because it may have
@@ -363,10 +263,14 @@ impl Waiting {
     }
 }
 
-async fn hint(listener: Option<&mut (dyn Listener + 'static)>) {
-    match listener {
-        Some(listener) => listener.hint().await,
-        None => std::future::pending().await,
+/// The next hint that is meant for this wait. Cancel safe.
+async fn heard(listener: &mut Option<Box<dyn Listener>>, queued: Option<OwnerId>) -> Hint {
+    let Some(listener) = listener else { return std::future::pending().await };
+    loop {
+        match listener.hint().await {
+            Hint::Granted { owner, .. } if queued != Some(owner) => {}
+            hint => return hint,
+        }
     }
 }
 
@@ -384,7 +288,7 @@ impl<'a> Request<'a> {
         self.limit == self.started
     }
 
-    fn is_over(&self, now: Moment) -> bool {
+    pub(super) fn is_over(&self, now: Moment) -> bool {
         now >= self.limit
     }
 }

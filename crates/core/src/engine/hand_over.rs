@@ -6,13 +6,16 @@ use tokio::runtime::Handle;
 use super::release::Hold;
 use super::tenure::Grip;
 use super::{Core, observe, waiting};
-use crate::Backend;
+use crate::{Backend, Capability, Mode};
 
 /// How far a grant may pass from guard to guard inside a process without a round trip to the store.
 ///
 /// When a guard ends and the next in line here wants just the same (mode, lease, label, reason), it gets the same
 /// tenure, what is left of its lease, and the next token. Bounded by count and by age, so that other processes get
 /// their turn, and by the lease, so that nobody gets what may not last.
+///
+/// Readers share instead: those who queued behind a reader before it asked the store ride on its grant, each with a
+/// token of its own, and the store's grant ends with the last of them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,7 +40,7 @@ impl HandOver {
         Self { most: 64, age: Duration::from_millis(10) }
     }
 
-    /// Every release goes to the store.
+    /// Every release goes to the store, and every reader asks for itself.
     pub fn off() -> Self {
         Self { most: 0, age: Duration::ZERO }
     }
@@ -52,7 +55,7 @@ impl HandOver {
         Self { age, ..self }
     }
 
-    fn is_off(self) -> bool {
+    pub(super) fn is_off(self) -> bool {
         self.most == 0
     }
 }
@@ -68,14 +71,18 @@ impl<B: Backend> Core<B> {
     /// so that it works in a drop without a runtime. True if the guard has nothing left to release.
     pub(super) fn pass_on(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> bool {
         let (tenure, bounds) = (&grip.tenure, self.hand_over);
-        if bounds.is_off() || self.sessions.are_reentrant() || !tenure.is_settled() {
+        // Beside a reader others may have been granted since: its successor could return with a smaller token than theirs.
+        let shared = tenure.grant.mode == Mode::Shared;
+        if bounds.is_off() || shared || self.sessions.are_reentrant() || !tenure.is_settled() {
             return false;
         }
         let now = self.clock.now();
         let age = now.since(tenure.since);
         if grip.hand_overs >= bounds.most || age >= bounds.age.min(tenure.ttl / 8) {
-            // Other processes poll for it: whoever waits here must not be back before them every time.
-            self.queue.rest(&grip.grant.key, now.plus(waiting::jittered(waiting::SHORTEST_POLL)));
+            if !self.capabilities.has(Capability::Queue) {
+                // Other processes poll for it: whoever waits here must not be back before them every time.
+                self.queue.rest(&grip.grant.key, now.plus(waiting::jittered(waiting::SHORTEST_POLL)));
+            }
             return false;
         }
         while let Some(next_in_line) = self.queue.successor(tenure) {
@@ -83,17 +90,31 @@ impl<B: Backend> Core<B> {
             let next = Hold::new(grip.next(), Arc::clone(self) as _, runtime.clone());
             match next_in_line.send(next) {
                 Ok(()) => {
-                    self.leave(grip);
-                    // The successor may have ended before this guard was off: then this one was the last.
-                    if !tenure.is_held() {
-                        self.queue.freed(&grip.grant.key);
-                    }
+                    grip.passed_on();
                     observe::handed_over(self.name());
                     return true;
                 }
-                Err(unwanted) => unwanted.forget(),
+                Err(unwanted) => unwanted.grip().passed_on(),
             }
         }
         false
+    }
+
+    /// The readers that queued behind this one ride on its grant, if they did before it was asked for: one who came
+    /// later could return with a smaller token than somebody elsewhere who returned before it came.
+    pub(super) fn take_along(self: &Arc<Self>, hold: &Hold, queued: u64) {
+        let grip = hold.grip();
+        if self.hand_over.is_off() || !grip.tenure.is_settled() {
+            return;
+        }
+        let mut number = 1;
+        while number <= HandOver::HARD_LIMIT
+            && let Some(rider) = self.queue.rider(&grip.tenure, queued)
+        {
+            match rider.send(Hold::new(grip.beside(number), Arc::clone(self) as _, Handle::current())) {
+                Ok(()) => number += 1,
+                Err(unwanted) => unwanted.forget(),
+            }
+        }
     }
 }

@@ -1,4 +1,5 @@
 mod acquire;
+mod attempt;
 mod detached;
 mod hand_over;
 mod keeper;
@@ -61,13 +62,14 @@ impl<B: Backend> Engine<B> {
     /// An engine with other settings.
     pub fn with(backend: B, settings: Settings) -> Self {
         let capabilities = backend.capabilities();
+        let hand_over = if capabilities.has(Capability::HandOver) { settings.hand_over } else { HandOver::off() };
         let core = Core {
             sessions: Sessions::new(capabilities.has(Capability::Reentrancy)),
-            hand_over: if capabilities.has(Capability::HandOver) { settings.hand_over } else { HandOver::off() },
+            hand_over,
             capabilities,
             backend,
             clock: settings.clock,
-            queue: Arc::default(),
+            queue: Arc::new(Queue::new(!hand_over.is_off())),
             keeper: Keeper::new(),
             pending: Arc::default(),
             round_trip: AtomicU64::new(u64::try_from(Duration::from_secs(1).as_nanos()).unwrap_or(u64::MAX)),

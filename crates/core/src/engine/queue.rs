@@ -12,12 +12,14 @@ use crate::{Error, LockKey, LockOptions, Mode};
 
 /// Who waits for which key in this process, first come, first served.
 ///
-/// Only the head of a lane talks to the store, and not even that while the key is held here; a shared head takes the
-/// readers directly behind it along, up to the next writer. A hand-over takes its successor from here.
-#[derive(Debug, Default)]
+/// Only the head of a lane talks to the store, and not even that while the key is held here. A hand-over takes its
+/// successor from here, and a shared grant its riders: the readers directly behind its head, up to the next writer.
+#[derive(Debug)]
 pub(super) struct Queue {
     lanes: Mutex<HashMap<LockKey, Lane>>,
     next_id: AtomicU64,
+    /// If not, these readers talk to the store themselves, beside the head.
+    rides: bool,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,14 @@ pub(super) struct News {
     said: Option<Said>,
 }
 
+/// How the wait for the head of the lane ended.
+#[derive(Debug)]
+pub(super) enum Turn {
+    Ours,
+    Given(Hold),
+    Over(Said),
+}
+
 #[derive(Debug)]
 pub(super) enum Said {
     Busy,
@@ -72,6 +82,10 @@ impl Said {
 }
 
 impl Queue {
+    pub(super) fn new(rides: bool) -> Self {
+        Self { lanes: Mutex::default(), next_id: AtomicU64::new(0), rides }
+    }
+
     pub(super) fn join(self: &Arc<Self>, key: &LockKey, mode: Mode, options: &LockOptions) -> Ticket {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (turn, admitted) = oneshot::channel();
@@ -79,7 +93,7 @@ impl Queue {
         let mut lanes = self.lanes();
         let lane = lanes.entry(key.clone()).or_insert_with(Lane::new);
         lane.entries.push_back(Entry { id, mode, options: options.clone(), turn: Some(turn), gift: Some(gift) });
-        lane.admit();
+        lane.admit(self.rides);
         let news = lane.news.subscribe();
         Ticket { queue: Arc::clone(self), key: key.clone(), id, turn: admitted, gift: given, news }
     }
@@ -129,6 +143,14 @@ impl Queue {
         if alike { next.gift.take() } else { None }
     }
 
+    /// How to reach a reader behind the head that joined before `mark` and wants just what this tenure is.
+    pub(super) fn rider(&self, tenure: &Tenure, mark: u64) -> Option<oneshot::Sender<Hold>> {
+        let mut lanes = self.lanes();
+        let behind = lanes.get_mut(&tenure.grant.key)?.entries.iter_mut().skip(1);
+        let mut together = behind.take_while(|entry| entry.mode == Mode::Shared && entry.id < mark);
+        together.find(|entry| entry.gift.is_some() && tenure.suits(&entry.options))?.gift.take()
+    }
+
     /// Lets other processes go first until then, if anybody waits here.
     pub(super) fn rest(&self, key: &LockKey, until: Moment) {
         if let Some(lane) = self.lanes().get_mut(key) {
@@ -157,10 +179,10 @@ impl Lane {
         }
     }
 
-    fn admit(&mut self) {
-        let head = self.entries.front().map(|entry| entry.mode);
+    fn admit(&mut self, rides: bool) {
+        let beside = !rides && self.entries.front().is_some_and(|head| head.mode == Mode::Shared);
         for (index, entry) in self.entries.iter_mut().enumerate() {
-            let goes = index == 0 || (head == Some(Mode::Shared) && entry.mode == Mode::Shared);
+            let goes = index == 0 || (beside && entry.mode == Mode::Shared);
             if !goes {
                 break;
             }
@@ -189,12 +211,12 @@ impl Ticket {
     }
 
     /// Ends when this waiter may talk to the store, or is given what it waits for. Cancel safe.
-    pub(super) async fn admitted(&mut self) -> Option<Hold> {
+    pub(super) async fn turn(&mut self) -> Turn {
         tokio::select! {
             biased;
-            Ok(hold) = &mut self.gift, if !self.gift.is_terminated() => Some(hold),
-            _ = &mut self.turn, if !self.turn.is_terminated() => None,
-            else => None,
+            Ok(hold) = &mut self.gift, if !self.gift.is_terminated() => Turn::Given(hold),
+            _ = &mut self.turn, if !self.turn.is_terminated() => Turn::Ours,
+            else => Turn::Ours,
         }
     }
 
@@ -218,13 +240,16 @@ impl Ticket {
         self.queue.lanes().get(&self.key).map_or_else(Moment::default, |lane| lane.rest_until)
     }
 
-    /// Ends when this waiter may talk to the store, or when the head knows what the store says. Cancel safe.
-    pub(super) async fn admitted_or_told(&mut self) -> Option<Said> {
+    /// The same, or when the head knows what the store says. Cancel safe.
+    pub(super) async fn turn_or_news(&mut self) -> Turn {
         tokio::select! {
             biased;
-            _ = &mut self.turn, if !self.turn.is_terminated() => None,
-            Ok(news) = self.news.wait_for(|news| news.said.is_some()) => news.said.as_ref().map(Said::retell),
-            else => None,
+            Ok(hold) = &mut self.gift, if !self.gift.is_terminated() => Turn::Given(hold),
+            _ = &mut self.turn, if !self.turn.is_terminated() => Turn::Ours,
+            Ok(news) = self.news.wait_for(|news| news.said.is_some()) => {
+                news.said.as_ref().map_or(Turn::Ours, |said| Turn::Over(said.retell()))
+            }
+            else => Turn::Ours,
         }
     }
 
@@ -233,6 +258,12 @@ impl Ticket {
         if let Some(lane) = self.queue.lanes().get(&self.key) {
             lane.news.send_modify(|news| news.said = Some(said));
         }
+    }
+
+    /// Who queued so far, of all lanes; to be read before an attempt, so that nobody rides on a grant that is older
+    /// than its wish.
+    pub(super) fn queued_so_far(&self) -> u64 {
+        self.queue.next_id.load(Ordering::Relaxed)
     }
 
     /// How often the key was freed here; to be read before an attempt, so that no release falls in between.
@@ -256,7 +287,7 @@ impl Drop for Ticket {
         let mut lanes = self.queue.lanes();
         let Some(lane) = lanes.get_mut(&self.key) else { return };
         lane.entries.retain(|entry| entry.id != self.id);
-        lane.admit();
+        lane.admit(self.queue.rides);
         Queue::tidy(&mut lanes, &self.key);
     }
 }
@@ -266,7 +297,7 @@ mod tests {
     use super::*;
 
     fn queue() -> (Arc<Queue>, LockKey) {
-        (Arc::default(), LockKey::new("k").unwrap())
+        (Arc::new(Queue::new(false)), LockKey::new("k").unwrap())
     }
 
     #[tokio::test]
@@ -280,7 +311,7 @@ mod tests {
         drop(second);
         assert!(!third.is_admitted());
         drop(first);
-        assert!(third.admitted().await.is_none());
+        assert!(matches!(third.turn().await, Turn::Ours));
         assert!(third.is_admitted());
         drop(third);
         assert!(queue.lanes().is_empty());
@@ -310,14 +341,14 @@ mod tests {
         let head = queue.join(&key, Mode::Exclusive, &LockOptions::new());
         let mut behind = queue.join(&key, Mode::Exclusive, &LockOptions::new());
         head.tell(Said::Failed(Error::new(crate::ErrorKind::Unavailable, "acquire")));
-        assert!(matches!(behind.admitted_or_told().await, Some(Said::Failed(_))));
+        assert!(matches!(behind.turn_or_news().await, Turn::Over(Said::Failed(_))));
         let seen = behind.freed_so_far();
         queue.freed(&key);
         assert!(behind.given_or_freed_after(seen).await.is_none());
         head.tell(Said::Busy);
-        assert!(matches!(behind.admitted_or_told().await, Some(Said::Busy)));
+        assert!(matches!(behind.turn_or_news().await, Turn::Over(Said::Busy)));
         drop(head);
-        assert!(behind.admitted_or_told().await.is_none());
+        assert!(matches!(behind.turn_or_news().await, Turn::Ours));
     }
 
     #[test]

@@ -24,6 +24,14 @@ pub(crate) struct Hold {
     runtime: Handle,
 }
 
+/// How a guard's part ended.
+enum End {
+    Lost(LossReason),
+    /// The store's grant serves others of this process still.
+    OthersStay,
+    Last,
+}
+
 /// The engine, as a guard sees it: without the type of its backend.
 pub(super) trait Steward: Send + Sync {
     fn renew(self: Arc<Self>, grip: Arc<Grip>) -> BoxFuture<'static, Result<()>>;
@@ -99,8 +107,10 @@ impl<B: Backend> Steward for Core<B> {
             if self.pass_on(&grip, &runtime) {
                 return Ok(ReleaseOutcome::Released);
             }
-            if let Some(reason) = self.end(&grip, &runtime) {
-                return Ok(ReleaseOutcome::AlreadyLost(reason));
+            match self.end(&grip, &runtime) {
+                End::Lost(reason) => return Ok(ReleaseOutcome::AlreadyLost(reason)),
+                End::OthersStay => return Ok(ReleaseOutcome::Released),
+                End::Last => {}
             }
             match self.backend.release(grant).await {
                 Ok(Held::Yes) => {
@@ -119,7 +129,7 @@ impl<B: Backend> Steward for Core<B> {
     }
 
     fn abandon(self: Arc<Self>, grip: &Grip, runtime: &Handle) {
-        if !grip.is_over() && !self.pass_on(grip, runtime) && self.end(grip, runtime).is_none() {
+        if !grip.is_over() && !self.pass_on(grip, runtime) && matches!(self.end(grip, runtime), End::Last) {
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
     }
@@ -132,19 +142,24 @@ impl<B: Backend> Steward for Core<B> {
 }
 
 impl<B: Backend> Core<B> {
-    /// Ends a guard's part on its own account, unless it was lost before: then says why.
-    fn end(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> Option<LossReason> {
+    /// Ends a guard's part on its own account, unless it was lost before.
+    fn end(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> End {
         let reason = grip.tenure.loss();
-        self.leave(grip);
+        let last = self.leave(grip);
         // The store may still have us as the holder for a while.
-        if matches!(reason, Some(LossReason::MaxHold | LossReason::Unreachable)) {
+        if last && matches!(reason, Some(LossReason::MaxHold | LossReason::Unreachable)) {
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
-        reason
+        match reason {
+            Some(reason) => End::Lost(reason),
+            None if last => End::Last,
+            None => End::OthersStay,
+        }
     }
 
-    /// Takes a guard off its tenure; with the last one the tenure is over, and nothing more is sent for it.
-    pub(super) fn leave(&self, grip: &Grip) {
+    /// Takes a guard off its tenure; with the last one the tenure is over, and nothing more is sent for it. True if
+    /// it was the last on its grant: each level of a session has one of its own.
+    pub(super) fn leave(&self, grip: &Grip) -> bool {
         let mut entered = self.sessions.lock();
         if let Some(Entered { levels, .. }) = entered.as_mut().and_then(|entered| entered.get_mut(&grip.grant.key))
             && let Some(level) = levels.iter().rposition(|level| *level == grip.grant.owner)
@@ -152,7 +167,7 @@ impl<B: Backend> Core<B> {
             levels.swap_remove(level);
         }
         if !grip.give_up() {
-            return;
+            return entered.is_some();
         }
         grip.tenure.let_go();
         self.keeper.forget(&grip.tenure);
@@ -160,6 +175,7 @@ impl<B: Backend> Core<B> {
         if let Some(mut entered) = entered {
             entered.remove(&grip.grant.key);
         }
+        true
     }
 
     /// Releases in a task of its own, trying again for as long as the lease could last.

@@ -15,6 +15,7 @@ use crate::{Clock, FencingToken, GrantRef, LockOptions, LossReason};
 pub(crate) struct Tenure {
     pub(crate) grant: GrantRef,
     pub(crate) ttl: Duration,
+    first_lease: Duration,
     backend: &'static str,
     clock: Clock,
     pub(super) since: Moment,
@@ -38,10 +39,30 @@ pub(crate) struct Tenure {
 pub(crate) struct Grip {
     pub(crate) tenure: Arc<Tenure>,
     pub(crate) grant: GrantRef,
-    /// How many had the tenure before, by hand-over.
+    /// How many had the tenure before, by hand-over, or which rider of a shared one it is.
     pub(crate) hand_overs: u16,
     over: AtomicBool,
 }
+
+/// The lease that a grant begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstLease {
+    pub(super) length: Duration,
+    /// A moment before which the store cannot have granted it, so that the deadline errs early.
+    pub(super) sent_at: Moment,
+    /// False for a kernel lock, which has no deadline.
+    pub(super) ends: bool,
+}
+
+impl FirstLease {
+    /// When it has to be regarded as over here.
+    pub(super) fn deadline(&self) -> Moment {
+        if self.ends { deadline(self.sent_at, self.length) } else { Moment::NEVER }
+    }
+}
+
+/// How long a grant out of the store's queue stays with its short first lease: who is done by then has cost no renewal.
+const SOON: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]
 enum End {
@@ -50,29 +71,32 @@ enum End {
 }
 
 impl Tenure {
-    /// `sent_at` is the moment before the request left, so that the deadline errs early. Without a lease (a kernel
-    /// lock) there is no deadline.
     pub(super) fn new(
         grant: GrantRef,
         options: &LockOptions,
         backend: &'static str,
-        leased: bool,
         clock: &Clock,
-        sent_at: Moment,
+        lease: FirstLease,
     ) -> Self {
-        let deadline = if leased { deadline(sent_at, options.ttl) } else { Moment::NEVER };
-        let next_renewal = if options.renew { renewal_after(sent_at, options.ttl) } else { Moment::NEVER };
         let since = clock.now();
+        let next_renewal = match lease {
+            _ if !options.renew => Moment::NEVER,
+            FirstLease { length, sent_at, .. } if length < options.ttl => {
+                since.plus(SOON).min(renewal_after(sent_at, length))
+            }
+            FirstLease { sent_at, .. } => renewal_after(sent_at, options.ttl),
+        };
         Self {
             grant,
             ttl: options.ttl,
+            first_lease: lease.length,
             backend,
             clock: clock.clone(),
             since,
             label: options.label.clone(),
             reason: options.reason.clone(),
             cap: AtomicU64::new(cap_of(options, since).as_nanos()),
-            deadline: AtomicU64::new(deadline.as_nanos()),
+            deadline: AtomicU64::new(lease.deadline().as_nanos()),
             next_renewal: AtomicU64::new(next_renewal.as_nanos()),
             noted_at: AtomicU64::new(0),
             unanswered: AtomicBool::new(false),
@@ -119,7 +143,7 @@ impl Tenure {
 
     /// Whether it certainly stays ours for a quarter of its lease, also if the store falls silent now.
     pub(super) fn is_settled(&self) -> bool {
-        let spare = self.clock.now().plus(self.ttl / 4);
+        let spare = self.clock.now().plus(self.first_lease.min(self.ttl) / 4);
         self.is_held() && spare < self.limit() && !self.unanswered.load(Ordering::Acquire)
     }
 
@@ -202,9 +226,22 @@ impl Grip {
         Self { tenure, grant, hand_overs, over: AtomicBool::new(false) }
     }
 
-    /// What the next one in line gets of the same tenure.
+    /// What the next one in line gets in the place of this one, which counts as one as long as not both are used.
     pub(super) fn next(&self) -> Self {
-        Self::new(Arc::clone(&self.tenure), self.grant.clone(), self.hand_overs + 1)
+        let (tenure, grant) = (Arc::clone(&self.tenure), self.grant.clone());
+        Self { tenure, grant, hand_overs: self.hand_overs + 1, over: AtomicBool::new(false) }
+    }
+
+    /// Its place on the tenure is another's.
+    pub(super) fn passed_on(&self) {
+        if !self.over.swap(true, Ordering::AcqRel) {
+            self.tenure.ended.notify_waiters();
+        }
+    }
+
+    /// What another gets beside this one, with this number in its token.
+    pub(super) fn beside(&self, number: u16) -> Self {
+        Self::new(Arc::clone(&self.tenure), self.grant.clone(), number)
     }
 
     pub(crate) fn fencing_token(&self) -> Option<FencingToken> {
@@ -266,7 +303,7 @@ fn cap_of(options: &LockOptions, since: Moment) -> Moment {
 }
 
 /// The lease less a margin for clocks that tick at different rates: 1 % and 2 ms, as in Redlock's description.
-pub(super) fn deadline(sent_at: Moment, ttl: Duration) -> Moment {
+fn deadline(sent_at: Moment, ttl: Duration) -> Moment {
     sent_at.plus(ttl.saturating_sub(ttl / 100 + Duration::from_millis(2)))
 }
 
@@ -289,7 +326,8 @@ mod tests {
             mode: Mode::Exclusive,
             tenure: Some(1),
         };
-        Arc::new(Tenure::new(grant, options, "test", true, clock, clock.now()))
+        let lease = FirstLease { length: options.ttl, sent_at: clock.now(), ends: true };
+        Arc::new(Tenure::new(grant, options, "test", clock, lease))
     }
 
     #[tokio::test(start_paused = true)]

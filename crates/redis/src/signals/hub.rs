@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use leasehold_core::Listener;
+use leasehold_core::{Hint, Listener};
 use tokio::sync::{mpsc, watch};
 
 /// Who in this process listens on which channel.
@@ -69,13 +69,13 @@ impl Ear {
 
 #[async_trait]
 impl Listener for Ear {
-    async fn hint(&mut self) {
+    async fn hint(&mut self) -> Hint {
         if let Some(signals) = &mut self.signals
             && signals.changed().await.is_ok()
         {
-            return;
+            return Hint::Freed;
         }
-        std::future::pending::<()>().await;
+        std::future::pending().await
     }
 }
 

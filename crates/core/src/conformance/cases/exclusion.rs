@@ -83,15 +83,7 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
             let ours = holder.is_some_and(|(held, _)| held == owner);
             match random.random_range(0..4) {
                 0 | 1 => {
-                    let claim = Claim {
-                        key: key.clone(),
-                        owner,
-                        mode: Mode::Exclusive,
-                        ttl: Duration::from_secs(60),
-                        waits: false,
-                        label: None,
-                        reason: None,
-                    };
+                    let claim = Claim { owner, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(60)) };
                     match (store.try_acquire(&claim).await?, holder) {
                         (Attempt::Granted { tenure: got }, None) => {
                             ensure!(
@@ -107,7 +99,7 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
                                 "seed {seed}, step {step}: granted {got:?} while held as {had:?}"
                             );
                         }
-                        (Attempt::Busy { .. }, held) => {
+                        (Attempt::Busy { .. } | Attempt::Queued { .. }, held) => {
                             ensure!(
                                 held.is_some() && !ours,
                                 "seed {seed}, step {step}: busy while {holder:?} for {owner:?}"

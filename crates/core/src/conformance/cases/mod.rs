@@ -121,6 +121,9 @@ const CASES: &[Case] = cases! {
     waiting::c14_waiters_are_served_in_order ![Reentrancy]
     waiting::c14_a_cancelled_waiter_is_skipped ![Reentrancy]
     waiting::c14_no_contender_starves
+    waiting::c14_the_store_serves_lockers_in_order [Queue]
+    waiting::c14_a_place_that_is_given_up_is_skipped [Queue]
+    waiting::c14_a_waiter_that_died_does_not_keep_the_others [Queue, Lease]
 
     shared::c15_a_waiting_writer_holds_back_later_readers [Shared]
     shared::c15_a_waiting_writer_holds_back_readers_elsewhere [Shared, WriterIntent]

@@ -7,7 +7,7 @@ use crate::conformance::Op;
 use crate::{Attempt, Claim, ErrorKind, GrantRef, HandOff, Held, LockKey, Mode, OwnerId, ReleaseOutcome};
 
 fn claim(key: &LockKey, ttl: Duration) -> Claim {
-    Claim { key: key.clone(), owner: OwnerId::random(), mode: Mode::Exclusive, ttl, waits: false, label: None, reason: None }
+    Claim::new(key, Mode::Exclusive, ttl)
 }
 
 fn grant(claim: &Claim, attempt: Attempt) -> Result<GrantRef, super::Failure> {
@@ -15,7 +15,7 @@ fn grant(claim: &Claim, attempt: Attempt) -> Result<GrantRef, super::Failure> {
         Attempt::Granted { tenure } => {
             Ok(GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure })
         }
-        Attempt::Busy { .. } => Err(super::Failure(format!("{} is busy", claim.key))),
+        Attempt::Busy { .. } | Attempt::Queued { .. } => Err(super::Failure(format!("{} is busy", claim.key))),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{
     Attempt, Claim, ErrorKind, FencingToken, GrantRef, Guard, Held, LockGuard, LockKey, LockOptions, LossReason, Mode,
-    OwnerId, ReleaseOutcome, Wait,
+    ReleaseOutcome, Wait,
 };
 
 /// So many levels of one session, none of which may have to wait.
@@ -226,15 +226,7 @@ pub(super) async fn c27_a_level_whose_reply_was_lost_counts_once(bench: Bench) -
 
 pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
-    let claim = || Claim {
-        key: key.clone(),
-        owner: OwnerId::random(),
-        mode: Mode::Exclusive,
-        ttl: Duration::from_secs(60),
-        waits: false,
-        label: None,
-        reason: None,
-    };
+    let claim = || Claim::new(&key, Mode::Exclusive, Duration::from_secs(60));
     let (outer, inner) = (claim(), claim());
     let mut answers = Vec::new();
     for claim in [&outer, &inner, &inner, &outer, &inner] {

@@ -6,7 +6,7 @@ use rand::Rng;
 use super::bench::{AMPLE, SHORT, ensure, eventually, once, patient, soon};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{Attempt, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, OwnerId, Wait};
+use crate::{Attempt, Claim, ErrorKind, Held, LockGuard, LockKey, LockOptions, Mode, Wait};
 
 type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
 
@@ -127,15 +127,7 @@ pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Ve
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let lease = Duration::from_secs(30);
     let guard = theirs.take(&key, &patient().ttl(lease)).await?;
-    let claim = Claim {
-        key: key.clone(),
-        owner: OwnerId::random(),
-        mode: Mode::Exclusive,
-        ttl: lease,
-        waits: false,
-        label: None,
-        reason: None,
-    };
+    let claim = Claim::new(&key, Mode::Exclusive, lease);
     match ours.store.try_acquire(&claim).await? {
         Attempt::Busy { retry_in: Some(left) } => {
             ensure!(!left.is_zero() && left <= lease, "{left:?} left of {lease:?}");
@@ -230,9 +222,14 @@ pub(super) async fn c12_a_permanent_fault_ends_the_wait_at_once(bench: Bench) ->
 pub(super) async fn c13_a_release_is_signalled(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = theirs.take(&key, &patient()).await?;
+    let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, SHORT) };
+    ours.store.try_acquire(&claim).await?;
     let mut listener = ours.store.listen(&key).await?;
+    ours.store.try_acquire(&claim).await?;
     guard.release().await?;
-    soon("the release is signalled", listener.hint()).await
+    soon("the release is signalled", listener.hint()).await?;
+    ours.store.release(&claim.grant(None)).await?;
+    Ok(())
 }
 
 pub(super) async fn c13_lost_signals_do_not_cost_liveness(bench: Bench) -> Verdict {
@@ -308,6 +305,59 @@ pub(super) async fn c14_waiters_are_served_in_order(bench: Bench) -> Verdict {
     }
     let served = served.lock().unwrap_or_else(PoisonError::into_inner).clone();
     ensure!(served == (0..8).collect::<Vec<_>>(), "served in the order {served:?}");
+    Ok(())
+}
+
+pub(super) async fn c14_the_store_serves_lockers_in_order(bench: Bench) -> Verdict {
+    let (holder, key) = (bench.contender().await?, bench.key());
+    let guard = holder.take(&key, &patient()).await?;
+    let served = Arc::new(Mutex::new(Vec::new()));
+    let mut waiters = tokio::task::JoinSet::new();
+    for number in 0..5 {
+        let (waiter, key, served) = (Arc::new(bench.contender().await?), key.clone(), Arc::clone(&served));
+        let asking = Arc::clone(&waiter);
+        waiters.spawn(async move {
+            let guard = waiter.take(&key, &patient()).await?;
+            served.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+            Ok::<_, Failure>(guard.release().await?)
+        });
+        let asked = || async { Ok(asking.faults.answered(Op::TryAcquire) > 0) };
+        eventually("a waiter has its place", asked).await?;
+    }
+    guard.release().await?;
+    while let Some(ended) = waiters.join_next().await {
+        ended??;
+    }
+    let served = served.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    ensure!(served == (0..5).collect::<Vec<_>>(), "served in the order {served:?}");
+    Ok(())
+}
+
+pub(super) async fn c14_a_place_that_is_given_up_is_skipped(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
+    let attempt = ours.store.try_acquire(&claim).await?;
+    ensure!(matches!(attempt, Attempt::Queued { .. }), "a claim that waits was told {attempt:?}");
+    ensure!(ours.store.release(&claim.grant(None)).await? == Held::No, "a place was released as if it held the key");
+    guard.release().await?;
+    let holders = theirs.admin.inspect(&key).await?.holders;
+    ensure!(holders.is_empty(), "a place that was given up was granted: {holders:?}");
+    Ok(())
+}
+
+pub(super) async fn c14_a_waiter_that_died_does_not_keep_the_others(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let dead = bench.contender().await?;
+    // It listens and then neither asks again nor does anything with what it is granted.
+    let _listener = dead.store.listen(&key).await?;
+    let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
+    dead.store.try_acquire(&claim).await?;
+    let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
+    asks(&ours, &key, 0).await?;
+    guard.release().await?;
+    ensure!(soon("the waiter behind is served", waiter).await???.is_some(), "a dead waiter keeps the others");
     Ok(())
 }
 

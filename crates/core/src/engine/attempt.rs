@@ -1,0 +1,217 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::Core;
+use super::acquire::Request;
+use super::detached::Detached;
+use super::release::Hold;
+use super::sessions::Entered;
+use super::tenure::{FirstLease, Grip, Tenure};
+use crate::clock::Moment;
+use crate::{
+    Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, HandOff, Held, LockOptions, LossReason, OwnerId,
+    Renewal, Result,
+};
+
+/// What came of one attempt.
+pub(super) enum Tried<B: Backend> {
+    Granted(Hold),
+    /// A guard of this process holds it, until then at most; nothing was sent.
+    HeldHere {
+        until: Moment,
+    },
+    Busy {
+        retry_in: Option<Duration>,
+    },
+    Queued {
+        place: Place<B>,
+        retry_in: Duration,
+        told: bool,
+    },
+    Failed(Error),
+    /// Not within the wait.
+    Unanswered,
+}
+
+/// A place in the store's own queue. Dropping it gives it up, and with it what was granted to it meanwhile.
+pub(super) struct Place<B: Backend> {
+    /// Taken when it is given up, or when there is nothing to give up any more.
+    core: Option<Arc<Core<B>>>,
+    grant: GrantRef,
+    ttl: Duration,
+    first_lease: FirstLease,
+    runtime: Handle,
+}
+
+impl<B: Backend> Place<B> {
+    pub(super) fn owner(&self) -> OwnerId {
+        self.grant.owner
+    }
+
+    /// There is nothing to give up any more: it became a grant, or the same owner's next place.
+    pub(super) fn forget(place: Option<Self>) {
+        if let Some(mut place) = place {
+            place.core = None;
+        }
+    }
+}
+
+impl<B: Backend> Drop for Place<B> {
+    fn drop(&mut self) {
+        if let Some(core) = self.core.take() {
+            core.give_back(&self.grant, self.ttl, &self.runtime);
+        }
+    }
+}
+
+impl<B: Backend> Core<B> {
+    /// Sends one claim and sees it through, whether or not the caller stays: for the place in the store's queue, if
+    /// there is one, else for a new owner.
+    pub(super) async fn attempt(self: &Arc<Self>, request: &Request<'_>, place: Option<&Place<B>>) -> Tried<B> {
+        let claim = Claim {
+            key: request.key.clone(),
+            owner: place.map_or_else(OwnerId::random, Place::owner),
+            mode: request.mode,
+            ttl: request.options.ttl,
+            waits: !request.is_over(self.clock.now()),
+            label: request.options.label.clone(),
+            reason: request.options.reason.clone(),
+        };
+        // Abandoned, it is pending until what it won is being given back, so that `close` does not cut it short.
+        let underway = Arc::clone(&self.pending).begin();
+        let queued = place.map(|place| place.first_lease);
+        let claim = Arc::clone(self).claim(claim, queued, request.options.clone());
+        let attempt = Detached::new(Handle::current(), async move { (claim.await, underway) });
+        tokio::select! {
+            biased;
+            (tried, _underway) = attempt => tried,
+            () = self.clock.reach(self.latest(request)) => Tried::Unanswered,
+        }
+    }
+
+    async fn claim(self: Arc<Self>, claim: Claim, queued: Option<FirstLease>, options: LockOptions) -> Tried<B> {
+        let runtime = Handle::current();
+        let sent_at = self.clock.now();
+        let answer = self.backend.try_acquire(&claim).await;
+        let took = u64::try_from(self.clock.now().since(sent_at).as_nanos()).unwrap_or(u64::MAX);
+        self.round_trip.store(took, Ordering::Relaxed);
+        let lease = |length| FirstLease { length, sent_at, ends: self.leased() };
+        match answer {
+            Ok(Attempt::Granted { tenure }) => {
+                // From its place in the queue it may have been granted before this was sent.
+                let lease = queued.unwrap_or_else(|| lease(options.ttl));
+                self.granted(claim.grant(tenure), lease, &options, runtime).await
+            }
+            Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
+            Ok(Attempt::Queued { retry_in, told, lease: length }) => {
+                let (grant, first_lease) = (claim.grant(None), lease(length.min(options.ttl)));
+                let place = Place { core: Some(Arc::clone(&self)), grant, ttl: options.ttl, first_lease, runtime };
+                Tried::Queued { place, retry_in, told }
+            }
+            Err(error) => {
+                if error.kind() == ErrorKind::Indeterminate {
+                    self.give_back(&claim.grant(None), options.ttl, &runtime);
+                }
+                Tried::Failed(error)
+            }
+        }
+    }
+
+    /// The store's queue granted what a waiter had a place for.
+    pub(super) async fn granted_in(
+        self: &Arc<Self>,
+        place: Place<B>,
+        tenure: Option<u64>,
+        options: &LockOptions,
+    ) -> Tried<B> {
+        let (grant, runtime) = (GrantRef { tenure, ..place.grant.clone() }, place.runtime.clone());
+        let first_lease = place.first_lease;
+        Place::forget(Some(place));
+        self.granted(grant, first_lease, options, runtime).await
+    }
+
+    async fn granted(
+        self: &Arc<Self>,
+        grant: GrantRef,
+        lease: FirstLease,
+        options: &LockOptions,
+        runtime: Handle,
+    ) -> Tried<B> {
+        if self.clock.now() >= lease.deadline() {
+            // It may be another's by now; a guard on it would be lost at birth.
+            self.give_back(&grant, options.ttl, &runtime);
+            let late = Error::new(ErrorKind::Unavailable, "acquire");
+            return Tried::Failed(late.detail("the grant came after its lease ran out"));
+        }
+        let hold = match self.hold(grant, 0, options, lease, runtime) {
+            Ok(hold) => hold,
+            Err(error) => return Tried::Failed(error),
+        };
+        // The keeper does it for the others, while they are held already.
+        if !options.renew
+            && lease.length < options.ttl
+            && let Err(error) = hold.renew().await
+        {
+            return Tried::Failed(error);
+        }
+        Tried::Granted(hold)
+    }
+
+    pub(super) async fn adopt(self: &Arc<Self>, handed: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
+        let grant = handed.to_grant();
+        let lease = FirstLease { length: options.ttl, sent_at: self.clock.now(), ends: self.leased() };
+        let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
+        match self.backend.renew(std::slice::from_ref(&renewal)).await.pop() {
+            Some(Ok(Held::Yes)) => self.hold(grant, handed.hand_overs(), options, lease, Handle::current()).map(Some),
+            Some(Ok(Held::No | Held::Forced)) => Ok(None),
+            Some(Err(error)) => Err(error.within("adopt", self.name(), Some(&grant.key))),
+            None => Err(Error::new(ErrorKind::Indeterminate, "adopt").backend(self.name()).key(&grant.key)),
+        }
+    }
+
+    /// What a guard holds, on a tenure of its own or, in a re-entrant session, on the one that is held already.
+    fn hold(
+        self: &Arc<Self>,
+        grant: GrantRef,
+        hand_overs: u16,
+        options: &LockOptions,
+        lease: FirstLease,
+        runtime: Handle,
+    ) -> Result<Hold> {
+        let mut entered = self.sessions.lock();
+        let tenure = match entered.as_mut().and_then(|entered| entered.get_mut(&grant.key)) {
+            Some(Entered { tenure, levels }) if tenure.grant.tenure == grant.tenure && tenure.is_held() => {
+                tenure.reentered(options, lease.sent_at);
+                levels.push(grant.owner);
+                Arc::clone(tenure)
+            }
+            Some(gone) => {
+                // The store began a new tenure: the outer one was not ours any more when this was granted.
+                gone.tenure.lose(LossReason::Stolen);
+                self.give_back(&grant, options.ttl, &runtime);
+                return Err(Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire"));
+            }
+            None => {
+                let tenure = Arc::new(Tenure::new(grant.clone(), options, self.name(), &self.clock, lease));
+                if let Some(entered) = &mut entered {
+                    let levels = vec![grant.owner];
+                    entered.insert(grant.key.clone(), Entered { tenure: Arc::clone(&tenure), levels });
+                }
+                tenure
+            }
+        };
+        let grip = Grip::new(Arc::clone(&tenure), grant, hand_overs);
+        if !self.sessions.are_reentrant() {
+            self.queue.held(&tenure);
+        }
+        self.keeper.watch(&tenure, self);
+        Ok(Hold::new(grip, Arc::clone(self) as _, runtime))
+    }
+
+    fn leased(&self) -> bool {
+        self.capabilities.has(Capability::Lease)
+    }
+}

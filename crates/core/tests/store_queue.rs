@@ -1,0 +1,290 @@
+//! What the engine does with a store that queues its waiters itself, on a clock that the tests move.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, Error, ErrorKind, GrantRef, Held, Hint,
+    Holders, Listener, LockGuard, LockKey, LockOptions, Locker, MemoryBackend, OwnerId, Page, Renewal, Result,
+    Settings, Wait, Wakeups,
+};
+use tokio::sync::broadcast;
+
+const LEASE: Duration = Duration::from_secs(60);
+const FIRST_LEASE: Duration = Duration::from_secs(3);
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The memory store with a queue in front of it, and a record of what was asked.
+#[derive(Clone, Debug)]
+struct Queueing {
+    inner: MemoryBackend,
+    state: Arc<Mutex<State>>,
+    hints: broadcast::Sender<Hint>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Claim>,
+    claims: Vec<OwnerId>,
+    renewals: usize,
+    /// Hints are lost.
+    deaf: bool,
+    /// The next claim is carried out and its answer lost.
+    unanswered: bool,
+}
+
+impl Queueing {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    async fn grant_next(&self) {
+        let Some(next) = self.state().queue.pop_front() else { return };
+        let claim = Claim { ttl: FIRST_LEASE, ..next };
+        let Attempt::Granted { tenure } = self.inner.try_acquire(&claim).await.unwrap() else { panic!("not free") };
+        if !self.state().deaf {
+            let _ = self.hints.send(Hint::Granted { owner: claim.owner, tenure });
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Queueing {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities().with(Capability::Queue)
+    }
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        self.state().claims.push(claim.owner);
+        let attempt = self.inner.try_acquire(claim).await?;
+        let mut state = self.state();
+        if std::mem::take(&mut state.unanswered) {
+            return Err(Error::new(ErrorKind::Indeterminate, "acquire"));
+        }
+        if !matches!(attempt, Attempt::Busy { .. }) || !claim.waits {
+            return Ok(attempt);
+        }
+        if !state.queue.iter().any(|queued| queued.owner == claim.owner) {
+            state.queue.push_back(claim.clone());
+        }
+        Ok(Attempt::Queued { retry_in: ASK_AGAIN, lease: FIRST_LEASE, told: true })
+    }
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        self.state().renewals += renewals.len();
+        self.inner.renew(renewals).await
+    }
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        self.state().queue.retain(|queued| queued.owner != grant.owner);
+        let held = self.inner.release(grant).await?;
+        if held == Held::Yes {
+            self.grant_next().await;
+        }
+        Ok(held)
+    }
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.inner.inspect(key).await
+    }
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.inner.list(prefix, after).await
+    }
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.inner.force_release(key).await
+    }
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Wakeups for Queueing {
+    async fn listen(&self, _key: &LockKey) -> Result<Box<dyn Listener>> {
+        Ok(Box::new(Ear(self.hints.subscribe())))
+    }
+}
+
+struct Ear(broadcast::Receiver<Hint>);
+
+#[async_trait]
+impl Listener for Ear {
+    async fn hint(&mut self) -> Hint {
+        self.0.recv().await.unwrap()
+    }
+}
+
+struct Bench {
+    clock: Clock,
+    store: Queueing,
+    ours: Engine<Queueing>,
+    theirs: Engine<Queueing>,
+}
+
+fn bench() -> Bench {
+    let clock = Clock::tokio();
+    let inner = MemoryBackend::new(clock.clone());
+    let store = Queueing { inner, state: Arc::default(), hints: broadcast::Sender::new(16) };
+    let engine = || Engine::with(store.clone(), Settings::new().clock(clock.clone()));
+    Bench { ours: engine(), theirs: engine(), clock, store }
+}
+
+fn key() -> LockKey {
+    LockKey::new("k").unwrap()
+}
+
+fn options() -> LockOptions {
+    LockOptions::new().ttl(LEASE)
+}
+
+async fn take(engine: &Engine<Queueing>) -> LockGuard {
+    engine.acquire(&key(), &options()).await.unwrap().unwrap()
+}
+
+/// Lets everybody run who can, without the clock moving.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Bench {
+    async fn waiter(&self, options: LockOptions) -> tokio::task::JoinHandle<Result<Option<LockGuard>>> {
+        let engine = self.ours.clone();
+        let waiter = tokio::spawn(async move { engine.acquire(&key(), &options).await });
+        settle().await;
+        waiter
+    }
+
+    async fn holders(&self) -> usize {
+        self.store.inner.inspect(&key()).await.unwrap().holders.len()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_release_of_one_is_the_grant_of_the_next() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    let first = guard.fencing_token();
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap().unwrap();
+    assert!(next.is_held() && next.fencing_token() > first);
+    assert_eq!(bench.store.state().claims.len(), 2, "the waiter asked once and was told");
+    next.release().await.unwrap();
+    assert_eq!(bench.holders().await, 0);
+    assert_eq!(bench.store.state().renewals, 0, "a short hold needs no renewal");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_counts_from_when_the_place_was_last_confirmed() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    tokio::time::sleep(Duration::from_millis(40)).await;
+    let asked = bench.store.state().claims.len();
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap().unwrap();
+    assert_eq!(bench.store.state().claims.len(), asked);
+    let latest = FIRST_LEASE.checked_sub(Duration::from_millis(40)).unwrap();
+    assert!(next.remaining() < latest, "{:?} of a lease that may have begun 40 ms ago", next.remaining());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_lease_is_prolonged_to_the_one_that_was_asked_for() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap().unwrap();
+    assert!(next.remaining() <= FIRST_LEASE);
+    while next.remaining() <= FIRST_LEASE {
+        assert!(next.is_held(), "lost before it was prolonged");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_renewal_the_guard_comes_with_its_whole_lease() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options().renew(false)).await;
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap().unwrap();
+    assert!(next.remaining() > FIRST_LEASE, "{:?} left", next.remaining());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_hint_costs_no_more_than_until_the_place_is_confirmed() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    bench.store.state().deaf = true;
+    let waiter = bench.waiter(options()).await;
+    let since = bench.clock.now();
+    guard.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap().unwrap();
+    let took = bench.clock.now().since(since);
+    assert!(took <= ASK_AGAIN, "{took:?}");
+    assert!(next.remaining() < FIRST_LEASE.checked_sub(took).unwrap(), "it may have been granted {took:?} ago");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_leaves_gives_its_place_up() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    for leaves_by_limit in [true, false] {
+        let wait = if leaves_by_limit { Wait::UpTo(Duration::from_millis(50)) } else { Wait::Forever };
+        let waiter = bench.waiter(options().wait(wait)).await;
+        assert_eq!(bench.store.state().queue.len(), 1);
+        if leaves_by_limit {
+            assert!(waiter.await.unwrap().unwrap().is_none());
+        } else {
+            waiter.abort();
+        }
+        settle().await;
+        assert_eq!(bench.store.state().queue.len(), 0, "left by limit: {leaves_by_limit}");
+    }
+    guard.release().await.unwrap();
+    assert_eq!(bench.holders().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_granted_to_one_who_left_is_given_back() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    waiter.abort();
+    // The release and its grant come before the place is given up.
+    guard.release().await.unwrap();
+    settle().await;
+    assert_eq!(bench.holders().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_whose_fate_is_unknown_is_given_up_for_a_new_one() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    bench.store.state().unanswered = true;
+    tokio::time::sleep(ASK_AGAIN).await;
+    settle().await;
+    guard.release().await.unwrap();
+    drop(waiter.await.unwrap().unwrap().unwrap());
+    settle().await;
+    assert_eq!(bench.holders().await, 0);
+    let claims = bench.store.state().claims.clone();
+    assert!(claims.first() != claims.get(1) && claims.get(1) != claims.last(), "{claims:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_is_heard_too_late_is_given_back() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    guard.release().await.unwrap();
+    // The process stood still for longer than the first lease before it could look at the hint.
+    bench.clock.advance(FIRST_LEASE);
+    let next = waiter.await.unwrap().unwrap().unwrap();
+    assert!(next.is_held() && next.remaining() > FIRST_LEASE, "{next:?}");
+    assert!(bench.store.state().claims.len() > 2, "it was not asked for anew");
+}
