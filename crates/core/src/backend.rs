@@ -180,7 +180,8 @@ impl OwnerId {
         self.0.simple().to_string()
     }
 
-    pub(crate) fn parse_hex(hex: &str) -> Option<Self> {
+    /// From the digits of [`to_hex`](Self::to_hex); `None` if they are not that.
+    pub fn parse_hex(hex: &str) -> Option<Self> {
         Uuid::try_parse(hex).ok().filter(|_| hex.len() == 32).map(Self)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use leasehold_core::{Error, ErrorKind, Listener, LockKey, Result, Wakeups};
+use leasehold_core::{Error, ErrorKind, Listener, LockKey, OwnerId, Result, Wakeups};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -25,6 +25,8 @@ pub const CHANNEL: &str = "freed";
 pub struct Signals {
     connection: Connection,
     names: Names,
+    /// By whose name a key is known in the hub.
+    part: &'static str,
     hub: Arc<Hub>,
     station: Mutex<Option<Station>>,
     refused: AtomicBool,
@@ -37,11 +39,26 @@ impl Signals {
         Self {
             connection: connection.clone(),
             names: names.clone(),
+            part: CHANNEL,
             hub: Arc::default(),
             station: Mutex::default(),
             refused: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
+    }
+
+    /// For the keys of one namespace, with an inbox: a channel of this client's own, on which the grants of all keys come
+    /// in, and no channel per key. Connects later.
+    ///
+    /// A message is the owner (32 hex digits), the tenure number and the name of that `part` of the key.
+    pub fn with_inbox(connection: &Connection, names: &Names, part: &'static str) -> Self {
+        let inbox = names.own(&format!("inbox:{}", OwnerId::random().to_hex()));
+        Self { hub: Arc::new(Hub::with_inbox(inbox)), part, ..Self::new(connection, names) }
+    }
+
+    /// The channel on which grants are heard at this moment, if there is one and somebody has begun to listen.
+    pub fn inbox(&self) -> Option<&str> {
+        self.hub.inbox()
     }
 
     /// Ends the second connection. Nobody is signalled any more.
@@ -63,7 +80,7 @@ impl Signals {
             Some(station) if station.is_running() => slot.insert(station),
             _ => slot.insert(Station::open(&self.connection, &self.hub).await?),
         };
-        let confirmed = station.subscribe(ear.channel());
+        let confirmed = station.subscribe(self.hub.channel_of(ear.topic()));
         drop(slot);
         confirmed.await
     }
@@ -75,7 +92,7 @@ impl Wakeups for Signals {
         if self.refused.load(Ordering::Acquire) {
             return Err(Error::new(ErrorKind::Unsupported, "listen for releases"));
         }
-        let ear = self.hub.ear(self.names.of(key).part(CHANNEL));
+        let ear = self.hub.ear(self.names.of(key).part(self.part));
         // Whoever waits for this does not poll meanwhile.
         let tuned = timeout(self.connection.command_timeout(), self.tune_in(&ear)).await.unwrap_or_else(|_| {
             let error = Error::new(ErrorKind::Unavailable, "listen for releases");

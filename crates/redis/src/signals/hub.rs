@@ -1,69 +1,127 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use leasehold_core::{Hint, Listener};
+use leasehold_core::{Hint, Listener, OwnerId};
 use tokio::sync::{mpsc, watch};
 
-/// Who in this process listens on which channel.
+/// How many grants are kept for ears that come later: the answer to a claim and the message of its grant travel on two
+/// connections. A grant that is forgotten is found by asking again.
+const KEPT: usize = 64;
+
+/// Who in this process listens for what becomes of which key.
 #[derive(Debug, Default)]
-pub(super) struct Hub(Mutex<State>);
+pub(super) struct Hub {
+    state: Mutex<State>,
+    /// The one channel on which grants come in; without it every topic is a channel.
+    inbox: Option<String>,
+    /// Messages come in.
+    open: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct State {
-    channels: HashMap<String, watch::Sender<()>>,
-    /// Told of channels that nobody listens on any more.
+    topics: HashMap<String, watch::Sender<Hint>>,
+    /// Grants that nobody listened for, by topic.
+    early: VecDeque<(String, Hint)>,
+    /// Told of topics that nobody listens to any more.
     left: Option<mpsc::UnboundedSender<String>>,
 }
 
 impl Hub {
-    pub(super) fn ear(self: &Arc<Self>, channel: String) -> Ear {
-        let signals =
-            self.state().channels.entry(channel.clone()).or_insert_with(|| watch::Sender::new(())).subscribe();
-        Ear { hub: Arc::clone(self), channel, signals: Some(signals) }
+    pub(super) fn with_inbox(inbox: String) -> Self {
+        Self { inbox: Some(inbox), ..Self::default() }
     }
 
+    pub(super) fn ear(self: &Arc<Self>, topic: String) -> Ear {
+        let mut state = self.state();
+        let early = state.early.iter().position(|(of, _)| *of == topic).and_then(|place| state.early.remove(place));
+        let sender = state.topics.entry(topic.clone()).or_insert_with(|| watch::Sender::new(Hint::Freed));
+        let signals = sender.subscribe();
+        if let Some((_, hint)) = early {
+            sender.send_replace(hint);
+        }
+        Ear { hub: Arc::clone(self), topic, signals: Some(signals) }
+    }
+
+    /// The channels that have to be subscribed to.
     pub(super) fn channels(&self) -> Vec<String> {
-        self.state().channels.keys().cloned().collect()
+        match &self.inbox {
+            Some(inbox) => vec![inbox.clone()],
+            None => self.state().topics.keys().cloned().collect(),
+        }
     }
 
     pub(super) fn is_wanted(&self, channel: &str) -> bool {
-        self.state().channels.contains_key(channel)
+        match &self.inbox {
+            Some(inbox) => inbox == channel,
+            None => self.state().topics.contains_key(channel),
+        }
+    }
+
+    /// The channel on which what becomes of a topic is told.
+    pub(super) fn channel_of(&self, topic: &str) -> String {
+        self.inbox.as_deref().unwrap_or(topic).to_owned()
+    }
+
+    pub(super) fn inbox(&self) -> Option<&str> {
+        self.inbox.as_deref().filter(|_| self.open.load(Ordering::Acquire))
+    }
+
+    pub(super) fn set_open(&self, open: bool) {
+        self.open.store(open, Ordering::Release);
     }
 
     pub(super) fn tell_leaving(&self, left: mpsc::UnboundedSender<String>) {
         self.state().left = Some(left);
     }
 
-    pub(super) fn wake(&self, channel: &str) {
-        if let Some(signals) = self.state().channels.get(channel) {
-            signals.send_replace(());
+    pub(super) fn received(&self, channel: &str, message: &str) {
+        if self.inbox.is_none() {
+            return self.tell(channel, Hint::Freed);
+        }
+        let mut words = message.splitn(3, ' ');
+        let granted = (words.next().and_then(OwnerId::parse_hex), words.next().map(str::parse), words.next());
+        if let (Some(owner), Some(Ok(tenure)), Some(topic)) = granted {
+            self.tell(topic, Hint::Granted { owner, tenure: Some(tenure) });
+        }
+    }
+
+    fn tell(&self, topic: &str, hint: Hint) {
+        let mut state = self.state();
+        if let Some(signals) = state.topics.get(topic) {
+            signals.send_replace(hint);
+        } else if self.inbox.is_some() {
+            state.early.retain(|(of, _)| of != topic);
+            state.early.truncate(KEPT - 1);
+            state.early.push_front((topic.to_owned(), hint));
         }
     }
 
     pub(super) fn wake_all(&self) {
-        for signals in self.state().channels.values() {
-            signals.send_replace(());
+        for signals in self.state().topics.values() {
+            signals.send_replace(Hint::Freed);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One waiter's ear on one channel.
+/// One waiter's ear on one topic.
 #[derive(Debug)]
 pub(super) struct Ear {
     hub: Arc<Hub>,
-    channel: String,
+    topic: String,
     /// Taken when it drops.
-    signals: Option<watch::Receiver<()>>,
+    signals: Option<watch::Receiver<Hint>>,
 }
 
 impl Ear {
-    pub(super) fn channel(&self) -> String {
-        self.channel.clone()
+    pub(super) fn topic(&self) -> &str {
+        &self.topic
     }
 }
 
@@ -73,7 +131,7 @@ impl Listener for Ear {
         if let Some(signals) = &mut self.signals
             && signals.changed().await.is_ok()
         {
-            return Hint::Freed;
+            return *signals.borrow_and_update();
         }
         std::future::pending().await
     }
@@ -83,11 +141,11 @@ impl Drop for Ear {
     fn drop(&mut self) {
         let mut state = self.hub.state();
         self.signals = None;
-        if state.channels.get(&self.channel).is_some_and(|signals| signals.receiver_count() == 0) {
-            state.channels.remove(&self.channel);
-            if let Some(left) = &state.left {
+        if state.topics.get(&self.topic).is_some_and(|signals| signals.receiver_count() == 0) {
+            state.topics.remove(&self.topic);
+            if let Some(left) = state.left.as_ref().filter(|_| self.hub.inbox.is_none()) {
                 // Without a station there is no subscription to end.
-                let _ = left.send(std::mem::take(&mut self.channel));
+                let _ = left.send(std::mem::take(&mut self.topic));
             }
         }
     }
@@ -105,7 +163,7 @@ mod tests {
     async fn a_signal_reaches_all_ears_of_its_channel_and_no_other() {
         let hub = Arc::new(Hub::default());
         let (mut one, mut two, mut other) = (hub.ear("a".into()), hub.ear("a".into()), hub.ear("b".into()));
-        hub.wake("a");
+        hub.received("a", "1");
         one.hint().await;
         two.hint().await;
         assert!(timeout(Duration::from_millis(20), other.hint()).await.is_err());
@@ -124,5 +182,33 @@ mod tests {
         drop(two);
         assert!(!hub.is_wanted("a"));
         assert_eq!(leaving.recv().await.as_deref(), Some("a"));
+    }
+
+    #[tokio::test]
+    async fn a_grant_reaches_the_ear_of_its_topic_also_when_that_comes_later() {
+        let hub = Arc::new(Hub::with_inbox("inbox".into()));
+        let owner = OwnerId::random();
+        let granted = Hint::Granted { owner, tenure: Some(7) };
+        let mut there = hub.ear("here".into());
+        hub.received("inbox", &format!("{} 7 here", owner.to_hex()));
+        hub.received("inbox", &format!("{} 7 later", owner.to_hex()));
+        assert_eq!(there.hint().await, granted);
+        assert_eq!(hub.ear("later".into()).hint().await, granted);
+        assert!(timeout(Duration::from_millis(20), hub.ear("later".into()).hint()).await.is_err());
+        assert_eq!(hub.channels(), ["inbox"]);
+    }
+
+    #[tokio::test]
+    async fn only_so_many_early_grants_are_kept_and_odd_messages_are_none() {
+        let hub = Arc::new(Hub::with_inbox("inbox".into()));
+        for number in 0..=KEPT {
+            hub.received("inbox", &format!("{} 7 topic {number}", OwnerId::random().to_hex()));
+        }
+        for odd in ["", " ", "x 7 a", "7", &format!("{} x a", OwnerId::random().to_hex())] {
+            hub.received("inbox", odd);
+        }
+        assert_eq!(hub.state().early.len(), KEPT);
+        assert!(timeout(Duration::from_millis(20), hub.ear("topic 0".into()).hint()).await.is_err());
+        hub.ear("topic 1".into()).hint().await;
     }
 }

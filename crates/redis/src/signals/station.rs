@@ -63,6 +63,12 @@ impl Station {
     }
 }
 
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        self.hub.set_open(false);
+    }
+}
+
 struct Attendant {
     client: Client,
     hub: Arc<Hub>,
@@ -85,7 +91,7 @@ impl Attendant {
                 _ = &mut router.0 => return,
                 message = messages.recv() => match message {
                     Ok(message) => {
-                        self.hub.wake(&message.channel);
+                        self.hub.received(&message.channel, &message.value.as_str().unwrap_or_default());
                         Ok(())
                     }
                     Err(RecvError::Lagged(_)) => {
@@ -137,6 +143,7 @@ impl Attendant {
 
     /// After a break: what was published meanwhile is lost.
     async fn start_over(&mut self) -> Result<(), DriverError> {
+        self.hub.set_open(false);
         self.subscribed.clear();
         let subscribed = self.subscribe(self.hub.channels()).await;
         self.hub.wake_all();
@@ -152,6 +159,7 @@ impl Attendant {
         batch.subscribe(channels.clone()).await?;
         self.confirmed(batch).await?;
         self.subscribed.extend(channels);
+        self.hub.set_open(true);
         Ok(())
     }
 
