@@ -204,6 +204,12 @@ impl Row {
         Self { ours: Some(median(figures)), spread: Some(spread(figures)), ..row }.judged(aims)
     }
 
+    /// With what a peer took, once.
+    pub(crate) fn beside(self, name: &str, peer: f64) -> Self {
+        let ratio_peer = self.ours.map(|ours| ours / peer);
+        Self { peer: Some(peer), peer_name: Some(name.to_owned()), ratio_peer, ..self }
+    }
+
     pub(crate) fn absent(id: &'static str, why: &str) -> Self {
         Self {
             id,

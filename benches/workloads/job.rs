@@ -88,10 +88,18 @@ impl Job {
     /// # Errors
     /// What broke, or how the contender was no lock.
     pub(crate) fn run(&self, pace: Pace) -> Result<Sample> {
+        self.run_after(pace, || {})
+    }
+
+    /// One run, before which something is done when all have connected.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub(crate) fn run_after(&self, pace: Pace, connected: impl FnOnce()) -> Result<Sample> {
         let load = self.load(pace, 0);
         let (start, log) = match &self.program {
-            Program::This { locks, workers } if self.processes == 0 => here(locks, *workers, &load)?,
-            _ => self.in_children(pace)?,
+            Program::This { locks, workers } if self.processes == 0 => here(locks, *workers, &load, connected)?,
+            _ => self.in_children(pace, connected)?,
         };
         log.check(self.keys)?;
         Ok(log.sample(self.keys, self.tasks * self.processes.max(1), &load.window(start)))
@@ -108,7 +116,7 @@ impl Job {
         }
     }
 
-    fn in_children(&self, pace: Pace) -> Result<(u64, Log)> {
+    fn in_children(&self, pace: Pace, connected: impl FnOnce()) -> Result<(u64, Log)> {
         let children = (0..self.processes).map(|process| {
             let load = self.load(pace, process);
             let (command, orders) = match &self.program {
@@ -127,6 +135,7 @@ impl Job {
         for child in &mut children {
             child.is_ready()?;
         }
+        connected();
         let start = now() + 10_000_000;
         for child in &mut children {
             child.go(start)?;
@@ -142,9 +151,10 @@ pub(crate) fn runtime(workers: usize) -> Result<Runtime> {
     Ok(builder.worker_threads(workers.max(1)).enable_all().build()?)
 }
 
-fn here(locks: &Locks, workers: usize, load: &Load) -> Result<(u64, Log)> {
+fn here(locks: &Locks, workers: usize, load: &Load, connected: impl FnOnce()) -> Result<(u64, Log)> {
     let mut started = 0;
     let begin = || {
+        connected();
         started = now();
         Ok(started)
     };

@@ -58,24 +58,24 @@ impl Load {
         let cpu = machine::cpu_micros();
         let mut tasks = JoinSet::new();
         for number in self.first_task..self.first_task + self.tasks {
-            let key = match self.keys {
+            let name = match self.keys {
                 Keys::Own => format!("bench/{number}"),
                 Keys::Shared => "bench/hot".to_owned(),
             };
-            let key = contender.key(&key)?;
+            let key = contender.key(&name)?;
             let (contender, hold, end) = (Arc::clone(&contender), self.hold_micros, self.window(start).end);
             tasks.spawn(async move {
                 let task = number as u64;
                 let mut stints = Vec::with_capacity(1 << 12);
                 while now() < end {
-                    let held = contender.acquire(&key).await?;
+                    let grant = contender.acquire(&key).await?;
                     let acquired = now();
                     if hold > 0 {
                         sleep(Duration::from_micros(hold)).await;
                     }
-                    let token = C::token(&held);
+                    let token = C::token(&grant);
                     let releasing = now();
-                    contender.release(held).await?;
+                    contender.release(grant).await?;
                     stints.push(Stint { task, acquired, releasing, token });
                 }
                 Ok::<_, Box<dyn Error + Send + Sync>>(stints)

@@ -66,10 +66,11 @@ pub(crate) const HAND_OVERS: &str = "hand-overs to another task/s";
 pub(crate) const JAIN: &str = "Jain index over tasks";
 pub(crate) const STARVED: &str = "tasks never served";
 pub(crate) const OF_THE_IDEAL: &str = "share of the ideal rate";
+pub(crate) const COST: &str = "µs per cycle";
 pub(crate) const HOLD: &str = "mean hold, µs";
 
 /// The figures of which the smallest is the best.
-pub(crate) const LESS_IS_BETTER: [&str; 5] = [P50, P99, CPU, COMMANDS, STARVED];
+pub(crate) const LESS_IS_BETTER: [&str; 6] = [P50, P99, CPU, COMMANDS, STARVED, COST];
 
 impl Log {
     pub(crate) fn merged(logs: impl IntoIterator<Item = Self>) -> Self {

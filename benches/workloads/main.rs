@@ -12,9 +12,14 @@
 )]
 
 // In reading order: the workloads,
+mod file;
+mod growth;
 mod hot_key;
+mod keeper;
 mod redis_single;
+mod redlock;
 // how they are run,
+mod alone;
 mod harness;
 mod job;
 mod load;
@@ -52,6 +57,9 @@ struct Arguments {
     /// Run a load for a parent process
     #[arg(long, hide = true, value_name = "ORDERS")]
     child: Option<String>,
+    /// Measure one thing for a parent process
+    #[arg(long, hide = true, value_name = "ORDERS")]
+    errand: Option<String>,
     /// What `cargo bench` adds
     #[arg(long, hide = true)]
     bench: bool,
@@ -69,18 +77,21 @@ const ALL: &[Workload] = &[
     Workload { id: "H1", run: hot_key::one_process },
     Workload { id: "H8", run: hot_key::eight_processes },
     Workload { id: "H8h", run: hot_key::with_work },
+    Workload { id: "Q1", run: redlock::q1 },
+    Workload { id: "Q64", run: redlock::q64 },
+    Workload { id: "Q-down", run: redlock::two_down },
+    Workload { id: "R100k", run: keeper::hundred_thousand },
+    Workload { id: "F1", run: file::f1 },
+    Workload { id: "C", run: growth::growth },
 ];
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Some(orders) = &arguments.child {
-        return match job::obey(orders) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                println!("{error}");
-                ExitCode::FAILURE
-            }
-        };
+    let obeyed = arguments.child.as_deref().map(job::obey).or_else(|| arguments.errand.as_deref().map(alone::obey));
+    if let Some(obeyed) = obeyed {
+        // To the parent, which waits for a line.
+        obeyed.as_ref().err().into_iter().for_each(|error| println!("{error}"));
+        return if obeyed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let pace = if arguments.quick { Pace::QUICK } else { Pace::FULL };
     let (report, mut broken) = run(&arguments.workloads, pace);

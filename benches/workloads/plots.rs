@@ -140,9 +140,9 @@ impl Axes {
         let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
         let highest = points().map(|(_, y)| *y).fold(0.0, f64::max);
         let is_share = plot == Plot::HandOver;
-        let x_marks = if is_share || plot == Plot::Keys { powers(10.0, least, most) } else { marks(curves) };
+        let ticks = if is_share || plot == Plot::Keys { powers_of_ten(least, most) } else { marks(curves) };
         let y = if is_share { 0.0..100.0 } else { 0.0..highest * 1.1 };
-        Self { title, x_name, y_name, x: least..most, x_marks, y, dots: !is_share }
+        Self { title, x_name, y_name, x: least..most, x_marks: ticks, y, dots: !is_share }
     }
 }
 
@@ -151,9 +151,9 @@ fn marks(curves: &[&Curve]) -> Vec<f64> {
     curves.first().map_or_else(Vec::new, |curve| curve.points.iter().map(|(x, _)| *x).collect())
 }
 
-fn powers(base: f64, least: f64, most: f64) -> Vec<f64> {
-    let (first, last) = (least.log(base).ceil() as i32, most.log(base).floor() as i32);
-    (first..=last).map(|power| base.powi(power)).collect()
+fn powers_of_ten(least: f64, most: f64) -> Vec<f64> {
+    let powers = least.log10().ceil() as i32..=most.log10().floor() as i32;
+    powers.map(|power| 10_f64.powi(power)).collect()
 }
 
 fn with_prefix(value: f64) -> String {

@@ -14,7 +14,12 @@ pub(crate) fn u1(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("U1", "no redis-server")) };
     let mut all = sides(&redis, 1, 0);
     let (peers, absent) = peers::found();
-    all.extend(peers.iter().map(|peer| Side::job(Role::Peer, peer.name, peer.job(&redis.url(), Keys::Own, 1))));
+    all.extend(
+        peers
+            .iter()
+            .filter(|_| !pace.quick)
+            .map(|peer| Side::job(Role::Peer, peer.name, peer.job(&redis.url(), Keys::Own, 1))),
+    );
     let rounds = interleave(pace, all)?;
     let mut report = Report::of([
         rounds.row("U1", "1 task: p50 of a cycle, µs", OURS, P50, &[Aim::WithinFloor(1.09)]),
@@ -42,21 +47,14 @@ pub(crate) fn u64(pace: Pace) -> Result<Report> {
 pub(crate) fn by_tasks(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("T", "no redis-server")) };
     let pace = Pace { rounds: 3, ..pace };
-    let sizes = [1, 4, 16, 64, 256];
     let mut report = Report::default();
-    let mut curves: Vec<(Role, String, Vec<(f64, f64)>)> = Vec::new();
-    for tasks in sizes {
-        let rounds = interleave(pace, sides(&redis, tasks, 0))?;
+    for tasks in [1_u16, 4, 16, 64, 256] {
+        let rounds = interleave(pace, sides(&redis, tasks.into(), 0))?;
         report.push(rounds.row("T", &format!("{tasks} tasks: cycles/s"), OURS, PER_SECOND, &[]));
-        for (at, (role, name)) in rounds.names().enumerate() {
-            if at == curves.len() {
-                curves.push((role, name.to_owned(), Vec::new()));
-            }
-            curves[at].2.push((tasks as f64, median(&rounds.figures(name, PER_SECOND))));
+        for side in rounds.names() {
+            let median = median(&rounds.figures(side.1, PER_SECOND));
+            report.draw(Plot::Throughput, side, [(tasks.into(), median)]);
         }
-    }
-    for (role, name, points) in curves {
-        report.draw(Plot::Throughput, (role, &name), points);
     }
     Ok(report)
 }

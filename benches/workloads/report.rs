@@ -53,9 +53,13 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// Adds points to the curve of a side.
     pub(crate) fn draw(&mut self, plot: Plot, side: (Role, &str), points: impl IntoIterator<Item = (f64, f64)>) {
         let (role, name) = (side.0, side.1.to_owned());
-        self.curves.push(Curve { plot, role, name, points: points.into_iter().collect() });
+        match self.curves.iter_mut().find(|curve| curve.plot == plot && curve.name == name) {
+            Some(curve) => curve.points.extend(points),
+            None => self.curves.push(Curve { plot, role, name, points: points.into_iter().collect() }),
+        }
     }
 
     pub(crate) fn absent_peers(&mut self, names: &[&str]) {
@@ -79,8 +83,8 @@ pub(crate) fn write_json(rows: &[Row], file: &Path) -> Result<()> {
 
 /// Writes `RESULTS.md`: the rows, and what they were measured on.
 pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
-    let machine: String = machine::description().iter().map(|line| format!("- {line}\n")).collect();
-    let notes: String = report.notes.iter().map(|note| format!("- {note}\n")).collect();
+    let facts: Vec<String> =
+        machine::description().iter().chain(&report.notes).map(|line| format!("- {line}")).collect();
     let text = format!(
         "# Results\n\n\
          Written by `cargo xtask bench --record` on {}. All sides of a workload took turns in the same run; figures are\n\
@@ -88,8 +92,9 @@ pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
          ratio. Ratios count; absolute figures are those of this machine, where clients and servers share the cores.\n\
          Exclusion, and the order of the tokens, were checked on every run. The workloads and their floors and peers are\n\
          described in [README.md](README.md).\n\n\
-         {machine}{notes}\n{}",
+         {}\n\n{}",
         machine::date(),
+        facts.join("\n"),
         table(&report.rows)
     );
     Ok(fs::write(file, text)?)
@@ -148,12 +153,12 @@ fn cells(row: &Row) -> Vec<String> {
 /// Three digits that matter.
 fn in_brief(value: f64) -> String {
     match value.abs() {
+        0.0 => "0".to_owned(),
         odd if !odd.is_finite() => "–".to_owned(),
         big if big >= 10_000.0 => format!("{:.0}k", value / 1000.0),
         big if big >= 1000.0 => format!("{:.1}k", value / 1000.0),
         big if big >= 100.0 => format!("{value:.0}"),
         big if big >= 10.0 => format!("{value:.1}"),
-        zero if zero == 0.0 => "0".to_owned(),
         _ => format!("{value:.2}"),
     }
 }

@@ -50,18 +50,16 @@ impl FiveNodes {
         self.0.iter().map(Server::url).collect()
     }
 
-    /// Does something while two of them are stopped in their tracks.
-    pub(crate) fn without_two<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Two of them stop in their tracks.
+    pub(crate) fn stop_two(&self) {
+        self.0[3..].iter().for_each(Server::pause);
+    }
+
+    /// They go on, and have caught up with what was sent to them when this returns.
+    pub(crate) fn resume_two(&self) -> Result<()> {
         let two = &self.0[3..];
-        two.iter().for_each(Server::pause);
-        let done = work();
         two.iter().for_each(Server::resume);
-        // They have much to catch up with, which is not to slow down whoever comes next.
-        runtime(0)?.block_on(async {
-            for server in two {
-                server.ask(&["PING"]).await;
-            }
-        });
-        done
+        runtime(0)?.block_on(futures::future::join_all(two.iter().map(|server| server.ask(&["PING"]))));
+        Ok(())
     }
 }

@@ -7,7 +7,8 @@ use crate::workspace::{cargo, target};
 /// Passes everything on to the program that measures. It fails if a lock was none, never because one was slow.
 pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
     // The program whose start is timed beside flock(1).
-    let built = cargo().args(["build", "--release", "--package", "leasehold-cli", "--bin", "leasehold"]).status();
+    let built =
+        cargo().args(["build", "--profile", "bench", "--package", "leasehold-cli", "--bin", "leasehold"]).status();
     if !built.map_err(|failure| failure.to_string())?.success() {
         return Err("the leasehold program does not build".into());
     }

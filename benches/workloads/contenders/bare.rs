@@ -15,6 +15,8 @@ use tokio::time::sleep;
 use crate::load::{Contender, Result};
 
 const LEASE_MILLIS: i64 = 30_000;
+const COMPARE_AND_RENEW: &str =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
 const COMPARE_AND_DELETE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
 
@@ -53,6 +55,7 @@ impl Contender for Ping {
 pub(crate) struct Bare {
     client: Client,
     compare_and_delete: String,
+    compare_and_renew: String,
     owners: AtomicU64,
 }
 
@@ -66,7 +69,21 @@ impl Bare {
     pub(crate) async fn connect(url: &str) -> Result<Self> {
         let client = connect(url).await?;
         let compare_and_delete = client.script_load(COMPARE_AND_DELETE).await?;
-        Ok(Self { client, compare_and_delete, owners: AtomicU64::new(u64::from(std::process::id()) << 32) })
+        let compare_and_renew = client.script_load(COMPARE_AND_RENEW).await?;
+        let owners = AtomicU64::new(u64::from(std::process::id()) << 32);
+        Ok(Self { client, compare_and_delete, compare_and_renew, owners })
+    }
+
+    /// Gives it a whole lease again.
+    pub(crate) async fn renew(&self, held: &Taken) -> Result<()> {
+        let arguments = vec![held.owner.clone(), LEASE_MILLIS.to_string()];
+        let renewed: u64 = self.client.evalsha(self.compare_and_renew.as_str(), &*held.key, arguments).await?;
+        if renewed == 1 { Ok(()) } else { Err("the key was not ours any more".into()) }
+    }
+
+    /// Whether anybody has it.
+    pub(crate) async fn is_taken(&self, key: &str) -> Result<bool> {
+        Ok(self.client.exists::<u64, _>(key).await? == 1)
     }
 
     fn owner(&self) -> String {

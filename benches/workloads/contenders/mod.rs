@@ -1,7 +1,7 @@
 //! Everything that the workloads let lock, by a name that also a child process understands.
 
-mod bare;
-mod ours;
+pub(crate) mod bare;
+pub(crate) mod ours;
 mod raw_file;
 mod rslock;
 

@@ -29,7 +29,8 @@ pub(crate) fn file(folder: &Path) -> Result<Ours<FileLocks>> {
     Ok(ours(FileLocks::open(folder)?))
 }
 
-fn ours<L>(locks: L) -> Ours<L> {
+/// Any locker, in the loop.
+pub(crate) fn ours<L>(locks: L) -> Ours<L> {
     Ours { locks, options: LockOptions::new() }
 }
 
