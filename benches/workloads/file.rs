@@ -1,0 +1,80 @@
+//! F1: files of one machine, beside the system calls, and the program beside flock(1).
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::contenders::Locks;
+use crate::harness::{Aim, Pace, Role, Row, Side, interleave};
+use crate::job::Job;
+use crate::load::{Result, now};
+use crate::log::{P50, P99, PER_SECOND, Sample, histogram};
+use crate::report::Report;
+
+const OURS: &str = "file";
+
+/// One task of one process.
+pub(crate) fn f1(pace: Pace) -> Result<Report> {
+    let folder = tempfile::tempdir()?;
+    let (ours, raw) = (folder.path().join("locks"), folder.path().join("raw"));
+    std::fs::create_dir(&raw)?;
+    let job = |locks| Job::own_keys(locks, 1);
+    let sides = vec![
+        Side::job(Role::Ours, OURS, job(Locks::File { folder: ours.clone() })),
+        Side::job(Role::Floor, "flock(2) + write", job(Locks::RawFile { folder: raw.clone() })),
+    ];
+    let rounds = interleave(pace, sides)?;
+    let mut report = Report::of([
+        rounds.row("F1", "1 task: cycles/s", OURS, PER_SECOND, &[Aim::FloorTimes(0.5)]),
+        rounds.row("F1", "1 task: p50 of a cycle, µs", OURS, P50, &[]),
+    ]);
+    report.extend(program(pace, &ours, &raw)?);
+    Ok(report)
+}
+
+/// From the start of the program to the first byte from the command under the lock.
+fn program(pace: Pace, ours: &Path, raw: &Path) -> Result<Report> {
+    let Some(program) = std::env::var_os("LEASEHOLD_BENCH_PROGRAM").map(PathBuf::from).filter(|path| path.exists())
+    else {
+        return Ok(Report::absent("F1", "the program: not built; cargo xtask bench builds it"));
+    };
+    if Command::new("flock").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return Ok(Report::absent("F1", "the program: no flock(1) to compare with"));
+    }
+    let leasehold = move || {
+        let mut command = Command::new(&program);
+        command.arg("--backend").arg(format!("file:{}", ours.display())).args(["run", "program", "--", "echo"]);
+        command
+    };
+    let flock = || {
+        let mut command = Command::new("flock");
+        command.arg(raw.join("program")).arg("echo");
+        command
+    };
+    let sides = vec![
+        Side::new(Role::Ours, "leasehold run", move |_| starts(&leasehold)),
+        Side::new(Role::Floor, "flock(1)", move |_| starts(&flock)),
+    ];
+    let rounds = interleave(pace, sides)?;
+    let what = "`leasehold run k -- echo` (floor: flock(1)): p50 to the first byte, µs";
+    let row: Row = rounds.row("F1", what, "leasehold run", P50, &[Aim::WithinFloor(1.5)]);
+    Ok(Report::of([row]))
+}
+
+fn starts(command: &impl Fn() -> Command) -> Result<Sample> {
+    const STARTS: usize = 25;
+    let mut latencies = histogram();
+    for _ in 0..STARTS {
+        let begin = now();
+        let mut child = command().stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut byte = [0];
+        child.stdout.take().ok_or("no output")?.read_exact(&mut byte)?;
+        latencies.saturating_record(now() - begin);
+        if !child.wait()?.success() {
+            return Err("the command failed".into());
+        }
+    }
+    let micros = |share| latencies.value_at_quantile(share) as f64 / 1e3;
+    let figures = [(P50, micros(0.5)), (P99, micros(0.99))].into();
+    Ok(Sample { acquisitions: STARTS, figures, latencies })
+}

@@ -1,0 +1,126 @@
+//! R100k: 100,000 leases that are held and renewed, by one keeper and by a task each.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::{LockGuard, LockKey, LockOptions, Locker};
+use leasehold_redis_single::RedisSingle;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::alone::{self, Errand, Upkeep};
+use crate::contenders::bare::Bare;
+use crate::harness::{Aim, Pace, Row};
+use crate::load::{Contender, Result};
+use crate::machine;
+use crate::report::Report;
+use crate::servers::Redis;
+
+const LEASES: usize = 100_000;
+const LEASE: Duration = Duration::from_secs(30);
+const WATCHED: usize = 200;
+
+/// In processes of their own, so that the memory is theirs alone.
+pub(crate) fn hundred_thousand(pace: Pace) -> Result<Report> {
+    let Some(redis) = Redis::start()? else { return Ok(Report::absent("R100k", "no redis-server")) };
+    // All are renewed once in ten seconds.
+    let seconds = if pace.quick { 10 } else { 20 };
+    let ours: Upkeep = alone::run(&Errand::Keep { url: redis.url(), leases: LEASES, seconds })?;
+    let tasks: Upkeep = alone::run(&Errand::KeepByTasks { url: redis.url(), leases: LEASES, seconds })?;
+    let row = |what: &str, figure: fn(&Upkeep) -> f64, aims: &[Aim]| {
+        let row = Row::of("R100k", &format!("100,000 leases renewed every 10 s: {what}"), &[figure(&ours)], aims);
+        row.beside("a task per lock", figure(&tasks))
+    };
+    Ok(Report::of([
+        row("client CPU, % of a core", |upkeep| upkeep.core_percent, &[Aim::AtMost(2.0)]),
+        row("bytes per lock beside its guard", |upkeep| upkeep.bytes_per_lease, &[Aim::AtMost(300.0)]),
+        row("the latest renewal, ms after it was due", |upkeep| upkeep.latest_millis, &[Aim::AtMost(50.0)]),
+    ]))
+}
+
+/// Holds so many leases that renew themselves, for so long, and watches some of them.
+pub(crate) async fn keep(url: &str, leases: usize, seconds: u64) -> Result<Upkeep> {
+    let locks = RedisSingle::connect(url).await?;
+    let before = machine::resident_bytes();
+    let guards = hold(&locks, "keep", leases, &LockOptions::new().ttl(LEASE)).await?;
+    let bytes = machine::resident_bytes().saturating_sub(before);
+    let own = size_of::<LockGuard>();
+    // Where nothing is late, no guard ever has less left than this: two thirds, less what guards keep back.
+    let due = (LEASE * 2 / 3).saturating_sub(LEASE / 100 + Duration::from_millis(2));
+    let mut least = Duration::MAX;
+    let (cpu, end) = (machine::cpu_micros(), Instant::now() + Duration::from_secs(seconds));
+    let mut ticks = interval(Duration::from_millis(20));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while Instant::now() < end {
+        ticks.tick().await;
+        let watched = guards.iter().step_by((leases / WATCHED).max(1));
+        least = watched.map(LockGuard::remaining).fold(least, Duration::min);
+    }
+    let core_percent = (machine::cpu_micros() - cpu) as f64 / (seconds.max(1) as f64 * 1e4);
+    if let Some(lost) = guards.iter().find(|guard| !guard.is_held()) {
+        return Err(format!("{} was lost while it was kept", lost.key()).into());
+    }
+    Ok(Upkeep {
+        core_percent,
+        bytes_per_lease: bytes as f64 / leases as f64 - own as f64,
+        latest_millis: due.saturating_sub(least).as_secs_f64() * 1e3,
+    })
+}
+
+/// The same with a task for each lease, which sleeps and then renews.
+pub(crate) async fn keep_by_tasks(url: &str, leases: usize, seconds: u64) -> Result<Upkeep> {
+    let bare = Arc::new(Bare::connect(url).await?);
+    let before = machine::resident_bytes();
+    let mut tasks = JoinSet::new();
+    let (late, mut latest) = watch::channel(Duration::ZERO);
+    let late = Arc::new(late);
+    for number in 0..leases {
+        tasks.spawn(renew_for_ever(Arc::clone(&bare), bare.key(&format!("kept/{number}"))?, Arc::clone(&late)));
+    }
+    // They all have their lease when the last has.
+    let last = bare.key(&format!("kept/{}", leases - 1))?;
+    while !bare.is_taken(&last).await? {
+        sleep(Duration::from_millis(50)).await;
+    }
+    let bytes = machine::resident_bytes().saturating_sub(before);
+    latest.mark_unchanged();
+    let cpu = machine::cpu_micros();
+    sleep(Duration::from_secs(seconds)).await;
+    let core_percent = (machine::cpu_micros() - cpu) as f64 / (seconds as f64 * 1e4);
+    if let Some(ended) = tasks.try_join_next() {
+        match ended?? {}
+    }
+    let latest_millis = latest.borrow().as_secs_f64() * 1e3;
+    Ok(Upkeep { core_percent, bytes_per_lease: bytes as f64 / leases as f64, latest_millis })
+}
+
+async fn renew_for_ever(bare: Arc<Bare>, key: Arc<str>, late: Arc<watch::Sender<Duration>>) -> Result<Infallible> {
+    let taken = bare.acquire(&key).await?;
+    loop {
+        let due = Instant::now() + LEASE / 3;
+        sleep(LEASE / 3).await;
+        bare.renew(&taken).await?;
+        let by = due.elapsed();
+        late.send_if_modified(|latest| std::mem::replace(latest, by.max(*latest)) < by);
+    }
+}
+
+/// So many leases of keys under `prefix`, taken some at a time.
+pub(crate) async fn hold(
+    locks: &RedisSingle,
+    prefix: &str,
+    leases: usize,
+    options: &LockOptions,
+) -> Result<Vec<LockGuard>> {
+    let mut guards = Vec::with_capacity(leases);
+    let keys: Vec<LockKey> = (0..leases).map(|n| LockKey::new(format!("{prefix}/{n}"))).collect::<Result<_, _>>()?;
+    for some in keys.chunks(256) {
+        let grants = some.iter().map(|key| locks.acquire(key, options));
+        for grant in futures::future::try_join_all(grants).await? {
+            guards.push(grant.ok_or("a wait without end ended")?);
+        }
+    }
+    Ok(guards)
+}

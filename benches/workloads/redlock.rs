@@ -1,0 +1,75 @@
+//! Q1, Q64, Q-down: a majority of five independent Redis servers.
+
+use crate::contenders::Locks;
+use crate::harness::{Aim, Pace, Role, Rounds, Side, interleave};
+use crate::job::Job;
+use crate::load::Result;
+use crate::log::{CPU, P50, P99, PER_SECOND};
+use crate::report::Report;
+use crate::servers::FiveNodes;
+
+const UNFENCED: &str = "redlock, unfenced";
+const FENCED: &str = "redlock, fenced";
+
+/// One task.
+pub(crate) fn q1(pace: Pace) -> Result<Report> {
+    let Some(nodes) = FiveNodes::start()? else { return Ok(Report::absent("Q1", "no redis-server")) };
+    let rounds = all_up(&nodes, 1, pace)?;
+    let row = |name: &str, what: &str, figure, aims: &[Aim]| {
+        rounds.row("Q1", &format!("5 nodes, 1 task, {what}"), name, figure, aims)
+    };
+    Ok(Report::of([
+        row(UNFENCED, "unfenced: cycles/s", PER_SECOND, &[Aim::PeerTimes(1.2)]),
+        row(FENCED, "fenced: cycles/s", PER_SECOND, &[Aim::PeerTimes(0.8)]),
+        row(UNFENCED, "unfenced: p50 of a cycle, µs", P50, &[]),
+        row(FENCED, "fenced: p50 of a cycle, µs", P50, &[]),
+    ]))
+}
+
+/// 64 tasks.
+pub(crate) fn q64(pace: Pace) -> Result<Report> {
+    let Some(nodes) = FiveNodes::start()? else { return Ok(Report::absent("Q64", "no redis-server")) };
+    let rounds = all_up(&nodes, 64, pace)?;
+    let row = |name: &str, what: &str, figure, aims: &[Aim]| {
+        rounds.row("Q64", &format!("5 nodes, 64 tasks, {what}"), name, figure, aims)
+    };
+    Ok(Report::of([
+        row(UNFENCED, "unfenced: cycles/s", PER_SECOND, &[Aim::PeerTimes(1.5)]),
+        row(FENCED, "fenced: cycles/s", PER_SECOND, &[Aim::PeerTimes(1.0)]),
+        row(UNFENCED, "unfenced: client CPU, µs/cycle", CPU, &[]),
+        row(FENCED, "fenced: client CPU, µs/cycle", CPU, &[]),
+    ]))
+}
+
+/// Two of the five are stopped in their tracks: they neither answer nor refuse.
+pub(crate) fn two_down(pace: Pace) -> Result<Report> {
+    let Some(nodes) = FiveNodes::start()? else { return Ok(Report::absent("Q-down", "no redis-server")) };
+    let job = Job::own_keys(Locks::Redlock { urls: nodes.urls(), fencing: true }, 1);
+    let with_two_stopped = job.clone();
+    let sides = vec![
+        Side::job(Role::Floor, "all five up", job),
+        Side::new(Role::Ours, FENCED, |pace| {
+            let sample = with_two_stopped.run_after(pace, || nodes.stop_two());
+            nodes.resume_two()?;
+            sample
+        }),
+    ];
+    let rounds = interleave(pace, sides)?;
+    let row = |figure, aims: &[Aim]| {
+        let what = format!("2 of 5 nodes stopped (floor: none), 1 task: {figure}");
+        rounds.row("Q-down", &what, FENCED, figure, aims)
+    };
+    Ok(Report::of([row(P99, &[Aim::WithinFloor(1.2)]), row(P50, &[]), row(PER_SECOND, &[])]))
+}
+
+fn all_up(nodes: &FiveNodes, tasks: usize, pace: Pace) -> Result<Rounds> {
+    let urls = nodes.urls();
+    let job = |locks| Job::own_keys(locks, tasks);
+    let sides = vec![
+        Side::job(Role::Ours, UNFENCED, job(Locks::Redlock { urls: urls.clone(), fencing: false })),
+        Side::job(Role::Ours, FENCED, job(Locks::Redlock { urls: urls.clone(), fencing: true })),
+        Side::job(Role::Floor, "bare fan-out", job(Locks::BareFanOut { urls: urls.clone() })),
+        Side::job(Role::Peer, "rslock", job(Locks::Rslock { urls, retry_millis: 200 })),
+    ];
+    interleave(pace, sides)
+}
