@@ -91,6 +91,7 @@ async fn addresses_are_checked_before_anything_is_sent() {
     // Nobody listens there.
     let error = refusal("mysql://u:canary@127.0.0.1:1/db").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    assert!(error.to_string().contains("mysql://127.0.0.1:1/db: "), "{error}");
 }
 
 #[tokio::test]
