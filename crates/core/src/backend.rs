@@ -77,6 +77,8 @@ pub struct Claim {
     pub mode: Mode,
     /// The lease.
     pub ttl: Duration,
+    /// Whether the caller goes on waiting if the key is busy; a store may note that down.
+    pub waits: bool,
     /// Who, in free text, to be stored beside the grant.
     pub label: Option<String>,
     /// Why, in free text, to be stored beside the grant.

@@ -98,7 +98,7 @@ impl Backend for Broken {
         if self.is(Fault::RecreatesOnRenew) {
             for (renewal, answer) in ours.iter().zip(&mut answers) {
                 let GrantRef { key, owner, mode, .. } = renewal.grant.clone();
-                let claim = Claim { key, owner, mode, ttl: renewal.ttl, label: None, reason: None };
+                let claim = Claim { key, owner, mode, ttl: renewal.ttl, waits: false, label: None, reason: None };
                 if matches!(self.inner.try_acquire(&claim).await, Ok(Attempt::Granted { .. })) {
                     *answer = Ok(Held::Yes);
                 }
@@ -372,19 +372,29 @@ const CATCHES: &[Catch] = &[
     (Fault::ForgetsReaders, "c03_a_dead_reader_ends_with_its_own_lease", &[]),
 ];
 
-async fn check((fault, meant, stumble): Catch) -> std::result::Result<(), Failed> {
+async fn failed(fault: Fault) -> BTreeSet<(&'static str, String)> {
     let broken = Broken { inner: MemoryBackend::new(Clock::system()), fault };
     let subject: Arc<dyn Subject> = match fault {
         Fault::LeaksOnCancel => Arc::new(LeakySubject(Shareable(broken))),
         _ => Arc::new(Shareable(broken)),
     };
-    let report = report(subject).await;
-    let failed: BTreeSet<_> = report.failed.iter().map(|(name, _)| *name).collect();
-    if !failed.contains(meant) {
-        return Err(format!("{fault:?} was not caught by {meant}, only by {failed:#?}").into());
+    report(subject).await.failed.into_iter().collect()
+}
+
+async fn check((fault, meant, stumble): Catch) -> std::result::Result<(), Failed> {
+    let mut unexpected = failed(fault).await;
+    if !unexpected.iter().any(|(name, _)| *name == meant) {
+        return Err(format!("{fault:?} was not caught by {meant}, only by {unexpected:#?}").into());
     }
-    let unexpected = report.failed.iter().filter(|(name, _)| *name != meant && !stumble.contains(name));
-    let unexpected: Vec<_> = unexpected.collect();
+    unexpected.retain(|(name, _)| *name != meant && !stumble.contains(name));
+    // A lease that ran out on a machine that is busy with something else does not run out three times.
+    for _ in 0..2 {
+        if unexpected.is_empty() {
+            return Ok(());
+        }
+        let again = failed(fault).await;
+        unexpected.retain(|(name, _)| again.iter().any(|(failed, _)| name == failed));
+    }
     if unexpected.is_empty() { Ok(()) } else { Err(format!("{fault:?} also failed {unexpected:#?}").into()) }
 }
 

@@ -23,7 +23,7 @@ fn brief() -> LockOptions {
 
 fn claim(key: &str, ttl: Duration) -> Claim {
     let key = LockKey::new(key).unwrap();
-    Claim { key, owner: OwnerId::random(), mode: Mode::Exclusive, ttl, label: None, reason: None }
+    Claim { key, owner: OwnerId::random(), mode: Mode::Exclusive, ttl, waits: false, label: None, reason: None }
 }
 
 fn grant(claim: &Claim) -> GrantRef {

@@ -203,6 +203,7 @@ impl<B: Backend> Core<B> {
             owner: OwnerId::random(),
             mode: request.mode,
             ttl: request.options.ttl,
+            waits: !request.is_over(self.clock.now()),
             label: request.options.label.clone(),
             reason: request.options.reason.clone(),
         };

@@ -46,7 +46,7 @@ pub(super) const AMPLE: Duration = Duration::from_secs(20);
 pub(super) const BRIEF: Duration = Duration::from_millis(500);
 
 /// A lease that is renewed in time also on a busy machine, while a case waits for several of them.
-pub(super) const SHORT: Duration = Duration::from_millis(1500);
+pub(super) const SHORT: Duration = Duration::from_secs(3);
 
 /// A long lease, waiting amply.
 pub(super) fn patient() -> LockOptions {

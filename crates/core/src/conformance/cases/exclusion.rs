@@ -88,6 +88,7 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
                         owner,
                         mode: Mode::Exclusive,
                         ttl: Duration::from_secs(60),
+                        waits: false,
                         label: None,
                         reason: None,
                     };

@@ -66,10 +66,10 @@ pub(super) async fn c16_a_failed_renewal_is_not_a_loss(bench: Bench) -> Verdict 
 
 pub(super) async fn c17_no_renewal_after_release(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
-    let guard = ours.take(&key, &patient().ttl(BRIEF * 2)).await?;
+    let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     renewals(&ours, &key, 1).await?;
     guard.release().await?;
-    stays_silent(&ours, &key, BRIEF * 2).await
+    stays_silent(&ours, &key, SHORT).await
 }
 
 pub(super) async fn c17_no_renewal_after_drop(bench: Bench) -> Verdict {

@@ -231,6 +231,7 @@ pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench:
         owner: OwnerId::random(),
         mode: Mode::Exclusive,
         ttl: Duration::from_secs(60),
+        waits: false,
         label: None,
         reason: None,
     };

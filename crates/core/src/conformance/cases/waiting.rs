@@ -132,6 +132,7 @@ pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Ve
         owner: OwnerId::random(),
         mode: Mode::Exclusive,
         ttl: lease,
+        waits: false,
         label: None,
         reason: None,
     };
