@@ -163,7 +163,8 @@ mod tests {
 
     async fn tenure(backend: &FileBackend, key: &LockKey) -> u64 {
         let (mode, ttl) = (Mode::Exclusive, Duration::from_secs(30));
-        let claim = Claim { key: key.clone(), owner: OwnerId::random(), mode, ttl, waits: false, label: None, reason: None };
+        let claim =
+            Claim { key: key.clone(), owner: OwnerId::random(), mode, ttl, waits: false, label: None, reason: None };
         match backend.try_acquire(&claim).await.unwrap() {
             Attempt::Granted { tenure } => tenure.unwrap(),
             Attempt::Busy { .. } => panic!("{key:?} is taken"),

@@ -7,7 +7,15 @@ use crate::conformance::Op;
 use crate::{Attempt, Claim, ErrorKind, GrantRef, HandOff, Held, LockKey, Mode, OwnerId, ReleaseOutcome};
 
 fn claim(key: &LockKey, ttl: Duration) -> Claim {
-    Claim { key: key.clone(), owner: OwnerId::random(), mode: Mode::Exclusive, ttl, waits: false, label: None, reason: None }
+    Claim {
+        key: key.clone(),
+        owner: OwnerId::random(),
+        mode: Mode::Exclusive,
+        ttl,
+        waits: false,
+        label: None,
+        reason: None,
+    }
 }
 
 fn grant(claim: &Claim, attempt: Attempt) -> Result<GrantRef, super::Failure> {
