@@ -106,3 +106,10 @@ impl MysqlRwBuilder {
         Ok(opened)
     }
 }
+
+/// For wrappers that collect the same settings for several backends.
+impl From<Access> for MysqlRwBuilder {
+    fn from(access: Access) -> Self {
+        Self { access, ..Self::default() }
+    }
+}

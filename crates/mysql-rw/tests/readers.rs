@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use leasehold_mysql::testing::Server;
+use leasehold_mysql::testing::traps::{claim, grant};
 use leasehold_mysql_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, GrantRef, Held, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
-    ReleaseOutcome, Renewal, RwLockerExt,
+    Admin, Attempt, Backend, Claim, ErrorKind, Held, LockOptions, Mode, MysqlRw, ReleaseOutcome, Renewal, RwLockerExt,
 };
 use mysql_async::prelude::Queryable;
 
@@ -15,13 +15,19 @@ async fn migrated(server: &Server) -> MysqlRw {
     MysqlRw::connect(&server.url()).await.unwrap()
 }
 
-fn claim(key: &str, ttl: Duration) -> Claim {
-    let key = LockKey::new(key).unwrap();
-    Claim { key, owner: OwnerId::random(), mode: Mode::Exclusive, ttl, waits: false, label: None, reason: None }
-}
-
-fn grant(claim: &Claim) -> GrantRef {
-    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
+#[tokio::test]
+async fn a_readers_cycle_takes_three_statements() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = migrated(&server).await;
+    locks.read("k").await.unwrap().release().await.unwrap();
+    let before = server.status("Questions").await;
+    for _ in 0..100 {
+        locks.read("k").await.unwrap().release().await.unwrap();
+    }
+    let after = server.status("Questions").await;
+    // Whoever asks for the status is counted too.
+    let asking = server.status("Questions").await - after;
+    assert_eq!(after - before, 300 + asking, "number, admission and release");
 }
 
 #[tokio::test(flavor = "multi_thread")]

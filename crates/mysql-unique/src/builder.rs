@@ -89,3 +89,10 @@ impl MysqlUniqueBuilder {
         self.access.open("leasehold_locks")
     }
 }
+
+/// For wrappers that collect the same settings for several backends.
+impl From<Access> for MysqlUniqueBuilder {
+    fn from(access: Access) -> Self {
+        Self { access, ..Self::default() }
+    }
+}

@@ -1,6 +1,3 @@
-//! A private `MariaDB` for tests, on a free port of the loopback interface, with an empty database `leasehold` and a
-//! user root without a password.
-
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,7 +10,8 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tempfile::TempDir;
 
-/// A server that ends with this value, and with this process whatever happens to it.
+/// A private `MariaDB` on a free port of the loopback interface, with an empty database `leasehold` and a user root
+/// without a password. It ends with this value, and with this process whatever happens to it.
 #[derive(Debug)]
 pub struct Server {
     child: Option<Child>,
