@@ -121,7 +121,7 @@ fn rust_files() -> Vec<PathBuf> {
     all.filter(|file| file.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// Every file below, without what git and cargo keep for themselves.
+/// Every file below, without what git, cargo, npm and pip keep for themselves.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut below = Vec::new();
     for entry in fs::read_dir(folder).expect("the folder can be read").flatten() {
@@ -129,7 +129,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_file() {
             below.push(path);
-        } else if kind.is_dir() && !path.ends_with(".git") && !path.ends_with("target") {
+        } else if kind.is_dir() && ![".git", "target", "node_modules", ".venv"].iter().any(|name| path.ends_with(name))
+        {
             below.extend(files(&path));
         }
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 
 // In reading order: one module per command,
+mod bench;
 mod conformance;
 mod matrix;
 mod services;
@@ -23,6 +24,9 @@ usage: cargo xtask <command>
                                       --install: first install the servers that are missing
   conformance [BACKEND...] [-- ARG...]
                                       the conformance suite alone; ARG goes to its runner
+  bench [--quick | --record] [WORKLOAD...]
+                                      how fast the locks are, beside bare round trips and other locks
+                                      --record: rewrite benches/RESULTS.md and the plots of the READMEs
   services up | env | down            servers for work by hand: start, print variables, end
   matrix [--check]                    write the README's table of backends, or only compare it
 ";
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--install"] => test::run(true),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
+        ["bench", rest @ ..] if !asks_for_help(rest) => bench::run(rest),
         ["services", "up"] => services::by_hand::up(),
         ["services", "env"] => services::by_hand::print_environment(),
         ["services", "down"] => services::by_hand::down(),

@@ -1,0 +1,57 @@
+//! Everything that the workloads let lock, by a name that also a child process understands.
+
+mod bare;
+mod ours;
+mod raw_file;
+mod rslock;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Load, Result};
+use crate::log::Log;
+
+/// A contender and where its store is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Locks {
+    /// `leasehold-redis-single`, with the hand-over inside the process on or off.
+    RedisSingle { url: String, hand_over: bool },
+    /// `leasehold-redlock`, with or without fencing.
+    Redlock { urls: Vec<String>, fencing: bool },
+    /// `leasehold-file`.
+    File { folder: PathBuf },
+    /// A floor: `PING` is a cycle.
+    Ping { url: String },
+    /// A floor: `SET NX PX`, then compare and delete, on a bare fred client.
+    Bare { url: String },
+    /// A floor: the same, behind a queue inside the process, so that a command never finds the key taken.
+    BareQueued { url: String },
+    /// A floor: the same to all, done when a majority has answered.
+    BareFanOut { urls: Vec<String> },
+    /// A floor: `flock(2)`, write, unlock, by system calls.
+    RawFile { folder: PathBuf },
+    /// The peer in Rust. It retries after a random pause below this one.
+    Rslock { urls: Vec<String>, retry_millis: u64 },
+}
+
+impl Locks {
+    /// Connects and runs the load. `start` is asked for when it could begin.
+    pub(crate) async fn run(&self, load: &Load, start: impl FnOnce() -> Result<u64>) -> Result<Log> {
+        match self {
+            Self::RedisSingle { url, hand_over } => {
+                load.run(ours::redis_single(url, *hand_over).await?, start()?).await
+            }
+            Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
+            Self::File { folder } => load.run(ours::file(folder)?, start()?).await,
+            Self::Ping { url } => load.run(bare::Ping::connect(url).await?, start()?).await,
+            Self::Bare { url } => load.run(bare::Bare::connect(url).await?, start()?).await,
+            Self::BareQueued { url } => load.run(bare::Queued::connect(url).await?, start()?).await,
+            Self::BareFanOut { urls } => load.run(bare::FanOut::connect(urls).await?, start()?).await,
+            Self::RawFile { folder } => load.run(raw_file::RawFile::new(folder), start()?).await,
+            Self::Rslock { urls, retry_millis } => {
+                load.run(rslock::Rslock::connect(urls, *retry_millis).await?, start()?).await
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+use std::path::Path;
+
+use leasehold_core::{Engine, HandOver, LockGuard, LockKey, LockOptions, Locker, ReleaseOutcome, Settings};
+use leasehold_file::FileLocks;
+use leasehold_redis_single::RedisSingle;
+use leasehold_redlock::Redlock;
+
+use crate::load::{Contender, Result};
+
+/// A backend of Leasehold with default options: a lease of 30 s that renews itself, fencing where there is any.
+pub(crate) struct Ours<L> {
+    locks: L,
+    options: LockOptions,
+}
+
+pub(crate) async fn redis_single(url: &str, hand_over: bool) -> Result<Ours<impl Locker>> {
+    let settings = Settings::new().hand_over(if hand_over { HandOver::new() } else { HandOver::off() });
+    let backend = RedisSingle::builder().url(url).backend().await?;
+    Ok(ours(Engine::with(backend, settings)))
+}
+
+pub(crate) async fn redlock(urls: &[String], fencing: bool) -> Result<Ours<Redlock>> {
+    // Programs that share keys must agree on fencing, so each kind has keys of its own.
+    let namespace = if fencing { "fenced" } else { "unfenced" };
+    Ok(ours(Redlock::builder().nodes(urls).fencing(fencing).namespace(namespace).connect().await?))
+}
+
+pub(crate) fn file(folder: &Path) -> Result<Ours<FileLocks>> {
+    Ok(ours(FileLocks::open(folder)?))
+}
+
+fn ours<L>(locks: L) -> Ours<L> {
+    Ours { locks, options: LockOptions::new() }
+}
+
+impl<L: Locker> Contender for Ours<L> {
+    type Key = LockKey;
+    type Held = LockGuard;
+
+    fn key(&self, name: &str) -> Result<LockKey> {
+        Ok(LockKey::new(name)?)
+    }
+
+    async fn acquire(&self, key: &LockKey) -> Result<LockGuard> {
+        self.locks.acquire(key, &self.options).await?.ok_or_else(|| "a wait without end ended".into())
+    }
+
+    async fn release(&self, held: LockGuard) -> Result<()> {
+        match held.release().await? {
+            ReleaseOutcome::Released => Ok(()),
+            ReleaseOutcome::AlreadyLost(reason) => Err(format!("lost while it was held: {reason}").into()),
+        }
+    }
+
+    fn token(held: &LockGuard) -> u64 {
+        held.fencing_token().map_or(0, u64::from)
+    }
+}

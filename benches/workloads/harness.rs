@@ -1,0 +1,235 @@
+//! Rounds in which all sides of a workload take turns, and the rows that come out of them.
+
+use std::fmt;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::job::Job;
+use crate::load::Result;
+use crate::log::{LESS_IS_BETTER, Sample, histogram};
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(crate) rounds: usize,
+    pub(crate) warm_up_millis: u64,
+    pub(crate) window_millis: u64,
+    pub(crate) quick: bool,
+}
+
+impl Pace {
+    pub(crate) const FULL: Self = Self { rounds: 5, warm_up_millis: 300, window_millis: 1000, quick: false };
+    pub(crate) const QUICK: Self = Self { rounds: 3, warm_up_millis: 150, window_millis: 350, quick: true };
+}
+
+/// What a side is compared as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Ours,
+    Floor,
+    Peer,
+}
+
+/// One of those that take turns.
+pub(crate) struct Side<'a> {
+    role: Role,
+    name: String,
+    run: Box<dyn FnMut(Pace) -> Result<Sample> + 'a>,
+}
+
+impl<'a> Side<'a> {
+    pub(crate) fn new(role: Role, name: &str, run: impl FnMut(Pace) -> Result<Sample> + 'a) -> Self {
+        Self { role, name: name.to_owned(), run: Box::new(run) }
+    }
+
+    pub(crate) fn job(role: Role, name: &str, job: Job) -> Self {
+        Self::new(role, name, move |pace| job.run(pace))
+    }
+}
+
+/// The samples of every side, in the order of the rounds.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    sides: Vec<(Role, String, Vec<Sample>)>,
+}
+
+/// Lets all take turns, so that what slows the machine down for a while hits them all alike.
+///
+/// # Errors
+/// What broke first, with the name of the side.
+pub(crate) fn interleave(pace: Pace, mut sides: Vec<Side<'_>>) -> Result<Rounds> {
+    let mut samples: Vec<Vec<Sample>> = sides.iter().map(|_| Vec::new()).collect();
+    for _ in 0..pace.rounds {
+        for (side, samples) in sides.iter_mut().zip(&mut samples) {
+            samples.push((side.run)(pace).map_err(|error| format!("{}: {error}", side.name))?);
+        }
+    }
+    let sides = sides.into_iter().zip(samples).map(|(side, samples)| (side.role, side.name, samples));
+    Ok(Rounds { sides: sides.collect() })
+}
+
+impl Rounds {
+    /// A figure of every round of one side.
+    pub(crate) fn figures(&self, name: &str, figure: &str) -> Vec<f64> {
+        let side = self.sides.iter().find(|(_, found, _)| found == name);
+        side.map_or_else(Vec::new, |(_, _, samples)| of(samples, figure))
+    }
+
+    /// All latencies of one side.
+    pub(crate) fn latencies(&self, name: &str) -> Histogram<u64> {
+        let samples = self.sides.iter().filter(|(_, found, _)| found == name).flat_map(|(_, _, samples)| samples);
+        samples.fold(histogram(), |mut all, sample| {
+            all += &sample.latencies;
+            all
+        })
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = (Role, &str)> {
+        self.sides.iter().map(|(role, name, _)| (*role, name.as_str()))
+    }
+
+    /// One figure of the side `ours`, against the floor and the best of the peers.
+    pub(crate) fn row(&self, id: &'static str, what: &str, ours: &str, figure: &'static str, aims: &[Aim]) -> Row {
+        let role = |wanted| self.sides.iter().filter(move |(role, ..)| *role == wanted);
+        let figures = self.figures(ours, figure);
+        let floor = role(Role::Floor).map(|(_, _, samples)| of(samples, figure)).find(|found| !found.is_empty());
+        let peers = role(Role::Peer).map(|(_, name, samples)| (name, of(samples, figure)));
+        let peers = peers.filter(|(_, found)| !found.is_empty());
+        let sign = if LESS_IS_BETTER.contains(&figure) { -1.0 } else { 1.0 };
+        let peer = peers.max_by(|(_, a), (_, b)| (sign * median(a)).total_cmp(&(sign * median(b))));
+        let against = |other: &[f64]| median(&figures.iter().zip(other).map(|(a, b)| a / b).collect::<Vec<_>>());
+        let row = Row {
+            id,
+            what: what.to_owned(),
+            ours: Some(median(&figures)),
+            spread: Some(spread(&figures)),
+            ratio_floor: floor.as_deref().map(against),
+            floor: floor.as_deref().map(median),
+            ratio_peer: peer.as_ref().map(|(_, found)| against(found)),
+            peer: peer.as_ref().map(|(_, found)| median(found)),
+            peer_name: peer.map(|(name, _)| name.clone()),
+            aim: String::new(),
+            met: None,
+            absent: None,
+        };
+        row.judged(aims)
+    }
+}
+
+fn of(samples: &[Sample], figure: &str) -> Vec<f64> {
+    samples.iter().filter_map(|sample| sample.figures.get(figure)).copied().collect()
+}
+
+pub(crate) fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+fn spread(figures: &[f64]) -> [f64; 2] {
+    [figures.iter().copied().fold(f64::INFINITY, f64::min), figures.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
+}
+
+/// What a figure of ours should reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Aim {
+    /// So many times the floor's, or more.
+    FloorTimes(f64),
+    /// No more than so many times the floor's.
+    WithinFloor(f64),
+    /// So many times the best peer's, or more.
+    PeerTimes(f64),
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Aim {
+    /// `None`: what it is compared with is absent.
+    fn is_met(self, row: &Row) -> Option<bool> {
+        match self {
+            Self::FloorTimes(times) => row.ratio_floor.map(|ratio| ratio >= times),
+            Self::WithinFloor(times) => row.ratio_floor.map(|ratio| ratio <= times),
+            Self::PeerTimes(times) => row.ratio_peer.map(|ratio| ratio >= times),
+            Self::AtLeast(least) => row.ours.map(|ours| ours >= least),
+            Self::AtMost(most) => row.ours.map(|ours| ours <= most),
+        }
+    }
+}
+
+impl fmt::Display for Aim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FloorTimes(times) => write!(f, "≥ {times} × floor"),
+            Self::WithinFloor(times) => write!(f, "≤ {times} × floor"),
+            Self::PeerTimes(times) => write!(f, "≥ {times} × peer"),
+            Self::AtLeast(least) => write!(f, "≥ {least}"),
+            Self::AtMost(most) => write!(f, "≤ {most}"),
+        }
+    }
+}
+
+/// One line of the table, and one element of `report.json`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) id: &'static str,
+    /// What was counted or timed, with its unit.
+    pub(crate) what: String,
+    /// The median over the rounds.
+    pub(crate) ours: Option<f64>,
+    /// The least and the greatest of them.
+    pub(crate) spread: Option<[f64; 2]>,
+    pub(crate) floor: Option<f64>,
+    pub(crate) peer: Option<f64>,
+    pub(crate) peer_name: Option<String>,
+    /// The median of the ratios of each round.
+    pub(crate) ratio_floor: Option<f64>,
+    pub(crate) ratio_peer: Option<f64>,
+    pub(crate) aim: String,
+    /// `None`: there is no aim, or what it is compared with is absent.
+    pub(crate) met: Option<bool>,
+    /// Why it was not measured.
+    pub(crate) absent: Option<String>,
+}
+
+impl Row {
+    /// A row by itself, of a figure that was taken outside the rounds.
+    pub(crate) fn of(id: &'static str, what: &str, figures: &[f64], aims: &[Aim]) -> Self {
+        let row = Self { what: what.to_owned(), absent: None, ..Self::absent(id, "") };
+        Self { ours: Some(median(figures)), spread: Some(spread(figures)), ..row }.judged(aims)
+    }
+
+    pub(crate) fn absent(id: &'static str, why: &str) -> Self {
+        Self {
+            id,
+            what: String::new(),
+            ours: None,
+            spread: None,
+            floor: None,
+            peer: None,
+            peer_name: None,
+            ratio_floor: None,
+            ratio_peer: None,
+            aim: String::new(),
+            met: None,
+            absent: Some(why.to_owned()),
+        }
+    }
+
+    fn judged(mut self, aims: &[Aim]) -> Self {
+        let verdicts: Vec<Option<bool>> = aims.iter().map(|aim| aim.is_met(&self)).collect();
+        self.met = match verdicts.as_slice() {
+            [] => None,
+            some if some.contains(&Some(false)) => Some(false),
+            some if some.contains(&None) => None,
+            _ => Some(true),
+        };
+        self.aim = aims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        self
+    }
+}

@@ -1,0 +1,97 @@
+//! The closed loop that every contender runs: acquire, hold, release, again.
+
+use std::error::Error;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::log::{Keys, Log, Stint};
+use crate::machine;
+
+pub(crate) type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
+
+/// A way to lock: ours, a floor that only does the round trips, or a peer.
+pub(crate) trait Contender: Send + Sync + 'static {
+    /// A key in the form that `acquire` takes, made once.
+    type Key: Send + Sync;
+    /// What has to be released.
+    type Held: Send;
+
+    fn key(&self, name: &str) -> Result<Self::Key>;
+    /// Waits for as long as it takes.
+    fn acquire(&self, key: &Self::Key) -> impl Future<Output = Result<Self::Held>> + Send;
+    fn release(&self, held: Self::Held) -> impl Future<Output = Result<()>> + Send;
+    /// 0: it has none.
+    fn token(_held: &Self::Held) -> u64 {
+        0
+    }
+}
+
+/// Who locks what, for how long.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Load {
+    pub(crate) keys: Keys,
+    pub(crate) tasks: usize,
+    /// The number of the first of them: those of other processes come before.
+    pub(crate) first_task: usize,
+    pub(crate) hold_micros: u64,
+    pub(crate) warm_up_millis: u64,
+    pub(crate) window_millis: u64,
+}
+
+impl Load {
+    /// What counts, for a run that starts then.
+    pub(crate) fn window(&self, start: u64) -> Range<u64> {
+        let from = start + self.warm_up_millis * 1_000_000;
+        from..from + self.window_millis * 1_000_000
+    }
+
+    /// Runs it from `start` on. Ends when the window does and whoever waits has had a turn.
+    pub(crate) async fn run<C: Contender>(&self, contender: C, start: u64) -> Result<Log> {
+        let contender = Arc::new(contender);
+        sleep(Duration::from_nanos(start.saturating_sub(now()))).await;
+        let cpu = machine::cpu_micros();
+        let mut tasks = JoinSet::new();
+        for number in self.first_task..self.first_task + self.tasks {
+            let key = match self.keys {
+                Keys::Own => format!("bench/{number}"),
+                Keys::Shared => "bench/hot".to_owned(),
+            };
+            let key = contender.key(&key)?;
+            let (contender, hold, end) = (Arc::clone(&contender), self.hold_micros, self.window(start).end);
+            tasks.spawn(async move {
+                let task = number as u64;
+                let mut stints = Vec::with_capacity(1 << 12);
+                while now() < end {
+                    let held = contender.acquire(&key).await?;
+                    let acquired = now();
+                    if hold > 0 {
+                        sleep(Duration::from_micros(hold)).await;
+                    }
+                    let token = C::token(&held);
+                    let releasing = now();
+                    contender.release(held).await?;
+                    stints.push(Stint { task, acquired, releasing, token });
+                }
+                Ok::<_, Box<dyn Error + Send + Sync>>(stints)
+            });
+        }
+        let mut log = Log::default();
+        while let Some(ended) = tasks.join_next().await {
+            log.stints.extend(ended??);
+        }
+        log.cpu = machine::cpu_micros() - cpu;
+        Ok(log)
+    }
+}
+
+/// The monotonic clock, in nanoseconds: one for all processes of the machine.
+pub(crate) fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,179 @@
+//! What a run noted, what must be true of it, and the figures that come out of it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// What one run of one contender noted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Log {
+    pub(crate) stints: Vec<Stint>,
+    /// Processor time of the clients, in microseconds, over all stints.
+    pub(crate) cpu: u64,
+}
+
+/// One task had one key from `acquired` to `releasing`, in nanoseconds of the monotonic clock, which all processes of
+/// the machine share. Both are read inside the hold: after acquire has returned, and before release is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "[u64; 4]", into = "[u64; 4]")]
+pub(crate) struct Stint {
+    pub(crate) task: u64,
+    pub(crate) acquired: u64,
+    pub(crate) releasing: u64,
+    /// 0: the lock has no fencing tokens.
+    pub(crate) token: u64,
+}
+
+impl From<[u64; 4]> for Stint {
+    fn from([task, acquired, releasing, token]: [u64; 4]) -> Self {
+        Self { task, acquired, releasing, token }
+    }
+}
+
+impl From<Stint> for [u64; 4] {
+    fn from(stint: Stint) -> Self {
+        [stint.task, stint.acquired, stint.releasing, stint.token]
+    }
+}
+
+/// Which keys the tasks of a run want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Keys {
+    /// Each its own, so that nobody waits.
+    Own,
+    /// All the same one.
+    Shared,
+}
+
+/// The figures of one run, by the names below, and its distribution of latencies.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// All of the run, also those while it warmed up.
+    pub(crate) acquisitions: usize,
+    pub(crate) figures: BTreeMap<&'static str, f64>,
+    /// In nanoseconds: of cycles on own keys, of hand-overs to another task on a shared one.
+    pub(crate) latencies: Histogram<u64>,
+}
+
+pub(crate) const PER_SECOND: &str = "cycles/s";
+pub(crate) const P50: &str = "p50, µs";
+pub(crate) const P99: &str = "p99, µs";
+pub(crate) const CPU: &str = "client CPU, µs/cycle";
+pub(crate) const COMMANDS: &str = "store commands per acquisition";
+pub(crate) const HAND_OVERS: &str = "hand-overs to another task/s";
+pub(crate) const JAIN: &str = "Jain index over tasks";
+pub(crate) const STARVED: &str = "tasks never served";
+pub(crate) const OF_THE_IDEAL: &str = "share of the ideal rate";
+pub(crate) const HOLD: &str = "mean hold, µs";
+
+/// The figures of which the smallest is the best.
+pub(crate) const LESS_IS_BETTER: [&str; 5] = [P50, P99, CPU, COMMANDS, STARVED];
+
+impl Log {
+    pub(crate) fn merged(logs: impl IntoIterator<Item = Self>) -> Self {
+        logs.into_iter().fold(Self::default(), |mut all, log| {
+            all.stints.extend(log.stints);
+            all.cpu += log.cpu;
+            all
+        })
+    }
+
+    /// Whether the lock was one: of one key never two stints at a time, and every token above the one before.
+    ///
+    /// # Errors
+    /// With the first two stints that contradict each other.
+    pub(crate) fn check(&self, keys: Keys) -> Result<(), String> {
+        let mut by_key: BTreeMap<u64, Vec<Stint>> = BTreeMap::new();
+        for stint in &self.stints {
+            let key = if keys == Keys::Own { stint.task } else { 0 };
+            by_key.entry(key).or_default().push(*stint);
+        }
+        by_key.into_values().try_for_each(|mut stints| {
+            stints.sort_unstable_by_key(|stint| stint.acquired);
+            stints.windows(2).try_for_each(|pair| agree(pair[0], pair[1]))
+        })
+    }
+
+    /// The figures of what was acquired within `window`, for a run with so many tasks.
+    pub(crate) fn sample(&self, keys: Keys, tasks: usize, window: &Range<u64>) -> Sample {
+        let mut inside: Vec<Stint> =
+            self.stints.iter().filter(|stint| window.contains(&stint.acquired)).copied().collect();
+        inside.sort_unstable_by_key(|stint| stint.acquired);
+        let seconds = (window.end - window.start) as f64 / 1e9;
+        let latencies = match keys {
+            Keys::Own => cycles(&inside),
+            Keys::Shared => hand_overs(&inside),
+        };
+        let served = served(&inside, tasks);
+        let held: u64 = inside.iter().map(|stint| stint.releasing - stint.acquired).sum();
+        let figures = [
+            (PER_SECOND, inside.len() as f64 / seconds),
+            (P50, latencies.value_at_quantile(0.5) as f64 / 1e3),
+            (P99, latencies.value_at_quantile(0.99) as f64 / 1e3),
+            (CPU, self.cpu as f64 / self.stints.len().max(1) as f64),
+            (HOLD, held as f64 / 1e3 / inside.len().max(1) as f64),
+            (JAIN, jain(&served)),
+            (STARVED, served.iter().filter(|count| **count == 0).count() as f64),
+        ];
+        let mut figures = BTreeMap::from(figures);
+        if keys == Keys::Shared {
+            figures.insert(HAND_OVERS, latencies.len() as f64 / seconds);
+        }
+        Sample { acquisitions: self.stints.len(), figures, latencies }
+    }
+}
+
+fn agree(first: Stint, second: Stint) -> Result<(), String> {
+    if second.acquired < first.releasing {
+        return Err(format!("two held one key at the same time: {first:?} and {second:?}"));
+    }
+    if first.token != 0 && second.token <= first.token {
+        return Err(format!("a later grant has no greater token: {first:?} and {second:?}"));
+    }
+    Ok(())
+}
+
+/// From one acquisition to the next of the same task: it does nothing else.
+fn cycles(sorted: &[Stint]) -> Histogram<u64> {
+    let mut latencies = histogram();
+    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    for stint in sorted {
+        if let Some(before) = last.insert(stint.task, stint.acquired) {
+            latencies.saturating_record(stint.acquired - before);
+        }
+    }
+    latencies
+}
+
+/// From the call of release to the acquisition by another task.
+fn hand_overs(sorted: &[Stint]) -> Histogram<u64> {
+    let mut latencies = histogram();
+    for pair in sorted.windows(2).filter(|pair| pair[0].task != pair[1].task) {
+        latencies.saturating_record(pair[1].acquired.saturating_sub(pair[0].releasing));
+    }
+    latencies
+}
+
+/// From 1 ns to a minute, to three digits.
+pub(crate) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
+}
+
+fn served(stints: &[Stint], tasks: usize) -> Vec<u64> {
+    let mut served = vec![0; tasks];
+    for stint in stints {
+        if let Some(count) = usize::try_from(stint.task).ok().and_then(|task| served.get_mut(task)) {
+            *count += 1;
+        }
+    }
+    served
+}
+
+/// 1 when all got as much, 1/n when one got it all.
+fn jain(served: &[u64]) -> f64 {
+    let sum: f64 = served.iter().map(|count| *count as f64).sum();
+    let squares: f64 = served.iter().map(|count| (*count as f64).powi(2)).sum();
+    if squares == 0.0 { 0.0 } else { sum * sum / (served.len() as f64 * squares) }
+}

@@ -1,0 +1,128 @@
+//! `cargo xtask bench`: what a lock costs here, beside the floor of bare round trips and beside other locks.
+//!
+//! All sides of a workload take turns in the same run, and what counts is their ratio. No time fails a run; a lock
+//! that let two in, or a token that did not grow, does.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "figures for people: counts and times of a run are far below 2^52"
+)]
+
+// In reading order: the workloads,
+mod hot_key;
+mod redis_single;
+// how they are run,
+mod harness;
+mod job;
+mod load;
+// who takes part,
+mod contenders;
+mod peers;
+mod servers;
+// and what comes out.
+mod log;
+mod machine;
+mod plots;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::harness::Pace;
+use crate::load::Result;
+use crate::report::Report;
+
+/// Measures Leasehold beside bare round trips and other locks.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench")]
+struct Arguments {
+    /// Fewer and shorter rounds
+    #[arg(long)]
+    quick: bool,
+    /// Also rewrite RESULTS.md and the plots that the READMEs show
+    #[arg(long, conflicts_with_all = ["quick", "workloads"])]
+    record: bool,
+    /// Only these workloads; by default all that the machine can run
+    #[arg(value_parser = known)]
+    workloads: Vec<String>,
+    /// Run a load for a parent process
+    #[arg(long, hide = true, value_name = "ORDERS")]
+    child: Option<String>,
+    /// What `cargo bench` adds
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+struct Workload {
+    id: &'static str,
+    run: fn(Pace) -> Result<Report>,
+}
+
+const ALL: &[Workload] = &[
+    Workload { id: "U1", run: redis_single::u1 },
+    Workload { id: "U64", run: redis_single::u64 },
+    Workload { id: "T", run: redis_single::by_tasks },
+    Workload { id: "H1", run: hot_key::one_process },
+    Workload { id: "H8", run: hot_key::eight_processes },
+    Workload { id: "H8h", run: hot_key::with_work },
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Some(orders) = &arguments.child {
+        return match job::obey(orders) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                println!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let pace = if arguments.quick { Pace::QUICK } else { Pace::FULL };
+    let (report, mut broken) = run(&arguments.workloads, pace);
+    print!("{}", report::table(&report.rows));
+    for note in &report.notes {
+        println!("{note}");
+    }
+    let written = write(&report, arguments.record && broken.is_empty());
+    broken.extend(written.err().map(|error| format!("the report: {error}")));
+    for line in &broken {
+        eprintln!("broken: {line}");
+    }
+    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn write(report: &Report, record: bool) -> Result<()> {
+    let output = machine::output();
+    plots::draw(&report.curves, &output)?;
+    report::write_json(&report.rows, &output.join("report.json"))?;
+    println!("written: {}", output.display());
+    if record {
+        plots::draw(&report.curves, &machine::package().join("plots"))?;
+        report::write_results(report, &machine::package().join("RESULTS.md"))?;
+    }
+    Ok(())
+}
+
+/// All that are wanted, also after one has broken.
+fn run(wanted: &[String], pace: Pace) -> (Report, Vec<String>) {
+    let mut report = Report::default();
+    let mut broken = Vec::new();
+    for workload in ALL.iter().filter(|workload| wanted.is_empty() || wanted.iter().any(|id| id == workload.id)) {
+        eprintln!("{} …", workload.id);
+        match (workload.run)(pace) {
+            Ok(found) => report.extend(found),
+            Err(error) => broken.push(format!("{}: {error}", workload.id)),
+        }
+    }
+    (report, broken)
+}
+
+fn known(id: &str) -> Result<String, String> {
+    let ids: Vec<&str> = ALL.iter().map(|workload| workload.id).collect();
+    if ids.contains(&id) { Ok(id.to_owned()) } else { Err(format!("the workloads are {}", ids.join(", "))) }
+}

@@ -1,0 +1,165 @@
+//! The plots, as SVG.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::harness::Role;
+use crate::load::Result;
+use crate::report::{Curve, Plot};
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+const SIZE: (u32, u32) = (900, 420);
+const KEY_WIDTH: u32 = 230;
+const INK: RGBColor = RGBColor(60, 60, 60);
+const GRID: RGBColor = RGBColor(228, 228, 228);
+const FLOOR: RGBColor = RGBColor(120, 120, 120);
+/// Told apart by the colour-blind too (Okabe and Ito): first ours, then peers.
+const OURS: [RGBColor; 2] = [RGBColor(0, 114, 178), RGBColor(86, 180, 233)];
+const PEERS: [RGBColor; 6] = [
+    RGBColor(213, 94, 0),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(140, 86, 75),
+    RGBColor(188, 189, 34),
+];
+
+/// Draws what there are curves for, into this folder.
+pub(crate) fn draw(curves: &[Curve], folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for (file, plots) in [
+        ("throughput.svg", &[Plot::Throughput][..]),
+        ("hand-over.svg", &[Plot::HandOver]),
+        ("growth.svg", &[Plot::Keys, Plot::Waiters]),
+    ] {
+        let drawn: Vec<(Plot, Vec<&Curve>)> = plots.iter().map(|plot| (*plot, of(curves, *plot))).collect();
+        if drawn.iter().all(|(_, curves)| !curves.is_empty()) {
+            let mut text = String::new();
+            draw_file(&drawn, &mut text).map_err(|error| format!("{file}: {error}"))?;
+            fs::write(folder.join(file), text)?;
+        }
+    }
+    Ok(())
+}
+
+fn of(curves: &[Curve], plot: Plot) -> Vec<&Curve> {
+    curves.iter().filter(|curve| curve.plot == plot).collect()
+}
+
+/// Side by side, with one key at the right.
+fn draw_file(plots: &[(Plot, Vec<&Curve>)], text: &mut String) -> Result<()> {
+    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (charts, key) = root.split_horizontally(SIZE.0 - KEY_WIDTH);
+    for (area, (plot, curves)) in charts.split_evenly((1, plots.len())).iter().zip(plots) {
+        draw_chart(area, *plot, curves)?;
+    }
+    if let Some((_, curves)) = plots.first() {
+        draw_key(&key, curves)?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn draw_chart(area: &Area<'_>, plot: Plot, curves: &[&Curve]) -> Result<()> {
+    let axes = Axes::of(plot, curves);
+    let x = axes.x.clone().log_scale().with_key_points(axes.x_marks.clone());
+    let mut chart = ChartBuilder::on(area)
+        .caption(axes.title, ("sans-serif", 17).into_font().color(&INK))
+        .margin(12)
+        .x_label_area_size(44)
+        .y_label_area_size(62)
+        .build_cartesian_2d(x, axes.y.clone())?;
+    chart
+        .configure_mesh()
+        .axis_style(INK)
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .label_style(("sans-serif", 13).into_font().color(&INK))
+        .axis_desc_style(("sans-serif", 14).into_font().color(&INK))
+        .x_desc(axes.x_name)
+        .y_desc(axes.y_name)
+        .x_label_formatter(&|x| with_prefix(*x))
+        .y_label_formatter(&|y| with_prefix(*y))
+        .draw()?;
+    for (curve, style) in curves.iter().zip(styles(curves)) {
+        chart.draw_series(LineSeries::new(curve.points.iter().copied(), style))?;
+        if axes.dots {
+            chart.draw_series(curve.points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
+        }
+    }
+    Ok(())
+}
+
+fn draw_key(area: &Area<'_>, curves: &[&Curve]) -> Result<()> {
+    for (at, (curve, style)) in (0_i32..).zip(curves.iter().zip(styles(curves))) {
+        let y = 60 + 24 * at;
+        area.draw(&PathElement::new([(4, y), (30, y)], style))?;
+        area.draw(&Text::new(curve.name.clone(), (38, y - 7), ("sans-serif", 14).into_font().color(&INK)))?;
+    }
+    Ok(())
+}
+
+fn styles(curves: &[&Curve]) -> Vec<ShapeStyle> {
+    let (mut ours, mut peers) = (OURS.iter().cycle(), PEERS.iter().cycle());
+    let style = |curve: &&Curve| match curve.role {
+        Role::Ours => ours.next().unwrap_or(&OURS[0]).stroke_width(3),
+        Role::Floor => FLOOR.stroke_width(2),
+        Role::Peer => peers.next().unwrap_or(&PEERS[0]).stroke_width(2),
+    };
+    curves.iter().map(style).collect()
+}
+
+struct Axes {
+    title: &'static str,
+    x_name: &'static str,
+    y_name: &'static str,
+    x: Range<f64>,
+    x_marks: Vec<f64>,
+    y: Range<f64>,
+    dots: bool,
+}
+
+impl Axes {
+    fn of(plot: Plot, curves: &[&Curve]) -> Self {
+        let (title, x_name, y_name) = match plot {
+            Plot::Throughput => ("Acquire and release of own keys, one Redis connection", "tasks", "cycles/s"),
+            Plot::HandOver => {
+                ("8 processes × 8 tasks want one key", "time until another task has it, µs", "% of hand-overs")
+            }
+            Plot::Keys => ("Beside held keys", "keys held", "µs per cycle"),
+            Plot::Waiters => ("One key, many waiters", "waiters", "µs per acquisition"),
+        };
+        let points = || curves.iter().flat_map(|curve| &curve.points);
+        let least = points().map(|(x, _)| *x).filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
+        let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
+        let highest = points().map(|(_, y)| *y).fold(0.0, f64::max);
+        let is_share = plot == Plot::HandOver;
+        let x_marks = if is_share || plot == Plot::Keys { powers(10.0, least, most) } else { marks(curves) };
+        let y = if is_share { 0.0..100.0 } else { 0.0..highest * 1.1 };
+        Self { title, x_name, y_name, x: least..most, x_marks, y, dots: !is_share }
+    }
+}
+
+/// Where there are points.
+fn marks(curves: &[&Curve]) -> Vec<f64> {
+    curves.first().map_or_else(Vec::new, |curve| curve.points.iter().map(|(x, _)| *x).collect())
+}
+
+fn powers(base: f64, least: f64, most: f64) -> Vec<f64> {
+    let (first, last) = (least.log(base).ceil() as i32, most.log(base).floor() as i32);
+    (first..=last).map(|power| base.powi(power)).collect()
+}
+
+fn with_prefix(value: f64) -> String {
+    match value {
+        millions if millions >= 1e6 => format!("{}M", millions / 1e6),
+        thousands if thousands >= 1e3 => format!("{}k", thousands / 1e3),
+        _ => format!("{}", (value * 100.0).round() / 100.0),
+    }
+}

@@ -1,0 +1,159 @@
+//! The table, `report.json`, and `RESULTS.md`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::harness::{Role, Row};
+use crate::load::Result;
+use crate::machine;
+use crate::peers::INSTALL;
+
+/// What one workload has to say.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) curves: Vec<Curve>,
+    /// What the reader should know beside the rows.
+    pub(crate) notes: BTreeSet<String>,
+}
+
+/// A line in one of the plots.
+#[derive(Clone, Debug)]
+pub(crate) struct Curve {
+    pub(crate) plot: Plot,
+    pub(crate) role: Role,
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plot {
+    /// Cycles per second by tasks.
+    Throughput,
+    /// Share of hand-overs by how long they took at most.
+    HandOver,
+    /// Cost of a cycle by how many keys are held.
+    Keys,
+    /// Cost of an acquisition by how many wait.
+    Waiters,
+}
+
+impl Report {
+    pub(crate) fn of(rows: impl IntoIterator<Item = Row>) -> Self {
+        Self { rows: rows.into_iter().collect(), ..Self::default() }
+    }
+
+    pub(crate) fn absent(id: &'static str, why: &str) -> Self {
+        Self::of([Row::absent(id, why)])
+    }
+
+    pub(crate) fn push(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    pub(crate) fn draw(&mut self, plot: Plot, side: (Role, &str), points: impl IntoIterator<Item = (f64, f64)>) {
+        let (role, name) = (side.0, side.1.to_owned());
+        self.curves.push(Curve { plot, role, name, points: points.into_iter().collect() });
+    }
+
+    pub(crate) fn absent_peers(&mut self, names: &[&str]) {
+        if !names.is_empty() {
+            self.notes.insert(format!("peers that are not installed: {} ({INSTALL})", names.join(", ")));
+        }
+    }
+
+    /// Adds what another has to say.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+        self.curves.extend(other.curves);
+        self.notes.extend(other.notes);
+    }
+}
+
+/// Writes `report.json`, a list of the rows.
+pub(crate) fn write_json(rows: &[Row], file: &Path) -> Result<()> {
+    Ok(fs::write(file, serde_json::to_string_pretty(rows)? + "\n")?)
+}
+
+/// Writes `RESULTS.md`: the rows, and what they were measured on.
+pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
+    let machine: String = machine::description().iter().map(|line| format!("- {line}\n")).collect();
+    let notes: String = report.notes.iter().map(|note| format!("- {note}\n")).collect();
+    let text = format!(
+        "# Results\n\n\
+         Written by `cargo xtask bench --record` on {}. All sides of a workload took turns in the same run; figures are\n\
+         medians over the rounds, the spread is the least and the greatest of ours, ratios are medians of each round's\n\
+         ratio. Ratios count; absolute figures are those of this machine, where clients and servers share the cores.\n\
+         Exclusion, and the order of the tokens, were checked on every run. The workloads and their floors and peers are\n\
+         described in [README.md](README.md).\n\n\
+         {machine}{notes}\n{}",
+        machine::date(),
+        table(&report.rows)
+    );
+    Ok(fs::write(file, text)?)
+}
+
+const HEADINGS: [&str; 9] = ["id", "what", "ours", "spread", "floor", "ratio", "best peer", "ratio", "aim"];
+
+/// The rows as a table in Markdown, which is also fit to read as it is.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let mut lines: Vec<Vec<String>> = vec![HEADINGS.iter().chain(&["met"]).map(ToString::to_string).collect()];
+    lines.extend(rows.iter().map(cells));
+    let columns = HEADINGS.len() + 1;
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |cells: &[String]| {
+        let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("| {} |\n", padded.join(" | "))
+    };
+    let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+    let (head, body) = lines.split_at(1);
+    head.iter().chain([&rule]).chain(body).map(|cells| line(cells)).collect()
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    if let Some(why) = &row.absent {
+        let mut cells = vec![row.id.to_owned(), format!("not measured: {why}")];
+        cells.resize(HEADINGS.len() + 1, String::new());
+        return cells;
+    }
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), in_brief);
+    let spread = row.spread.map_or_else(String::new, |[least, most]| format!("{}–{}", in_brief(least), in_brief(most)));
+    let peer = match (&row.peer, &row.peer_name) {
+        (Some(peer), Some(name)) => format!("{} ({name})", in_brief(*peer)),
+        _ => "–".to_owned(),
+    };
+    let met = match row.met {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "–",
+    };
+    let aim = if row.aim.is_empty() { "–" } else { &row.aim };
+    vec![
+        row.id.to_owned(),
+        row.what.clone(),
+        number(row.ours),
+        spread,
+        number(row.floor),
+        number(row.ratio_floor),
+        peer,
+        number(row.ratio_peer),
+        aim.to_owned(),
+        met.to_owned(),
+    ]
+}
+
+/// Three digits that matter.
+fn in_brief(value: f64) -> String {
+    match value.abs() {
+        odd if !odd.is_finite() => "–".to_owned(),
+        big if big >= 10_000.0 => format!("{:.0}k", value / 1000.0),
+        big if big >= 1000.0 => format!("{:.1}k", value / 1000.0),
+        big if big >= 100.0 => format!("{value:.0}"),
+        big if big >= 10.0 => format!("{value:.1}"),
+        zero if zero == 0.0 => "0".to_owned(),
+        _ => format!("{value:.2}"),
+    }
+}
