@@ -13,6 +13,7 @@
 
 // In reading order: the workloads,
 mod hot_key;
+mod mysql;
 mod redis_single;
 // how they are run,
 mod harness;
@@ -69,6 +70,12 @@ const ALL: &[Workload] = &[
     Workload { id: "H1", run: hot_key::one_process },
     Workload { id: "H8", run: hot_key::eight_processes },
     Workload { id: "H8h", run: hot_key::with_work },
+    Workload { id: "M1", run: mysql::m1 },
+    Workload { id: "M64", run: mysql::m64 },
+    Workload { id: "MH1", run: mysql::one_process },
+    Workload { id: "MH8", run: mysql::eight_processes },
+    Workload { id: "MR", run: mysql::readers_and_writers },
+    Workload { id: "MN", run: mysql::ten_thousand },
 ];
 
 fn main() -> ExitCode {

@@ -29,7 +29,7 @@ pub(crate) fn file(folder: &Path) -> Result<Ours<FileLocks>> {
     Ok(ours(FileLocks::open(folder)?))
 }
 
-fn ours<L>(locks: L) -> Ours<L> {
+pub(crate) fn ours<L>(locks: L) -> Ours<L> {
     Ours { locks, options: LockOptions::new() }
 }
 
