@@ -145,6 +145,8 @@ pub(crate) enum Aim {
     WithinFloor(f64),
     /// So many times the best peer's, or more.
     PeerTimes(f64),
+    /// No more than so many times the best peer's.
+    WithinPeer(f64),
     AtLeast(f64),
     AtMost(f64),
 }
@@ -156,6 +158,7 @@ impl Aim {
             Self::FloorTimes(times) => row.ratio_floor.map(|ratio| ratio >= times),
             Self::WithinFloor(times) => row.ratio_floor.map(|ratio| ratio <= times),
             Self::PeerTimes(times) => row.ratio_peer.map(|ratio| ratio >= times),
+            Self::WithinPeer(times) => row.ratio_peer.map(|ratio| ratio <= times),
             Self::AtLeast(least) => row.ours.map(|ours| ours >= least),
             Self::AtMost(most) => row.ours.map(|ours| ours <= most),
         }
@@ -168,6 +171,7 @@ impl fmt::Display for Aim {
             Self::FloorTimes(times) => write!(f, "≥ {times} × floor"),
             Self::WithinFloor(times) => write!(f, "≤ {times} × floor"),
             Self::PeerTimes(times) => write!(f, "≥ {times} × peer"),
+            Self::WithinPeer(times) => write!(f, "≤ {times:.2} × peer"),
             Self::AtLeast(least) => write!(f, "≥ {least}"),
             Self::AtMost(most) => write!(f, "≤ {most}"),
         }

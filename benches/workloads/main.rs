@@ -16,6 +16,7 @@ mod file;
 mod growth;
 mod hot_key;
 mod keeper;
+mod mysql;
 mod redis_single;
 mod redlock;
 // how they are run,
@@ -83,6 +84,12 @@ const ALL: &[Workload] = &[
     Workload { id: "R100k", run: keeper::hundred_thousand },
     Workload { id: "F1", run: file::f1 },
     Workload { id: "C", run: growth::growth },
+    Workload { id: "M1", run: mysql::m1 },
+    Workload { id: "M64", run: mysql::m64 },
+    Workload { id: "MH1", run: mysql::one_process },
+    Workload { id: "MH8", run: mysql::eight_processes },
+    Workload { id: "MR", run: mysql::readers_and_writers },
+    Workload { id: "MN", run: mysql::ten_thousand },
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! Everything that the workloads let lock, by a name that also a child process understands.
 
 pub(crate) mod bare;
+pub(crate) mod mysql;
 pub(crate) mod ours;
 mod raw_file;
 mod rslock;
@@ -21,6 +22,14 @@ pub(crate) enum Locks {
     Redlock { urls: Vec<String>, fencing: bool },
     /// `leasehold-file`.
     File { folder: PathBuf },
+    /// `leasehold-mysql-unique`, with the hand-over inside the process and the doorbell on or off.
+    MysqlUnique { url: String, hand_over: bool, doorbell: bool },
+    /// A floor: `SELECT 1` is a cycle.
+    Select { url: String },
+    /// A floor: two bare updates of a row.
+    Updates { url: String },
+    /// A peer: the lock of the blogs.
+    InsertDelete { url: String },
     /// A floor: `PING` is a cycle.
     Ping { url: String },
     /// A floor: `SET NX PX`, then compare and delete, on a bare fred client.
@@ -44,6 +53,12 @@ impl Locks {
             }
             Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
             Self::File { folder } => load.run(ours::file(folder)?, start()?).await,
+            Self::MysqlUnique { url, hand_over, doorbell } => {
+                load.run(mysql::mysql_unique(url, *hand_over, *doorbell).await?, start()?).await
+            }
+            Self::Select { url } => load.run(mysql::Select::connect(url)?, start()?).await,
+            Self::Updates { url } => load.run(mysql::Updates::connect(url).await?, start()?).await,
+            Self::InsertDelete { url } => load.run(mysql::InsertDelete::connect(url).await?, start()?).await,
             Self::Ping { url } => load.run(bare::Ping::connect(url).await?, start()?).await,
             Self::Bare { url } => load.run(bare::Bare::connect(url).await?, start()?).await,
             Self::BareQueued { url } => load.run(bare::Queued::connect(url).await?, start()?).await,

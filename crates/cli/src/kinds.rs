@@ -108,7 +108,7 @@ pub(crate) const KINDS: &[Kind] = &[
         purpose: "a MySQL or MariaDB",
         takes_password: true,
         takes_session: false,
-        capabilities: leasehold_mysql_unique::capabilities,
+        capabilities: leasehold_mysql_unique::MysqlUnique::claims,
         connect: |Place { url, .. }| {
             Box::pin(async move { leasehold_mysql_unique::MysqlUnique::connect(url).await.map(Store::exclusive) })
         },
@@ -134,7 +134,7 @@ pub(crate) const KINDS: &[Kind] = &[
         purpose: "the same, with readers beside writers",
         takes_password: true,
         takes_session: false,
-        capabilities: leasehold_mysql_rw::capabilities,
+        capabilities: leasehold_mysql_rw::MysqlRw::claims,
         connect: |Place { url, .. }| {
             Box::pin(async move { leasehold_mysql_rw::MysqlRw::connect(&as_mysql(url)).await.map(Store::shared) })
         },

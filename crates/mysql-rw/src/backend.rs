@@ -6,11 +6,10 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holders, LockKey,
     Mode, OwnerId, Page, Renewal, Result, SharedBackend,
 };
-use leasehold_mysql::{Namespace, Params, Reply, Sessions, Step, Value, named};
+use leasehold_mysql::{Namespace, Opened, Params, Reply, Sessions, Step, TableName, Value, named};
 
 use crate::readers::Drawing;
 use crate::statements::Statements;
-use crate::waiting::Waiting;
 
 /// The store-level steps of [`MysqlRw`](crate::MysqlRw).
 #[derive(Clone, Debug)]
@@ -20,7 +19,6 @@ pub struct MysqlRwBackend {
     pub(crate) statements: Arc<Statements>,
     /// Whose mark a mark is: every attempt has another owner.
     pub(crate) client: OwnerId,
-    pub(crate) waiting: Arc<Waiting>,
     pub(crate) drawing: Arc<Drawing>,
 }
 
@@ -30,15 +28,25 @@ const BUSY: u64 = 1 << 63;
 impl MysqlRwBackend {
     pub(crate) const NAME: &'static str = "mysql-rw";
 
-    pub(crate) fn new(sessions: Sessions, namespace: Namespace, statements: Statements) -> Self {
-        Self {
-            sessions,
-            namespace,
-            statements: Arc::new(statements),
-            client: OwnerId::random(),
-            waiting: Arc::default(),
-            drawing: Arc::default(),
-        }
+    pub(crate) fn new(opened: Opened, readers: &TableName) -> Self {
+        let Opened { sessions, namespace, table, .. } = opened;
+        let statements = Arc::new(Statements::new(&table, readers));
+        Self { sessions, namespace, statements, client: OwnerId::random(), drawing: Arc::default() }
+    }
+
+    /// What it claims. No I/O.
+    pub(crate) fn claims() -> Capabilities {
+        Capabilities::new(Self::NAME)
+            .with(Capability::Shared)
+            .with(Capability::Lease)
+            .with(Capability::Fencing)
+            .with(Capability::CrossProcess)
+            .with(Capability::CrossHost)
+            .with(Capability::WriterIntent)
+            .with(Capability::ForceNotice)
+            .with(Capability::HandOver)
+            .with(Capability::HandOff)
+            .without(Capability::Wakeup, "MySQL has no signal of a release; waiters poll")
     }
 
     pub(crate) fn name(&self, key: &LockKey) -> Value {
@@ -80,7 +88,7 @@ pub(crate) fn answer(reply: &Reply) -> Result<Attempt> {
 #[async_trait]
 impl Backend for MysqlRwBackend {
     fn capabilities(&self) -> Capabilities {
-        capabilities()
+        Self::claims()
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
@@ -133,18 +141,3 @@ impl Backend for MysqlRwBackend {
 }
 
 impl SharedBackend for MysqlRwBackend {}
-
-/// What [`MysqlRw`](crate::MysqlRw) claims, and why not the rest. No I/O.
-pub fn capabilities() -> Capabilities {
-    Capabilities::new(MysqlRwBackend::NAME)
-        .with(Capability::Shared)
-        .with(Capability::Lease)
-        .with(Capability::Fencing)
-        .with(Capability::CrossProcess)
-        .with(Capability::CrossHost)
-        .with(Capability::WriterIntent)
-        .with(Capability::ForceNotice)
-        .with(Capability::HandOver)
-        .with(Capability::HandOff)
-        .without(Capability::Wakeup, "MySQL has no signal of a release; waiters poll")
-}

@@ -1,28 +1,21 @@
-use leasehold_core::{Error, ErrorKind, Result};
-use leasehold_mysql::{Address, Namespace, Pool, Sessions, TableName};
+use leasehold_core::{Error, ErrorKind, HandOver, Result, Settings};
+use leasehold_mysql::{Access, Opened, Pool};
 
-use crate::statements::{LOCKS, READERS, Statements, readers_of};
+use crate::statements::{LOCKS, READERS, readers_of};
 use crate::{MysqlRw, MysqlRwBackend};
 
-/// What [`MysqlRw`] needs to know: a URL or a pool, and where it differs from the defaults, namespace and table.
+/// What [`MysqlRw`] needs to know: a URL or a pool, and where it differs from the defaults, the rest.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct MysqlRwBuilder {
-    server: Option<Server>,
-    namespace: Option<String>,
-    table: Option<String>,
-}
-
-#[derive(Clone)]
-enum Server {
-    Url(String),
-    Pool(Pool),
+    access: Access,
+    hand_over: HandOver,
 }
 
 impl MysqlRwBuilder {
-    /// The server, as `mysql://user:password@host/database`; see [`Address`].
+    /// The server, as `mysql://user:password@host/database`; see [`Address`](leasehold_mysql::Address).
     pub fn url(self, url: impl Into<String>) -> Self {
-        Self { server: Some(Server::Url(url.into())), ..self }
+        Self { access: self.access.url(url), ..self }
     }
 
     /// A pool of the caller's instead of a URL. It must not belong to another tokio runtime.
@@ -30,18 +23,33 @@ impl MysqlRwBuilder {
     /// Each step then costs one more statement, because its sessions may be in any state; renewals share its
     /// connections with everybody else; and [`MysqlRw::close`] leaves it open.
     pub fn pool(self, pool: Pool) -> Self {
-        Self { server: Some(Server::Pool(pool)), ..self }
+        Self { access: self.access.pool(pool), ..self }
     }
 
     /// What keeps this program's keys apart from another's in the same table: 1 to 64 bytes. `leasehold` by default.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), ..self }
+        Self { access: self.access.namespace(namespace), ..self }
     }
 
     /// The table of the keys: 1 to 56 letters, digits and underscores; that of the readers has `_readers` behind it.
     /// `leasehold_rw` by default.
     pub fn table(self, table: impl Into<String>) -> Self {
-        Self { table: Some(table.into()), ..self }
+        Self { access: self.access.table(table), ..self }
+    }
+
+    /// Whether waiters are woken by a queue in the server, instead of polling; see [`Doorbell`]. Off by default.
+    ///
+    /// It needs a URL, and takes a connection for each key that is waited for, or held after a wait: as many as
+    /// `pool_max` says at most, beside the pool's own.
+    ///
+    /// [`Doorbell`]: leasehold_mysql::Doorbell
+    pub fn doorbell(self, wanted: bool) -> Self {
+        Self { access: self.access.doorbell(wanted), ..self }
+    }
+
+    /// How far a grant may pass from guard to guard inside this process without the server.
+    pub fn hand_over(self, hand_over: HandOver) -> Self {
+        Self { hand_over, ..self }
     }
 
     /// Connects, and checks that the tables are there.
@@ -49,7 +57,8 @@ impl MysqlRwBuilder {
     /// # Errors
     /// As for [`MysqlRw::connect`].
     pub async fn connect(self) -> Result<MysqlRw> {
-        Ok(self.backend().await?.into())
+        let settings = Settings::new().hand_over(self.hand_over);
+        Ok(MysqlRw::with(self.backend().await?, settings))
     }
 
     /// The same without an engine around it: for wrappers, and for the conformance suite.
@@ -57,17 +66,18 @@ impl MysqlRwBuilder {
     /// # Errors
     /// As for [`MysqlRw::connect`].
     pub async fn backend(self) -> Result<MysqlRwBackend> {
-        let (sessions, namespace, locks) = self.open()?;
-        let readers = readers_of(&locks)?;
+        let opened = self.open()?;
+        let readers = readers_of(&opened.table)?;
         let checked = async {
-            LOCKS.check(&sessions, &locks).await?;
-            READERS.check(&sessions, &readers).await
+            LOCKS.check(&opened.sessions, &opened.table).await?;
+            READERS.check(&opened.sessions, &readers).await
         };
-        if let Err(refused) = checked.await {
-            sessions.close().await;
+        let checked = checked.await;
+        if let Err(refused) = checked {
+            opened.sessions.close().await;
             return Err(refused.backend(MysqlRwBackend::NAME));
         }
-        Ok(MysqlRwBackend::new(sessions, namespace, Statements::new(&locks, &readers)))
+        Ok(MysqlRwBackend::new(opened, &readers))
     }
 
     /// Creates the tables unless they are there. Needs the right to `CREATE`.
@@ -75,39 +85,31 @@ impl MysqlRwBuilder {
     /// # Errors
     /// As for [`MysqlRw::connect`].
     pub async fn migrate(self) -> Result<()> {
-        let (sessions, _, locks) = self.open()?;
-        let readers = readers_of(&locks)?;
+        let opened = self.open()?;
+        let readers = readers_of(&opened.table)?;
         let migrated = async {
-            LOCKS.migrate(&sessions, &locks).await?;
-            READERS.migrate(&sessions, &readers).await
+            LOCKS.migrate(&opened.sessions, &opened.table).await?;
+            READERS.migrate(&opened.sessions, &readers).await
         };
         let migrated = migrated.await;
-        sessions.close().await;
+        opened.sessions.close().await;
         migrated.map_err(|refused| refused.backend(MysqlRwBackend::NAME))
     }
 
-    fn open(self) -> Result<(Sessions, Namespace, TableName)> {
-        let (sessions, address) = match self.server {
-            Some(Server::Url(url)) => {
-                let address = Address::parse(&url)?;
-                (Sessions::new(&address), Some(address))
-            }
-            Some(Server::Pool(pool)) => (Sessions::from_pool(pool), None),
-            None => return Err(Error::new(ErrorKind::InvalidOptions, "connect").detail("neither a URL nor a pool")),
-        };
-        let (named, tabled) = address.map_or((None, None), |address| (address.namespace, address.table));
-        let namespace = self.namespace.map(|given| Namespace::new(&given)).transpose()?.or(named).unwrap_or_default();
-        let table = self.table.map(|given| TableName::new(&given)).transpose()?.or(tabled);
-        Ok((sessions, namespace, table.map_or_else(|| TableName::new("leasehold_rw"), Ok)?))
+    fn open(self) -> Result<Opened> {
+        let opened = self.access.open("leasehold_rw")?;
+        if opened.doorbell.is_some() {
+            // Readers would come one at a time.
+            let why = "there is no doorbell here: it wakes one waiter at a time, and readers go together";
+            return Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why));
+        }
+        Ok(opened)
     }
 }
 
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Either may hold a password.
-        f.write_str(match self {
-            Self::Url(_) => "Url",
-            Self::Pool(_) => "Pool",
-        })
+/// For wrappers that collect the same settings for several backends.
+impl From<Access> for MysqlRwBuilder {
+    fn from(access: Access) -> Self {
+        Self { access, ..Self::default() }
     }
 }

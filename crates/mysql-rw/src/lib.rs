@@ -13,14 +13,13 @@ mod operator;
 // and what all of it stands on.
 mod builder;
 mod statements;
-mod waiting;
 
 use std::time::Duration;
 
 pub use leasehold_core::*;
 pub use leasehold_mysql as mysql;
 
-pub use crate::backend::{MysqlRwBackend, capabilities};
+pub use crate::backend::MysqlRwBackend;
 pub use crate::builder::MysqlRwBuilder;
 use crate::step_down::StepDown;
 
@@ -45,7 +44,7 @@ impl MysqlRw {
         Self::builder().url(url).connect().await
     }
 
-    /// Namespace, table and connections one by one.
+    /// To connect with other settings.
     pub fn builder() -> MysqlRwBuilder {
         MysqlRwBuilder::default()
     }
@@ -56,6 +55,11 @@ impl MysqlRw {
     /// As for [`connect`](Self::connect).
     pub async fn from_pool(pool: mysql::Pool) -> Result<Self> {
         Self::builder().pool(pool).connect().await
+    }
+
+    /// What it promises beyond mutual exclusion, before anything is connected.
+    pub fn claims() -> Capabilities {
+        MysqlRwBackend::claims()
     }
 
     /// Creates the tables that this URL speaks of, unless they are there. Needs the right to `CREATE`.
@@ -125,11 +129,16 @@ impl MysqlRw {
         self.stepped_down.close().await;
         self.engine.close().await;
     }
+
+    pub(crate) fn with(backend: MysqlRwBackend, settings: Settings) -> Self {
+        let stepped_down = Engine::with(StepDown::new(backend.clone()), settings.clone());
+        Self { stepped_down, engine: Engine::with(backend, settings) }
+    }
 }
 
 impl From<MysqlRwBackend> for MysqlRw {
     fn from(backend: MysqlRwBackend) -> Self {
-        Self { stepped_down: Engine::new(StepDown::new(backend.clone())), engine: Engine::new(backend) }
+        Self::with(backend, Settings::new())
     }
 }
 

@@ -13,20 +13,18 @@ impl MysqlRwBackend {
     ///
     /// In this order, because numbers have to grow: whoever asks after this reader was admitted draws later.
     pub(crate) async fn claim_to_read(&self, claim: &Claim) -> Result<Attempt> {
-        let mut attempt = Attempt::Busy { retry_in: None };
         // A writer that came and went since the number was drawn has made it too small; a fresh one costs less than
         // another round of waiting.
         for _ in 0..2 {
-            attempt = match self.draw(claim).await? {
+            let attempt = match self.draw(claim).await? {
                 Attempt::Granted { tenure: Some(tenure) } => self.admit(claim, tenure).await?,
-                busy => busy,
+                busy => return Ok(busy),
             };
             if attempt != (Attempt::Busy { retry_in: None }) {
-                break;
+                return Ok(attempt);
             }
         }
-        self.waiting.answered(claim, attempt);
-        Ok(attempt)
+        Ok(Attempt::Busy { retry_in: None })
     }
 
     async fn admit(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
@@ -53,7 +51,8 @@ impl MysqlRwBackend {
         loop {
             let lane = self.drawing.lane(&claim.key);
             let (sender, mut number) = oneshot::channel();
-            lane.wanted.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+            let wish = Wish { waits: claim.waits, number: sender };
+            lane.wanted.lock().unwrap_or_else(PoisonError::into_inner).push(wish);
             let turn = tokio::select! {
                 biased;
                 drawn = &mut number => match drawn {
@@ -69,10 +68,10 @@ impl MysqlRwBackend {
                 Err(TryRecvError::Empty) => {}
             }
             let wanted = std::mem::take(&mut *lane.wanted.lock().unwrap_or_else(PoisonError::into_inner));
-            let drawn = self.draw_many(claim, wanted.len() as u64).await;
-            for (wanted, drawn) in wanted.into_iter().zip(shared_out(&drawn)) {
+            let drawn = self.draw_many(&claim.key, &wanted).await;
+            for (wish, drawn) in wanted.into_iter().zip(shared_out(&drawn)) {
                 // Whoever does not wait for it any more leaves a gap, and gaps are harmless.
-                drop(wanted.send(drawn));
+                drop(wish.number.send(drawn));
             }
             // Only now, so that whoever has the turn and no number finds its wish still there.
             drop(turn);
@@ -83,11 +82,10 @@ impl MysqlRwBackend {
         }
     }
 
-    async fn draw_many(&self, claim: &Claim, count: u64) -> Result<(Attempt, u64)> {
-        let waits = self.waiting.asked_before(&claim.key, claim.mode);
-        let name = || self.name(&claim.key);
-        let params = || named([("name", name()), ("count", Value::UInt(count)), ("waits", Value::from(waits))]);
-        let reply = self.run_on_row(&self.statements.draw, &claim.key, params).await?;
+    async fn draw_many(&self, key: &LockKey, wishes: &[Wish]) -> Result<(Attempt, u64)> {
+        let (count, waits) = (wishes.len() as u64, wishes.iter().any(|wish| wish.waits));
+        let params = || named([("name", self.name(key)), ("count", Value::UInt(count)), ("waits", Value::from(waits))]);
+        let reply = self.run_on_row(&self.statements.draw, key, params).await?;
         Ok((answer(&reply)?, count))
     }
 
@@ -122,7 +120,13 @@ pub(crate) struct Drawing(Mutex<HashMap<LockKey, Arc<Lane>>>);
 #[derive(Debug, Default)]
 struct Lane {
     turn: tokio::sync::Mutex<()>,
-    wanted: Mutex<Vec<oneshot::Sender<Result<Attempt>>>>,
+    wanted: Mutex<Vec<Wish>>,
+}
+
+#[derive(Debug)]
+struct Wish {
+    waits: bool,
+    number: oneshot::Sender<Result<Attempt>>,
 }
 
 impl Drawing {

@@ -19,31 +19,28 @@ enum Drained {
 impl MysqlRwBackend {
     /// Claims, so that no reader comes in any more, and is granted if none is left.
     pub(crate) async fn claim_to_write(&self, claim: &Claim) -> Result<Attempt> {
-        let waits = self.waiting.asked_before(&claim.key, claim.mode);
         let params = || {
             named([
                 ("name", self.name(&claim.key)),
                 ("owner", claim.owner.as_bytes().into()),
                 ("client", self.client.as_bytes().into()),
-                ("waits", Value::from(waits)),
+                ("waits", Value::from(claim.waits)),
                 ("ttl", micros(claim.ttl)),
                 ("label", text(claim.label.as_ref())),
                 ("reason", text(claim.reason.as_ref())),
             ])
         };
         let reply = self.run_on_row(&self.statements.claim, &claim.key, params).await?;
-        let attempt = match answer(&reply)? {
-            busy @ Attempt::Busy { .. } => busy,
-            granted => self.drain_or_give_up(claim, granted, waits).await?,
-        };
-        self.waiting.answered(claim, attempt);
-        Ok(attempt)
+        match answer(&reply)? {
+            busy @ Attempt::Busy { .. } => Ok(busy),
+            granted => self.drain_or_give_up(claim, granted).await,
+        }
     }
 
     /// A claim whose drain failed would bar everybody for the whole of its lease: it is taken back, or, if that fails
     /// too, reported as what it is, so that it is taken back later.
-    async fn drain_or_give_up(&self, claim: &Claim, granted: Attempt, waits: bool) -> Result<Attempt> {
-        let failed = match self.drain(claim, granted, waits).await {
+    async fn drain_or_give_up(&self, claim: &Claim, granted: Attempt) -> Result<Attempt> {
+        let failed = match self.drain(claim, granted).await {
             Ok(attempt) => return Ok(attempt),
             Err(failed) => failed,
         };
@@ -55,7 +52,7 @@ impl MysqlRwBackend {
 
     /// Looks for readers after a claim. Those whose lease ran out are evicted; for the others, the claim becomes a mark
     /// if its owner waits, and is given up if not.
-    async fn drain(&self, claim: &Claim, granted: Attempt, waits: bool) -> Result<Attempt> {
+    async fn drain(&self, claim: &Claim, granted: Attempt) -> Result<Attempt> {
         let mut drained = self.readers_left(claim).await?;
         if matches!(drained, Drained::Dead) {
             let params = named([("name", self.name(&claim.key))]);
@@ -65,7 +62,7 @@ impl MysqlRwBackend {
         match drained {
             Drained::Free => return Ok(granted),
             Drained::Gone => {}
-            Drained::Readers | Drained::Dead if waits => {
+            Drained::Readers | Drained::Dead if claim.waits => {
                 let owner = claim.owner.as_bytes().into();
                 let params = named([
                     ("name", self.name(&claim.key)),

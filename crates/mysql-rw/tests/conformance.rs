@@ -17,7 +17,7 @@ impl Fixture for Mysql {
     type Backend = MysqlRwBackend;
 
     fn capabilities(&self) -> Capabilities {
-        leasehold_mysql_rw::capabilities()
+        MysqlRw::claims()
     }
 
     async fn available(&self) -> std::result::Result<(), String> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
-    Holders, LockKey, Mode, Page, Renewal, Result,
+    Holders, LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
-use leasehold_mysql::{Columns, Namespace, Row, Sessions, Step, Value, micros, named};
+use leasehold_mysql::{Columns, Doorbell, Namespace, Opened, Row, Sessions, Step, Value, micros, named};
 
 use crate::statements::Statements;
 
@@ -16,6 +16,7 @@ pub struct MysqlUniqueBackend {
     sessions: Sessions,
     namespace: Namespace,
     statements: Arc<Statements>,
+    doorbell: Option<Doorbell>,
 }
 
 /// Set in the answer to a claim when the key is held; the rest is what is left of the lease.
@@ -27,12 +28,46 @@ const PAGE: usize = 100;
 impl MysqlUniqueBackend {
     pub(crate) const NAME: &'static str = "mysql-unique";
 
-    pub(crate) fn new(sessions: Sessions, namespace: Namespace, statements: Statements) -> Self {
-        Self { sessions, namespace, statements: Arc::new(statements) }
+    pub(crate) fn new(opened: Opened) -> Self {
+        let Opened { sessions, namespace, table, doorbell } = opened;
+        Self { sessions, namespace, statements: Arc::new(Statements::new(&table)), doorbell }
+    }
+
+    /// What it claims without the doorbell. No I/O.
+    pub(crate) fn claims() -> Capabilities {
+        Capabilities::new(Self::NAME)
+            .with(Capability::Lease)
+            .with(Capability::Fencing)
+            .with(Capability::CrossProcess)
+            .with(Capability::CrossHost)
+            .with(Capability::ForceNotice)
+            .with(Capability::HandOver)
+            .with(Capability::HandOff)
+            .without(Capability::Shared, "exclusive only; leasehold-mysql-rw has readers")
+            .without(Capability::Wakeup, "waiters poll unless the doorbell is on")
+            .without(Capability::WriterIntent, "it has no readers to hold back")
     }
 
     fn name(&self, key: &LockKey) -> Value {
         Value::Bytes(self.namespace.name_of(key))
+    }
+
+    async fn claim(&self, claim: &Claim) -> Result<Attempt> {
+        let text =
+            |text: &Option<String>| text.as_ref().map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()));
+        let params = named([
+            ("name", self.name(&claim.key)),
+            ("owner", claim.owner.as_bytes().into()),
+            ("ttl", micros(claim.ttl)),
+            ("label", text(&claim.label)),
+            ("reason", text(&claim.reason)),
+        ]);
+        let answer = self.sessions.run(Step::new("acquire", &self.statements.claim).repeatable(), params).await?.id;
+        match answer {
+            0 => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail("the server's answer has no tenure in it")),
+            busy if busy & BUSY != 0 => Ok(Attempt::Busy { retry_in: Some(Duration::from_micros(busy & !BUSY)) }),
+            tenure => Ok(Attempt::Granted { tenure: Some(tenure) }),
+        }
     }
 
     pub(crate) async fn collect(&self, older_than: Duration) -> Result<u64> {
@@ -72,36 +107,38 @@ impl MysqlUniqueBackend {
 #[async_trait]
 impl Backend for MysqlUniqueBackend {
     fn capabilities(&self) -> Capabilities {
-        capabilities()
+        match self.doorbell {
+            Some(_) => Self::claims().with(Capability::Wakeup),
+            None => Self::claims(),
+        }
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        let text =
-            |text: &Option<String>| text.as_ref().map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()));
-        let params = named([
-            ("name", self.name(&claim.key)),
-            ("owner", claim.owner.as_bytes().into()),
-            ("ttl", micros(claim.ttl)),
-            ("label", text(&claim.label)),
-            ("reason", text(&claim.reason)),
-        ]);
-        let answer = self.sessions.run(Step::new("acquire", &self.statements.claim).repeatable(), params).await?.id;
-        match answer {
-            0 => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail("the server's answer has no tenure in it")),
-            busy if busy & BUSY != 0 => Ok(Attempt::Busy { retry_in: Some(Duration::from_micros(busy & !BUSY)) }),
-            tenure => Ok(Attempt::Granted { tenure: Some(tenure) }),
+        let Some(doorbell) = &self.doorbell else { return self.claim(claim).await };
+        if doorbell.goes_first(claim) {
+            return Ok(Attempt::Busy { retry_in: None });
         }
+        let attempt = self.claim(claim).await?;
+        doorbell.answered(claim, attempt);
+        Ok(attempt)
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
         let lease = |renewal: &Renewal| (self.namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl);
         let leases: Vec<_> = renewals.iter().map(lease).collect();
-        self.statements.leases.renew(&self.sessions, &leases).await
+        let answers = self.statements.leases.renew(&self.sessions, &leases).await;
+        if let Some(doorbell) = &self.doorbell {
+            renewals.iter().zip(&answers).for_each(|(renewal, answer)| doorbell.renewed(renewal, answer));
+        }
+        answers
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let params = named([("name", self.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
         let reply = self.sessions.run(Step::new("release", &self.statements.let_go), params).await?;
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.let_go(grant).await;
+        }
         if reply.affected > 0 {
             return Ok(Held::Yes);
         }
@@ -144,26 +181,18 @@ impl Backend for MysqlUniqueBackend {
         Err(Error::new(ErrorKind::Unavailable, "force-release").detail("it changes hands too fast"))
     }
 
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        self.doorbell.as_ref().map(|doorbell| doorbell as _)
+    }
+
     fn renewal_batch(&self) -> usize {
         500
     }
 
     async fn close(&self) {
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.close().await;
+        }
         self.sessions.close().await;
     }
-}
-
-/// What [`MysqlUnique`](crate::MysqlUnique) claims, and why not the rest. No I/O.
-pub fn capabilities() -> Capabilities {
-    Capabilities::new(MysqlUniqueBackend::NAME)
-        .with(Capability::Lease)
-        .with(Capability::Fencing)
-        .with(Capability::CrossProcess)
-        .with(Capability::CrossHost)
-        .with(Capability::ForceNotice)
-        .with(Capability::HandOver)
-        .with(Capability::HandOff)
-        .without(Capability::Shared, "exclusive only; leasehold-mysql-rw has readers")
-        .without(Capability::Wakeup, "MySQL has no signal of a release; waiters poll")
-        .without(Capability::WriterIntent, "it has no readers to hold back")
 }

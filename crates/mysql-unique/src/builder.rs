@@ -1,28 +1,21 @@
-use leasehold_core::{Error, ErrorKind, Result};
-use leasehold_mysql::{Address, Namespace, Pool, Sessions, TableName};
+use leasehold_core::{HandOver, Result, Settings};
+use leasehold_mysql::{Access, Opened, Pool};
 
-use crate::statements::{LAYOUT, Statements};
+use crate::statements::LAYOUT;
 use crate::{MysqlUnique, MysqlUniqueBackend};
 
-/// What [`MysqlUnique`] needs to know: a URL or a pool, and where it differs from the defaults, namespace and table.
+/// What [`MysqlUnique`] needs to know: a URL or a pool, and where it differs from the defaults, the rest.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct MysqlUniqueBuilder {
-    server: Option<Server>,
-    namespace: Option<String>,
-    table: Option<String>,
-}
-
-#[derive(Clone)]
-enum Server {
-    Url(String),
-    Pool(Pool),
+    access: Access,
+    hand_over: HandOver,
 }
 
 impl MysqlUniqueBuilder {
-    /// The server, as `mysql://user:password@host/database`; see [`Address`].
+    /// The server, as `mysql://user:password@host/database`; see [`Address`](leasehold_mysql::Address).
     pub fn url(self, url: impl Into<String>) -> Self {
-        Self { server: Some(Server::Url(url.into())), ..self }
+        Self { access: self.access.url(url), ..self }
     }
 
     /// A pool of the caller's instead of a URL. It must not belong to another tokio runtime.
@@ -30,17 +23,32 @@ impl MysqlUniqueBuilder {
     /// Each step then costs one more statement, because its sessions may be in any state; renewals share its
     /// connections with everybody else; and [`MysqlUnique::close`] leaves it open.
     pub fn pool(self, pool: Pool) -> Self {
-        Self { server: Some(Server::Pool(pool)), ..self }
+        Self { access: self.access.pool(pool), ..self }
     }
 
     /// What keeps this program's keys apart from another's in the same table: 1 to 64 bytes. `leasehold` by default.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), ..self }
+        Self { access: self.access.namespace(namespace), ..self }
     }
 
     /// The table: 1 to 64 letters, digits and underscores. `leasehold_locks` by default.
     pub fn table(self, table: impl Into<String>) -> Self {
-        Self { table: Some(table.into()), ..self }
+        Self { access: self.access.table(table), ..self }
+    }
+
+    /// Whether waiters are woken by a queue in the server, instead of polling; see [`Doorbell`]. Off by default.
+    ///
+    /// It needs a URL, and takes a connection for each key that is waited for, or held after a wait: as many as
+    /// `pool_max` says at most, beside the pool's own.
+    ///
+    /// [`Doorbell`]: leasehold_mysql::Doorbell
+    pub fn doorbell(self, wanted: bool) -> Self {
+        Self { access: self.access.doorbell(wanted), ..self }
+    }
+
+    /// How far a grant may pass from guard to guard inside this process without the server.
+    pub fn hand_over(self, hand_over: HandOver) -> Self {
+        Self { hand_over, ..self }
     }
 
     /// Connects, and checks that the table is there.
@@ -48,7 +56,8 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// As for [`MysqlUnique::connect`].
     pub async fn connect(self) -> Result<MysqlUnique> {
-        Ok(self.backend().await?.into())
+        let settings = Settings::new().hand_over(self.hand_over);
+        Ok(MysqlUnique::with(self.backend().await?, settings))
     }
 
     /// The same without an engine around it: for wrappers, and for the conformance suite.
@@ -56,13 +65,13 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// As for [`MysqlUnique::connect`].
     pub async fn backend(self) -> Result<MysqlUniqueBackend> {
-        let (sessions, namespace, table) = self.open()?;
-        let checked = LAYOUT.check(&sessions, &table).await;
+        let opened = self.open()?;
+        let checked = LAYOUT.check(&opened.sessions, &opened.table).await;
         if let Err(refused) = checked {
-            sessions.close().await;
+            opened.sessions.close().await;
             return Err(refused.backend(MysqlUniqueBackend::NAME));
         }
-        Ok(MysqlUniqueBackend::new(sessions, namespace, Statements::new(&table)))
+        Ok(MysqlUniqueBackend::new(opened))
     }
 
     /// Creates the table unless it is there. Needs the right to `CREATE`.
@@ -70,34 +79,20 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// As for [`MysqlUnique::connect`].
     pub async fn migrate(self) -> Result<()> {
-        let (sessions, _, table) = self.open()?;
-        let migrated = LAYOUT.migrate(&sessions, &table).await;
-        sessions.close().await;
+        let opened = self.open()?;
+        let migrated = LAYOUT.migrate(&opened.sessions, &opened.table).await;
+        opened.sessions.close().await;
         migrated.map_err(|refused| refused.backend(MysqlUniqueBackend::NAME))
     }
 
-    fn open(self) -> Result<(Sessions, Namespace, TableName)> {
-        let (sessions, address) = match self.server {
-            Some(Server::Url(url)) => {
-                let address = Address::parse(&url)?;
-                (Sessions::new(&address), Some(address))
-            }
-            Some(Server::Pool(pool)) => (Sessions::from_pool(pool), None),
-            None => return Err(Error::new(ErrorKind::InvalidOptions, "connect").detail("neither a URL nor a pool")),
-        };
-        let (named, tabled) = address.map_or((None, None), |address| (address.namespace, address.table));
-        let namespace = self.namespace.map(|given| Namespace::new(&given)).transpose()?.or(named).unwrap_or_default();
-        let table = self.table.map(|given| TableName::new(&given)).transpose()?.or(tabled);
-        Ok((sessions, namespace, table.map_or_else(|| TableName::new("leasehold_locks"), Ok)?))
+    fn open(self) -> Result<Opened> {
+        self.access.open("leasehold_locks")
     }
 }
 
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Either may hold a password.
-        f.write_str(match self {
-            Self::Url(_) => "Url",
-            Self::Pool(_) => "Pool",
-        })
+/// For wrappers that collect the same settings for several backends.
+impl From<Access> for MysqlUniqueBuilder {
+    fn from(access: Access) -> Self {
+        Self { access, ..Self::default() }
     }
 }

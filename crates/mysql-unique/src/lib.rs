@@ -9,7 +9,7 @@ use std::time::Duration;
 pub use leasehold_core::*;
 pub use leasehold_mysql as mysql;
 
-pub use crate::backend::{MysqlUniqueBackend, capabilities};
+pub use crate::backend::MysqlUniqueBackend;
 pub use crate::builder::MysqlUniqueBuilder;
 
 /// Locks in one table of MySQL or MariaDB: a row per key, kept for ever, claimed by one conditional statement.
@@ -30,7 +30,7 @@ impl MysqlUnique {
         Self::builder().url(url).connect().await
     }
 
-    /// Namespace, table and connections one by one.
+    /// To connect with other settings.
     pub fn builder() -> MysqlUniqueBuilder {
         MysqlUniqueBuilder::default()
     }
@@ -41,6 +41,11 @@ impl MysqlUnique {
     /// As for [`connect`](Self::connect).
     pub async fn from_pool(pool: mysql::Pool) -> Result<Self> {
         Self::builder().pool(pool).connect().await
+    }
+
+    /// What it promises beyond mutual exclusion, before anything is connected, and without the doorbell.
+    pub fn claims() -> Capabilities {
+        MysqlUniqueBackend::claims()
     }
 
     /// Creates the table that this URL speaks of, unless it is there. Needs the right to `CREATE`.
@@ -70,11 +75,15 @@ impl MysqlUnique {
     pub async fn close(&self) {
         self.engine.close().await;
     }
+
+    pub(crate) fn with(backend: MysqlUniqueBackend, settings: Settings) -> Self {
+        Self { engine: Engine::with(backend, settings) }
+    }
 }
 
 impl From<MysqlUniqueBackend> for MysqlUnique {
     fn from(backend: MysqlUniqueBackend) -> Self {
-        Self { engine: Engine::new(backend) }
+        Self::with(backend, Settings::new())
     }
 }
 

@@ -1,36 +1,13 @@
-//! The shared suite on the server that `LEASEHOLD_TEST_MYSQL` names: a `mysql://` URL of a database in which tables may
-//! be created.
+//! The shared suite.
+
+mod fixture;
 
 use std::process::ExitCode;
 
-use async_trait::async_trait;
-use leasehold_core::conformance::{self, Fixture};
-use leasehold_core::{Capabilities, Result};
-use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend};
+use leasehold_core::conformance;
 
-const VARIABLE: &str = "LEASEHOLD_TEST_MYSQL";
-
-struct Mysql(Option<String>);
-
-#[async_trait]
-impl Fixture for Mysql {
-    type Backend = MysqlUniqueBackend;
-
-    fn capabilities(&self) -> Capabilities {
-        leasehold_mysql_unique::capabilities()
-    }
-
-    async fn available(&self) -> std::result::Result<(), String> {
-        let url = self.0.as_ref().ok_or_else(|| format!("{VARIABLE} is not set"))?;
-        MysqlUnique::migrate(url).await.map_err(|error| format!("{error:?}"))
-    }
-
-    async fn connect(&self, namespace: &str) -> Result<MysqlUniqueBackend> {
-        let url = self.0.clone().unwrap_or_default();
-        MysqlUnique::builder().url(url).namespace(namespace).backend().await
-    }
-}
+use crate::fixture::Mysql;
 
 fn main() -> ExitCode {
-    conformance::exclusive(Mysql(std::env::var(VARIABLE).ok()))
+    conformance::exclusive(Mysql::doorbell(false))
 }

@@ -19,6 +19,8 @@ pub struct Address {
     pub namespace: Option<Namespace>,
     /// Of `?table=`.
     pub table: Option<TableName>,
+    /// Of `?doorbell=true`.
+    pub doorbell: bool,
 }
 
 /// How many connections a pool may have.
@@ -28,6 +30,8 @@ pub(crate) enum Tuning {
     Ordinary,
     /// Two, apart from the rest: so that leases are renewed also while all the others are busy.
     Reserved,
+    /// As many as ordinary ones, each kept for as long as somebody waits or holds.
+    Doorbell,
 }
 
 /// The most connections of a pool whose URL does not say.
@@ -37,7 +41,8 @@ const ORDINARY: usize = 32;
 const IDLE: Duration = Duration::from_secs(60);
 
 impl Address {
-    /// Reads `mysql://user:password@host:port/database?namespace=…&table=…` and the driver's own parameters.
+    /// Reads `mysql://user:password@host:port/database?namespace=…&table=…&doorbell=…` and the driver's own
+    /// parameters.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`], in words that show no credential.
@@ -58,7 +63,13 @@ impl Address {
             return Err(refuse("the URL names no database: mysql://user@host/database"));
         }
         let shown = format!("mysql://{}:{}/{}", opts.ip_or_hostname(), opts.tcp_port(), opts.db_name().unwrap_or(""));
-        Ok(Self { opts, shown, namespace: ours.namespace, table: ours.table })
+        let doorbell = ours.doorbell.unwrap_or(false);
+        Ok(Self { opts, shown, namespace: ours.namespace, table: ours.table, doorbell })
+    }
+
+    /// The database in which the tables are.
+    pub(crate) fn database(&self) -> &str {
+        self.opts.db_name().unwrap_or_default()
     }
 
     /// What the driver needs, with our session settings.
@@ -67,6 +78,10 @@ impl Address {
         let pool = match tuning {
             Tuning::Ordinary => pool,
             Tuning::Reserved => pool.with_constraints(PoolConstraints::new(0, 2).unwrap_or_default()),
+            Tuning::Doorbell => {
+                let most = pool.constraints().max();
+                pool.with_constraints(PoolConstraints::new(0, most).unwrap_or_default())
+            }
         };
         OptsBuilder::from_opts(self.opts.clone()).pool_opts(pool).setup(vec![SETUP])
     }
@@ -76,6 +91,7 @@ impl Address {
 struct Ours {
     namespace: Option<Namespace>,
     table: Option<TableName>,
+    doorbell: Option<bool>,
 }
 
 impl Ours {
@@ -84,6 +100,10 @@ impl Ours {
         let twice = match name {
             "namespace" => self.namespace.replace(Namespace::new(value)?).is_some(),
             "table" => self.table.replace(TableName::new(value)?).is_some(),
+            "doorbell" => {
+                let wanted = value.parse().map_err(|_| refuse(format!("doorbell is true or false, not {value:?}")))?;
+                self.doorbell.replace(wanted).is_some()
+            }
             _ => return Ok(false),
         };
         if twice { Err(refuse(format!("{name} is given twice"))) } else { Ok(true) }
@@ -137,10 +157,12 @@ mod tests {
 
     #[test]
     fn our_own_parameters_are_taken_out() {
-        let url = "mysql://u:canary@db.example:3307/locks?namespace=billing&table=l_1&prefer_socket=false";
+        let url =
+            "mysql://u:canary@db.example:3307/locks?namespace=billing&doorbell=true&table=l_1&prefer_socket=false";
         let address = Address::parse(url).unwrap();
         assert_eq!(address.namespace, Some(Namespace::new("billing").unwrap()));
         assert_eq!(address.table, Some(TableName::new("l_1").unwrap()));
+        assert!(address.doorbell);
         assert!(!address.opts.prefer_socket());
         assert_eq!(address.to_string(), "mysql://db.example:3307/locks");
         assert_eq!(format!("{address:?}"), r#"Address("mysql://db.example:3307/locks")"#);
@@ -159,6 +181,7 @@ mod tests {
             "mysql://u:canary@host/locks?table=a`b",
             "mysql://u:canary@host/locks?table=a&table=b",
             "mysql://u:canary@host/locks?table=",
+            "mysql://u:canary@host/locks?doorbell=1",
             "mysql://u:canary@host/locks?no_such_parameter=1",
             "mysql://u:canary@host/locks?pool_min=5&pool_max=1",
             "mysql://u:canary@host/locks?pool_max=0",

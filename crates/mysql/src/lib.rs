@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 // In reading order: where the server is,
+mod access;
 mod address;
 mod names;
 // how it is spoken to,
@@ -9,13 +10,17 @@ mod renewals;
 mod schema;
 mod sessions;
 mod statement;
+// how waiters learn of a release,
+mod doorbell;
 // and what the crates' own tests stand on.
 #[cfg(feature = "testing")]
 pub mod testing;
 
 use address::Tuning;
 
+pub use access::{Access, Opened};
 pub use address::Address;
+pub use doorbell::Doorbell;
 pub use mysql_async::{Params, Pool, Row, Value};
 pub use names::{Namespace, TableName};
 pub use refusal::{Stage, Verdict, classify};

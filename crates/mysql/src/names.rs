@@ -55,6 +55,11 @@ impl Namespace {
         Err(Error::new(ErrorKind::InvalidOptions, "check the namespace").detail(why))
     }
 
+    /// The namespace as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// The name of a key's row. Different keys and namespaces have different names: the first NUL ends the namespace.
     pub fn name_of(&self, key: &LockKey) -> Vec<u8> {
         self.followed_by(key.as_str().as_bytes())

@@ -1,4 +1,4 @@
-use leasehold_core::{Error, ErrorKind};
+use leasehold_core::ErrorKind;
 use mysql_async::{DriverError, Error as Failure, IoError};
 
 /// How far a statement had come when it failed.
@@ -72,13 +72,9 @@ fn advise(kind: ErrorKind, advice: &'static str) -> Verdict {
 }
 
 impl Verdict {
-    /// The error to report. The server's message is its source; it names user and host, never a password.
-    pub(crate) fn into_error(self, operation: &'static str, failure: Failure) -> Error {
-        let error = Error::new(self.kind, operation);
-        match self.advice {
-            Some(advice) => error.detail(advice).caused_by(failure),
-            None => error.detail(failure.to_string()),
-        }
+    /// What to tell a person. The server's message names user and host, never a password.
+    pub(crate) fn detail(&self, failure: &Failure) -> String {
+        self.advice.map_or_else(|| failure.to_string(), str::to_owned)
     }
 }
 

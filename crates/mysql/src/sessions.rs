@@ -139,13 +139,17 @@ impl Sessions {
     }
 
     async fn once(&self, step: Step<'_>, params: Params) -> Result<Reply, (Error, bool)> {
+        let at = |detail: String| format!("{}: {detail}", self.shown);
         let failed = |failure: Failure, stage| {
             let verdict = classify(&failure, stage);
-            (verdict.into_error(step.operation, failure), verdict.again)
+            let said = verdict.detail(&failure);
+            let error = Error::new(verdict.kind, step.operation);
+            let error = error.detail(if stage == Stage::Connecting { at(said) } else { said });
+            (if verdict.advice.is_some() { error.caused_by(failure) } else { error }, verdict.again)
         };
         let Ok(session) = timeout(CHECKOUT, self.check_out(step.lane)).await else {
             let error = Error::new(ErrorKind::Unavailable, step.operation);
-            return Err((error.detail("no connection to the server within 1 s"), false));
+            return Err((error.detail(at("no connection within 1 s".into())), false));
         };
         let mut session = session.map_err(|failure| failed(failure, Stage::Connecting))?;
         let id = session.id();

@@ -1,5 +1,10 @@
 //! Eight processes on the same keys, killed again and again, while idle rows are collected.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    missing_docs,
+    reason = "tests, whose names say what they show"
+)]
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -7,23 +12,22 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use leasehold_mysql::testing::Server;
-use leasehold_mysql_rw::{Clock, FencingToken, Guard, GuardMode, LockKey, LockOptions, Locker, MysqlRw, RwLocker};
+use leasehold_core::{Clock, FencingToken, Guard, GuardMode, LockKey, LockOptions, Mode};
+
+use super::{Server, Subject};
 
 const URL: &str = "LEASEHOLD_TEST_CHILD_URL";
 const LEDGER: &str = "LEASEHOLD_TEST_CHILD_LEDGER";
 const PROCESSES: usize = 8;
 const RUN: Duration = Duration::from_secs(8);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_token_repeats_or_goes_back() {
+pub async fn no_token_repeats_or_goes_back<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
-    MysqlRw::migrate(&server.url()).await.unwrap();
-    let folder = std::env::temp_dir().join(format!("leasehold-ledger-{}", uuid::Uuid::new_v4()));
-    std::fs::create_dir(&folder).unwrap();
-    let ledger = folder.join("ledger");
+    S::migrate_at(&server.url()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger");
     let mut children: Vec<_> = (0..PROCESSES).map(|_| child(&server.url(), &ledger)).collect();
-    let operator = MysqlRw::connect(&server.url()).await.unwrap();
+    let operator = S::connect_to(&server.url()).await.unwrap();
 
     let clock = Clock::system();
     let end = clock.now().plus(RUN);
@@ -35,7 +39,7 @@ async fn no_token_repeats_or_goes_back() {
         children[place].wait().unwrap();
         children[place] = child(&server.url(), &ledger);
         killed += 1;
-        collected += operator.gc(Duration::from_secs(1)).await.unwrap();
+        collected += S::gc(&operator, Duration::from_secs(1)).await.unwrap();
     }
     for mut child in children {
         child.kill().unwrap();
@@ -43,7 +47,6 @@ async fn no_token_repeats_or_goes_back() {
     }
 
     let written = std::fs::read_to_string(&ledger).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
     let mut newest: HashMap<&str, FencingToken> = HashMap::new();
     let mut newest_of_writers: HashMap<&str, FencingToken> = HashMap::new();
     let mut seen = HashSet::new();
@@ -75,12 +78,10 @@ fn child(url: &str, ledger: &std::path::Path) -> Child {
 }
 
 /// Not a test of its own: what the processes do.
-#[tokio::test]
-#[ignore = "the other test runs it in processes of their own"]
-async fn a_child_takes_locks_until_it_is_killed() {
+pub async fn a_child_takes_locks_until_it_is_killed<S: Subject>() {
     let (Ok(url), Ok(ledger)) = (std::env::var(URL), std::env::var(LEDGER)) else { return };
     let mut ledger = OpenOptions::new().append(true).create(true).open(ledger).unwrap();
-    let locks = MysqlRw::connect(&url).await.unwrap();
+    let locks = S::connect_to(&url).await.unwrap();
     let options = LockOptions::new().ttl(Duration::from_millis(700));
     let clock = Clock::system();
     // Ends by itself too, should nobody be left to kill it.
@@ -90,22 +91,23 @@ async fn a_child_takes_locks_until_it_is_killed() {
         // Each key is idle for seconds between its uses, so that there is something to collect.
         let key = LockKey::new(format!("k{}", clock.unix_millis() / 700 % 5)).unwrap();
         round += 1;
-        if round % 2 == 0 {
-            let Some(guard) = locks.acquire(&key, &options).await.unwrap() else { continue };
-            note(&mut ledger, &guard, "w");
-            drop(guard.release().await);
-        } else {
-            let Some(guard) = locks.acquire_read(&key, &options).await.unwrap() else { continue };
-            note(&mut ledger, &guard, "r");
-            drop(guard.release().await);
-        }
+        S::take_turn(&locks, &key, &options, round, Note { ledger: &mut ledger }).await;
     }
 }
 
-/// Written while held, so the order of the lines is the order of the grants.
-fn note<M: GuardMode>(ledger: &mut File, guard: &Guard<M>, mode: &str) {
-    if guard.is_held() {
-        let line = format!("{} {mode} {}.\n", guard.key(), guard.fencing_token().unwrap());
-        ledger.write_all(line.as_bytes()).unwrap();
+/// Where a process writes down what it was granted.
+#[derive(Debug)]
+pub struct Note<'l> {
+    ledger: &'l mut File,
+}
+
+impl Note<'_> {
+    /// Written while held, so the order of the lines is the order of the grants.
+    pub fn down<M: GuardMode>(self, guard: &Guard<M>) {
+        if guard.is_held() {
+            let mode = if M::MODE == Mode::Exclusive { "w" } else { "r" };
+            let line = format!("{} {mode} {}.\n", guard.key(), guard.fencing_token().unwrap());
+            self.ledger.write_all(line.as_bytes()).unwrap();
+        }
     }
 }

@@ -1,17 +1,25 @@
 //! What servers, operators and addresses can get wrong: a typed error that says what to do, and no credential in it.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    missing_docs,
+    reason = "tests, whose names say what they show"
+)]
 
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_mysql::testing::Server;
-use leasehold_mysql_rw::{
-    Admin, Clock, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, MysqlRw, ReleaseOutcome, Wait,
+use leasehold_core::{
+    Admin, Backed, Clock, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, ReleaseOutcome, Wait,
 };
+use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
 
-async fn refusal(url: &str) -> Error {
-    let error = MysqlRw::connect(url).await.unwrap_err();
+use super::{Server, Subject};
+use crate::Access;
+
+async fn refusal<S: Subject>(url: &str) -> Error {
+    let error = S::connect_to(url).await.unwrap_err();
     assert!(!shown(&error).contains("canary"), "a credential is shown: {}", shown(&error));
     error
 }
@@ -27,94 +35,90 @@ fn shown(error: &Error) -> String {
     text
 }
 
-#[tokio::test]
-async fn what_is_missing_is_said_and_what_to_do() {
+pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
-    let error = refusal(&server.url()).await;
+    let error = refusal::<S>(&server.url()).await;
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("leasehold migrate"), "{error}");
 
-    let error = refusal(&server.url().replace("/leasehold", "/nowhere")).await;
+    let error = refusal::<S>(&server.url().replace("/leasehold", "/nowhere")).await;
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("create the database"), "{error}");
 
     server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'right'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
-    let error = refusal(&server.url_of("u", "canary")).await;
+    let error = refusal::<S>(&server.url_of("u", "canary")).await;
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("password"), "{error}");
 
     // The table goes away under a client that has seen it.
-    MysqlRw::migrate(&server.url()).await.unwrap();
-    let locks = MysqlRw::connect(&server.url()).await.unwrap();
-    server.sql(&["DROP TABLE leasehold.leasehold_rw"]).await;
+    S::migrate_at(&server.url()).await.unwrap();
+    let locks = S::connect_to(&server.url()).await.unwrap();
+    server.sql(&[&format!("DROP TABLE leasehold.{}", S::TABLE)]).await;
     let error = locks.lock("k").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("leasehold migrate"), "{error}");
 }
 
-#[tokio::test]
-async fn tables_that_would_not_lock_are_refused() {
+pub async fn tables_that_would_not_lock_are_refused<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
-    MysqlRw::migrate(&server.url()).await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
     for (change, word) in [
         ("MODIFY name VARCHAR(320) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL", "varchar"),
         ("MODIFY name VARBINARY(100) NOT NULL", "varbinary(100)"),
-        ("MODIFY writer_expires_at DATETIME NOT NULL", "datetime(0)"),
-        ("MODIFY writer_expires_at TIMESTAMP(6) NOT NULL", "timestamp(6)"),
+        (&format!("MODIFY {} DATETIME NOT NULL", S::EXPIRY), "datetime(0)"),
+        (&format!("MODIFY {} TIMESTAMP(6) NOT NULL", S::EXPIRY), "timestamp(6)"),
         ("DROP COLUMN forced", "forced"),
         ("DROP PRIMARY KEY, ADD INDEX (name)", "primary key"),
         ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, tenure)", "primary key"),
         ("ENGINE=MyISAM", "InnoDB"),
-        ("COMMENT='leasehold mysql-rw 999'", "999"),
+        ("COMMENT='leasehold of another time'", "another time"),
     ] {
-        let copy = "CREATE TABLE leasehold.odd LIKE leasehold.leasehold_rw";
-        server.sql(&["DROP TABLE IF EXISTS leasehold.odd", copy, &format!("ALTER TABLE leasehold.odd {change}")]).await;
-        let error = refusal(&format!("{}&table=odd", server.url())).await;
+        let copy = format!("CREATE TABLE leasehold.odd LIKE leasehold.{}", S::TABLE);
+        server
+            .sql(&["DROP TABLE IF EXISTS leasehold.odd", &copy, &format!("ALTER TABLE leasehold.odd {change}")])
+            .await;
+        let error = refusal::<S>(&format!("{}&table=odd", server.url())).await;
         assert_eq!(error.kind(), ErrorKind::Backend, "{change}");
         assert!(error.to_string().contains(word) && error.to_string().contains("migrate"), "{change}: {error}");
     }
 }
 
-#[tokio::test]
-async fn addresses_are_checked_before_anything_is_sent() {
+pub async fn addresses_are_checked_before_anything_is_sent<S: Subject>() {
     for table in ["a%60b", "a'b", "a%22b", "x;drop%20table%20b", ""] {
-        let error = refusal(&format!("mysql://u:canary@127.0.0.1:1/db?table={table}")).await;
+        let error = refusal::<S>(&format!("mysql://u:canary@127.0.0.1:1/db?table={table}")).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{table}");
     }
-    let builder = || MysqlRw::builder().url("mysql://u:canary@127.0.0.1:1/db");
-    assert!(!format!("{:?}", builder()).contains("canary"));
-    let error = builder().table("a`b").connect().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-    let error = builder().namespace("").connect().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-    assert_eq!(MysqlRw::builder().connect().await.unwrap_err().kind(), ErrorKind::InvalidOptions);
+    let access = || Access::default().url("mysql://u:canary@127.0.0.1:1/db");
+    assert!(!format!("{:?}", access()).contains("canary"));
+    for senseless in [access().table("a`b"), access().namespace(""), Access::default()] {
+        assert_eq!(S::connect(senseless).await.unwrap_err().kind(), ErrorKind::InvalidOptions);
+    }
     // Nobody listens there.
-    let error = refusal("mysql://u:canary@127.0.0.1:1/db").await;
+    let error = refusal::<S>("mysql://u:canary@127.0.0.1:1/db").await;
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+    assert!(error.to_string().contains("mysql://127.0.0.1:1/db: "), "{error}");
 }
 
-#[tokio::test]
-async fn a_pool_of_the_callers_does_not_show_its_password_either() {
+pub async fn a_pool_of_the_callers_does_not_show_its_password_either<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
-    MysqlRw::migrate(&server.url()).await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
     server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let url = server.url_of("u", "canary");
-    let pool = leasehold_mysql::Pool::from_url(&url).unwrap();
-    assert!(!format!("{:?}", MysqlRw::builder().pool(pool.clone())).contains("canary"));
-    let locks = MysqlRw::from_pool(pool).await.unwrap();
-    let own = MysqlRw::connect(&url).await.unwrap();
+    let access = Access::default().pool(Pool::from_url(&url).unwrap());
+    assert!(!format!("{access:?}").contains("canary"));
+    let locks = S::connect(access).await.unwrap();
+    let own = S::connect_to(&url).await.unwrap();
     let guard = locks.lock("k").await.unwrap();
     assert!(!format!("{locks:?} {own:?} {guard:?}").contains("canary"));
-    locks.close().await;
+    locks.engine().close().await;
 }
 
-#[tokio::test]
-async fn a_read_only_server_is_a_transient_fault() {
+pub async fn a_read_only_server_is_a_transient_fault<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
-    MysqlRw::migrate(&server.url()).await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
     let rights = "GRANT SELECT, INSERT, UPDATE ON leasehold.* TO u@'%'";
     server.sql(&["CREATE USER u@'%'", rights, "SET GLOBAL read_only = 1"]).await;
-    let locks = MysqlRw::connect(&server.url_of("u", "")).await.unwrap();
+    let locks = S::connect_to(&server.url_of("u", "")).await.unwrap();
     let error = locks.try_lock("k").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("read-only"), "{error}");
@@ -124,32 +128,30 @@ async fn a_read_only_server_is_a_transient_fault() {
     guard.unwrap().release().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_server_without_connections_left_is_a_transient_fault() {
+pub async fn a_server_without_connections_left_is_a_transient_fault<S: Subject>() {
     let Some(server) = Server::start_or_skip(&["--max-connections=10"]).await else { return };
-    MysqlRw::migrate(&server.url()).await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
     let mut taken = Vec::new();
     // One more than the limit is kept for an administrator.
     while let Ok(session) = server.session().await {
         taken.push(session);
     }
-    let error = refusal(&server.url()).await;
+    let error = refusal::<S>(&server.url()).await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("no connection left"), "{error}");
     drop(taken);
     let clock = Clock::system();
     let limit = clock.now().plus(Duration::from_secs(20));
-    while let Err(error) = MysqlRw::connect(&server.url()).await {
+    while let Err(error) = S::connect_to(&server.url()).await {
         assert!(error.is_transient() && clock.now() < limit, "{error}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-#[tokio::test]
-async fn killed_sessions_cost_nothing_but_a_reconnection() {
+pub async fn killed_sessions_cost_nothing_but_a_reconnection<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
-    MysqlRw::migrate(&server.url()).await.unwrap();
-    let locks = MysqlRw::connect(&server.url()).await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
+    let locks = S::connect_to(&server.url()).await.unwrap();
     let kill_all = || async {
         let mut session = server.session().await.unwrap();
         let others = "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()";
@@ -177,11 +179,10 @@ async fn killed_sessions_cost_nothing_but_a_reconnection() {
     waited.unwrap().expect("it was released").release().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_dies_loses_no_lock_and_keeps_none() {
+pub async fn a_server_that_dies_loses_no_lock_and_keeps_none<S: Subject>() {
     let Some(mut server) = Server::start_or_skip(&[]).await else { return };
-    MysqlRw::migrate(&server.url()).await.unwrap();
-    let locks = MysqlRw::connect(&server.url()).await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
+    let locks = S::connect_to(&server.url()).await.unwrap();
     let key = LockKey::new("k").unwrap();
     let held = locks.acquire(&key, &LockOptions::new().ttl(Duration::from_secs(60))).await.unwrap().unwrap();
 
@@ -197,7 +198,7 @@ async fn a_server_that_dies_loses_no_lock_and_keeps_none() {
 
     // The waiter rides it out; the release whose outcome was unknown is settled in the background.
     let waiter = tokio::spawn({
-        let (locks, key) = (MysqlRw::connect(&server.url()).await.unwrap(), key.clone());
+        let (locks, key) = (S::connect_to(&server.url()).await.unwrap(), key.clone());
         async move { locks.lock(&key).await }
     });
     server.kill();

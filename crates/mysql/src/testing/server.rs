@@ -1,6 +1,3 @@
-//! A private `MariaDB` for tests, on a free port of the loopback interface, with an empty database `leasehold` and a
-//! user root without a password.
-
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,7 +10,8 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tempfile::TempDir;
 
-/// A server that ends with this value, and with this process whatever happens to it.
+/// A private `MariaDB` on a free port of the loopback interface, with an empty database `leasehold` and a user root
+/// without a password. It ends with this value, and with this process whatever happens to it.
 #[derive(Debug)]
 pub struct Server {
     child: Option<Child>,
@@ -41,13 +39,22 @@ exit 0
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Starts one with these arguments beside the usual ones, and waits until it answers. `TZ=…` is its time zone.
+    /// Starts one with these arguments beside the usual ones, and waits until it answers. Those that do not begin with a
+    /// dash are variables of its environment, such as `TZ=…`.
     ///
     /// # Errors
     /// Why it cannot be: no server is installed, or it ended.
     pub async fn start(arguments: &[&str]) -> Result<Self, String> {
+        Self::start_in(&std::env::temp_dir(), arguments).await
+    }
+
+    /// The same, with its data in a folder of its own below this one.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub async fn start_in(place: &Path, arguments: &[&str]) -> Result<Self, String> {
         let text = |error: io::Error| error.to_string();
-        let folder = tempfile::Builder::new().prefix("leasehold-mariadb-").tempdir().map_err(text)?;
+        let folder = tempfile::Builder::new().prefix("leasehold-mariadb-").tempdir_in(place).map_err(text)?;
         copy(&template()?, &folder.path().join("data"))?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr()).map_err(text)?.port();
         let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
@@ -84,9 +91,9 @@ impl Server {
         let folder = self.folder.path();
         let path = |name: &str| folder.join(name).display().to_string();
         let mut command = Command::new("sh");
-        let (zone, arguments): (Vec<_>, Vec<_>) =
-            self.arguments.iter().partition(|argument| argument.starts_with("TZ="));
-        command.args(["-c", WATCHED, "watch"]).arg(folder).arg("env").args(zone);
+        let (arguments, variables): (Vec<_>, Vec<_>) =
+            self.arguments.iter().partition(|argument| argument.starts_with('-'));
+        command.args(["-c", WATCHED, "watch"]).arg(folder).arg("env").args(variables);
         command.args(["mariadbd", "--no-defaults"]).args(user());
         command.args([
             format!("--datadir={}", path("data")),
@@ -121,6 +128,11 @@ impl Server {
             }
             drop(child.wait());
         }
+    }
+
+    /// The id of its process; `None` while it has none.
+    pub fn pid(&self) -> Option<u32> {
+        fs::read_to_string(self.folder.path().join("pid")).ok()?.trim().parse().ok()
     }
 
     /// Where it listens: a URL with its database.

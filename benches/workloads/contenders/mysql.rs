@@ -1,0 +1,137 @@
+//! What is compared on MySQL: floors, and the lock that blogs describe, through the driver and settings that ours use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::{Engine, HandOver, Locker, Settings};
+use leasehold_mysql_unique::MysqlUnique;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Error, Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
+use tokio::time::sleep;
+
+use super::ours::{Ours, ours};
+use crate::load::{Contender, Result};
+
+pub(crate) async fn mysql_unique(url: &str, hand_over: bool, doorbell: bool) -> Result<Ours<impl Locker>> {
+    let settings = Settings::new().hand_over(if hand_over { HandOver::new() } else { HandOver::off() });
+    let backend = MysqlUnique::builder().url(url).doorbell(doorbell).backend().await?;
+    Ok(ours(Engine::with(backend, settings)))
+}
+
+/// As many connections as ours have, kept as ours are.
+pub(crate) fn pool(url: &str) -> Result<Pool> {
+    let constraints = PoolConstraints::new(0, 32).ok_or("0 is more than 32")?;
+    let opts = PoolOpts::new().with_constraints(constraints).with_reset_connection(false);
+    let opts = opts.with_inactive_connection_ttl(Duration::from_secs(60));
+    Ok(Pool::new(OptsBuilder::from_opts(Opts::from_url(url)?).pool_opts(opts)))
+}
+
+/// `SELECT 1`.
+pub(crate) struct Select(Pool);
+
+impl Select {
+    pub(crate) fn connect(url: &str) -> Result<Self> {
+        Ok(Self(pool(url)?))
+    }
+}
+
+impl Contender for Select {
+    type Key = ();
+    type Held = ();
+
+    fn key(&self, _name: &str) -> Result<()> {
+        Ok(())
+    }
+
+    async fn acquire(&self, _key: &()) -> Result<()> {
+        Ok(self.0.get_conn().await?.exec_drop("SELECT 1", ()).await?)
+    }
+
+    async fn release(&self, _held: ()) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Two updates of a row by its key.
+pub(crate) struct Updates(Pool);
+
+impl Updates {
+    pub(crate) async fn connect(url: &str) -> Result<Self> {
+        let pool = pool(url)?;
+        let mut session = pool.get_conn().await?;
+        session.query_drop("CREATE TABLE IF NOT EXISTS floor (name VARBINARY(255) PRIMARY KEY, n BIGINT)").await?;
+        let rows = (0..64).map(|number| (format!("bench/{number}"),));
+        session.exec_batch("INSERT IGNORE INTO floor VALUES (?, 0)", rows).await?;
+        drop(session);
+        Ok(Self(pool))
+    }
+
+    async fn update(&self, name: &str) -> Result<()> {
+        let mut session = self.0.get_conn().await?;
+        session.exec_drop("UPDATE floor SET n = n + 1 WHERE name = ?", (name,)).await?;
+        if session.affected_rows() == 1 { Ok(()) } else { Err("the floor has no such row".into()) }
+    }
+}
+
+impl Contender for Updates {
+    type Key = Arc<str>;
+    type Held = Arc<str>;
+
+    fn key(&self, name: &str) -> Result<Arc<str>> {
+        Ok(name.into())
+    }
+
+    async fn acquire(&self, key: &Arc<str>) -> Result<Arc<str>> {
+        self.update(key).await?;
+        Ok(Arc::clone(key))
+    }
+
+    async fn release(&self, held: Arc<str>) -> Result<()> {
+        self.update(&held).await
+    }
+}
+
+/// Inserts a row under a unique name, and deletes it; without lease, owner or token. It waits by trying again.
+pub(crate) struct InsertDelete(Pool);
+
+impl InsertDelete {
+    pub(crate) async fn connect(url: &str) -> Result<Self> {
+        let pool = pool(url)?;
+        let table = "CREATE TABLE IF NOT EXISTS insert_delete (id BIGINT AUTO_INCREMENT PRIMARY KEY, \
+                     name VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL, UNIQUE KEY (name))";
+        pool.get_conn().await?.query_drop(table).await?;
+        Ok(Self(pool))
+    }
+
+    /// Whether it was done: not if the row is there, or InnoDB chose this session as the victim of a deadlock.
+    async fn done(&self, statement: &str, name: &str) -> Result<bool> {
+        match self.0.get_conn().await?.exec_drop(statement, (name,)).await {
+            Ok(()) => Ok(true),
+            Err(Error::Server(refusal)) if [1062, 1205, 1213].contains(&refusal.code) => Ok(false),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+impl Contender for InsertDelete {
+    type Key = Arc<str>;
+    type Held = Arc<str>;
+
+    fn key(&self, name: &str) -> Result<Arc<str>> {
+        Ok(name.into())
+    }
+
+    async fn acquire(&self, key: &Arc<str>) -> Result<Arc<str>> {
+        while !self.done("INSERT INTO insert_delete (name) VALUES (?)", key).await? {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(Arc::clone(key))
+    }
+
+    async fn release(&self, held: Arc<str>) -> Result<()> {
+        while !self.done("DELETE FROM insert_delete WHERE name = ?", &held).await? {
+            sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+}

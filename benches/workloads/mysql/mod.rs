@@ -1,0 +1,170 @@
+//! M1, M64, MH1, MH8: mysql-unique, on keys of one's own and on one that all want.
+
+mod renewals;
+mod rw;
+mod server;
+
+use std::time::Duration;
+
+pub(crate) use self::renewals::ten_thousand;
+pub(crate) use self::rw::readers_and_writers;
+use self::server::{Durability, MariaDb};
+use crate::contenders::Locks;
+use crate::harness::{Aim, Pace, Role, Rounds, Row, Side, interleave};
+use crate::job::Job;
+use crate::load::Result;
+use crate::log::{COMMANDS, CPU, JAIN, P50, P99, PER_SECOND};
+use crate::report::Report;
+
+const OURS: &str = "mysql-unique";
+const BELL: &str = "mysql-unique, doorbell";
+const BELL_ALONE: &str = "mysql-unique, doorbell, hand-over off";
+const RIVAL: &str = "insert/delete";
+/// Errors 1213 while ours ran.
+const DEADLOCKS: &str = "deadlock errors";
+
+/// One task.
+pub(crate) fn m1(pace: Pace) -> Result<Report> {
+    on_each("M1", |server, words| {
+        let job = |locks| Job::own_keys(locks, 1);
+        let sides = vec![
+            counted(server, Role::Ours, OURS, job(server.ours())),
+            counted(server, Role::Floor, "SELECT 1", job(Locks::Select { url: server.url() })),
+            counted(server, Role::Peer, RIVAL, job(Locks::InsertDelete { url: server.url() })),
+        ];
+        let rounds = interleave(pace, sides)?;
+        let within: &[Aim] = if words == Durability::Memory.words() { &[Aim::WithinFloor(5.0)] } else { &[] };
+        let mut rows = Rows { id: "M1", words, rounds: &rounds };
+        Ok(vec![
+            rows.of("1 task: p50 of a cycle, µs (floor: SELECT 1)", OURS, P50, within),
+            rows.of("1 task: statements per cycle", OURS, COMMANDS, &[Aim::AtLeast(2.0), Aim::AtMost(2.01)]),
+        ])
+    })
+}
+
+/// 64 tasks.
+pub(crate) fn m64(pace: Pace) -> Result<Report> {
+    on_each("M64", |server, words| {
+        let job = |locks| Job::own_keys(locks, 64);
+        let sides = vec![
+            counted(server, Role::Ours, OURS, job(server.ours())),
+            counted(server, Role::Floor, "two UPDATEs", job(Locks::Updates { url: server.url() })),
+            counted(server, Role::Peer, RIVAL, job(Locks::InsertDelete { url: server.url() })),
+        ];
+        let rounds = interleave(pace, sides)?;
+        let times = if words == Durability::Memory.words() { 2.0 } else { 3.0 };
+        let mut rows = Rows { id: "M64", words, rounds: &rounds };
+        Ok(vec![
+            rows.of("64 tasks: cycles/s (floor: two UPDATEs)", OURS, PER_SECOND, &[Aim::PeerTimes(times)]),
+            rows.of("64 tasks: p99 of a cycle, µs", OURS, P99, &[]),
+            rows.of("64 tasks: statements per cycle", OURS, COMMANDS, &[]),
+            rows.of("64 tasks: deadlock errors", OURS, DEADLOCKS, &[Aim::AtMost(0.0)]),
+            rows.of("64 tasks: client CPU, µs/cycle", OURS, CPU, &[]),
+        ])
+    })
+}
+
+/// 64 tasks of one process on one key.
+pub(crate) fn one_process(pace: Pace) -> Result<Report> {
+    on_each("MH1", |server, words| {
+        let job = |locks| Job::hot_key(locks, 64);
+        let sides = vec![
+            counted(server, Role::Ours, OURS, job(server.ours())),
+            counted(server, Role::Peer, RIVAL, job(Locks::InsertDelete { url: server.url() })),
+        ];
+        let rounds = interleave(pace, sides)?;
+        let mut rows = Rows { id: "MH1", words, rounds: &rounds };
+        Ok(vec![
+            rows.of("1 × 64 on a key: acquisitions/s", OURS, PER_SECOND, &[Aim::PeerTimes(100.0)]),
+            rows.of("1 × 64 on a key: statements per acquisition", OURS, COMMANDS, &[Aim::AtMost(0.2)]),
+            rows.of("1 × 64 on a key: Jain index over tasks", OURS, JAIN, &[Aim::AtLeast(0.95)]),
+            rows.of("1 × 64 on a key: deadlock errors", OURS, DEADLOCKS, &[Aim::AtMost(0.0)]),
+        ])
+    })
+}
+
+/// 8 tasks in each of 8 processes on one key, without work and with 5 ms of it.
+pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
+    on_each("MH8", |server, words| {
+        let ours = |hand_over, doorbell| Locks::MysqlUnique { url: server.url(), hand_over, doorbell };
+        let rival = || Locks::InsertDelete { url: server.url() };
+        let job = |locks| Job::hot_key(locks, 8).processes(8);
+        let sides = vec![
+            counted(server, Role::Ours, OURS, job(server.ours())),
+            counted(server, Role::Ours, BELL, job(ours(true, true))),
+            counted(server, Role::Ours, BELL_ALONE, job(ours(false, true))),
+            counted(server, Role::Peer, RIVAL, job(rival())),
+        ];
+        let rounds = interleave(pace, sides)?;
+        let mut rows = Rows { id: "MH8", words, rounds: &rounds };
+        let mut all = vec![
+            rows.of("8 × 8 on a key: acquisitions/s", OURS, PER_SECOND, &[Aim::PeerTimes(10.0)]),
+            rows.of("8 × 8 on a key: statements per acquisition", OURS, COMMANDS, &[Aim::AtMost(0.5)]),
+            rows.of("8 × 8 on a key: Jain index over tasks", OURS, JAIN, &[]),
+            rows.of("8 × 8 on a key, doorbell: acquisitions/s", BELL, PER_SECOND, &[Aim::PeerTimes(10.0)]),
+            rows.of("8 × 8 on a key, doorbell: statements per acquisition", BELL, COMMANDS, &[Aim::AtMost(0.5)]),
+            rows.of("8 × 8 on a key, doorbell: Jain index over tasks", BELL, JAIN, &[Aim::AtLeast(0.95)]),
+            rows.of("8 × 8 on a key, doorbell, hand-over off: statements per acquisition", BELL_ALONE, COMMANDS, &[]),
+            rows.of("8 × 8 on a key: deadlock errors", BELL, DEADLOCKS, &[Aim::AtMost(0.0)]),
+        ];
+
+        let job = |locks| job(locks).hold(Duration::from_millis(5));
+        let sides = vec![
+            counted(server, Role::Ours, OURS, job(server.ours())),
+            counted(server, Role::Ours, BELL, job(ours(true, true))),
+            counted(server, Role::Ours, BELL_ALONE, job(ours(false, true))),
+            counted(server, Role::Peer, RIVAL, job(rival())),
+        ];
+        let rounds = interleave(pace, sides)?;
+        let mut rows = Rows { id: "MH8", words, rounds: &rounds };
+        let in_memory = words == Durability::Memory.words();
+        let at_most = |most| if in_memory { vec![Aim::AtMost(most)] } else { Vec::new() };
+        all.extend([
+            rows.of("8 × 8, 5 ms of work: p99 of a hand-over, µs", OURS, P99, &[]),
+            rows.of("8 × 8, 5 ms of work, doorbell: p50 of a hand-over, µs", BELL, P50, &at_most(1000.0)),
+            rows.of("8 × 8, 5 ms of work, doorbell: p99 of a hand-over, µs", BELL, P99, &at_most(3000.0)),
+            rows.of("the same, hand-over off: p50 of a hand-over, µs", BELL_ALONE, P50, &at_most(1000.0)),
+            rows.of("the same, hand-over off: p99 of a hand-over, µs", BELL_ALONE, P99, &at_most(3000.0)),
+            rows.of("the same, hand-over off: statements per acquisition", BELL_ALONE, COMMANDS, &[Aim::AtMost(4.2)]),
+        ]);
+        Ok(all)
+    })
+}
+
+/// Measures on a server of each kind.
+fn on_each(id: &'static str, measure: impl Fn(&MariaDb, &'static str) -> Result<Vec<Row>>) -> Result<Report> {
+    let mut report = Report::default();
+    for durability in Durability::BOTH {
+        match MariaDb::start(durability)? {
+            Ok(server) => report.rows.extend(measure(&server, durability.words())?),
+            Err(why) => report.push(Row::absent(id, &format!("{}: {why}", durability.words()))),
+        }
+    }
+    Ok(report)
+}
+
+/// The rows of one workload on one server.
+struct Rows<'r> {
+    id: &'static str,
+    words: &'static str,
+    rounds: &'r Rounds,
+}
+
+impl Rows<'_> {
+    fn of(&mut self, what: &str, ours: &str, figure: &'static str, aims: &[Aim]) -> Row {
+        self.rounds.row(self.id, &format!("{}: {what}", self.words), ours, figure, aims)
+    }
+}
+
+/// A side whose statements and deadlocks are counted at the server.
+fn counted<'a>(server: &'a MariaDb, role: Role, name: &str, job: Job) -> Side<'a> {
+    Side::new(role, name, move |pace| {
+        let before = [server.status("Questions")?, server.status("Innodb_deadlocks")?];
+        let mut sample = job.run(pace)?;
+        let deadlocks = server.status("Innodb_deadlocks")? - before[1];
+        let sent = server.status("Questions")? - before[0];
+        sample.figures.insert(COMMANDS, sent as f64 / sample.acquisitions as f64);
+        sample.figures.insert(DEADLOCKS, deadlocks as f64);
+        Ok(sample)
+    })
+}

@@ -1,0 +1,118 @@
+//! MN: 10,000 leases renewed in batches, beside one statement for each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, LockKey, Mode, OwnerId, Renewal};
+use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend};
+use mysql_async::prelude::Queryable;
+
+use super::server::MariaDb;
+use super::{Rows, on_each};
+use crate::contenders::mysql::pool;
+use crate::harness::{Aim, Pace, Role, Side, interleave};
+use crate::job::runtime;
+use crate::load::{Result, now};
+use crate::log::{Sample, histogram};
+use crate::report::Report;
+
+const OURS: &str = "mysql-unique";
+const RIVAL: &str = "one by one";
+const LEASES: usize = 10_000;
+const LEASE: Duration = Duration::from_secs(600);
+const SERVER_CPU: &str = "server CPU, ms";
+const ALL: &str = "all renewed, ms";
+const LONGEST: &str = "the longest statement, ms";
+/// The server's processor time comes in steps of 10 ms.
+const TIMES: usize = 10;
+
+/// Held by one client that is its own keeper.
+pub(crate) fn ten_thousand(pace: Pace) -> Result<Report> {
+    on_each("MN", |server, words| {
+        let runtime = runtime(0)?;
+        let (store, grants) = runtime.block_on(held(server))?;
+        let pool = pool(&server.url())?;
+        let sides = vec![
+            Side::new(Role::Ours, OURS, |_| {
+                let before = server.cpu_millis()?;
+                let sample = runtime.block_on(in_batches(&store, &grants))?;
+                Ok(per_time(sample, server.cpu_millis()? - before, TIMES))
+            }),
+            Side::new(Role::Peer, RIVAL, |_| {
+                let before = server.cpu_millis()?;
+                let sample = runtime.block_on(one_by_one(&pool, &grants))?;
+                Ok(per_time(sample, server.cpu_millis()? - before, 1))
+            }),
+        ];
+        let rounds = interleave(Pace { rounds: pace.rounds.min(3), ..pace }, sides)?;
+        let mut rows = Rows { id: "MN", words, rounds: &rounds };
+        Ok(vec![
+            rows.of("10,000 leases renewed: server CPU, ms", OURS, SERVER_CPU, &[Aim::WithinPeer(1.0 / 15.0)]),
+            rows.of("10,000 leases renewed: until all are, ms", OURS, ALL, &[]),
+            rows.of("10,000 leases renewed: the longest statement, ms", OURS, LONGEST, &[Aim::AtMost(10.0)]),
+        ])
+    })
+}
+
+async fn held(server: &MariaDb) -> Result<(MysqlUniqueBackend, Vec<GrantRef>)> {
+    let store = MysqlUnique::builder().url(server.url()).namespace("renewals").backend().await?;
+    let mut grants = Vec::with_capacity(LEASES);
+    for some in (0..LEASES).collect::<Vec<_>>().chunks(256) {
+        grants.extend(try_join_all(some.iter().map(|number| take(&store, *number))).await?);
+    }
+    Ok((store, grants))
+}
+
+async fn take(store: &MysqlUniqueBackend, number: usize) -> Result<GrantRef> {
+    let key = LockKey::new(format!("kept/{number}"))?;
+    let (owner, mode) = (OwnerId::random(), Mode::Exclusive);
+    let claim = Claim { key, owner, mode, ttl: LEASE, waits: false, label: None, reason: None };
+    match store.try_acquire(&claim).await? {
+        Attempt::Granted { tenure } => Ok(GrantRef { key: claim.key, owner, mode, tenure }),
+        busy => Err(format!("{} is not free: {busy:?}", claim.key).into()),
+    }
+}
+
+async fn in_batches(store: &MysqlUniqueBackend, grants: &[GrantRef]) -> Result<Sample> {
+    let renewals: Vec<Renewal> = grants.iter().map(|grant| Renewal { grant: grant.clone(), ttl: LEASE }).collect();
+    let mut latencies = histogram();
+    for _ in 0..TIMES {
+        for batch in renewals.chunks(store.renewal_batch()) {
+            let begin = now();
+            let answers = store.renew(batch).await;
+            latencies.saturating_record(now() - begin);
+            if !answers.iter().all(|answer| matches!(answer, Ok(Held::Yes))) {
+                return Err("a lease was lost while it was kept".into());
+            }
+        }
+    }
+    Ok(Sample { acquisitions: LEASES * TIMES, figures: BTreeMap::new(), latencies })
+}
+
+/// On one connection, as a keeper would.
+async fn one_by_one(pool: &mysql_async::Pool, grants: &[GrantRef]) -> Result<Sample> {
+    let renew = "UPDATE leasehold_locks SET expires_at = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND \
+                 WHERE name = ? AND owner = ? AND expires_at > UTC_TIMESTAMP(6)";
+    let mut session = pool.get_conn().await?;
+    let mut latencies = histogram();
+    for grant in grants {
+        let name = format!("renewals\0{}", grant.key);
+        let begin = now();
+        session.exec_drop(renew, (LEASE.as_micros() as u64, name, grant.owner.as_bytes())).await?;
+        latencies.saturating_record(now() - begin);
+        if session.affected_rows() != 1 {
+            return Err("a lease was lost while it was kept".into());
+        }
+    }
+    Ok(Sample { acquisitions: LEASES, figures: BTreeMap::new(), latencies })
+}
+
+fn per_time(mut sample: Sample, server_cpu: f64, times: usize) -> Sample {
+    let total: u64 =
+        sample.latencies.iter_recorded().map(|step| step.value_iterated_to() * step.count_at_value()).sum();
+    sample.figures.insert(SERVER_CPU, server_cpu / times as f64);
+    sample.figures.insert(ALL, total as f64 / 1e6 / times as f64);
+    sample.figures.insert(LONGEST, sample.latencies.max() as f64 / 1e6);
+    sample
+}

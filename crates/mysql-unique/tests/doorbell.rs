@@ -1,0 +1,243 @@
+//! What the doorbell does for waiters, and that nothing depends on it, on a private server.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use leasehold_mysql::testing::Server;
+use leasehold_mysql_unique::{
+    Capability, Clock, ErrorKind, HandOver, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
+};
+use mysql_async::prelude::Queryable;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
+
+/// A locker that sends every release to the server.
+async fn locker(server: &Server, query: &str) -> MysqlUnique {
+    let url = format!("{}&doorbell=true{query}", server.url());
+    MysqlUnique::migrate(&url).await.unwrap();
+    MysqlUnique::builder().url(url).hand_over(HandOver::off()).connect().await.unwrap()
+}
+
+fn patient() -> LockOptions {
+    LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)))
+}
+
+/// Polls until it is so.
+async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let clock = Clock::system();
+    let limit = clock.now().plus(Duration::from_secs(30));
+    while !is_so().await {
+        assert!(clock.now() < limit, "not yet: {what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The statements of those who wait for a bell.
+async fn waiting(server: &Server) -> Vec<(u64, String)> {
+    let mut session = server.session().await.unwrap();
+    let statement = "SELECT id, info FROM information_schema.processlist WHERE info LIKE 'SELECT IS_USED_LOCK%'";
+    session.query(statement).await.unwrap()
+}
+
+async fn waits(locks: &MysqlUnique, server: &Server, key: &str) -> JoinHandle<()> {
+    let before = waiting(server).await.len();
+    let (locks, key) = (locks.clone(), LockKey::new(key).unwrap());
+    let waiter = tokio::spawn(async move {
+        let guard = locks.acquire(&key, &patient()).await.unwrap().expect("it becomes free");
+        guard.release().await.unwrap();
+    });
+    eventually("it waits for the bell", || async { waiting(server).await.len() > before }).await;
+    waiter
+}
+
+/// A guard that came through the queue, so that the bell stays with it, and the name of that bell.
+async fn rung(
+    ours: &MysqlUnique,
+    theirs: &MysqlUnique,
+    server: &Server,
+    key: &str,
+) -> (leasehold_mysql_unique::LockGuard, String) {
+    for _ in 0..2 {
+        let guard = theirs.lock(key).await.unwrap();
+        let (next, ()) = tokio::join!(ours.lock(key), async {
+            sleep(Duration::from_millis(20)).await;
+            guard.release().await.unwrap();
+        });
+        next.unwrap().release().await.unwrap();
+    }
+    let guard = ours.lock(key).await.unwrap();
+    let waiter = waits(theirs, server, key).await;
+    let name = waiting(server).await[0].1.split('\'').nth(1).unwrap().to_owned();
+    waiter.abort();
+    assert!(is_used(server, &name).await, "the holder has no bell");
+    (guard, name)
+}
+
+async fn is_used(server: &Server, name: &str) -> bool {
+    let mut session = server.session().await.unwrap();
+    let user: Option<Option<u64>> = session.query_first(format!("SELECT IS_USED_LOCK('{name}')")).await.unwrap();
+    user.unwrap().is_some()
+}
+
+/// All of them at once on one key, so many times each: never two inside.
+async fn crowd(lockers: &[MysqlUnique], key: &str, times: usize) {
+    let inside = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for locks in lockers {
+        let (locks, key, inside) = (locks.clone(), LockKey::new(key).unwrap(), Arc::clone(&inside));
+        tasks.spawn(async move {
+            for _ in 0..times {
+                let guard = locks.acquire(&key, &patient()).await.unwrap().expect("it becomes free");
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
+                tokio::task::yield_now().await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                drop(guard.release().await);
+            }
+        });
+    }
+    tasks.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let lockers = [locker(&server, "").await, locker(&server, "").await];
+    crowd(&lockers, "k", 20).await;
+    let before = server.status("Questions").await;
+    crowd(&lockers, "k", 200).await;
+    let (count, spent) = (2 * 200, server.status("Questions").await - before);
+    // When the machine stalls, somebody looks whether the bell was lost.
+    assert!(spent <= count * 4 + count / 10, "{spent} statements for {count} acquisitions");
+    assert_eq!(server.status("Innodb_deadlocks").await, 0);
+
+    lockers[0].lock("cold").await.unwrap().release().await.unwrap();
+    let before = server.status("Questions").await;
+    for _ in 0..100 {
+        lockers[0].lock("cold").await.unwrap().release().await.unwrap();
+    }
+    // Whoever asks for the status is counted too.
+    assert!(server.status("Questions").await - before < 210);
+}
+
+#[tokio::test]
+async fn those_who_wait_are_silent() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
+    assert!(ours.capabilities().has(Capability::Wakeup) && !MysqlUnique::claims().has(Capability::Wakeup));
+    let (guard, _) = rung(&ours, &theirs, &server, "k").await;
+    let waiter = waits(&theirs, &server, "k").await;
+    let before = server.status("Com_insert").await;
+    sleep(Duration::from_secs(2)).await;
+    let asked = server.status("Com_insert").await - before;
+    assert!(asked <= 8, "asked {asked} times in two seconds");
+    guard.release().await.unwrap();
+    waiter.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_killed_costs_latency_and_nothing_else() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
+    // Of one who waits.
+    let (guard, name) = rung(&ours, &theirs, &server, "k").await;
+    let waiter = waits(&theirs, &server, "k").await;
+    for (id, _) in waiting(&server).await {
+        server.sql(&[&format!("KILL CONNECTION {id}")]).await;
+    }
+    guard.release().await.unwrap();
+    waiter.await.unwrap();
+
+    // Of the holder: the next one hears the bell, and still finds the key held.
+    let (guard, _) = rung(&ours, &theirs, &server, "k").await;
+    let waiter = waits(&theirs, &server, "k").await;
+    let mut session = server.session().await.unwrap();
+    let holder: Option<u64> = session.query_first(format!("SELECT IS_USED_LOCK('{name}')")).await.unwrap();
+    server.sql(&[&format!("KILL CONNECTION {}", holder.unwrap())]).await;
+    sleep(Duration::from_millis(300)).await;
+    assert!(guard.is_held() && !waiter.is_finished());
+    guard.release().await.unwrap();
+    waiter.await.unwrap();
+
+    // Of anybody, at any moment.
+    let lockers = [ours, theirs, locker(&server, "").await];
+    let killer = async {
+        loop {
+            sleep(Duration::from_millis(20)).await;
+            for (id, _) in waiting(&server).await {
+                // It may have ended by itself.
+                drop(session.query_drop(format!("KILL CONNECTION {id}")).await);
+            }
+        }
+    };
+    tokio::select! {
+        () = crowd(&lockers, "k", 100) => {}
+        () = killer => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_connection_is_left_waiters_poll() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let lockers = [locker(&server, "&pool_max=1").await, locker(&server, "&pool_max=1").await];
+    let (guard, _) = rung(&lockers[0], &lockers[1], &server, "k").await;
+    // Theirs waits for the bell of one key; another key has to do without.
+    let waiter = waits(&lockers[1], &server, "k").await;
+    crowd(&lockers, "other", 20).await;
+    assert!(!waiter.is_finished());
+    guard.release().await.unwrap();
+    waiter.await.unwrap();
+
+    let error = MysqlUnique::builder().pool(leasehold_mysql::Pool::from_url(server.url()).unwrap()).doorbell(true);
+    assert_eq!(error.connect().await.unwrap_err().kind(), ErrorKind::InvalidOptions);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_kept_once_the_guards_have_ended() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
+    let given_up = async |name: &str| {
+        eventually("the bell is given up", || async { !is_used(&server, name).await }).await;
+        eventually("nobody waits for it", || async { waiting(&server).await.is_empty() }).await;
+    };
+    let (guard, name) = rung(&ours, &theirs, &server, "released").await;
+    guard.release().await.unwrap();
+    given_up(&name).await;
+
+    let (guard, name) = rung(&ours, &theirs, &server, "dropped").await;
+    drop(guard);
+    given_up(&name).await;
+
+    let (guard, name) = rung(&ours, &theirs, &server, "cancelled").await;
+    let waiter = waits(&theirs, &server, "cancelled").await;
+    waiter.abort();
+    eventually("nobody waits for it", || async { waiting(&server).await.is_empty() }).await;
+    drop(guard);
+    given_up(&name).await;
+
+    // Lost, and the guard is still there.
+    let (guard, name) = rung(&ours, &theirs, &server, "forced").await;
+    leasehold_mysql_unique::Admin::force_release(&theirs, guard.key()).await.unwrap();
+    assert!(guard.renew().await.is_err());
+    given_up(&name).await;
+
+    // Nobody says so when a lease runs out.
+    let (guard, name) = rung(&ours, &theirs, &server, "expired").await;
+    let brief = patient().ttl(Duration::from_millis(500)).renew(false);
+    let next = tokio::spawn({
+        let (theirs, key) = (theirs.clone(), guard.key().clone());
+        async move { theirs.acquire(&key, &brief).await.unwrap().unwrap() }
+    });
+    eventually("it waits for the bell", || async { !waiting(&server).await.is_empty() }).await;
+    guard.release().await.unwrap();
+    let lost = next.await.unwrap();
+    assert!(is_used(&server, &name).await);
+    assert_eq!(lost.lost().await, LossReason::Expired);
+    given_up(&name).await;
+
+    let (guard, name) = rung(&ours, &theirs, &server, "closed").await;
+    ours.close().await;
+    assert!(guard.loss().is_some());
+    given_up(&name).await;
+}

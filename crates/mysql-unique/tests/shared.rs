@@ -1,0 +1,39 @@
+//! What every backend on these servers is tested for.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::time::Duration;
+
+use leasehold_core::Result;
+use leasehold_mysql::Access;
+use leasehold_mysql::testing::Subject;
+use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend, MysqlUniqueBuilder};
+
+struct Unique;
+
+impl Subject for Unique {
+    type Store = MysqlUniqueBackend;
+    type Locks = MysqlUnique;
+    const TABLE: &'static str = "leasehold_locks";
+    const EXPIRY: &'static str = "expires_at";
+    const RIGHTS: &'static [&'static str] = &["SELECT, INSERT, UPDATE ON leasehold.leasehold_locks"];
+    /// Claim and release.
+    const CYCLE: u64 = 2;
+
+    async fn connect(access: Access) -> Result<MysqlUnique> {
+        MysqlUniqueBuilder::from(access).connect().await
+    }
+
+    async fn store(access: Access) -> Result<MysqlUniqueBackend> {
+        MysqlUniqueBuilder::from(access).backend().await
+    }
+
+    async fn migrate(access: Access) -> Result<()> {
+        MysqlUniqueBuilder::from(access).migrate().await
+    }
+
+    async fn gc(locks: &MysqlUnique, older_than: Duration) -> Result<u64> {
+        locks.gc(older_than).await
+    }
+}
+
+leasehold_mysql::shared_tests!(Unique);

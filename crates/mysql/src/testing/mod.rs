@@ -1,0 +1,58 @@
+//! A private `MariaDB` for tests, and the tests that are the same for every backend on it.
+
+pub mod bad_input;
+pub mod privilege;
+pub mod processes;
+mod server;
+mod subject;
+pub mod traps;
+
+pub use server::Server;
+pub use subject::Subject;
+
+/// The tests that are the same for every backend, on this [`Subject`]: to be the whole of a test target.
+#[macro_export]
+macro_rules! shared_tests {
+    ($subject:ty) => {
+        $crate::shared_tests!($subject, bad_input:
+            what_is_missing_is_said_and_what_to_do,
+            tables_that_would_not_lock_are_refused,
+            addresses_are_checked_before_anything_is_sent,
+            a_pool_of_the_callers_does_not_show_its_password_either,
+            a_read_only_server_is_a_transient_fault,
+            a_server_without_connections_left_is_a_transient_fault,
+            killed_sessions_cost_nothing_but_a_reconnection,
+            a_server_that_dies_loses_no_lock_and_keeps_none,
+        );
+        $crate::shared_tests!($subject, traps:
+            every_default_of_the_server_is_right,
+            statement_logging_at_read_committed_is_refused_with_advice,
+            a_cancelled_claim_that_commits_later_leaves_no_lock,
+            a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock,
+            the_steps_of_daylight_saving_move_no_lease,
+            names_that_text_collations_merge_are_different_locks,
+            a_renewal_that_races_an_eviction_leaves_one_holder,
+            a_late_renewal_does_not_shorten_the_lease,
+            a_cycle_takes_few_statements_and_is_never_a_deadlock,
+            many_leases_are_renewed_by_few_statements,
+            collected_rows_do_not_take_tokens_back,
+        );
+        $crate::shared_tests!($subject, privilege: the_rights_that_the_readme_names_suffice);
+        $crate::shared_tests!($subject, processes: no_token_repeats_or_goes_back);
+
+        /// Not a test of its own: what the processes of the last one do.
+        #[tokio::test]
+        #[ignore = "another test runs it in processes of their own"]
+        async fn a_child_takes_locks_until_it_is_killed() {
+            $crate::testing::processes::a_child_takes_locks_until_it_is_killed::<$subject>().await;
+        }
+    };
+    ($subject:ty, $module:ident: $($case:ident),+ $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $case() {
+                $crate::testing::$module::$case::<$subject>().await;
+            }
+        )+
+    };
+}

@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use leasehold_core::{Backed, Backend, LockKey, LockOptions, Locker, Result};
+
+use super::processes::Note;
+use super::traps;
+use crate::Access;
+
+/// A backend on this server, for the tests that are the same for all of them.
+pub trait Subject: Send + Sync + 'static {
+    /// Its steps in the store.
+    type Store: Backend;
+    /// Its public type.
+    type Locks: Backed<Backend = Self::Store> + Clone;
+    /// The table of the keys.
+    const TABLE: &'static str;
+    /// The column in which the lease of a writer ends.
+    const EXPIRY: &'static str;
+    /// All that a user needs who only locks, as `GRANT` takes it.
+    const RIGHTS: &'static [&'static str];
+    /// The statements of an exclusive cycle.
+    const CYCLE: u64;
+
+    /// Connects.
+    fn connect(access: Access) -> impl Future<Output = Result<Self::Locks>> + Send;
+    /// The store alone.
+    fn store(access: Access) -> impl Future<Output = Result<Self::Store>> + Send;
+    /// Creates the tables.
+    fn migrate(access: Access) -> impl Future<Output = Result<()>> + Send;
+    /// Deletes idle rows.
+    fn gc(locks: &Self::Locks, older_than: Duration) -> impl Future<Output = Result<u64>> + Send;
+
+    /// Connects to this URL.
+    fn connect_to(url: &str) -> impl Future<Output = Result<Self::Locks>> + Send {
+        Self::connect(Access::default().url(url))
+    }
+
+    /// Creates the tables that this URL speaks of.
+    fn migrate_at(url: &str) -> impl Future<Output = Result<()>> + Send {
+        Self::migrate(Access::default().url(url))
+    }
+
+    /// What else happens in the life of a key, by two clients.
+    fn more_life(_ours: &Self::Locks, _theirs: &Self::Locks, _key: &str) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Many tasks of several clients on one key at once; fails if any two should not be there together.
+    fn crowd(clients: &[Self::Locks], key: &str) -> impl Future<Output = ()> + Send {
+        traps::crowd(clients, key)
+    }
+
+    /// Takes the key once, writes down what was granted, and releases.
+    fn take_turn(
+        locks: &Self::Locks,
+        key: &LockKey,
+        options: &LockOptions,
+        _round: usize,
+        note: Note<'_>,
+    ) -> impl Future<Output = ()> + Send {
+        async move {
+            if let Some(guard) = locks.acquire(key, options).await.ok().flatten() {
+                note.down(&guard);
+                drop(guard.release().await);
+            }
+        }
+    }
+}
