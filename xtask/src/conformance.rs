@@ -43,7 +43,7 @@ fn choose(names: &[&str], all: Vec<Backend>) -> Result<Vec<Backend>, String> {
 
 fn run_one(backend: &Backend, for_runner: &[&str], fleet: &Fleet) -> Result<(bool, Tally), String> {
     let mut child = cargo()
-        .args(["test", "-p", &backend.package, "--all-features", "--test", "conformance"])
+        .args(["test", "-p", &backend.package, "--all-features", "--test", "conformance*"])
         .args(for_runner)
         .envs(fleet.environment())
         .stdout(Stdio::piped())
