@@ -115,8 +115,9 @@ impl Error {
         self
     }
 
-    /// The same news for somebody who waits behind the one that got it.
-    pub(crate) fn retell(&self) -> Self {
+    /// The same news for somebody else whom it concerns: the source's words become the detail.
+    #[must_use]
+    pub fn retell(&self) -> Self {
         let mut told = Self::new(self.0.kind, self.0.operation);
         told.0.backend = self.0.backend;
         told.0.key.clone_from(&self.0.key);

@@ -1,4 +1,3 @@
-use std::error::Error as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -7,7 +6,9 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holder, Holders,
     LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
-use leasehold_redis::{CHANNEL, Confirmation, Connection, Names, Namespace, Script, Signals, trouble};
+use leasehold_redis::{
+    CHANNEL, Confirmation, Connection, GroupCommit, Names, Namespace, Script, Signals, Step, Steps, Words, trouble,
+};
 
 use crate::entry::{Entry, Metadata};
 
@@ -18,9 +19,10 @@ const LOCK: &str = "lock";
 const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 
-static CLAIM: Script = Script::new(include_str!("lua/claim.lua"));
+static CLAIM: Step = Step::new("claim", 2, 4, include_str!("lua/claim.lua"));
+static RELEASE: Step = Step::new("release", 1, 2, include_str!("lua/release.lua"));
+static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static RELEASE: Script = Script::new(include_str!("lua/release.lua"));
 static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
 static FORCE: Script = Script::new(include_str!("lua/force.lua"));
 
@@ -29,6 +31,7 @@ static FORCE: Script = Script::new(include_str!("lua/force.lua"));
 #[derive(Debug)]
 pub struct RedisSingleBackend {
     connection: Connection,
+    commits: GroupCommit,
     names: Names,
     signals: Signals,
     fence_retention: Duration,
@@ -41,10 +44,12 @@ impl RedisSingleBackend {
         namespace: &Namespace,
         fence_retention: Duration,
         confirmation: Option<Confirmation>,
+        group_commit: bool,
     ) -> Self {
         let names = Names::new(namespace);
         let signals = Signals::new(&connection, &names);
-        Self { connection, names, signals, fence_retention, confirmation }
+        let commits = GroupCommit::new(&connection, &STEPS, group_commit);
+        Self { connection, commits, names, signals, fence_retention, confirmation }
     }
 
     /// Gives back a grant that too few replicas have: a fail-over could forget it.
@@ -52,7 +57,7 @@ impl RedisSingleBackend {
         let granted = Attempt::Granted { tenure: Some(tenure) };
         let Some(confirmation) = self.confirmation else { return Ok(granted) };
         let name = self.names.of(&claim.key).part(LOCK);
-        let Some(short) = confirmation.shortfall(&self.connection, &name).await else { return Ok(granted) };
+        let Some(short) = Box::pin(confirmation.shortfall(&self.connection, &name)).await else { return Ok(granted) };
         let grant = GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
         // If that fails too, "unknown" makes the engine go on giving it back.
         let given_back = self.release(&grant).await;
@@ -86,23 +91,22 @@ impl RedisSingleBackend {
                 words.resize(renewals.len(), String::new());
                 join_all(words.iter().zip(renewals).map(|(word, renewal)| self.held(word, &renewal.grant))).await
             }
-            Err(error) => renewals.iter().map(|_| Err(copy(&error))).collect(),
+            Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
         }
     }
 
-    async fn held(&self, word: &str, grant: &GrantRef) -> Result<Held> {
-        match word.split_once(' ') {
-            None if word == "held" => Ok(Held::Yes),
-            None if word == "gone" => Ok(self.what_became_of(grant).await),
-            Some(("refused", reply)) => Err(self.connection.refused(reply)),
-            _ => Err(trouble(&self.connection, &[word])),
+    async fn held(&self, answer: &str, grant: &GrantRef) -> Result<Held> {
+        match answer {
+            "held" => Ok(Held::Yes),
+            "gone" => Ok(self.what_became_of(grant).await),
+            _ => Err(trouble(&self.connection, &[answer])),
         }
     }
 
     /// Apart from the step itself, so that this touches one key only: scripts on several are refused in a Cluster
     /// while a slot moves. If nobody answers, it is gone all the same.
     async fn what_became_of(&self, grant: &GrantRef) -> Held {
-        match self.connection.get(&self.names.of(&grant.key).part(FORCED)).await {
+        match Box::pin(self.connection.get(&self.names.of(&grant.key).part(FORCED))).await {
             Ok(Some(owner)) if owner == grant.owner.to_hex() => Held::Forced,
             _ => Held::No,
         }
@@ -146,22 +150,26 @@ impl Backend for RedisSingleBackend {
             return Err(Error::new(ErrorKind::Unsupported, "acquire"));
         }
         let names = self.names.of(&claim.key);
-        let metadata = Metadata::new(claim.label.as_deref(), claim.reason.as_deref()).tail();
-        let arguments = [claim.owner.to_hex(), millis(claim.ttl), millis(self.fence_retention), metadata];
-        let reply = self.connection.run(&CLAIM, [names.part(LOCK), names.part(FENCE)], arguments, None).await?;
-        let words = reply.words();
+        let words = Words::new()
+            .name(&names, LOCK)
+            .name(&names, FENCE)
+            .owner(claim.owner)
+            .millis(claim.ttl)
+            .millis(self.fence_retention)
+            .text(&Metadata::new(claim.label.as_deref(), claim.reason.as_deref()).tail());
+        let reply = self.commits.run(&CLAIM, words, None).await?;
         let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
-        match refs(&words)[..] {
-            ["granted", tenure] => match tenure.parse() {
+        match reply.line().split_once(' ') {
+            Some(("granted", tenure)) => match tenure.parse() {
                 Ok(tenure) => self.confirm(claim, tenure).await,
                 Err(_) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
-            ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
-            ["endless", key] => refused(format!(
+            Some(("busy", left)) => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
+            Some(("endless", key)) => refused(format!(
                 "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
             )),
-            ["spent", key] => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
-            ref words => Err(trouble(&self.connection, words)),
+            Some(("spent", key)) => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
+            _ => Err(trouble(&self.connection, &[reply.line()])),
         }
     }
 
@@ -172,9 +180,9 @@ impl Backend for RedisSingleBackend {
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let names = self.names.of(&grant.key);
-        let arguments = [grant.owner.to_hex(), names.part(CHANNEL)];
-        let words = self.connection.run(&RELEASE, [names.part(LOCK)], arguments, None).await?.words();
-        self.held(words.first().map_or("", String::as_str), grant).await
+        let words = Words::new().name(&names, LOCK).owner(grant.owner).name(&names, CHANNEL);
+        let reply = self.commits.run(&RELEASE, words, None).await?;
+        self.held(reply.line(), grant).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
@@ -222,11 +230,4 @@ fn millis(duration: Duration) -> String {
 
 fn refs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
-}
-
-/// The same news for every grant of a batch.
-fn copy(error: &Error) -> Error {
-    let told = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    let opening = format!("{}: {}: ", error.operation(), error.kind());
-    Error::new(error.kind(), error.operation()).detail(told.strip_prefix(&opening).unwrap_or(&told))
 }

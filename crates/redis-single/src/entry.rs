@@ -27,6 +27,9 @@ impl Metadata {
 
     /// Without the opening brace, to follow a first member that the script writes: the time by the server's clock.
     pub(crate) fn tail(&self) -> String {
+        if *self == Self::default() {
+            return "}".to_owned();
+        }
         match serde_json::to_string(self).as_deref().map(|object| object.trim_start_matches('{')) {
             Ok("}") | Err(_) => "}".to_owned(),
             Ok(members) => format!(",{members}"),

@@ -115,14 +115,18 @@ impl Connection {
         };
         let command = CustomCommand::new_static(name, slot.map_or(ClusterHash::Random, ClusterHash::Custom), false);
         let client = self.0.client.with_options(&self.options(within, node));
-        let mut answer = client.custom(command.clone(), arguments.clone()).await;
-        for _ in 0..REDIRECTIONS {
-            // Not carried out by the node that it went to; the driver knows the right one by now.
-            if !answer.as_ref().is_err_and(|error: &DriverError| *error.kind() == DriverKind::Routing) {
-                break;
+        let mut redirections = if self.is_clustered() { REDIRECTIONS } else { 0 };
+        let answer = loop {
+            if redirections == 0 {
+                break client.custom(command, arguments).await;
             }
-            answer = client.custom(command.clone(), arguments.clone()).await;
-        }
+            let answer: Result<Value, DriverError> = client.custom(command.clone(), arguments.clone()).await;
+            // Not carried out by the node that it went to; the driver knows the right one by now.
+            if !answer.as_ref().is_err_and(|error| *error.kind() == DriverKind::Routing) {
+                break answer;
+            }
+            redirections -= 1;
+        };
         if let Err(error) = &answer {
             self.look_into(error);
         }

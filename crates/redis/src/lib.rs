@@ -6,15 +6,18 @@ mod connection;
 mod endpoint;
 mod error;
 mod eviction;
+mod group_commit;
 mod lifeline;
 mod names;
 mod scan;
 mod script;
 mod settings;
 mod signals;
+mod step;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tls;
+mod words;
 
 pub use fred;
 
@@ -23,7 +26,10 @@ pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::{classify, failed};
 pub use eviction::warn_of_eviction;
+pub use group_commit::GroupCommit;
 pub use names::{KeyNames, Names, Namespace};
 pub use script::{Reply, Script, trouble};
 pub use settings::DEFAULT_COMMAND_TIMEOUT;
 pub use signals::{CHANNEL, Signals};
+pub use step::{Step, Steps};
+pub use words::Words;

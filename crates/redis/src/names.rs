@@ -44,7 +44,11 @@ impl Names {
 
     /// Those of one key.
     pub fn of(&self, key: &LockKey) -> KeyNames {
-        KeyNames { tag: format!("{}{}}}", self.head, utf8_percent_encode(key.as_str(), &IN_KEY)) }
+        let mut tag = String::with_capacity(self.head.len() + key.as_str().len() + 1);
+        tag.push_str(&self.head);
+        tag.extend(utf8_percent_encode(key.as_str(), &IN_KEY));
+        tag.push('}');
+        KeyNames { tag }
     }
 
     /// The name of something that belongs to the namespace and to no key: `{namespace:}:part`.
@@ -76,7 +80,15 @@ impl Names {
 impl KeyNames {
     /// The name of one part, such as `lock`.
     pub fn part(&self, part: &str) -> String {
-        format!("{}:{part}", self.tag)
+        let mut name = String::with_capacity(self.tag.len() + 1 + part.len());
+        self.write_part(part, &mut name);
+        name
+    }
+
+    pub(crate) fn write_part(&self, part: &str, to: &mut String) {
+        to.push_str(&self.tag);
+        to.push(':');
+        to.push_str(part);
     }
 
     /// The hash slot of all parts.

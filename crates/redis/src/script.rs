@@ -1,10 +1,11 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use fred::bytes_utils::Str;
 use fred::types::Value;
-use fred::util::{redis_keyslot, sha1_hash, static_str};
+use fred::util::{redis_keyslot, sha1_hash};
 use leasehold_core::{Error, ErrorKind, Result};
 
 use crate::Connection;
@@ -16,18 +17,22 @@ use crate::connection::{Failed, Target};
 /// element of an answer is a word of the script's own (the driver takes a list that starts with `message` for a
 /// signal); all keys are passed, none is built inside.
 pub struct Script {
-    source: &'static str,
+    source: Cow<'static, str>,
     sha: OnceLock<Str>,
 }
 
 impl Script {
     /// From its source.
     pub const fn new(source: &'static str) -> Self {
-        Self { source, sha: OnceLock::new() }
+        Self { source: Cow::Borrowed(source), sha: OnceLock::new() }
+    }
+
+    pub(crate) fn composed(source: String) -> Self {
+        Self { source: Cow::Owned(source), sha: OnceLock::new() }
     }
 
     fn sha(&self) -> Str {
-        self.sha.get_or_init(|| Str::from(sha1_hash(self.source))).clone()
+        self.sha.get_or_init(|| Str::from(sha1_hash(&self.source))).clone()
     }
 }
 
@@ -51,16 +56,34 @@ impl Connection {
         arguments: impl IntoIterator<Item = String>,
         within: Option<Duration>,
     ) -> Result<Reply> {
-        let within = within.map_or(self.command_timeout(), |limit| limit.min(self.command_timeout()));
-        let keys: Vec<String> = keys.into_iter().collect();
-        let slot = keys.first().filter(|_| self.is_clustered()).map_or(0, |key| redis_keyslot(key.as_bytes()));
-        let mut words = vec![Value::String(script.sha()), Value::from(keys.len().to_string())];
-        words.extend(keys.into_iter().chain(arguments).map(Value::from));
-        let known = self.send("EVALSHA", words.clone(), Target::Slot(slot), within).await;
+        let mut words: Vec<Value> = keys.into_iter().map(Value::from).collect();
+        let count = words.len();
+        words.extend(arguments.into_iter().map(Value::from));
+        self.evaluate(script, count, words.iter().cloned(), self.limit(within)).await
+    }
+
+    /// The command timeout or less.
+    pub(crate) fn limit(&self, within: Option<Duration>) -> Duration {
+        within.map_or(self.command_timeout(), |limit| limit.min(self.command_timeout()))
+    }
+
+    /// `words`: so many keys, then the arguments.
+    pub(crate) async fn evaluate(
+        &self,
+        script: &Script,
+        keys: usize,
+        words: impl Iterator<Item = Value> + Clone,
+        limit: Duration,
+    ) -> Result<Reply> {
+        let first = words.clone().next().filter(|_| self.is_clustered() && keys > 0);
+        let slot = Target::Slot(first.and_then(|key| key.as_bytes().map(redis_keyslot)).unwrap_or_default());
+        let keys = Value::from(keys.to_string());
+        let words = |script| [script, keys.clone()].into_iter().chain(words.clone()).collect();
+        let known = self.send("EVALSHA", words(Value::String(script.sha())), slot.clone(), limit).await;
         match known {
             Err(Failed::There(error)) if error.details().starts_with("NOSCRIPT") => {
-                words[0] = Value::String(static_str(script.source));
-                Ok(Reply(self.send("EVAL", words, Target::Slot(slot), within).await?))
+                let source = words(Value::from(&*script.source));
+                Ok(Reply(Box::pin(self.send("EVAL", source, slot, limit)).await?))
             }
             answer => Ok(Reply(answer?)),
         }
@@ -108,6 +131,14 @@ impl From<Value> for Reply {
 }
 
 impl Reply {
+    /// The one text that it is.
+    pub fn line(&self) -> &str {
+        match &self.0 {
+            Value::String(text) => text,
+            _ => "",
+        }
+    }
+
     /// A list of words.
     pub fn words(self) -> Vec<String> {
         match self.0 {
@@ -117,12 +148,21 @@ impl Reply {
         }
     }
 
-    /// A list of lists of words.
-    pub fn rows(self) -> Vec<Vec<String>> {
+    pub(crate) fn nothing() -> Self {
+        Self(Value::Null)
+    }
+
+    /// The answers that it is a list of.
+    pub(crate) fn each(self) -> Vec<Self> {
         match self.0 {
-            Value::Array(items) => items.into_iter().map(|item| Self(item).words()).collect(),
+            Value::Array(items) => items.into_iter().map(Self).collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// A list of lists of words.
+    pub fn rows(self) -> Vec<Vec<String>> {
+        self.each().into_iter().map(Self::words).collect()
     }
 }
 
@@ -138,9 +178,11 @@ fn text(value: Value) -> String {
 /// The answers that every script may give instead of its own.
 ///
 /// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
-/// a step.
+/// a step. In one text, or each for itself.
 pub fn trouble(connection: &Connection, words: &[&str]) -> Error {
     match *words {
+        [line] if line.starts_with("foreign ") => trouble(connection, &line.splitn(3, ' ').collect::<Vec<_>>()),
+        [line] if line.starts_with("refused ") => trouble(connection, &line.splitn(2, ' ').collect::<Vec<_>>()),
         ["foreign", key, kind] => {
             let kind = if kind.is_empty() { "another type" } else { kind };
             Error::new(ErrorKind::Backend, "ask Redis")

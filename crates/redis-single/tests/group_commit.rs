@@ -1,0 +1,305 @@
+//! Steps that leave together. The tests start the server; without `redis-server` they say so and do nothing.
+//!
+//! While the server is stopped nothing comes back, so that it is certain what waits for what.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{JoinAll, join_all};
+use futures::poll;
+use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, OwnerId};
+use leasehold_redis::testing::{Answer, Server, eventually};
+use leasehold_redis_single::{
+    Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
+};
+
+/// So many commands leave before anything waits.
+const ENOUGH: usize = 2;
+/// So many steps are a full batch.
+const FULL: usize = 32;
+
+async fn connect(server: &Server) -> RedisSingleBackend {
+    connect_with(server, Duration::from_secs(60)).await
+}
+
+async fn connect_with(server: &Server, limit: Duration) -> RedisSingleBackend {
+    let backend = RedisSingle::builder().url(server.url()).command_timeout(limit).backend().await.expect("connected");
+    // The server learns the scripts, so that each step is one command.
+    let claim = claim("warm-up");
+    assert!(is_granted(&backend.try_acquire(&claim).await));
+    assert!(matches!(backend.release(&grant(&claim)).await, Ok(Held::Yes)));
+    backend
+}
+
+fn claim(key: impl Into<Arc<str>>) -> Claim {
+    Claim {
+        key: LockKey::new(key).expect("a key"),
+        owner: OwnerId::random(),
+        mode: Mode::Exclusive,
+        ttl: Duration::from_secs(3600),
+        label: None,
+        reason: None,
+    }
+}
+
+fn claims(count: usize) -> Vec<Claim> {
+    (0..count).map(|number| claim(format!("k{number}"))).collect()
+}
+
+fn grant(claim: &Claim) -> GrantRef {
+    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
+}
+
+/// Begins them all, in their order. Nobody answers yet.
+async fn begin<F: Future>(steps: impl Iterator<Item = F>) -> Pin<Box<JoinAll<F>>> {
+    let mut all = Box::pin(join_all(steps));
+    assert!(poll!(&mut all).is_pending());
+    all
+}
+
+fn is_granted(attempt: &Result<Attempt>) -> bool {
+    matches!(attempt, Ok(Attempt::Granted { tenure: Some(_) }))
+}
+
+async fn locks(server: &Server) -> usize {
+    match server.ask(&["KEYS", "*:lock"]).await {
+        Answer::List(names) => names.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_comes_in_while_others_are_on_their_way_leaves_as_one_script() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let backend = connect(&server).await;
+    for (waiting, batches) in [(1, 1), (10, 1), (FULL, 1), (FULL + 1, 2), (3 * FULL + 5, 4)] {
+        let claims = claims(ENOUGH + waiting);
+        let before = server.calls("evalsha").await;
+        server.pause();
+        let all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+        server.resume();
+        let attempts = all.await;
+        assert!(attempts.iter().all(is_granted), "{attempts:?}");
+        assert_eq!(server.calls("evalsha").await - before, (ENOUGH + batches) as u64, "{waiting} waiting");
+        let mut tenures: Vec<_> = attempts.iter().map(|attempt| format!("{attempt:?}")).collect();
+        tenures.dedup();
+        server.pause();
+        let all = begin(claims.iter().map(async |claim| backend.release(&grant(claim)).await)).await;
+        server.resume();
+        assert!(all.await.into_iter().all(|held| held.unwrap() == Held::Yes));
+        assert_eq!(server.calls("evalsha").await - before, 2 * (ENOUGH + batches) as u64, "{waiting} waiting");
+    }
+    assert_eq!(locks(&server).await, 0);
+}
+
+#[tokio::test]
+async fn steps_that_come_one_by_one_never_leave_as_a_batch() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let locks = RedisSingle::connect(&server.url()).await?;
+    for _ in 0..20 {
+        locks.lock("k").await?.release().await.map(drop)?;
+    }
+    assert_eq!(server.calls("evalsha").await, 40);
+    // One to teach the server each script.
+    assert_eq!(server.calls("eval").await, 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_group_commit_each_leaves_alone() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_secs(60));
+    let backend = builder.group_commit(false).backend().await.unwrap();
+    let claims = claims(100);
+    server.pause();
+    let all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+    server.resume();
+    assert!(all.await.iter().all(is_granted));
+    assert_eq!(server.calls("evalsha").await, 100);
+}
+
+#[tokio::test]
+async fn each_gets_an_answer_of_its_own() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let backend = connect(&server).await;
+    server.ask(&["LPUSH", "{leasehold:k5}:lock", "theirs"]).await;
+    server.ask(&["SET", "{leasehold:k6}:fence", "many"]).await;
+    server.ask(&["SET", "{leasehold:k7}:lock", "endless"]).await;
+    let (ours, busy) = (claim("k8"), claim("k9"));
+    assert!(is_granted(&backend.try_acquire(&ours).await) && is_granted(&backend.try_acquire(&busy).await));
+    let claims = claims(10);
+    server.pause();
+    let mut attempts = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+    let ours = grant(&ours);
+    let mut released = Box::pin(backend.release(&ours));
+    assert!(poll!(&mut attempts).is_pending() && poll!(&mut released).is_pending());
+    server.resume();
+    let attempts = attempts.await;
+    assert!(attempts[..5].iter().all(is_granted), "{attempts:?}");
+    for (attempt, told) in [(&attempts[5], "list"), (&attempts[6], "not a number"), (&attempts[7], "never expires")] {
+        let error = attempt.as_ref().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        assert!(error.to_string().contains(told), "{error}");
+    }
+    for attempt in &attempts[8..] {
+        assert!(matches!(attempt, Ok(Attempt::Busy { retry_in: Some(_) })), "{attempt:?}");
+    }
+    assert_eq!(released.await.unwrap(), Held::Yes);
+    assert_eq!(server.ask(&["LLEN", "{leasehold:k5}:lock"]).await.number(), 1);
+}
+
+#[tokio::test]
+async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let rules = ["ACL", "SETUSER", "app", "on", ">pw", "+@all", "&*"];
+    for (denied, refused) in [("~{leasehold:k[0-6]}:*", 7..10), ("-time", 0..10)] {
+        let keys = if denied.starts_with('~') { denied } else { "~*" };
+        server.ask(&[&rules[..], &["resetkeys", keys]].concat()).await;
+        let url = server.url().replace("redis://", "redis://app:pw@");
+        let builder = RedisSingle::builder().url(url).command_timeout(Duration::from_secs(60));
+        let backend = builder.backend().await.unwrap();
+        let held = claim("k0/held");
+        if denied == "-time" {
+            assert!(is_granted(&backend.try_acquire(&held).await));
+            server.ask(&["ACL", "SETUSER", "app", denied]).await;
+        }
+        let claims = claims(10);
+        server.pause();
+        let mut attempts = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+        let grant = grant(&held);
+        let mut released = Box::pin(backend.release(&grant));
+        assert!(poll!(&mut attempts).is_pending() && poll!(&mut released).is_pending());
+        server.resume();
+        for (number, attempt) in attempts.await.into_iter().enumerate() {
+            if refused.contains(&number) {
+                assert_eq!(attempt.unwrap_err().kind(), ErrorKind::Backend, "{denied} {number}");
+            } else {
+                assert!(is_granted(&attempt), "{denied} {number} {attempt:?}");
+            }
+        }
+        if denied == "-time" {
+            assert_eq!(released.await.unwrap(), Held::Yes);
+        }
+        server.ask(&["FLUSHALL"]).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_takes_nothing_along_and_leaves_nothing_behind() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let backend = connect(&server).await;
+    // The first two are on their way, the others wait.
+    for leaving in [0, 1, 2, 5, 9] {
+        let claims = claims(10);
+        server.pause();
+        let mut attempts = Vec::new();
+        for claim in &claims {
+            let mut attempt = backend.try_acquire(claim);
+            assert!(poll!(&mut attempt).is_pending());
+            attempts.push(attempt);
+        }
+        drop(attempts.remove(leaving));
+        server.resume();
+        for attempt in attempts {
+            assert!(is_granted(&attempt.await), "without {leaving}");
+        }
+        let left = if leaving < ENOUGH { 10 } else { 9 };
+        eventually("what was sent is done", async || locks(&server).await == left).await;
+        server.ask(&["FLUSHALL"]).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_the_locker_is_forgotten_in_the_store_too() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_secs(60));
+    let locker = builder.connect().await?;
+    let keys: Vec<_> = (0..50).map(|number| LockKey::new(format!("k{number}")).unwrap()).collect();
+    let options = LockOptions::new().ttl(Duration::from_secs(3600));
+    server.pause();
+    let all = begin(keys.iter().map(|key| locker.acquire(key, &options))).await;
+    drop(all);
+    server.resume();
+    let guard = locker.lock("k49").await?;
+    guard.release().await?;
+    eventually("all are given back", async || locks(&server).await == 0).await;
+    Ok(())
+}
+
+fn kinds(attempts: Vec<Result<Attempt>>) -> Vec<ErrorKind> {
+    attempts.into_iter().map(|attempt| attempt.expect_err("refused")).map(|error| error.kind()).collect()
+}
+
+#[tokio::test]
+async fn when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done() {
+    let Some(mut server) = Server::start(&[]).await else { return };
+    let backend = connect(&server).await;
+    let claims = claims(ENOUGH + FULL + 5);
+    server.pause();
+    let mut all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+    // The full batch is sent by a task of its own.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(poll!(&mut all).is_pending());
+    server.kill();
+    let kinds = kinds(all.await);
+    assert!(kinds[..ENOUGH + FULL].iter().all(|kind| *kind == ErrorKind::Indeterminate), "{kinds:?}");
+    assert!(kinds[ENOUGH + FULL..].iter().all(|kind| *kind == ErrorKind::Unavailable), "{kinds:?}");
+    server.restart().await;
+    eventually("it goes on", async || backend.try_acquire(&claims[0]).await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_command() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let backend = connect_with(&server, Duration::from_millis(500)).await;
+    let claims = claims(ENOUGH + 5);
+    server.pause();
+    let kinds = kinds(begin(claims.iter().map(|claim| backend.try_acquire(claim))).await.await);
+    server.resume();
+    assert!(kinds[..ENOUGH].iter().all(|kind| *kind == ErrorKind::Indeterminate), "{kinds:?}");
+    assert!(kinds[ENOUGH..].iter().all(|kind| *kind == ErrorKind::Unavailable), "{kinds:?}");
+    eventually("what was sent is done", async || locks(&server).await == ENOUGH).await;
+    // What was not sent was not done: 2 of 7.
+    eventually("it goes on", async || backend.try_acquire(&claims[ENOUGH]).await.is_ok()).await;
+    assert_eq!(locks(&server).await, ENOUGH + 1);
+}
+
+#[tokio::test]
+async fn a_closed_connection_answers_everybody() {
+    let Some(server) = Server::start(&[]).await else { return };
+    let backend = connect(&server).await;
+    let claims = claims(ENOUGH + 5);
+    server.pause();
+    let all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+    let closing = async {
+        backend.close().await;
+        server.resume();
+    };
+    let (attempts, ()) = futures::join!(all, closing);
+    assert_eq!(attempts.len(), ENOUGH + 5);
+    assert_eq!(backend.try_acquire(&claim("k")).await.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_tasks_on_two_threads_get_what_is_theirs() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let locker = RedisSingle::connect(&server.url()).await?;
+    let cycle = |number: usize| {
+        let locker = locker.clone();
+        async move {
+            for _ in 0..5 {
+                let guard = locker.lock(&format!("k{number}")).await?;
+                guard.release().await?;
+            }
+            Ok::<_, Error>(())
+        }
+    };
+    let tasks: Vec<_> = (0..1000).map(|number| tokio::spawn(cycle(number))).collect();
+    for task in tasks {
+        task.await.unwrap()?;
+    }
+    assert_eq!(locks(&server).await, 0);
+    assert!(server.calls("evalsha").await < 10_000 / 4, "they hardly left together");
+    Ok(())
+}

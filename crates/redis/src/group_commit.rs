@@ -1,0 +1,255 @@
+use std::iter::once;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_core::{Error, ErrorKind, Result};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
+
+use crate::words::Finished;
+use crate::{Connection, Reply, Step, Steps, Words};
+
+/// So many steps leave together at most: more hold up everything else in the server for longer, and gain nothing.
+const FULL: usize = 32;
+
+/// While so many commands are on their way, steps wait for each other: until one of the commands is back, or until
+/// there are enough for a full batch.
+const ENOUGH: usize = 2;
+
+/// Sends steps on locks: alone as long as that keeps up, and as one script those that come in meanwhile.
+///
+/// With nothing in flight a step leaves at once and alone, so that an idle connection costs no delay. In a Cluster
+/// every step leaves alone: two keys are hardly ever in the same slot.
+#[derive(Debug)]
+pub struct GroupCommit {
+    connection: Connection,
+    /// `None`: each alone.
+    line: Option<Arc<Line>>,
+}
+
+impl GroupCommit {
+    /// Over this connection, of these steps; each alone unless it is `enabled`.
+    pub fn new(connection: &Connection, steps: &'static Steps, enabled: bool) -> Self {
+        let line = || Arc::new(Line { connection: connection.clone(), steps, state: Mutex::default() });
+        let line = (enabled && connection.keys_in_a_script() > 1).then(line);
+        Self { connection: connection.clone(), line }
+    }
+
+    /// Runs one of the steps, within the command timeout or less; before, as long again for what is in flight.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says, each step its own; [`Unavailable`](ErrorKind::Unavailable) if it never
+    /// left because what left before got no answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not keep the step from being done. Others are not touched.
+    pub async fn run(&self, step: &'static Step, words: Words, within: Option<Duration>) -> Result<Reply> {
+        debug_assert!(step.takes(words.count()), "{step:?}");
+        let order = Order { step, words: words.finish(), limit: self.connection.limit(within) };
+        let Some(line) = &self.line else { return Box::pin(order.alone(&self.connection)).await };
+        match line.enter(order) {
+            Place::InFlight(order, flight) => {
+                // Boxed, because the driver's futures have kilobytes, which those who wait need not copy.
+                let answer = Box::pin(order.alone(&self.connection)).await;
+                if let Err(error) = &answer {
+                    flight.0.hold_back(error);
+                }
+                answer
+            }
+            Place::Waiting(answer) => answer.await.unwrap_or_else(|_| {
+                let error = Error::new(ErrorKind::Indeterminate, "ask Redis");
+                Err(error.detail("the runtime that was sending it ended"))
+            }),
+        }
+    }
+}
+
+/// A step, and what it is to be done with.
+#[derive(Debug)]
+struct Order {
+    step: &'static Step,
+    words: Finished,
+    limit: Duration,
+}
+
+impl Order {
+    async fn alone(&self, connection: &Connection) -> Result<Reply> {
+        connection.evaluate(self.step.alone(), self.step.keys(), self.words.iter(), self.limit).await
+    }
+}
+
+/// Who waits to be sent, and how much is on its way.
+#[derive(Debug)]
+struct Line {
+    connection: Connection,
+    steps: &'static Steps,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Fewer than fill a batch; somebody only if something is in flight, which looks here when it is back.
+    waiting: Vec<Waiting>,
+    in_flight: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    order: Order,
+    answer: oneshot::Sender<Result<Reply>>,
+}
+
+enum Place {
+    InFlight(Order, Flight),
+    Waiting(oneshot::Receiver<Result<Reply>>),
+}
+
+impl Line {
+    fn enter(self: &Arc<Self>, order: Order) -> Place {
+        let mut state = self.state();
+        if state.in_flight < ENOUGH && state.waiting.is_empty() {
+            state.in_flight += 1;
+            return Place::InFlight(order, Flight(Arc::clone(self)));
+        }
+        let (answer, answered) = oneshot::channel();
+        state.waiting.push(Waiting { order, answer });
+        if state.waiting.len() >= FULL {
+            state.in_flight += 1;
+            drop(state);
+            Batches::send(self);
+        }
+        Place::Waiting(answered)
+    }
+
+    /// What left before failed as a whole. Sent now, those who wait would wait for as long again.
+    fn hold_back(&self, failed: &Error) {
+        let kind = match failed.kind() {
+            ErrorKind::Closed => ErrorKind::Closed,
+            ErrorKind::Unavailable | ErrorKind::Indeterminate => ErrorKind::Unavailable,
+            // Their steps may be none that are refused.
+            _ => return,
+        };
+        let waiting = std::mem::take(&mut self.state().waiting);
+        for Waiting { answer, .. } in waiting {
+            let error = Error::new(kind, "ask Redis").detail(format!("not sent, for what was sent before: {failed}"));
+            let _ = answer.send(Err(error));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One command on its way. When it drops, whoever waits goes next.
+struct Flight(Arc<Line>);
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        if state.waiting.is_empty() {
+            state.in_flight -= 1;
+            return;
+        }
+        drop(state);
+        Batches::send(&self.0);
+    }
+}
+
+/// One batch after the other on its way, as long as somebody waits.
+struct Batches {
+    line: Arc<Line>,
+    ended: bool,
+}
+
+impl Batches {
+    /// In a task of its own, which nobody can cancel.
+    fn send(line: &Arc<Line>) {
+        let batches = Self { line: Arc::clone(line), ended: false };
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(batches.run());
+        }
+    }
+
+    async fn run(mut self) {
+        while let Some(batch) = self.next() {
+            let many = batch.len() > 1;
+            self.line.deliver(batch).await;
+            if many {
+                // Those who just got their answers may come back at once, and then leave together again.
+                yield_now().await;
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Vec<Waiting>> {
+        let mut state = self.line.state();
+        // Nobody wants to know any more.
+        state.waiting.retain(|waiting| !waiting.answer.is_closed());
+        let limit = state.waiting.first().map(|waiting| waiting.order.limit);
+        let alike = state.waiting.iter().take(FULL).take_while(|waiting| Some(waiting.order.limit) == limit).count();
+        if alike == 0 || (state.in_flight > ENOUGH && state.waiting.len() < FULL) {
+            state.in_flight -= 1;
+            self.ended = true;
+            return None;
+        }
+        Some(state.waiting.drain(..alike).collect())
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let error = Error::new(ErrorKind::Unavailable, "ask Redis").detail("the runtime is shutting down");
+        self.line.hold_back(&error);
+        self.line.state().in_flight -= 1;
+    }
+}
+
+impl Line {
+    async fn deliver(&self, batch: Vec<Waiting>) {
+        let (orders, askers): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|Waiting { order, answer }| (order, answer)).unzip();
+        for (asker, answer) in askers.into_iter().zip(self.ask(&orders).await) {
+            let _ = asker.send(answer);
+        }
+    }
+
+    async fn ask(&self, orders: &[Order]) -> Vec<Result<Reply>> {
+        if let [order] = orders {
+            let answer = order.alone(&self.connection).await;
+            if let Err(error) = &answer {
+                self.hold_back(error);
+            }
+            return vec![answer];
+        }
+        match self.together(orders).await {
+            Ok(reply) => {
+                let mut answers = reply.each();
+                answers.resize_with(orders.len(), Reply::nothing);
+                answers.into_iter().map(Ok).collect()
+            }
+            // Refused as a whole and not carried out, perhaps for the keys of one of them.
+            Err(error) if error.kind() == ErrorKind::Backend => {
+                join_all(orders.iter().map(|order| order.alone(&self.connection))).await
+            }
+            Err(error) => {
+                self.hold_back(&error);
+                orders.iter().map(|_| Err(error.retell())).collect()
+            }
+        }
+    }
+
+    async fn together(&self, orders: &[Order]) -> Result<Reply> {
+        let keys = orders.iter().flat_map(|order| order.words.iter().take(order.step.keys()));
+        let arguments =
+            orders.iter().flat_map(|order| once(order.step.name()).chain(order.words.iter().skip(order.step.keys())));
+        let count = orders.iter().map(|order| order.step.keys()).sum();
+        let limit = orders.first().map_or(self.connection.command_timeout(), |order| order.limit);
+        self.connection.evaluate(self.steps.together(), count, keys.chain(arguments), limit).await
+    }
+}

@@ -1,0 +1,76 @@
+use std::fmt::Write;
+use std::sync::OnceLock;
+
+use fred::types::Value;
+
+use crate::Script;
+
+/// A Lua function that does one step on one lock, so that it can run alone or with others in one script.
+///
+/// It is a local function of the step's name and of `k` and `a`: its keys are `KEYS[k + 1]` and the following, its
+/// arguments `ARGV[a + 1]` and the following. Beside the house rules of a [`Script`]: it answers with a list.
+#[derive(Debug)]
+pub struct Step {
+    name: &'static str,
+    keys: usize,
+    arguments: usize,
+    source: &'static str,
+    alone: OnceLock<Script>,
+}
+
+/// The steps of a backend that may leave together.
+#[derive(Debug)]
+pub struct Steps {
+    steps: &'static [&'static Step],
+    together: OnceLock<Script>,
+}
+
+impl Step {
+    /// By the function's name, how many keys and arguments it takes, and its source.
+    pub const fn new(name: &'static str, keys: usize, arguments: usize, source: &'static str) -> Self {
+        Self { name, keys, arguments, source, alone: OnceLock::new() }
+    }
+
+    /// The script that runs this step and nothing else.
+    pub fn alone(&self) -> &Script {
+        let script = || Script::composed(format!("{TROUBLE}{}\nreturn {}(0, 0)\n", self.source, self.name));
+        self.alone.get_or_init(script)
+    }
+
+    pub(crate) fn name(&self) -> Value {
+        Value::from_static_str(self.name)
+    }
+
+    pub(crate) fn keys(&self) -> usize {
+        self.keys
+    }
+
+    pub(crate) fn takes(&self, words: usize) -> bool {
+        self.keys + self.arguments == words
+    }
+}
+
+impl Steps {
+    /// Of these, each with a name of its own.
+    pub const fn new(steps: &'static [&'static Step]) -> Self {
+        Self { steps, together: OnceLock::new() }
+    }
+
+    /// The script that runs any of them, one after the other.
+    pub fn together(&self) -> &Script {
+        self.together.get_or_init(|| {
+            let mut source = TROUBLE.to_owned();
+            let mut table = String::from("local steps = {}\n");
+            for Step { name, keys, arguments, source: function, .. } in self.steps {
+                source.push_str(function);
+                // Writing to a string does not fail.
+                let _ = writeln!(table, "steps['{name}'] = {{ {name}, {keys}, {arguments} }}");
+            }
+            Script::composed(source + &table + TOGETHER)
+        })
+    }
+}
+
+/// What steps may call.
+const TROUBLE: &str = include_str!("lua/trouble.lua");
+const TOGETHER: &str = include_str!("lua/together.lua");

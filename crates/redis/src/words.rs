@@ -1,0 +1,96 @@
+use std::fmt::Write;
+use std::time::Duration;
+
+use fred::bytes::Bytes;
+use fred::types::Value;
+use leasehold_core::OwnerId;
+
+use crate::KeyNames;
+
+/// The keys and then the arguments of a [`Step`](crate::Step), in one piece of memory.
+#[derive(Debug)]
+pub struct Words {
+    text: String,
+    ends: [usize; Words::MOST],
+    count: usize,
+}
+
+impl Words {
+    /// No step takes more.
+    const MOST: usize = 16;
+
+    /// None yet.
+    pub fn new() -> Self {
+        // Enough for the usual key.
+        Self { text: String::with_capacity(240), ends: [0; Self::MOST], count: 0 }
+    }
+
+    /// Adds the name of a part of a key.
+    #[must_use]
+    pub fn name(mut self, names: &KeyNames, part: &str) -> Self {
+        names.write_part(part, &mut self.text);
+        self.end()
+    }
+
+    /// Adds an owner, as 32 hexadecimal digits.
+    #[must_use]
+    pub fn owner(mut self, owner: OwnerId) -> Self {
+        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+        for byte in owner.as_bytes() {
+            self.text.push(DIGITS[usize::from(byte >> 4)]);
+            self.text.push(DIGITS[usize::from(byte & 15)]);
+        }
+        self.end()
+    }
+
+    /// Adds a duration, in ms.
+    #[must_use]
+    pub fn millis(mut self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "{millis}");
+        self.end()
+    }
+
+    /// Adds a text.
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
+        self.text.push_str(text);
+        self.end()
+    }
+
+    fn end(mut self) -> Self {
+        self.ends[self.count] = self.text.len();
+        self.count += 1;
+        self
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// As the driver takes them; cheap to clone.
+    pub(crate) fn finish(self) -> Finished {
+        Finished { text: Bytes::from(self.text), ends: self.ends, count: self.count }
+    }
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Finished {
+    text: Bytes,
+    ends: [usize; Words::MOST],
+    count: usize,
+}
+
+impl Finished {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Value> + Clone {
+        let start = |index: usize| if index == 0 { 0 } else { self.ends[index - 1] };
+        (0..self.count).map(move |index| Value::Bytes(self.text.slice(start(index)..self.ends[index])))
+    }
+}
