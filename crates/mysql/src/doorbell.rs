@@ -104,7 +104,7 @@ impl Doorbell {
                 }
                 keys.kept.insert(claim.owner, bell);
             }
-            Attempt::Busy { .. } => self.seek(&mut keys, &claim.key),
+            Attempt::Busy { .. } | Attempt::Queued { .. } => self.seek(&mut keys, &claim.key),
         }
     }
 

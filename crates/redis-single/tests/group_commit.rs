@@ -38,6 +38,7 @@ fn claim(key: impl Into<Arc<str>>) -> Claim {
         owner: OwnerId::random(),
         mode: Mode::Exclusive,
         ttl: Duration::from_secs(3600),
+        waits: false,
         label: None,
         reason: None,
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Listener, LockKey};
+use leasehold_core::{Hint, Listener, LockKey};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use rand::Rng;
@@ -136,7 +136,7 @@ impl Ear {
 
 #[async_trait]
 impl Listener for Ear {
-    async fn hint(&mut self) {
+    async fn hint(&mut self) -> Hint {
         let mut state = self.bell.state.clone();
         // If the task is gone, there is nothing to wait for any more.
         drop(state.wait_for(|state| *state != State::Awaited).await.map(|state| *state));
@@ -145,5 +145,6 @@ impl Listener for Ear {
         }
         self.next = Some(Instant::now() + self.pause.mul_f64(rand::rng().random_range(0.5..=1.0)));
         self.pause = (self.pause * 2).min(PAUSES[1]);
+        Hint::Freed
     }
 }
