@@ -340,6 +340,7 @@ const CATCHES: &[Catch] = &[
             "c11_a_limit_of_zero_is_try",
             "c11_the_wait_limit_is_kept",
             "c11_without_a_limit_it_waits_until_granted",
+            "c13_a_release_is_signalled",
             "c13_lost_signals_do_not_cost_liveness",
             "c13_only_the_head_talks_to_the_store",
             "c15_a_waiting_writer_holds_back_later_readers",
