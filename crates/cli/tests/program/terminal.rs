@@ -63,16 +63,27 @@ fn the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again() {
 }
 
 #[test]
-fn the_keyboard_stops_and_the_shell_continues_program_and_command_together() {
+fn the_keyboard_stops_and_the_shell_continues_program_and_command_before_and_after_it_has_the_terminal() {
     let place = Place::file();
-    // A shell with job control, which is what people type into.
-    let command = "echo ready; read a; echo got:$a";
-    let script = format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; fg; echo code:$?");
-    let Some(mut terminal) = on_a_terminal(&place, &script) else { return };
-    terminal.until("ready");
-    terminal.type_in(b"\x1a");
-    terminal.until("stopped:");
-    terminal.type_in(b"one\n");
-    terminal.until("got:one");
-    terminal.until("code:0");
+    for asks in ["", "read a; "] {
+        let folder = tempfile::tempdir().unwrap();
+        let go = folder.path().join("go");
+        // It must not ask for the terminal at the moment of the key: the kernel drops a stop that comes in between
+        // getting the terminal and being continued.
+        let command =
+            format!("{asks}echo ready; until [ -e {} ]; do sleep 0.05; done; read b; echo got:$b", go.display());
+        // A shell with job control, which is what people type into.
+        let script = format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; fg; echo code:$?");
+        let Some(mut terminal) = on_a_terminal(&place, &script) else { return };
+        if !asks.is_empty() {
+            terminal.type_in(b"first\n");
+        }
+        terminal.until("ready");
+        terminal.type_in(b"\x1a");
+        terminal.until("stopped:");
+        std::fs::write(&go, "").unwrap();
+        terminal.type_in(b"one\n");
+        terminal.until("got:one");
+        terminal.until("code:0");
+    }
 }
