@@ -1,5 +1,9 @@
 //! Two processes that want one exclusive lock, and the store that grants it.
 
+mod acts;
+
+use acts::Draft;
+
 use crate::search::{Machine, Step};
 
 /// Time is kept as what is left of it, in ticks, so that it may pass for ever.
@@ -13,7 +17,6 @@ const TENURES: u8 = 2;
 /// How many may wait in each process.
 const ROOM: [usize; 2] = [2, 1];
 /// How much may be under way at once.
-const CAN1: bool = false;
 const MESSAGES: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,10 +130,17 @@ struct Message {
     owner: u8,
     /// Ticks since it was sent.
     age: u8,
-    /// `Some(None)` is "busy" or "not yours".
-    answer: Option<Option<u8>>,
+    answer: Option<Answer>,
     /// Whoever sent it has given up on the answer.
     unheard: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Answer {
+    /// With the number of the tenure.
+    Yes(u8),
+    /// "Busy", or "not yours".
+    No,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -150,6 +160,8 @@ impl Machine for State {
     type Rule = Rule;
     type Property = Property;
 
+    const STEPS: usize = 14;
+
     fn steps(&self, dropped: Option<Rule>) -> Vec<Step<Self>> {
         let mut steps = Vec::new();
         let mut may = |act: &dyn Fn(&mut Draft) -> Option<&'static str>| {
@@ -160,15 +172,17 @@ impl Machine for State {
                 steps.push(Step { what, then: draft.state, broken });
             }
         };
-        for process in 0..2 {
-            if process==0 || CAN1 { for place in 0..ROOM[process] {
-                may(&|draft| draft.cancel(process, place));
-                may(&|draft| draft.leave(process, place));
-            }
+        for (process, room) in ROOM.into_iter().enumerate() {
+            // One process does all that can go wrong, so that the states stay few.
+            if process == 0 {
+                may(&|draft| draft.renew(process));
+                for place in 0..room {
+                    may(&|draft| draft.cancel(process, place));
+                    may(&|draft| draft.leave(process, place));
+                }
             }
             may(&|draft| draft.arrive(process));
             may(&|draft| draft.claim(process));
-            if process==0 || CAN1 { may(&|draft| draft.renew(process)); }
             may(&|draft| draft.end(process));
             may(&|draft| draft.end_stale(process));
         }
@@ -196,16 +210,17 @@ impl State {
         if within || between {
             return Some(Property::Exclusion);
         }
-        let unguarded = self.processes.iter().flat_map(|process| process.tenure).any(|tenure| !tenure.has_guard);
+        let unguarded = self.processes.iter().filter_map(|process| process.tenure).any(|tenure| !tenure.has_guard);
         let forgotten = self.holder.is_some_and(|holder| {
-            let misled = self.processes.iter().flat_map(|process| process.misled).any(|misled| misled.number == holder.tenure);
+            let misled =
+                self.processes.iter().filter_map(|process| process.misled).any(|misled| misled.number == holder.tenure);
             !holder.runs_out && !misled && !self.is_cared_for(holder.owner)
         });
         (unguarded || forgotten).then_some(Property::NoOrphan)
     }
 
     fn is_cared_for(&self, owner: u8) -> bool {
-        let held = self.processes.iter().flat_map(|process| process.tenure).any(|tenure| tenure.owner == owner);
+        let held = self.processes.iter().filter_map(|process| process.tenure).any(|tenure| tenure.owner == owner);
         let asked = |message: &Message| message.owner == owner && !matches!(message.asks, Ask::Renew { .. });
         held || self.messages.iter().flatten().any(asked)
     }
@@ -224,339 +239,7 @@ impl State {
     fn new_owner(&self) -> u8 {
         let in_use = |owner: u8| self.is_cared_for(owner) || self.holder.is_some_and(|holder| holder.owner == owner);
         let asked = |owner: u8| self.messages.iter().flatten().any(|message| message.owner == owner);
-        (2..).find(|&owner| !in_use(owner) && !asked(owner)).unwrap()
-    }
-}
-
-/// A state that is being changed. What is not possible gives `None`, and is as if it had not been tried.
-struct Draft {
-    state: State,
-    dropped: Option<Rule>,
-    broken: Option<Property>,
-}
-
-impl Draft {
-    fn keeps(&self, rule: Rule) -> bool {
-        self.dropped != Some(rule)
-    }
-
-    fn process(&mut self, process: usize) -> &mut Process {
-        &mut self.state.processes[process]
-    }
-
-    fn send(&mut self, from: usize, asks: Ask, owner: u8) -> Option<()> {
-        let slot = self.state.messages.iter_mut().find(|slot| slot.is_none())?;
-        *slot = Some(Message { from, asks, owner, age: 0, answer: None, unheard: false });
-        Some(())
-    }
-
-    fn arrive(&mut self, process: usize) -> Option<&'static str> {
-        let line = &mut self.process(process).line[..ROOM[process]];
-        *line.iter_mut().find(|place| **place == Place::Free)? = Place::Waits;
-        Some("a waiter comes")
-    }
-
-    fn cancel(&mut self, process: usize, place: usize) -> Option<&'static str> {
-        let waiter = &mut self.process(process).line[place];
-        (*waiter == Place::Waits).then(|| *waiter = Place::Gone)?;
-        if place == 0 {
-            self.abandon_claim(process);
-        }
-        Some("a waiter is cancelled")
-    }
-
-    fn abandon_claim(&mut self, process: usize) {
-        for message in self.state.messages.iter_mut().flatten().filter(|message| message.from == process) {
-            if let Ask::Claim { wanted } = &mut message.asks {
-                *wanted = false;
-            }
-        }
-    }
-
-    fn leave(&mut self, process: usize, place: usize) -> Option<&'static str> {
-        (self.process(process).line[place] == Place::Gone).then(|| self.remove(process, place))?;
-        Some("a place is given up")
-    }
-
-    fn remove(&mut self, process: usize, place: usize) {
-        let Process { line, rests, owes, .. } = self.process(process);
-        line[place] = Place::Free;
-        line[place..].rotate_left(1);
-        if line[0] == Place::Free {
-            (*rests, *owes) = (false, false);
-        }
-    }
-
-    fn claim(&mut self, process: usize) -> Option<&'static str> {
-        let Process { tenure, line, rests, owes, .. } = *self.process(process);
-        let head_waits = tenure.is_none() && line[0] == Place::Waits;
-        if !head_waits || (rests && self.keeps(Rule::Rest)) || self.state.is_claiming(process, |_| true) {
-            return None;
-        }
-        if owes && self.state.polls(1 - process) {
-            self.broken = Some(Property::Turns);
-        }
-        self.process(1 - process).owes = false;
-        let reused = u8::from(process == 1);
-        let owner = if self.keeps(Rule::NewOwner) { self.state.new_owner() } else { reused };
-        self.send(process, Ask::Claim { wanted: true }, owner)?;
-        Some("claims")
-    }
-
-    fn renew(&mut self, process: usize) -> Option<&'static str> {
-        let heard = |message: &Message| {
-            message.from == process && matches!(message.asks, Ask::Renew { .. }) && !message.unheard
-        };
-        if self.state.messages.iter().flatten().any(heard) {
-            return None;
-        }
-        let tenure = self.process(process).tenure.as_mut()?;
-        tenure.in_doubt = true;
-        let (asks, owner) = (Ask::Renew { count: tenure.count }, tenure.owner);
-        self.send(process, asks, owner)?;
-        Some("renews")
-    }
-
-    /// A guard is dropped or released.
-    fn end(&mut self, process: usize) -> Option<&'static str> {
-        let what = self.give_up(process)?;
-        self.process(process).has_stale = true;
-        Some(what)
-    }
-
-    /// A guard is dropped or released that has nothing to release any more.
-    fn end_stale(&mut self, process: usize) -> Option<&'static str> {
-        let Process { has_stale, tenure, .. } = *self.process(process);
-        let Tenure { left, number, .. } = tenure.filter(|_| has_stale && !self.keeps(Rule::OwnGrantOnly))?;
-        self.give_up(process)?;
-        self.process(process).misled = Some(Misled { number, left });
-        Some("a stale guard ends")
-    }
-
-    /// Hands the grant over, or back to the store.
-    fn give_up(&mut self, process: usize) -> Option<&'static str> {
-        let Tenure { owner, left, count, in_doubt, .. } = self.process(process).tenure?;
-        let lasts = left >= MINIMUM || !self.keeps(Rule::Minimum);
-        let mut what = "releases";
-        if lasts && !(in_doubt && self.keeps(Rule::NoDoubt)) {
-            if count + 1 == NUMBERS && self.keeps(Rule::NoWrap) {
-                what = "releases at the bound";
-                self.rest(process);
-            } else if self.hand_over(process) {
-                return Some("hands over");
-            }
-        }
-        self.process(process).tenure = None;
-        self.send(process, Ask::Release, owner)?;
-        Some(what)
-    }
-
-    fn rest(&mut self, process: usize) {
-        if self.process(process).line[0] != Place::Free {
-            let other = 1 - process;
-            let owes = self.state.polls(other) && !self.state.is_claiming(other, |claim| claim.answer.is_none());
-            let process = self.process(process);
-            (process.rests, process.owes) = (true, owes);
-        }
-    }
-
-    fn hand_over(&mut self, process: usize) -> bool {
-        loop {
-            let first = self.process(process).line[0];
-            if first == Place::Free {
-                return false;
-            }
-            self.abandon_claim(process);
-            self.remove(process, 0);
-            let (skips_gone, lease_goes_on) = (self.keeps(Rule::SkipGone), self.keeps(Rule::RemainingLease));
-            let Some(tenure) = &mut self.process(process).tenure else { return false };
-            if first == Place::Gone {
-                if skips_gone {
-                    continue;
-                }
-                tenure.has_guard = false;
-                return true;
-            }
-            tenure.count = (tenure.count + 1) % NUMBERS;
-            tenure.has_guard = true;
-            let too_short = tenure.left < MINIMUM;
-            if !lease_goes_on {
-                tenure.left = LEASE;
-            }
-            if too_short {
-                self.broken = Some(Property::Birth);
-            }
-            self.is_born(process);
-            return true;
-        }
-    }
-
-    /// A guard with a token reaches a waiter.
-    fn is_born(&mut self, process: usize) {
-        let State { processes, evicted, .. } = &self.state;
-        let Some(Tenure { number, count, .. }) = processes[process].tenure else { return };
-        let token = number * NUMBERS + count;
-        let is_evicted = *evicted == Some(number);
-        if token <= processes[process].newest_token || (token <= processes[1 - process].newest_token && !is_evicted) {
-            self.broken = Some(Property::Tokens);
-        }
-        self.process(process).newest_token = token;
-    }
-
-    fn lose(&mut self, process: usize) {
-        let loses_first = self.keeps(Rule::LossFirst);
-        let process = self.process(process);
-        if let Some(Tenure { left, number, .. }) = process.tenure.take() {
-            process.has_stale = true;
-            process.misled = (left > 0 && !loses_first).then_some(Misled { number, left });
-        }
-    }
-
-    /// The store executes what reached it.
-    fn execute(&mut self, message: usize) -> Option<&'static str> {
-        let Message { asks, owner, answer, unheard, .. } = self.state.messages[message]?;
-        if answer.is_some() {
-            return None;
-        }
-        let is_ours = |holder: &Holder| holder.owner == owner;
-        let (what, answer) = match asks {
-            Ask::Claim { .. } if self.state.holder.is_none_or(|holder| is_ours(&holder)) => {
-                self.grant(owner, unheard)?;
-                ("the store grants", Some(self.state.newest_tenure))
-            }
-            Ask::Claim { .. } => ("the store is busy", None),
-            Ask::Renew { .. } => match self.state.holder.as_mut().filter(|holder| is_ours(holder)) {
-                Some(holder) => {
-                    holder.left = LEASE;
-                    ("the store renews", Some(holder.tenure))
-                }
-                None => ("the store does not renew", None),
-            },
-            Ask::Release => {
-                self.state.holder = self.state.holder.filter(|holder| !is_ours(holder));
-                ("the store releases", None)
-            }
-        };
-        let answered = Message { answer: Some(answer), ..self.state.messages[message]? };
-        // Whoever releases draws no consequence from the answer.
-        self.state.messages[message] = (!unheard && asks != Ask::Release).then_some(answered);
-        Some(what)
-    }
-
-    fn grant(&mut self, owner: u8, unheard: bool) -> Option<()> {
-        if self.state.newest_tenure == TENURES {
-            return None;
-        }
-        if self.keeps(Rule::NewNumber) || self.state.newest_tenure == 0 {
-            self.state.newest_tenure += 1;
-        }
-        let releases = |message: &Message| message.owner == owner && message.asks == Ask::Release;
-        let runs_out = unheard && !self.state.messages.iter().flatten().any(releases);
-        self.state.holder = Some(Holder { owner, tenure: self.state.newest_tenure, left: LEASE, runs_out });
-        Some(())
-    }
-
-    /// An answer arrives.
-    fn answer(&mut self, message: usize) -> Option<&'static str> {
-        let Message { from, asks, owner, age, answer: Some(answer), .. } = self.state.messages[message]? else {
-            return None;
-        };
-        self.state.messages[message] = None;
-        match (asks, answer) {
-            (Ask::Claim { .. }, None) => Some("hears that it is busy"),
-            (Ask::Claim { wanted }, Some(number)) => self.granted(from, owner, number, LEASE - age, wanted),
-            (Ask::Renew { count }, yes) => Some(self.renewed(from, owner, count, yes.map(|_| LEASE - age))),
-            (Ask::Release, _) => None,
-        }
-    }
-
-    fn granted(&mut self, process: usize, owner: u8, number: u8, left: u8, wanted: bool) -> Option<&'static str> {
-        if left == 0 || (!wanted && self.keeps(Rule::WantedOnly)) {
-            self.send(process, Ask::Release, owner)?;
-            return Some("a grant comes that goes back");
-        }
-        let beside = self.process(process).tenure.map(|Tenure { number, left, .. }| Misled { number, left });
-        let tenure = Tenure { owner, number, left, count: 0, has_guard: true, in_doubt: false };
-        let Process { tenure: current, misled, .. } = self.process(process);
-        (*current, *misled) = (Some(tenure), misled.or(beside));
-        if !wanted {
-            return self.give_up(process);
-        }
-        self.remove(process, 0);
-        self.is_born(process);
-        Some("is granted")
-    }
-
-    fn renewed(&mut self, process: usize, owner: u8, count: u8, left: Option<u8>) -> &'static str {
-        let Some(tenure) = self.process(process).tenure.as_mut().filter(|tenure| tenure.owner == owner) else {
-            return "hears of what is over";
-        };
-        if let Some(left) = left {
-            tenure.in_doubt = false;
-            tenure.left = tenure.left.max(left);
-            return "is renewed";
-        }
-        if tenure.count != count {
-            self.broken = Some(Property::Birth);
-        }
-        self.lose(process);
-        "hears that it is not the holder"
-    }
-
-    /// Whoever asked gives up on the answer, and the question may be executed yet.
-    fn lose_answer(&mut self, message: usize) -> Option<&'static str> {
-        let Message { from, asks, owner, answer, unheard, .. } = self.state.messages[message]?;
-        // A release is sent again until it is executed.
-        if unheard || asks == Ask::Release {
-            return None;
-        }
-        let lost = Message { unheard: true, age: 0, asks: asks.unwanted(), ..self.state.messages[message]? };
-        self.state.messages[message] = answer.is_none().then_some(lost);
-        if matches!(asks, Ask::Claim { .. }) {
-            self.send(from, Ask::Release, owner)?;
-        }
-        Some("an answer is lost")
-    }
-
-    fn evict(&mut self) -> Option<&'static str> {
-        if self.state.evicted.is_some() {
-            return None;
-        }
-        self.state.evicted = Some(self.state.holder.take()?.tenure);
-        Some("the store loses the lock")
-    }
-
-    fn tick(&mut self) -> Option<&'static str> {
-        let before = self.state;
-        // A rest is as long as others take to poll.
-        if (0..2).any(|process| before.processes[process].owes && before.polls(1 - process)) {
-            return None;
-        }
-        let mut what = "time passes";
-        for process in 0..2 {
-            let Process { tenure, misled, rests, owes, .. } = self.process(process);
-            (*rests, *owes) = (false, false);
-            *misled = misled.map(|Misled { number, left }| Misled { number, left: left - 1 }).filter(|misled| misled.left > 0);
-            if let Some(Tenure { left, owner, .. }) = tenure {
-                *left -= 1;
-                if *left == 0 {
-                    let owner = *owner;
-                    what = "a lease ends";
-                    self.lose(process);
-                    if let Some(holder) = self.state.holder.as_mut().filter(|holder| holder.owner == owner) {
-                        holder.runs_out = true;
-                    }
-                }
-            }
-        }
-        for message in self.state.messages.iter_mut().flatten() {
-            if !message.unheard && message.asks != Ask::Release { message.age = LEASE.min(message.age + 1); }
-        }
-        if let Some(holder) = &mut self.state.holder {
-            holder.left -= 1;
-            self.state.holder = self.state.holder.filter(|holder| holder.left > 0);
-        }
-        (self.state != before).then_some(what)
+        (2..=u8::MAX).find(|&owner| !in_use(owner) && !asked(owner)).unwrap()
     }
 }
 

@@ -1,11 +1,14 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::{Debug, Write as _};
 use std::hash::Hash;
 
 /// A machine whose every behaviour is to be seen.
 pub(crate) trait Machine: Copy + Debug + Default + Eq + Hash {
-    type Rule: Copy;
+    type Rule: Copy + Debug;
     type Property: Copy + Debug + PartialEq;
+
+    /// How far behaviours are followed: every rule that is dropped has to show before that.
+    const STEPS: usize;
 
     /// All that can happen next, when this rule is not kept.
     fn steps(&self, dropped: Option<Self::Rule>) -> Vec<Step<Self>>;
@@ -27,26 +30,28 @@ pub(crate) struct Found<M: Machine> {
     pub(crate) broken: Option<(M::Property, String)>,
 }
 
-/// Breadth first through every state, up to the first in which a property does not hold.
+/// Breadth first through every behaviour of so many steps, up to the first state in which a property does not hold.
 pub(crate) fn search<M: Machine>(dropped: Option<M::Rule>) -> Found<M> {
     let start = M::default();
-    let mut known = HashMap::from([(start, 0)]);
+    let mut known = HashSet::from([start]);
     let mut way = vec![(0, "begins", start)];
     let mut seen = BTreeMap::new();
-    let mut at = 0;
-    while let Some(&(.., state)) = way.get(at) {
+    let (mut at, mut steps, mut last_of_them) = (0, 0, 0);
+    while let Some(&(.., state)) = way.get(at).filter(|_| steps < M::STEPS) {
         for Step { what, then, broken } in state.steps(dropped) {
             *seen.entry(what).or_default() += 1;
             if let Some(property) = broken {
                 way.push((at, what, then));
                 return Found { states: known.len(), seen, broken: Some((property, trace(&way))) };
             }
-            known.entry(then).or_insert_with(|| {
+            if known.insert(then) {
                 way.push((at, what, then));
-                way.len() - 1
-            });
+            }
         }
-        at += 1; if known.len() > 4_000_000 { println!("CAP at {at} of {}", way.len()); break; }
+        if at == last_of_them {
+            (steps, last_of_them) = (steps + 1, way.len() - 1);
+        }
+        at += 1;
     }
     Found { states: known.len(), seen, broken: None }
 }
