@@ -35,6 +35,8 @@ struct State {
     deaf: bool,
     /// The next claim is carried out and its answer lost.
     unanswered: bool,
+    /// The next claim is carried out and its answer late.
+    late: Option<Duration>,
 }
 
 impl Queueing {
@@ -60,6 +62,10 @@ impl Backend for Queueing {
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         self.state().claims.push(claim.owner);
         let attempt = self.inner.try_acquire(claim).await?;
+        let late = self.state().late.take();
+        if let Some(late) = late {
+            tokio::time::sleep(late).await;
+        }
         let mut state = self.state();
         if std::mem::take(&mut state.unanswered) {
             return Err(Error::new(ErrorKind::Indeterminate, "acquire"));
@@ -287,4 +293,23 @@ async fn a_grant_that_is_heard_too_late_is_given_back() {
     let next = waiter.await.unwrap().unwrap().unwrap();
     assert!(next.is_held() && next.remaining() > FIRST_LEASE, "{next:?}");
     assert!(bench.store.state().claims.len() > 2, "it was not asked for anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_waiter_learns_too_late_is_not_handed_over_while_its_place_is_given_up() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let leaves = bench.waiter(options()).await;
+    let waiters = [bench.waiter(options()).await, bench.waiter(options()).await];
+    bench.store.state().deaf = true;
+    guard.release().await.unwrap();
+    bench.store.state().deaf = false;
+    bench.store.state().late = Some(Duration::from_millis(500));
+    while bench.store.state().late.is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    leaves.abort();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let served = waiters.iter().filter(|waiter| waiter.is_finished()).count();
+    assert_eq!(served, 1, "guards at once, {} of them in the store", bench.holders().await);
 }

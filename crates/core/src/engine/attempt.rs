@@ -36,7 +36,8 @@ pub(super) enum Tried<B: Backend> {
     Unanswered,
 }
 
-/// A place in the store's own queue. Dropping it gives it up, and with it what was granted to it meanwhile.
+/// What an owner id has in the store: a grant that is nobody's yet, a place in the store's own queue, or something of
+/// which nobody knows. Dropping it gives that up, and with it what was granted to it meanwhile.
 pub(super) struct Place<B: Backend> {
     /// Taken when it is given up, or when there is nothing to give up any more.
     core: Option<Arc<Core<B>>>,
@@ -83,44 +84,46 @@ impl<B: Backend> Core<B> {
         // Abandoned, it is pending until what it won is being given back, so that `close` does not cut it short.
         let underway = Arc::clone(&self.pending).begin();
         let queued = place.map(|place| place.first_lease);
-        let claim = Arc::clone(self).claim(claim, queued, request.options.clone());
+        let claim = Arc::clone(self).claim(claim, queued);
         let attempt = Detached::new(Handle::current(), async move { (claim.await, underway) });
-        tokio::select! {
+        let ((answer, won), _underway) = tokio::select! {
             biased;
-            (tried, _underway) = attempt => tried,
-            () = self.clock.reach(self.latest(request)) => Tried::Unanswered,
+            answered = attempt => answered,
+            () = self.clock.reach(self.latest(request)) => return Tried::Unanswered,
+        };
+        match answer {
+            Ok(Attempt::Granted { tenure }) => self.granted_in(won, tenure, request.options).await,
+            Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
+            Ok(Attempt::Queued { retry_in, told, .. }) => Tried::Queued { place: won, retry_in, told },
+            Err(error) => {
+                // While it is pending still, so that `close` waits for what is given up here.
+                drop(won);
+                Tried::Failed(error)
+            }
         }
     }
 
-    async fn claim(self: Arc<Self>, claim: Claim, queued: Option<FirstLease>, options: LockOptions) -> Tried<B> {
+    /// What a claim wins is given back unless its waiter takes it: another grant may have come here since, and no guard
+    /// must be born of the older one beside it.
+    async fn claim(self: Arc<Self>, claim: Claim, queued: Option<FirstLease>) -> (Result<Attempt>, Place<B>) {
         let runtime = Handle::current();
         let sent_at = self.clock.now();
         let answer = self.backend.try_acquire(&claim).await;
         let took = u64::try_from(self.clock.now().since(sent_at).as_nanos()).unwrap_or(u64::MAX);
         self.round_trip.store(took, Ordering::Relaxed);
         let lease = |length| FirstLease { length, sent_at, ends: self.leased() };
-        match answer {
-            Ok(Attempt::Granted { tenure }) => {
-                // From its place in the queue it may have been granted before this was sent.
-                let lease = queued.unwrap_or_else(|| lease(options.ttl));
-                self.granted(claim.grant(tenure), lease, &options, runtime).await
-            }
-            Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
-            Ok(Attempt::Queued { retry_in, told, lease: length }) => {
-                let (grant, first_lease) = (claim.grant(None), lease(length.min(options.ttl)));
-                let place = Place { core: Some(Arc::clone(&self)), grant, ttl: options.ttl, first_lease, runtime };
-                Tried::Queued { place, retry_in, told }
-            }
-            Err(error) => {
-                if error.kind() == ErrorKind::Indeterminate {
-                    self.give_back(&claim.grant(None), options.ttl, &runtime);
-                }
-                Tried::Failed(error)
-            }
-        }
+        let (in_store, first_lease) = match &answer {
+            Ok(Attempt::Busy { .. }) => (false, lease(claim.ttl)),
+            Ok(Attempt::Queued { lease: length, .. }) => (true, lease(claim.ttl.min(*length))),
+            // From its place in the queue it may have been granted before this was sent.
+            Ok(Attempt::Granted { .. }) => (true, queued.unwrap_or_else(|| lease(claim.ttl))),
+            Err(error) => (error.kind() == ErrorKind::Indeterminate, lease(claim.ttl)),
+        };
+        let core = in_store.then_some(self);
+        (answer, Place { core, grant: claim.grant(None), ttl: claim.ttl, first_lease, runtime })
     }
 
-    /// The store's queue granted what a waiter had a place for.
+    /// The store granted what a waiter here asked for, or had a place for in its queue.
     pub(super) async fn granted_in(
         self: &Arc<Self>,
         place: Place<B>,
