@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, LockKey, Mode, OwnerId, Renewal};
-use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend};
+use leasehold_mysql_rw::MysqlRw;
+use leasehold_mysql_unique::MysqlUnique;
 use mysql_async::prelude::Queryable;
 
-use super::server::MariaDb;
 use super::{Rows, on_each};
 use crate::contenders::mysql::pool;
 use crate::harness::{Aim, Pace, Role, Side, interleave};
@@ -18,7 +18,10 @@ use crate::log::{Sample, histogram};
 use crate::report::Report;
 
 const OURS: &str = "mysql-unique";
+const WRITERS: &str = "mysql-rw, writers";
+const READERS: &str = "mysql-rw, readers";
 const RIVAL: &str = "one by one";
+const NAMESPACE: &str = "renewals";
 const LEASES: usize = 10_000;
 const LEASE: Duration = Duration::from_secs(600);
 const SERVER_CPU: &str = "server CPU, ms";
@@ -31,42 +34,49 @@ const TIMES: usize = 10;
 pub(crate) fn ten_thousand(pace: Pace) -> Result<Report> {
     on_each("MN", |server, words| {
         let runtime = runtime(0)?;
-        let (store, grants) = runtime.block_on(held(server))?;
-        let pool = pool(&server.url())?;
+        let url = server.url();
+        let unique = runtime.block_on(MysqlUnique::builder().url(&url).namespace(NAMESPACE).backend())?;
+        let rw = runtime.block_on(MysqlRw::builder().url(&url).namespace(NAMESPACE).backend())?;
+        let leases = runtime.block_on(held(&unique, Mode::Exclusive))?;
+        let writers = runtime.block_on(held(&rw, Mode::Exclusive))?;
+        let readers = runtime.block_on(held(&rw, Mode::Shared))?;
+        let pool = pool(&url)?;
+        let measured = |times, renewed: &dyn Fn() -> Result<Sample>| {
+            let before = server.cpu_millis()?;
+            let sample = renewed()?;
+            Ok(per_time(sample, server.cpu_millis()? - before, times))
+        };
         let sides = vec![
-            Side::new(Role::Ours, OURS, |_| {
-                let before = server.cpu_millis()?;
-                let sample = runtime.block_on(in_batches(&store, &grants))?;
-                Ok(per_time(sample, server.cpu_millis()? - before, TIMES))
-            }),
-            Side::new(Role::Peer, RIVAL, |_| {
-                let before = server.cpu_millis()?;
-                let sample = runtime.block_on(one_by_one(&pool, &grants))?;
-                Ok(per_time(sample, server.cpu_millis()? - before, 1))
-            }),
+            Side::new(Role::Ours, OURS, |_| measured(TIMES, &|| runtime.block_on(in_batches(&unique, &leases)))),
+            Side::new(Role::Ours, WRITERS, |_| measured(TIMES, &|| runtime.block_on(in_batches(&rw, &writers)))),
+            Side::new(Role::Ours, READERS, |_| measured(TIMES, &|| runtime.block_on(in_batches(&rw, &readers)))),
+            Side::new(Role::Peer, RIVAL, |_| measured(1, &|| runtime.block_on(one_by_one(&pool, &leases)))),
         ];
         let rounds = interleave(Pace { rounds: pace.rounds.min(3), ..pace }, sides)?;
         let mut rows = Rows { id: "MN", words, rounds: &rounds };
-        Ok(vec![
+        let mut all = vec![
             rows.of("10,000 leases renewed: server CPU, ms", OURS, SERVER_CPU, &[Aim::WithinPeer(1.0 / 15.0)]),
             rows.of("10,000 leases renewed: until all are, ms", OURS, ALL, &[]),
-            rows.of("10,000 leases renewed: the longest statement, ms", OURS, LONGEST, &[Aim::AtMost(10.0)]),
-        ])
+        ];
+        for ours in [OURS, WRITERS, READERS] {
+            let what = format!("10,000 leases renewed, {ours}: the longest statement, ms");
+            all.push(rows.of(&what, ours, LONGEST, &[Aim::AtMost(10.0)]));
+        }
+        Ok(all)
     })
 }
 
-async fn held(server: &MariaDb) -> Result<(MysqlUniqueBackend, Vec<GrantRef>)> {
-    let store = MysqlUnique::builder().url(server.url()).namespace("renewals").backend().await?;
+async fn held<B: Backend>(store: &B, mode: Mode) -> Result<Vec<GrantRef>> {
     let mut grants = Vec::with_capacity(LEASES);
     for some in (0..LEASES).collect::<Vec<_>>().chunks(256) {
-        grants.extend(try_join_all(some.iter().map(|number| take(&store, *number))).await?);
+        grants.extend(try_join_all(some.iter().map(|number| take(store, mode, *number))).await?);
     }
-    Ok((store, grants))
+    Ok(grants)
 }
 
-async fn take(store: &MysqlUniqueBackend, number: usize) -> Result<GrantRef> {
-    let key = LockKey::new(format!("kept/{number}"))?;
-    let (owner, mode) = (OwnerId::random(), Mode::Exclusive);
+async fn take<B: Backend>(store: &B, mode: Mode, number: usize) -> Result<GrantRef> {
+    let key = LockKey::new(format!("kept/{mode:?}/{number}"))?;
+    let owner = OwnerId::random();
     let claim = Claim { key, owner, mode, ttl: LEASE, waits: false, label: None, reason: None };
     match store.try_acquire(&claim).await? {
         Attempt::Granted { tenure } => Ok(GrantRef { key: claim.key, owner, mode, tenure }),
@@ -74,7 +84,7 @@ async fn take(store: &MysqlUniqueBackend, number: usize) -> Result<GrantRef> {
     }
 }
 
-async fn in_batches(store: &MysqlUniqueBackend, grants: &[GrantRef]) -> Result<Sample> {
+async fn in_batches<B: Backend>(store: &B, grants: &[GrantRef]) -> Result<Sample> {
     let renewals: Vec<Renewal> = grants.iter().map(|grant| Renewal { grant: grant.clone(), ttl: LEASE }).collect();
     let mut latencies = histogram();
     for _ in 0..TIMES {
@@ -97,7 +107,7 @@ async fn one_by_one(pool: &mysql_async::Pool, grants: &[GrantRef]) -> Result<Sam
     let mut session = pool.get_conn().await?;
     let mut latencies = histogram();
     for grant in grants {
-        let name = format!("renewals\0{}", grant.key);
+        let name = format!("{NAMESPACE}\0{}", grant.key);
         let begin = now();
         session.exec_drop(renew, (LEASE.as_micros() as u64, name, grant.owner.as_bytes())).await?;
         latencies.saturating_record(now() - begin);

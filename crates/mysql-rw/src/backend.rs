@@ -6,7 +6,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holders, LockKey,
     Mode, OwnerId, Page, Renewal, Result, SharedBackend,
 };
-use leasehold_mysql::{Namespace, Opened, Params, Reply, Sessions, Step, TableName, Value, named};
+use leasehold_mysql::{Namespace, Opened, Params, RENEWAL_BATCH, Reply, Sessions, Step, TableName, Value, named};
 
 use crate::readers::Drawing;
 use crate::statements::Statements;
@@ -132,7 +132,7 @@ impl Backend for MysqlRwBackend {
     }
 
     fn renewal_batch(&self) -> usize {
-        500
+        RENEWAL_BATCH
     }
 
     async fn close(&self) {

@@ -6,7 +6,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
     Holders, LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
-use leasehold_mysql::{Columns, Doorbell, Namespace, Opened, Row, Sessions, Step, Value, micros, named};
+use leasehold_mysql::{Columns, Doorbell, Namespace, Opened, RENEWAL_BATCH, Row, Sessions, Step, Value, micros, named};
 
 use crate::statements::Statements;
 
@@ -186,7 +186,7 @@ impl Backend for MysqlUniqueBackend {
     }
 
     fn renewal_batch(&self) -> usize {
-        500
+        RENEWAL_BATCH
     }
 
     async fn close(&self) {

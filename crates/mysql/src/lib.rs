@@ -24,7 +24,7 @@ pub use doorbell::Doorbell;
 pub use mysql_async::{Params, Pool, Row, Value};
 pub use names::{Namespace, TableName};
 pub use refusal::{Stage, Verdict, classify};
-pub use renewals::{Table, micros};
+pub use renewals::{RENEWAL_BATCH, Table, micros};
 pub use schema::{Column, Kind, Layout};
 pub use sessions::{Reply, Sessions, Step, named};
 pub use statement::{Columns, statement};

@@ -8,7 +8,7 @@ use crate::{Columns, Sessions, Step};
 
 /// The most leases that one statement prolongs: beyond it nothing is gained, and the rows of a batch stay locked
 /// longer.
-const BATCH: usize = 500;
+pub const RENEWAL_BATCH: usize = 250;
 
 /// A table whose rows are leases, each with a name and an owner, and the statements about them.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Table {
 type Lease = (Vec<u8>, OwnerId, Duration);
 
 impl Table {
-    /// Prolongs leases that are still their owner's, up to 500 in one statement, and answers in their order.
+    /// Prolongs leases that are still their owner's, up to [`RENEWAL_BATCH`] in one statement, and answers in their order.
     ///
     /// Where fewer rows changed than there are leases, one query says which: never the count, which depends on the
     /// client's flags.
@@ -36,7 +36,7 @@ impl Table {
         for (ttl, mut indices) in by_ttl {
             // In one order everywhere, so that no two batches lock rows crosswise.
             indices.sort_by(|&a, &b| leases[a].0.cmp(&leases[b].0));
-            for batch in indices.chunks(BATCH) {
+            for batch in indices.chunks(RENEWAL_BATCH) {
                 let held = self.renew_batch(sessions, ttl, leases, batch).await;
                 for &index in batch {
                     answers[index] = Some(match &held {
@@ -108,7 +108,7 @@ fn place((name, owner, _): &Lease) -> Place {
 /// The statement for as many pairs as there are, rounded up to a power of two by repeating the last: few different
 /// texts, so that each stays prepared.
 fn with_pairs(text: &str, places: &[Place], params: &mut Vec<Value>) -> String {
-    let count = places.len().next_power_of_two().min(BATCH.max(places.len()));
+    let count = places.len().next_power_of_two().min(RENEWAL_BATCH.max(places.len()));
     let pairs = vec!["(?, ?)"; count].join(", ");
     for _ in 0..text.matches("{pairs}").count() {
         for (name, owner) in (0..count).filter_map(|index| places.get(index).or(places.last())) {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn batches_come_in_few_sizes() {
         let place = |n: usize| (vec![u8::try_from(n % 250).unwrap()], vec![0; 16]);
-        for (leases, pairs) in [(1, 1), (2, 2), (3, 4), (100, 128), (257, 500), (500, 500)] {
+        for (leases, pairs) in [(1, 1), (2, 2), (3, 4), (100, 128), (129, 250), (250, 250)] {
             let places: Vec<_> = (0..leases).map(place).collect();
             let mut params = Vec::new();
             let text = with_pairs("a {pairs} b {pairs}", &places, &mut params);

@@ -18,7 +18,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Pool};
 
 use super::{Server, Subject};
-use crate::Access;
+use crate::{Access, RENEWAL_BATCH};
 
 /// A locker on this server, with its tables.
 pub async fn migrated<S: Subject>(server: &Server) -> S::Locks {
@@ -275,7 +275,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
     S::migrate_at(&server.url()).await.unwrap();
     let store = S::store(Access::default().url(server.url())).await.unwrap();
-    let claims: Vec<_> = (0..500).map(|n| claim(&format!("k{n}"), Duration::from_secs(60))).collect();
+    let claims: Vec<_> = (0..RENEWAL_BATCH).map(|n| claim(&format!("k{n}"), Duration::from_secs(60))).collect();
     for claim in &claims {
         store.try_acquire(claim).await.unwrap();
     }
