@@ -115,8 +115,8 @@ impl Backend for MysqlUniqueBackend {
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         let Some(doorbell) = &self.doorbell else { return self.claim(claim).await };
-        if doorbell.goes_first(claim) {
-            return Ok(Attempt::Busy { retry_in: None });
+        if let Some(time) = doorbell.puts_off(claim) {
+            return Ok(Attempt::Busy { retry_in: Some(time) });
         }
         let attempt = self.claim(claim).await?;
         doorbell.answered(claim, attempt);

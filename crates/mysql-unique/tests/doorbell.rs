@@ -1,8 +1,8 @@
 //! What the doorbell does for waiters, and that nothing depends on it, on a private server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_mysql::testing::Server;
@@ -119,6 +119,36 @@ async fn an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another()
     }
     // Whoever asks for the status is counted too.
     assert!(server.status("Questions").await - before < 210);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_take_turns_in_the_order_in_which_they_came() {
+    const CLIENTS: usize = 8;
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let first = locker(&server, "").await;
+    let (guard, _) = rung(&first, &locker(&server, "").await, &server, "k").await;
+    let turns = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = JoinSet::new();
+    for client in 0..CLIENTS {
+        let locks = locker(&server, "").await;
+        let (turns, key) = (Arc::clone(&turns), guard.key().clone());
+        tasks.spawn(async move {
+            for _ in 0..50 {
+                let guard = locks.acquire(&key, &patient()).await.unwrap().expect("it becomes free");
+                turns.lock().unwrap().push(client);
+                sleep(Duration::from_millis(5)).await;
+                guard.release().await.unwrap();
+            }
+        });
+    }
+    eventually("all wait for the bell", || async { waiting(&server).await.len() == CLIENTS }).await;
+    guard.release().await.unwrap();
+    tasks.join_all().await;
+    let turns = turns.lock().unwrap();
+    let rounds = turns.windows(CLIENTS);
+    let fair = rounds.clone().filter(|round| (0..CLIENTS).all(|client| round.contains(&client))).count();
+    // Where the machine stalls for a second, somebody looks whether the bell was lost, and may be first.
+    assert!(fair * 2 > rounds.len(), "everybody had a turn in {fair} of {} rounds: {turns:?}", rounds.len());
 }
 
 #[tokio::test]

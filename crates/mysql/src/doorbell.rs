@@ -48,12 +48,17 @@ struct Keys {
 #[derive(Debug)]
 struct Sought {
     until: Moment,
-    /// The next claim would overtake them, or comes before their turn is over.
-    wait_first: bool,
+    /// Whoever waits for the bell leaves the row alone until then.
+    look_at: Moment,
+    /// The next claim would overtake those who wait for the bell.
+    overtakes: bool,
 }
 
 /// For so long after the last sign of others, claims wait for the bell first.
 const A_MOMENT: Duration = Duration::from_secs(2);
+
+/// How long whoever waits for the bell trusts that it works.
+const TRUST: Duration = Duration::from_secs(1);
 
 /// Beyond as many keys, those that nobody is after any more are forgotten.
 const MANY: usize = 1000;
@@ -76,17 +81,27 @@ impl Doorbell {
         }
     }
 
-    /// Whether this claim is to be answered "busy" without asking: others are after the key, and the bell says when
-    /// it is our turn. Never twice for one [`listen`](Wakeups::listen), so nothing depends on the bell.
-    pub fn goes_first(&self, claim: &Claim) -> bool {
+    /// Whether this claim is to be answered "busy" without asking, and for how long: others are after the key, and the
+    /// bell says when it is our turn. Claims that look all the same sometimes win, before those whose turn it is.
+    ///
+    /// For a second at most, and not where the bell is known to be broken, so nothing depends on it.
+    pub fn puts_off(&self, claim: &Claim) -> Option<Duration> {
+        if !claim.waits {
+            return None;
+        }
         let now = self.clock.now();
         let mut keys = self.keys();
-        let rung = |bell: &Weak<Bell>| bell.upgrade().is_some_and(|bell| bell.key == claim.key && !bell.is_awaited());
-        if !claim.waits || keys.open.iter().any(rung) {
-            return false;
+        let mut bells = keys.open.iter().filter_map(Weak::upgrade).filter(|bell| bell.key == claim.key).peekable();
+        let awaited = bells.peek().is_some();
+        if bells.any(|bell| !bell.is_awaited()) {
+            return None;
         }
-        let sought = keys.sought.get_mut(&claim.key).filter(|sought| now < sought.until);
-        sought.is_some_and(|sought| std::mem::take(&mut sought.wait_first))
+        let sought = keys.sought.get_mut(&claim.key).filter(|sought| now < sought.until)?;
+        if awaited {
+            return (now < sought.look_at).then(|| sought.look_at.since(now));
+        }
+        // Once: where nobody can listen, the next one asks.
+        std::mem::take(&mut sought.overtakes).then_some(TRUST)
     }
 
     /// What the row said. With a grant stays the bell that led to it.
@@ -100,21 +115,28 @@ impl Doorbell {
                 drop(open);
                 bell.keep_for(claim.ttl);
                 if bell.came_after_others() {
-                    self.seek(&mut keys, &claim.key);
+                    // So it works.
+                    self.seek(&mut keys, &claim.key).look_at = self.clock.now().plus(TRUST);
                 }
                 keys.kept.insert(claim.owner, bell);
             }
-            Attempt::Busy { .. } | Attempt::Queued { .. } => self.seek(&mut keys, &claim.key),
+            Attempt::Busy { retry_in } => {
+                let look_in = retry_in.unwrap_or(TRUST).min(TRUST);
+                self.seek(&mut keys, &claim.key).look_at = self.clock.now().plus(look_in);
+            }
+            Attempt::Queued { .. } => _ = self.seek(&mut keys, &claim.key),
         }
     }
 
-    fn seek(&self, keys: &mut Keys, key: &LockKey) {
+    fn seek<'k>(&self, keys: &'k mut Keys, key: &LockKey) -> &'k mut Sought {
         let now = self.clock.now();
         if keys.sought.len() >= MANY {
             keys.sought.retain(|_, sought| now < sought.until);
         }
-        let new = || Sought { until: now, wait_first: false };
-        keys.sought.entry(key.clone()).or_insert_with(new).until = now.plus(A_MOMENT);
+        let new = || Sought { until: now, look_at: now, overtakes: false };
+        let sought = keys.sought.entry(key.clone()).or_insert_with(new);
+        sought.until = now.plus(A_MOMENT);
+        sought
     }
 
     /// What the row said of a lease.
@@ -137,7 +159,7 @@ impl Doorbell {
             let mut keys = self.keys();
             let Some(bell) = keys.kept.remove(&grant.owner) else { return };
             if let Some(sought) = keys.sought.get_mut(&grant.key) {
-                sought.wait_first = true;
+                sought.overtakes = true;
             }
             bell
         };
@@ -179,8 +201,9 @@ impl Wakeups for Doorbell {
         let mut keys = self.keys();
         keys.open.retain(|bell| bell.strong_count() > 0);
         keys.open.push(Arc::downgrade(&bell));
-        if let Some(sought) = keys.sought.get_mut(key) {
-            sought.wait_first = true;
+        let now = self.clock.now();
+        if let Some(sought) = keys.sought.get_mut(key).filter(|sought| sought.look_at <= now) {
+            sought.look_at = now.plus(TRUST);
         }
         Ok(Box::new(Ear::of(bell)))
     }
@@ -190,5 +213,26 @@ impl fmt::Debug for Doorbell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The pool would print the password.
         f.debug_struct("Doorbell").field("free", &self.free.available_permits()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_key_of_each_place_has_a_name_that_the_server_takes() {
+        let mut names = Vec::new();
+        for url in ["mysql://u@h/one", "mysql://u@h/other"] {
+            for (table, namespace, key) in [("t", "n", "k"), ("t", "n", "K"), ("t", "m", "k"), ("s", "n", "k")] {
+                let (address, table) = (Address::parse(url).unwrap(), TableName::new(table).unwrap());
+                let bell = Doorbell::new(&address, &Namespace::new(namespace).unwrap(), &table);
+                names.push(bell.name_of(&LockKey::new(key).unwrap()));
+            }
+        }
+        assert!(names.iter().all(|name| name.len() <= 64 && *name == name.to_ascii_lowercase()), "{names:?}");
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 8);
     }
 }
