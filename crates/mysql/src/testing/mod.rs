@@ -1,6 +1,7 @@
 //! A private `MariaDB` for tests, and the tests that are the same for every backend on it.
 
 pub mod bad_input;
+pub mod clocks;
 pub mod privilege;
 pub mod processes;
 mod server;
@@ -37,8 +38,16 @@ macro_rules! shared_tests {
             many_leases_are_renewed_by_few_statements,
             collected_rows_do_not_take_tokens_back,
         );
+        $crate::shared_tests!($subject, clocks: a_client_whose_clock_is_an_hour_off_is_like_any_other);
         $crate::shared_tests!($subject, privilege: the_rights_that_the_readme_names_suffice);
         $crate::shared_tests!($subject, processes: no_token_repeats_or_goes_back);
+
+        /// Not a test of its own: what the processes of another one do.
+        #[tokio::test]
+        #[ignore = "another test runs it in processes of their own"]
+        async fn a_child_lives_by_another_clock() {
+            $crate::testing::clocks::a_child_lives_by_another_clock::<$subject>().await;
+        }
 
         /// Not a test of its own: what the processes of the last one do.
         #[tokio::test]
