@@ -140,3 +140,21 @@ async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
     locks.try_read("k").await.unwrap().expect("the claim stayed behind").release().await.unwrap();
     locks.try_write("k").await.unwrap().expect("the claim stayed behind").release().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
+    ours.read("k").await.unwrap().release().await.unwrap();
+    for table in ["leasehold_rw", "leasehold_rw_readers"] {
+        // The second step waits for the gap into which the reader's row is to go.
+        let mut other = server.session().await.unwrap();
+        other.query_drop("BEGIN").await.unwrap();
+        other.query_drop(format!("SELECT * FROM leasehold.{table} FOR UPDATE")).await.unwrap();
+        let waits = tokio::time::timeout(Duration::from_millis(100), ours.read("k"));
+        assert!(waits.await.is_err(), "{table}: the claim did not wait for the row");
+        other.query_drop("COMMIT").await.unwrap();
+        let writer = theirs.write_for("k", Duration::from_secs(1)).await;
+        writer.expect("a phantom reads").release().await.unwrap();
+    }
+}

@@ -15,6 +15,7 @@ use leasehold_core::{
 use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
 
+use super::traps::row_lock;
 use super::{Server, Subject};
 use crate::Access;
 
@@ -207,4 +208,40 @@ pub async fn a_server_that_dies_loses_no_lock_and_keeps_none<S: Subject>() {
     server.restart().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
+}
+
+/// Kills the server while this step waits in it for the key's row, and starts it again.
+async fn dies_amid<S: Subject, T>(server: &mut Server, step: impl Future<Output = T>) -> T {
+    let other = row_lock::<S>(server).await;
+    let mut step = std::pin::pin!(step);
+    let underway = tokio::time::timeout(Duration::from_millis(200), step.as_mut()).await;
+    assert!(underway.is_err(), "it did not wait for the row");
+    server.kill();
+    drop(other);
+    let outcome = step.await;
+    server.restart().await.unwrap();
+    outcome
+}
+
+pub async fn a_step_that_the_server_dies_amid_is_settled<S: Subject>() {
+    let Some(mut server) = Server::start_or_skip(&[]).await else { return };
+    S::migrate_at(&server.url()).await.unwrap();
+    let locks = S::connect_to(&server.url()).await.unwrap();
+    locks.lock("k").await.unwrap().release().await.unwrap();
+
+    let claimed = dies_amid::<S, _>(&mut server, locks.try_lock("k")).await;
+    assert!(claimed.as_ref().is_err_and(Error::is_transient), "{claimed:?}");
+    let guard = S::connect_to(&server.url()).await.unwrap().try_lock("k").await.unwrap();
+    let guard = guard.expect("a claim that nobody answered holds the key");
+
+    let renewed = dies_amid::<S, _>(&mut server, guard.renew()).await;
+    assert!(renewed.as_ref().is_err_and(Error::is_transient), "{renewed:?}");
+    guard.renew().await.unwrap();
+
+    let released = dies_amid::<S, _>(&mut server, guard.release()).await;
+    assert!(released.as_ref().is_err_and(Error::is_transient), "{released:?}");
+    // Its lease has most of half a minute left, and the answer is found out before.
+    let patience = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(15)));
+    let next = locks.acquire(&LockKey::new("k").unwrap(), &patience).await.unwrap();
+    next.expect("the key stays locked").release().await.unwrap();
 }

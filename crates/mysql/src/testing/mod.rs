@@ -24,6 +24,7 @@ macro_rules! shared_tests {
             a_server_without_connections_left_is_a_transient_fault,
             killed_sessions_cost_nothing_but_a_reconnection,
             a_server_that_dies_loses_no_lock_and_keeps_none,
+            a_step_that_the_server_dies_amid_is_settled,
         );
         $crate::shared_tests!($subject, traps:
             every_default_of_the_server_is_right,

@@ -115,7 +115,7 @@ pub async fn statement_logging_at_read_committed_is_refused_with_advice<S: Subje
 }
 
 /// Someone else's transaction that has the key's row locked.
-async fn row_lock<S: Subject>(server: &Server) -> Conn {
+pub(super) async fn row_lock<S: Subject>(server: &Server) -> Conn {
     let mut session = server.session().await.unwrap();
     session.query_drop("BEGIN").await.unwrap();
     session.query_drop(format!("SELECT * FROM leasehold.{} FOR UPDATE", S::TABLE)).await.unwrap();
