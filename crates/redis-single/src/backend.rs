@@ -1,3 +1,4 @@
+use std::slice;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -7,10 +8,9 @@ use leasehold_core::{
     LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
 use leasehold_redis::{
-    CHANNEL, Confirmation, Connection, GroupCommit, Names, Namespace, Script, Signals, Step, Steps, Words, trouble,
+    CHANNEL, Confirmation, Connection, Entry, FORCE, GroupCommit, INSPECT, Metadata, Names, Namespace, Reply, Script,
+    Signals, Step, Steps, Words, millis, trouble,
 };
-
-use crate::entry::{Entry, Metadata};
 
 pub(crate) const NAME: &str = "redis-single";
 
@@ -23,8 +23,6 @@ static CLAIM: Step = Step::new("claim", 2, 4, include_str!("lua/claim.lua"));
 static RELEASE: Step = Step::new("release", 1, 2, include_str!("lua/release.lua"));
 static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
-static FORCE: Script = Script::new(include_str!("lua/force.lua"));
 
 /// The store-level steps of [`RedisSingle`](crate::RedisSingle), each one script; from
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).
@@ -52,18 +50,6 @@ impl RedisSingleBackend {
         Self { connection, commits, names, signals, fence_retention, confirmation }
     }
 
-    /// Gives back a grant that too few replicas have: a fail-over could forget it.
-    async fn confirm(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
-        let granted = Attempt::Granted { tenure: Some(tenure) };
-        let Some(confirmation) = self.confirmation else { return Ok(granted) };
-        let name = self.names.of(&claim.key).part(LOCK);
-        let Some(short) = Box::pin(confirmation.shortfall(&self.connection, &name)).await else { return Ok(granted) };
-        let grant = GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
-        // If that fails too, "unknown" makes the engine go on giving it back.
-        let given_back = self.release(&grant).await;
-        Err(given_back.map_or_else(|error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error), |_| short))
-    }
-
     /// What it promises beyond mutual exclusion, before anything is connected.
     pub fn claims() -> Capabilities {
         Capabilities::new(NAME)
@@ -87,19 +73,18 @@ impl RedisSingleBackend {
         let limit = renewals.iter().map(|renewal| renewal.ttl / 4).min();
         match self.connection.run(&RENEW, locks, arguments, limit).await {
             Ok(reply) => {
-                let mut words = reply.words();
-                words.resize(renewals.len(), String::new());
-                join_all(words.iter().zip(renewals).map(|(word, renewal)| self.held(word, &renewal.grant))).await
+                let answers = reply.each_of(renewals.len());
+                join_all(answers.iter().zip(renewals).map(|(answer, renewal)| self.held(answer, &renewal.grant))).await
             }
             Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
         }
     }
 
-    async fn held(&self, answer: &str, grant: &GrantRef) -> Result<Held> {
-        match answer {
-            "held" => Ok(Held::Yes),
-            "gone" => Ok(self.what_became_of(grant).await),
-            _ => Err(trouble(&self.connection, &[answer])),
+    async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
+        match *answer.words() {
+            ["held"] => Ok(Held::Yes),
+            ["gone"] => Ok(self.what_became_of(grant).await),
+            ref words => Err(trouble(&self.connection, words)),
         }
     }
 
@@ -117,25 +102,18 @@ impl RedisSingleBackend {
         let holders = match *words {
             ["free"] => Vec::new(),
             ["held", entry, left] => {
-                let remaining = left.parse().ok().map(Duration::from_millis);
-                let unknown = Holder::new(Mode::Exclusive);
-                vec![Entry::read(entry).map_or(unknown, |entry| entry.into_holder(remaining))]
+                let entry = Entry::read(entry);
+                let mut holder = entry.map_or_else(|| Holder::new(Mode::Exclusive), |entry| entry.to_holder());
+                holder.remaining = left.parse().ok().map(Duration::from_millis);
+                vec![holder]
             }
             _ => return Err(trouble(&self.connection, words)),
         };
         Ok(Holders { key: key.clone(), holders })
     }
 
-    /// What the script says of each key.
-    async fn inspect_all(&self, keys: Vec<LockKey>) -> Result<Vec<(LockKey, Vec<String>)>> {
-        let locks: Vec<String> = keys.iter().map(|key| self.names.of(key).part(LOCK)).collect();
-        let batches = locks.chunks(self.connection.keys_in_a_script());
-        let asked = batches.map(|locks| self.connection.run(&INSPECT, locks.to_vec(), [], None));
-        let mut seen = Vec::with_capacity(keys.len());
-        for reply in join_all(asked).await {
-            seen.extend(reply?.rows());
-        }
-        Ok(keys.into_iter().zip(seen).collect())
+    async fn inspect_all(&self, keys: &[LockKey]) -> Result<Vec<Reply>> {
+        self.connection.inspect(&INSPECT, keys.iter().map(|key| self.names.of(key).part(LOCK)).collect()).await
     }
 }
 
@@ -156,20 +134,27 @@ impl Backend for RedisSingleBackend {
             .owner(claim.owner)
             .millis(claim.ttl)
             .millis(self.fence_retention)
-            .text(&Metadata::new(claim.label.as_deref(), claim.reason.as_deref()).tail());
+            .text(&Metadata::of(claim).tail());
         let reply = self.commits.run(&CLAIM, words, None).await?;
         let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
-        match reply.line().split_once(' ') {
-            Some(("granted", tenure)) => match tenure.parse() {
-                Ok(tenure) => self.confirm(claim, tenure).await,
-                Err(_) => refused(format!("the entry of {} has lost its token", claim.key)),
+        match *reply.words() {
+            ["granted", tenure] => match (tenure.parse(), self.confirmation) {
+                (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
+                (Ok(tenure), Some(confirmation)) => {
+                    let name = names.part(LOCK);
+                    let grant =
+                        GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
+                    let give_back = self.release(&grant);
+                    Box::pin(confirmation.confirm(&self.connection, &name, tenure, give_back)).await
+                }
+                (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
-            Some(("busy", left)) => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
-            Some(("endless", key)) => refused(format!(
+            ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
+            ["endless", key] => refused(format!(
                 "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
             )),
-            Some(("spent", key)) => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
-            _ => Err(trouble(&self.connection, &[reply.line()])),
+            ["spent", key] => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
+            ref words => Err(trouble(&self.connection, words)),
         }
     }
 
@@ -182,24 +167,21 @@ impl Backend for RedisSingleBackend {
         let names = self.names.of(&grant.key);
         let words = Words::new().name(&names, LOCK).owner(grant.owner).name(&names, CHANNEL);
         let reply = self.commits.run(&RELEASE, words, None).await?;
-        self.held(reply.line(), grant).await
+        self.held(&reply, grant).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        let words = self.inspect_all(vec![key.clone()]).await?.pop().map(|(_, words)| words);
-        self.holders(key, &refs(&words.unwrap_or_default()))
+        let seen = self.inspect_all(slice::from_ref(key)).await?;
+        self.holders(key, &seen.first().map(Reply::words).unwrap_or_default())
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let (mut names, next) = self.connection.scan(&self.names.pattern(prefix, LOCK), after).await?;
-        names.sort_unstable();
-        names.dedup();
-        let keys = names.iter().filter_map(|name| self.names.key(name, LOCK)).collect();
+        let (keys, next) = self.connection.keys(&self.names, LOCK, prefix, after).await?;
         let mut page = Page { keys: Vec::new(), next };
-        for (key, words) in self.inspect_all(keys).await? {
+        for (key, seen) in keys.iter().zip(self.inspect_all(&keys).await?) {
             // Freed since the scan, or not ours: not a held key either way.
-            if !matches!(words.first().map(String::as_str), Some("free" | "foreign")) {
-                page.keys.push(self.holders(&key, &refs(&words))?);
+            if !matches!(seen.words()[..], ["free" | "foreign", ..]) {
+                page.keys.push(self.holders(key, &seen.words())?);
             }
         }
         Ok(page)
@@ -211,7 +193,7 @@ impl Backend for RedisSingleBackend {
         let names = self.names.of(key);
         let arguments = [names.part(CHANNEL), millis(GRACE)];
         let reply = self.connection.run(&FORCE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
-        self.holders(key, &refs(&reply.words()))
+        self.holders(key, &reply.words())
     }
 
     fn wakeups(&self) -> Option<&dyn Wakeups> {
@@ -222,12 +204,4 @@ impl Backend for RedisSingleBackend {
         self.signals.close().await;
         self.connection.close().await;
     }
-}
-
-fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
-}
-
-fn refs(words: &[String]) -> Vec<&str> {
-    words.iter().map(String::as_str).collect()
 }

@@ -31,10 +31,12 @@ impl Step {
         Self { name, keys, arguments, source, alone: OnceLock::new() }
     }
 
-    /// The script that runs this step and nothing else.
+    /// The script that runs this step and nothing else; without keys it answers `loaded`.
     pub fn alone(&self) -> &Script {
-        let script = || Script::composed(format!("{TROUBLE}{}\nreturn {}(0, 0)\n", self.source, self.name));
-        self.alone.get_or_init(script)
+        self.alone.get_or_init(|| {
+            let alone = format!("if #KEYS == 0 then\n  return 'loaded'\nend\nreturn {}(0, 0)\n", self.name);
+            Script::composed([TROUBLE, self.source, &alone].concat())
+        })
     }
 
     pub(crate) fn name(&self) -> Value {
@@ -54,6 +56,10 @@ impl Steps {
     /// Of these, each with a name of its own.
     pub const fn new(steps: &'static [&'static Step]) -> Self {
         Self { steps, together: OnceLock::new() }
+    }
+
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = &Script> {
+        self.steps.iter().map(|step| step.alone()).chain([self.together()])
     }
 
     /// The script that runs any of them, one after the other.

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Page, Result};
+use leasehold_redis::Entry;
 
 use crate::backend::RedlockBackend;
 use crate::condition::Failure;
-use crate::entry::Entry;
 use crate::fleet::Asked;
 use crate::node::{LOCK, Seen};
 
