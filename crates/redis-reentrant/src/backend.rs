@@ -20,8 +20,8 @@ const LOCK: &str = "lock";
 const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 
-static CLAIM: Step = Step::new("claim", 2, 6, include_str!("lua/claim.lua"));
-static RELEASE: Step = Step::new("release", 1, 4, include_str!("lua/release.lua"));
+static CLAIM: Step = Step::new("claim", 2, 6, &[include_str!("lua/claim.lua")]);
+static RELEASE: Step = Step::new("release", 1, 4, &[include_str!("lua/release.lua")]);
 pub(crate) static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
 static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));

@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holder, Holders,
-    LockKey, Mode, Page, Renewal, Result, Wakeups,
+    LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
 };
 use leasehold_redis::{
-    CHANNEL, Confirmation, Connection, Entry, FORCE, GroupCommit, INSPECT, Metadata, Names, Namespace, Reply, Script,
-    Signals, Step, Steps, Words, millis, trouble,
+    CHANNEL, Confirmation, Connection, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Metadata, Names, Namespace, Reply,
+    Script, Signals, Step, Steps, Words, millis, trouble,
 };
 
 pub(crate) const NAME: &str = "redis-single";
@@ -17,12 +17,21 @@ pub(crate) const NAME: &str = "redis-single";
 /// The parts of a key's names, see the README.
 const LOCK: &str = "lock";
 const FENCE: &str = "fence";
+const LINE: &str = "line";
 const FORCED: &str = "forced";
 
-static CLAIM: Step = Step::new("claim", 2, 4, include_str!("lua/claim.lua"));
-static RELEASE: Step = Step::new("release", 1, 2, include_str!("lua/release.lua"));
+const LINE_LUA: &str = include_str!("lua/line.lua");
+static CLAIM: Step = Step::new("claim", 3, 5, &[LINE_LUA, include_str!("lua/claim.lua")]);
+static RELEASE: Step = Step::new("release", 3, 2, &[LINE_LUA, include_str!("lua/release.lua")]);
 static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
+
+/// As in `line.lua`: who waits there asks for what it is granted.
+const NO_INBOX: &str = "-";
+
+/// The longest lease that a grant out of the line begins with, as in `line.lua`: a waiter that died without a trace keeps
+/// the others for no longer.
+const LONGEST_FIRST_LEASE: Duration = Duration::from_secs(3);
 
 /// The store-level steps of [`RedisSingle`](crate::RedisSingle), each one script; from
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).
@@ -34,6 +43,7 @@ pub struct RedisSingleBackend {
     signals: Signals,
     fence_retention: Duration,
     confirmation: Option<Confirmation>,
+    queues: bool,
 }
 
 impl RedisSingleBackend {
@@ -43,11 +53,26 @@ impl RedisSingleBackend {
         fence_retention: Duration,
         confirmation: Option<Confirmation>,
         group_commit: bool,
+        queue: bool,
     ) -> Self {
         let names = Names::new(namespace);
-        let signals = Signals::new(&connection, &names);
+        // What is confirmed is what this connection wrote, and a grant out of the line is written by another.
+        let queues = queue && confirmation.is_none();
+        let signals =
+            if queues { Signals::with_inbox(&connection, &names, LOCK) } else { Signals::new(&connection, &names) };
         let commits = GroupCommit::new(&connection, &STEPS, group_commit);
-        Self { connection, commits, names, signals, fence_retention, confirmation }
+        Self { connection, commits, names, signals, fence_retention, confirmation, queues }
+    }
+
+    /// Where this claim will hear of a grant out of the line, as in `line.lua`; empty if it takes no place there.
+    fn inbox(&self, claim: &Claim) -> String {
+        match self.signals.inbox() {
+            _ if !self.queues || !claim.waits => String::new(),
+            None => NO_INBOX.to_owned(),
+            // A node of a Cluster knows only who listens there.
+            Some(inbox) if self.connection.is_clustered() => format!("?{inbox}"),
+            Some(inbox) => format!("!{inbox}"),
+        }
     }
 
     /// What it promises beyond mutual exclusion, before anything is connected.
@@ -56,6 +81,7 @@ impl RedisSingleBackend {
             .with(Capability::Lease)
             .with(Capability::Fencing)
             .with(Capability::Wakeup)
+            .with(Capability::Queue)
             .with(Capability::CrossProcess)
             .with(Capability::CrossHost)
             .with(Capability::ForceNotice)
@@ -78,6 +104,11 @@ impl RedisSingleBackend {
             }
             Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
         }
+    }
+
+    async fn let_go(&self, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
+        let words = Words::new().name(names, LOCK).name(names, FENCE).name(names, LINE);
+        self.commits.run(&RELEASE, words.owner(owner).name(names, CHANNEL), None).await
     }
 
     async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
@@ -120,21 +151,24 @@ impl RedisSingleBackend {
 #[async_trait]
 impl Backend for RedisSingleBackend {
     fn capabilities(&self) -> Capabilities {
-        Self::claims()
+        let claims = Self::claims();
+        if self.queues { claims } else { claims.without(Capability::Queue, "switched off, or replicas confirm grants") }
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         if claim.mode == Mode::Shared {
             return Err(Error::new(ErrorKind::Unsupported, "acquire"));
         }
-        let names = self.names.of(&claim.key);
+        let (names, inbox) = (self.names.of(&claim.key), self.inbox(claim));
         let words = Words::new()
             .name(&names, LOCK)
             .name(&names, FENCE)
+            .name(&names, LINE)
             .owner(claim.owner)
             .millis(claim.ttl)
             .millis(self.fence_retention)
-            .text(&Metadata::of(claim).tail());
+            .text(&Metadata::of(claim).tail())
+            .text(&inbox);
         let reply = self.commits.run(&CLAIM, words, None).await?;
         let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
         match *reply.words() {
@@ -150,6 +184,7 @@ impl Backend for RedisSingleBackend {
                 (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
+            ["queued", left] => Ok(queued(claim, Duration::from_millis(left.parse().unwrap_or(0)), &inbox)),
             ["endless", key] => refused(format!(
                 "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
             )),
@@ -165,8 +200,7 @@ impl Backend for RedisSingleBackend {
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let names = self.names.of(&grant.key);
-        let words = Words::new().name(&names, LOCK).owner(grant.owner).name(&names, CHANNEL);
-        let reply = self.commits.run(&RELEASE, words, None).await?;
+        let reply = self.let_go(&names, grant.owner).await?;
         self.held(&reply, grant).await
     }
 
@@ -193,6 +227,8 @@ impl Backend for RedisSingleBackend {
         let names = self.names.of(key);
         let arguments = [names.part(CHANNEL), millis(GRACE)];
         let reply = self.connection.run(&FORCE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
+        // Whoever comes to a free key serves the first in line. If nobody did, those in line would, when they ask again.
+        let _ = self.let_go(&names, OwnerId::random()).await;
         self.holders(key, &reply.words())
     }
 
@@ -204,4 +240,11 @@ impl Backend for RedisSingleBackend {
         self.signals.close().await;
         self.connection.close().await;
     }
+}
+
+fn queued(claim: &Claim, left: Duration, inbox: &str) -> Attempt {
+    let lease = claim.ttl.min(LONGEST_FIRST_LEASE);
+    // Three times within its first lease, and when the lease in the way runs out.
+    let retry_in = (lease / 3).min(left + Duration::from_millis(1));
+    Attempt::Queued { retry_in, lease, told: inbox != NO_INBOX }
 }

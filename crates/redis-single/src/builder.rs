@@ -13,6 +13,7 @@ use crate::{RedisSingle, RedisSingleBackend};
 pub struct RedisSingleBuilder {
     access: Access,
     group_commit: bool,
+    queue: bool,
     hand_over: HandOver,
 }
 
@@ -73,6 +74,15 @@ impl RedisSingleBuilder {
         Self { group_commit, ..self }
     }
 
+    /// Whether the waiters of all processes queue in Redis, where a release grants the key to the first of them and tells
+    /// that process alone; default yes. If not, a release signals all processes, and who asks first has it.
+    ///
+    /// A waiter that died keeps the others for at most 3 s, and not at all if Redis has noticed. Off whenever replicas
+    /// [confirm](Self::confirm_replicas) grants; a program that has it off has no place in the queue of the others.
+    pub fn queue(self, queue: bool) -> Self {
+        Self { queue, ..self }
+    }
+
     /// How far grants pass from guard to guard inside this process; see [`HandOver`].
     pub fn hand_over(self, hand_over: HandOver) -> Self {
         Self { hand_over, ..self }
@@ -103,19 +113,19 @@ impl RedisSingleBuilder {
     async fn open(self) -> Result<RedisSingleBackend> {
         let (retention, confirmation) = (self.access.fence_retention, self.access.confirmation);
         let (connection, namespace) = self.access.open().await?;
-        Ok(RedisSingleBackend::new(connection, &namespace, retention, confirmation, self.group_commit))
+        Ok(RedisSingleBackend::new(connection, &namespace, retention, confirmation, self.group_commit, self.queue))
     }
 
     /// With default settings and without a word to the server.
     pub(crate) fn borrowing(self, client: Client) -> RedisSingleBackend {
         let connection = Connection::borrow(client, self.access.command_timeout);
         let retention = self.access.fence_retention;
-        RedisSingleBackend::new(connection, &Namespace::default(), retention, None, self.group_commit)
+        RedisSingleBackend::new(connection, &Namespace::default(), retention, None, self.group_commit, self.queue)
     }
 }
 
 impl Default for RedisSingleBuilder {
     fn default() -> Self {
-        Self { access: Access::default(), group_commit: true, hand_over: HandOver::new() }
+        Self { access: Access::default(), group_commit: true, queue: true, hand_over: HandOver::new() }
     }
 }

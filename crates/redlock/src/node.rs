@@ -18,9 +18,9 @@ pub(crate) const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 const MARKER: &str = "node";
 
-static CLAIM: Step = Step::new("claim", 3, 3, include_str!("lua/claim.lua"));
-static CONFIRM: Step = Step::new("confirm", 3, 3, include_str!("lua/fence.lua"));
-static RELEASE: Step = Step::new("release", 2, 2, include_str!("lua/release.lua"));
+static CLAIM: Step = Step::new("claim", 3, 3, &[include_str!("lua/claim.lua")]);
+static CONFIRM: Step = Step::new("confirm", 3, 3, &[include_str!("lua/fence.lua")]);
+static RELEASE: Step = Step::new("release", 2, 2, &[include_str!("lua/release.lua")]);
 static STEPS: Steps = Steps::new(&[&CLAIM, &CONFIRM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
 static MARK: Script = Script::new(include_str!("lua/marker.lua"));
