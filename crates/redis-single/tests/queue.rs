@@ -17,7 +17,7 @@ const FENCE: &str = "{leasehold:k}:fence";
 const LINE: &str = "{leasehold:k}:line";
 
 fn key() -> LockKey {
-    LockKey::new("k").unwrap()
+    LockKey::new("k").expect("a key")
 }
 
 async fn locker(server: &Server) -> Result<RedisSingle> {
@@ -27,7 +27,7 @@ async fn locker(server: &Server) -> Result<RedisSingle> {
 /// A store whose inbox is open.
 async fn listening(server: &Server) -> Result<RedisSingleBackend> {
     let store = RedisSingle::builder().url(server.url()).backend().await?;
-    drop(store.wakeups().unwrap().listen(&key()).await?);
+    drop(store.wakeups().expect("signals").listen(&key()).await?);
     Ok(store)
 }
 
@@ -94,24 +94,24 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
     for client in clients {
         let left = Arc::clone(&left);
         tasks.spawn(async move {
-            let mut served = 0_u64;
+            let mut count = 0_u64;
             while left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
                 let _ = client.lock("k").await?.release().await?;
-                served += 1;
+                count += 1;
             }
-            Ok::<_, leasehold_redis_single::Error>(served)
+            Ok::<_, leasehold_redis_single::Error>(count)
         });
     }
-    let mut served = Vec::new();
+    let mut counts = Vec::new();
     while let Some(ended) = tasks.join_next().await {
-        served.push(ended.unwrap()?);
+        counts.push(ended.unwrap()?);
     }
-    let total: u64 = served.iter().sum();
+    let total: u64 = counts.iter().sum();
     let commands = evaluations(&server).await - before;
     assert!(commands * 10 <= total * 22, "{commands} commands for {total} acquisitions");
     // Jain's index, at least 0.99.
-    let squares: u64 = served.iter().map(|served| served * served).sum();
-    assert!(total * total * 100 >= 99 * CLIENTS * squares, "{served:?}");
+    let squares: u64 = counts.iter().map(|count| count * count).sum();
+    assert!(total * total * 100 >= 99 * CLIENTS * squares, "{counts:?}");
     assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
     Ok(())
 }
