@@ -20,6 +20,8 @@ pub struct Entry {
     pub owner: String,
     /// What tokens are made of.
     pub tenure: Option<u64>,
+    /// When it was taken, in ms by the server's clock.
+    pub since: Option<u64>,
     metadata: Metadata,
 }
 
@@ -29,8 +31,9 @@ impl Entry {
         let (owner, rest) = text.split_at_checked(32)?;
         let (tenure, metadata) = rest.strip_prefix(' ')?.split_once(' ')?;
         let tenure = if tenure == "-" { None } else { Some(tenure.parse().ok()?) };
+        let since = metadata.strip_prefix("{\"since\":").and_then(|rest| rest.split([',', '}']).next()?.parse().ok());
         let is_owner = owner.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_owner.then(|| Self { owner: owner.to_owned(), tenure, metadata: Metadata::read(metadata) })
+        is_owner.then(|| Self { owner: owner.to_owned(), tenure, since, metadata: Metadata::read(metadata) })
     }
 
     /// A holder without remaining lease.
@@ -62,7 +65,7 @@ mod tests {
             let metadata = Metadata::read(&serde_json::json!({ "label": label }).to_string());
             let number = tenure.map_or_else(|| "-".to_owned(), |tenure| tenure.to_string());
             let entry = Entry::read(&format!("{OWNER} {number} {{\"since\":1{}", metadata.tail()));
-            prop_assert_eq!(entry, Some(Entry { owner: OWNER.into(), tenure, metadata }));
+            prop_assert_eq!(entry, Some(Entry { owner: OWNER.into(), tenure, since: Some(1), metadata }));
         }
 
         #[test]

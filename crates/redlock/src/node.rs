@@ -25,6 +25,7 @@ static STEPS: Steps = Steps::new(&[&CLAIM, &CONFIRM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
 static MARK: Script = Script::new(include_str!("lua/marker.lua"));
 static COUNTERS: Script = Script::new(include_str!("lua/counters.lua"));
+static NOW: Script = Script::new(include_str!("lua/now.lua"));
 static RAISE: Script = Script::new(include_str!("lua/raise.lua"));
 
 /// One server: what it can be asked, each question one script.
@@ -275,6 +276,15 @@ impl Node {
         after: Option<&Cursor>,
     ) -> Result<(Vec<LockKey>, Option<Cursor>), Failure> {
         Ok(self.peer()?.connection.keys(&self.names, part, prefix, after).await?)
+    }
+
+    /// Its clock, in ms.
+    pub(crate) async fn now(&self) -> Result<u64, Failure> {
+        let (peer, reply) = self.ask(&NOW, [], [], self.command_timeout).await?;
+        match *reply.words() {
+            ["now", millis] => millis.parse().map_err(|_| not_understood(&peer, &[])),
+            ref words => Err(not_understood(&peer, words)),
+        }
     }
 
     /// The counters of these keys here, 0 where there is none.
