@@ -1,17 +1,16 @@
-use std::error::Error as _;
 use std::fmt;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holders, LockKey,
-    Mode, Page, Renewal, Result, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
+    Holders, LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
-use leasehold_redis::{CHANNEL, Script, trouble};
+use leasehold_redis::{CHANNEL, Metadata, Reply, Script, Step, Steps, Words, millis, trouble};
 
-use crate::metadata::{Metadata, holder};
 use crate::store::Store;
 
 pub(crate) const NAME: &str = "redis-reentrant";
@@ -21,9 +20,10 @@ const LOCK: &str = "lock";
 const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 
-static CLAIM: Script = Script::new(include_str!("lua/claim.lua"));
+static CLAIM: Step = Step::new("claim", 2, 6, &[include_str!("lua/claim.lua")]);
+static RELEASE: Step = Step::new("release", 1, 4, &[include_str!("lua/release.lua")]);
+pub(crate) static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static RELEASE: Script = Script::new(include_str!("lua/release.lua"));
 static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
 static FORCE: Script = Script::new(include_str!("lua/force.lua"));
 
@@ -69,27 +69,25 @@ impl SessionBackend {
         let limit = renewals.iter().map(|renewal| renewal.ttl / 4).min();
         match self.store.connection.run(&RENEW, locks, arguments, limit).await {
             Ok(reply) => {
-                let mut words = reply.words();
-                words.resize(renewals.len(), String::new());
-                join_all(words.iter().zip(renewals).map(|(word, renewal)| self.held(word, &renewal.grant))).await
+                let answers = reply.each_of(renewals.len());
+                join_all(answers.iter().zip(renewals).map(|(answer, renewal)| self.held(answer, &renewal.grant))).await
             }
-            Err(error) => renewals.iter().map(|_| Err(copy(&error))).collect(),
+            Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
         }
     }
 
-    async fn held(&self, word: &str, grant: &GrantRef) -> Result<Held> {
-        match word.split_once(' ') {
-            None if word == "held" => Ok(Held::Yes),
-            None if word == "gone" => Ok(self.what_became_of(grant).await),
-            Some(("refused", reply)) => Err(self.store.connection.refused(reply)),
-            _ => Err(self.trouble(&[word])),
+    async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
+        match *answer.words() {
+            ["held"] => Ok(Held::Yes),
+            ["gone"] => Ok(self.what_became_of(grant).await),
+            ref words => Err(self.trouble(words)),
         }
     }
 
     /// Apart from the step itself, so that this touches one key only: scripts on several are refused in a Cluster
     /// while a slot moves. If nobody answers, it is gone all the same.
     async fn what_became_of(&self, grant: &GrantRef) -> Held {
-        match self.store.connection.get(&self.store.names.of(&grant.key).part(FORCED)).await {
+        match Box::pin(self.store.connection.get(&self.store.names.of(&grant.key).part(FORCED))).await {
             Ok(Some(whose)) if whose == format!("{} {}", tenure(grant), self.id) => Held::Forced,
             _ => Held::No,
         }
@@ -105,17 +103,9 @@ impl SessionBackend {
         Ok(Holders { key: key.clone(), holders })
     }
 
-    /// What the script says of each key.
-    async fn inspect_all(&self, keys: Vec<LockKey>) -> Result<Vec<(LockKey, Vec<String>)>> {
-        let Store { connection, names, .. } = &*self.store;
-        let locks: Vec<String> = keys.iter().map(|key| names.of(key).part(LOCK)).collect();
-        let batches = locks.chunks(connection.keys_in_a_script());
-        let asked = batches.map(|locks| connection.run(&INSPECT, locks.to_vec(), [], None));
-        let mut seen = Vec::with_capacity(keys.len());
-        for reply in join_all(asked).await {
-            seen.extend(reply?.rows());
-        }
-        Ok(keys.into_iter().zip(seen).collect())
+    async fn inspect_all(&self, keys: &[LockKey]) -> Result<Vec<Reply>> {
+        let names = keys.iter().map(|key| self.store.names.of(key).part(LOCK)).collect();
+        self.store.connection.inspect(&INSPECT, names).await
     }
 
     fn trouble(&self, words: &[&str]) -> Error {
@@ -124,18 +114,6 @@ impl SessionBackend {
             return Error::new(ErrorKind::Backend, "ask Redis").detail(format!("the entry `{key}` {whose}"));
         }
         trouble(&self.store.connection, words)
-    }
-
-    /// Gives back a level that too few replicas have: a fail-over could forget it.
-    async fn confirm(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
-        let granted = Attempt::Granted { tenure: Some(tenure) };
-        let Some(confirmation) = self.store.confirmation else { return Ok(granted) };
-        let name = self.store.names.of(&claim.key).part(LOCK);
-        let Some(short) = confirmation.shortfall(&self.store.connection, &name).await else { return Ok(granted) };
-        let grant = GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
-        // If that fails too, "unknown" makes the engine go on giving it back.
-        let given_back = self.release(&grant).await;
-        Err(given_back.map_or_else(|error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error), |_| short))
     }
 }
 
@@ -150,21 +128,28 @@ impl Backend for SessionBackend {
             return Err(Error::new(ErrorKind::Unsupported, "acquire"));
         }
         let names = self.store.names.of(&claim.key);
-        let arguments = [
-            self.id.to_string(),
-            claim.owner.to_hex(),
-            millis(claim.ttl),
-            millis(self.store.fence_retention),
-            self.store.max_depth.to_string(),
-            Metadata::new(claim.label.as_deref(), claim.reason.as_deref()).tail(),
-        ];
-        let keys = [names.part(LOCK), names.part(FENCE)];
-        let words = self.store.connection.run(&CLAIM, keys, arguments, None).await?.words();
+        let words = Words::new()
+            .name(&names, LOCK)
+            .name(&names, FENCE)
+            .text(&self.id)
+            .owner(claim.owner)
+            .millis(claim.ttl)
+            .millis(self.store.fence_retention)
+            .text(&self.store.max_depth.to_string())
+            .text(&Metadata::of(claim).tail());
+        let reply = self.store.commits.run(&CLAIM, words, None).await?;
         let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
-        match refs(&words)[..] {
-            ["granted", tenure] => match tenure.parse() {
-                Ok(tenure) => self.confirm(claim, tenure).await,
-                Err(_) => refused(format!("the entry of {} has lost its token", claim.key)),
+        match *reply.words() {
+            ["granted", tenure] => match (tenure.parse(), self.store.confirmation) {
+                (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
+                (Ok(tenure), Some(confirmation)) => {
+                    let name = names.part(LOCK);
+                    let grant =
+                        GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
+                    let give_back = self.release(&grant);
+                    Box::pin(confirmation.confirm(&self.store.connection, &name, tenure, give_back)).await
+                }
+                (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
             ["deep", levels] => refused(format!(
@@ -186,27 +171,28 @@ impl Backend for SessionBackend {
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let names = self.store.names.of(&grant.key);
-        let arguments = [self.id.to_string(), grant.owner.to_hex(), tenure(grant), names.part(CHANNEL)];
-        let words = self.store.connection.run(&RELEASE, [names.part(LOCK)], arguments, None).await?.words();
-        self.held(words.first().map_or("", String::as_str), grant).await
+        let words = Words::new()
+            .name(&names, LOCK)
+            .text(&self.id)
+            .owner(grant.owner)
+            .text(&tenure(grant))
+            .name(&names, CHANNEL);
+        let reply = self.store.commits.run(&RELEASE, words, None).await?;
+        self.held(&reply, grant).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        let words = self.inspect_all(vec![key.clone()]).await?.pop().map(|(_, words)| words);
-        self.holders(key, &refs(&words.unwrap_or_default()))
+        let seen = self.inspect_all(slice::from_ref(key)).await?;
+        self.holders(key, &seen.first().map(Reply::words).unwrap_or_default())
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let Store { connection, names, .. } = &*self.store;
-        let (mut found, next) = connection.scan(&names.pattern(prefix, LOCK), after).await?;
-        found.sort_unstable();
-        found.dedup();
-        let keys = found.iter().filter_map(|name| names.key(name, LOCK)).collect();
+        let (keys, next) = self.store.connection.keys(&self.store.names, LOCK, prefix, after).await?;
         let mut page = Page { keys: Vec::new(), next };
-        for (key, words) in self.inspect_all(keys).await? {
+        for (key, seen) in keys.iter().zip(self.inspect_all(&keys).await?) {
             // Freed since the scan, or not ours: not a held key either way.
-            if !matches!(words.first().map(String::as_str), Some("free" | "foreign")) {
-                page.keys.push(self.holders(&key, &refs(&words))?);
+            if !matches!(seen.words()[..], ["free" | "foreign", ..]) {
+                page.keys.push(self.holders(key, &seen.words())?);
             }
         }
         Ok(page)
@@ -218,7 +204,7 @@ impl Backend for SessionBackend {
         let names = self.store.names.of(key);
         let arguments = [names.part(CHANNEL), millis(GRACE)];
         let reply = self.store.connection.run(&FORCE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
-        self.holders(key, &refs(&reply.words()))
+        self.holders(key, &reply.words())
     }
 
     fn wakeups(&self) -> Option<&dyn Wakeups> {
@@ -239,17 +225,34 @@ fn tenure(grant: &GrantRef) -> String {
     grant.tenure.map(|tenure| tenure.to_string()).unwrap_or_default()
 }
 
-fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
+/// What the fields of a lock's hash, as text, say of its holder.
+fn holder(tenure: &str, metadata: &str, left: &str) -> Holder {
+    let mut holder = Holder::new(Mode::Exclusive);
+    // Larger ones are not ours, and have no token.
+    holder.token = tenure.parse().ok().filter(|tenure| *tenure < 1 << 53).map(FencingToken::of_tenure);
+    holder.remaining = left.parse().ok().map(Duration::from_millis);
+    Metadata::read(metadata).describe(&mut holder);
+    holder
 }
 
-fn refs(words: &[String]) -> Vec<&str> {
-    words.iter().map(String::as_str).collect()
-}
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-/// The same news for every grant of a batch.
-fn copy(error: &Error) -> Error {
-    let told = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    let opening = format!("{}: {}: ", error.operation(), error.kind());
-    Error::new(error.kind(), error.operation()).detail(told.strip_prefix(&opening).unwrap_or(&told))
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(tenure in ".*", metadata in ".*", left in ".*", number in any::<u64>()) {
+            let _ = holder(&tenure, &metadata, &left);
+            let _ = holder(&number.to_string(), &format!("{{{metadata}"), &number.to_string());
+        }
+    }
+
+    #[test]
+    fn a_lease_that_never_ends_has_no_remaining_time() {
+        let read = holder("7", r#"{"since":1,"host":"a","label":"b"}"#, "-1");
+        assert_eq!((read.remaining, read.label.as_deref()), (None, Some("b")));
+        assert_eq!(read.token, Some(FencingToken::of_tenure(7)));
+    }
 }

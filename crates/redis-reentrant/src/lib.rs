@@ -8,8 +8,6 @@ mod session;
 // what is done in Redis, each step one script,
 mod backend;
 mod store;
-// and what is kept there.
-mod metadata;
 
 pub use leasehold_core::{
     self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, Holder, Holders,

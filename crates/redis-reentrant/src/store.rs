@@ -1,11 +1,14 @@
 use std::time::Duration;
 
-use leasehold_redis::{Confirmation, Connection, Names, Namespace, Signals};
+use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, Signals};
+
+use crate::backend::STEPS;
 
 /// What the sessions of one [`RedisReentrant`](crate::RedisReentrant) share.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) connection: Connection,
+    pub(crate) commits: GroupCommit,
     pub(crate) names: Names,
     pub(crate) signals: Signals,
     pub(crate) fence_retention: Duration,
@@ -14,10 +17,17 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(connection: Connection, namespace: &Namespace, retention: Duration, max_depth: u32) -> Self {
+    pub(crate) fn new(
+        connection: Connection,
+        namespace: &Namespace,
+        retention: Duration,
+        max_depth: u32,
+        group_commit: bool,
+    ) -> Self {
+        let commits = GroupCommit::new(&connection, &STEPS, group_commit);
         let names = Names::new(namespace);
         let signals = Signals::new(&connection, &names);
-        Self { connection, names, signals, fence_retention: retention, max_depth, confirmation: None }
+        Self { connection, commits, names, signals, fence_retention: retention, max_depth, confirmation: None }
     }
 
     pub(crate) async fn close(&self) {

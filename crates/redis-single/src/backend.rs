@@ -1,30 +1,37 @@
+use std::slice;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holder, Holders,
-    LockKey, Mode, Page, Renewal, Result, Wakeups,
+    LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
 };
 use leasehold_redis::{
-    CHANNEL, Confirmation, Connection, GroupCommit, Names, Namespace, Script, Signals, Step, Steps, Words, trouble,
+    CHANNEL, Confirmation, Connection, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Metadata, Names, Namespace, Reply,
+    Script, Signals, Step, Steps, Words, millis, trouble,
 };
-
-use crate::entry::{Entry, Metadata};
 
 pub(crate) const NAME: &str = "redis-single";
 
 /// The parts of a key's names, see the README.
 const LOCK: &str = "lock";
 const FENCE: &str = "fence";
+const LINE: &str = "line";
 const FORCED: &str = "forced";
 
-static CLAIM: Step = Step::new("claim", 2, 4, include_str!("lua/claim.lua"));
-static RELEASE: Step = Step::new("release", 1, 2, include_str!("lua/release.lua"));
+const LINE_LUA: &str = include_str!("lua/line.lua");
+static CLAIM: Step = Step::new("claim", 3, 5, &[LINE_LUA, include_str!("lua/claim.lua")]);
+static RELEASE: Step = Step::new("release", 3, 2, &[LINE_LUA, include_str!("lua/release.lua")]);
 static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
-static FORCE: Script = Script::new(include_str!("lua/force.lua"));
+
+/// As in `line.lua`: who waits there asks for what it is granted.
+const NO_INBOX: &str = "-";
+
+/// The longest lease that a grant out of the line begins with, as in `line.lua`: a waiter that died without a trace keeps
+/// the others for no longer.
+const LONGEST_FIRST_LEASE: Duration = Duration::from_secs(3);
 
 /// The store-level steps of [`RedisSingle`](crate::RedisSingle), each one script; from
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).
@@ -36,6 +43,7 @@ pub struct RedisSingleBackend {
     signals: Signals,
     fence_retention: Duration,
     confirmation: Option<Confirmation>,
+    queues: bool,
 }
 
 impl RedisSingleBackend {
@@ -45,23 +53,26 @@ impl RedisSingleBackend {
         fence_retention: Duration,
         confirmation: Option<Confirmation>,
         group_commit: bool,
+        queue: bool,
     ) -> Self {
         let names = Names::new(namespace);
-        let signals = Signals::new(&connection, &names);
+        // What is confirmed is what this connection wrote, and a grant out of the line is written by another.
+        let queues = queue && confirmation.is_none();
+        let signals =
+            if queues { Signals::with_inbox(&connection, &names, LOCK) } else { Signals::new(&connection, &names) };
         let commits = GroupCommit::new(&connection, &STEPS, group_commit);
-        Self { connection, commits, names, signals, fence_retention, confirmation }
+        Self { connection, commits, names, signals, fence_retention, confirmation, queues }
     }
 
-    /// Gives back a grant that too few replicas have: a fail-over could forget it.
-    async fn confirm(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
-        let granted = Attempt::Granted { tenure: Some(tenure) };
-        let Some(confirmation) = self.confirmation else { return Ok(granted) };
-        let name = self.names.of(&claim.key).part(LOCK);
-        let Some(short) = Box::pin(confirmation.shortfall(&self.connection, &name)).await else { return Ok(granted) };
-        let grant = GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
-        // If that fails too, "unknown" makes the engine go on giving it back.
-        let given_back = self.release(&grant).await;
-        Err(given_back.map_or_else(|error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error), |_| short))
+    /// Where this claim will hear of a grant out of the line, as in `line.lua`; empty if it takes no place there.
+    fn inbox(&self, claim: &Claim) -> String {
+        match self.signals.inbox() {
+            _ if !self.queues || !claim.waits => String::new(),
+            None => NO_INBOX.to_owned(),
+            // A node of a Cluster knows only who listens there.
+            Some(inbox) if self.connection.is_clustered() => format!("?{inbox}"),
+            Some(inbox) => format!("!{inbox}"),
+        }
     }
 
     /// What it promises beyond mutual exclusion, before anything is connected.
@@ -70,6 +81,7 @@ impl RedisSingleBackend {
             .with(Capability::Lease)
             .with(Capability::Fencing)
             .with(Capability::Wakeup)
+            .with(Capability::Queue)
             .with(Capability::CrossProcess)
             .with(Capability::CrossHost)
             .with(Capability::ForceNotice)
@@ -87,19 +99,23 @@ impl RedisSingleBackend {
         let limit = renewals.iter().map(|renewal| renewal.ttl / 4).min();
         match self.connection.run(&RENEW, locks, arguments, limit).await {
             Ok(reply) => {
-                let mut words = reply.words();
-                words.resize(renewals.len(), String::new());
-                join_all(words.iter().zip(renewals).map(|(word, renewal)| self.held(word, &renewal.grant))).await
+                let answers = reply.each_of(renewals.len());
+                join_all(answers.iter().zip(renewals).map(|(answer, renewal)| self.held(answer, &renewal.grant))).await
             }
             Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
         }
     }
 
-    async fn held(&self, answer: &str, grant: &GrantRef) -> Result<Held> {
-        match answer {
-            "held" => Ok(Held::Yes),
-            "gone" => Ok(self.what_became_of(grant).await),
-            _ => Err(trouble(&self.connection, &[answer])),
+    async fn let_go(&self, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
+        let words = Words::new().name(names, LOCK).name(names, FENCE).name(names, LINE);
+        self.commits.run(&RELEASE, words.owner(owner).name(names, CHANNEL), None).await
+    }
+
+    async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
+        match *answer.words() {
+            ["held"] => Ok(Held::Yes),
+            ["gone"] => Ok(self.what_became_of(grant).await),
+            ref words => Err(trouble(&self.connection, words)),
         }
     }
 
@@ -117,59 +133,63 @@ impl RedisSingleBackend {
         let holders = match *words {
             ["free"] => Vec::new(),
             ["held", entry, left] => {
-                let remaining = left.parse().ok().map(Duration::from_millis);
-                let unknown = Holder::new(Mode::Exclusive);
-                vec![Entry::read(entry).map_or(unknown, |entry| entry.into_holder(remaining))]
+                let entry = Entry::read(entry);
+                let mut holder = entry.map_or_else(|| Holder::new(Mode::Exclusive), |entry| entry.to_holder());
+                holder.remaining = left.parse().ok().map(Duration::from_millis);
+                vec![holder]
             }
             _ => return Err(trouble(&self.connection, words)),
         };
         Ok(Holders { key: key.clone(), holders })
     }
 
-    /// What the script says of each key.
-    async fn inspect_all(&self, keys: Vec<LockKey>) -> Result<Vec<(LockKey, Vec<String>)>> {
-        let locks: Vec<String> = keys.iter().map(|key| self.names.of(key).part(LOCK)).collect();
-        let batches = locks.chunks(self.connection.keys_in_a_script());
-        let asked = batches.map(|locks| self.connection.run(&INSPECT, locks.to_vec(), [], None));
-        let mut seen = Vec::with_capacity(keys.len());
-        for reply in join_all(asked).await {
-            seen.extend(reply?.rows());
-        }
-        Ok(keys.into_iter().zip(seen).collect())
+    async fn inspect_all(&self, keys: &[LockKey]) -> Result<Vec<Reply>> {
+        self.connection.inspect(&INSPECT, keys.iter().map(|key| self.names.of(key).part(LOCK)).collect()).await
     }
 }
 
 #[async_trait]
 impl Backend for RedisSingleBackend {
     fn capabilities(&self) -> Capabilities {
-        Self::claims()
+        let claims = Self::claims();
+        if self.queues { claims } else { claims.without(Capability::Queue, "switched off, or replicas confirm grants") }
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         if claim.mode == Mode::Shared {
             return Err(Error::new(ErrorKind::Unsupported, "acquire"));
         }
-        let names = self.names.of(&claim.key);
+        let (names, inbox) = (self.names.of(&claim.key), self.inbox(claim));
         let words = Words::new()
             .name(&names, LOCK)
             .name(&names, FENCE)
+            .name(&names, LINE)
             .owner(claim.owner)
             .millis(claim.ttl)
             .millis(self.fence_retention)
-            .text(&Metadata::new(claim.label.as_deref(), claim.reason.as_deref()).tail());
+            .text(&Metadata::of(claim).tail())
+            .text(&inbox);
         let reply = self.commits.run(&CLAIM, words, None).await?;
         let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
-        match reply.line().split_once(' ') {
-            Some(("granted", tenure)) => match tenure.parse() {
-                Ok(tenure) => self.confirm(claim, tenure).await,
-                Err(_) => refused(format!("the entry of {} has lost its token", claim.key)),
+        match *reply.words() {
+            ["granted", tenure] => match (tenure.parse(), self.confirmation) {
+                (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
+                (Ok(tenure), Some(confirmation)) => {
+                    let name = names.part(LOCK);
+                    let grant =
+                        GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
+                    let give_back = self.release(&grant);
+                    Box::pin(confirmation.confirm(&self.connection, &name, tenure, give_back)).await
+                }
+                (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
-            Some(("busy", left)) => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
-            Some(("endless", key)) => refused(format!(
+            ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
+            ["queued", left] => Ok(queued(claim, Duration::from_millis(left.parse().unwrap_or(0)), &inbox)),
+            ["endless", key] => refused(format!(
                 "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
             )),
-            Some(("spent", key)) => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
-            _ => Err(trouble(&self.connection, &[reply.line()])),
+            ["spent", key] => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
+            ref words => Err(trouble(&self.connection, words)),
         }
     }
 
@@ -180,26 +200,22 @@ impl Backend for RedisSingleBackend {
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let names = self.names.of(&grant.key);
-        let words = Words::new().name(&names, LOCK).owner(grant.owner).name(&names, CHANNEL);
-        let reply = self.commits.run(&RELEASE, words, None).await?;
-        self.held(reply.line(), grant).await
+        let reply = self.let_go(&names, grant.owner).await?;
+        self.held(&reply, grant).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        let words = self.inspect_all(vec![key.clone()]).await?.pop().map(|(_, words)| words);
-        self.holders(key, &refs(&words.unwrap_or_default()))
+        let seen = self.inspect_all(slice::from_ref(key)).await?;
+        self.holders(key, &seen.first().map(Reply::words).unwrap_or_default())
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let (mut names, next) = self.connection.scan(&self.names.pattern(prefix, LOCK), after).await?;
-        names.sort_unstable();
-        names.dedup();
-        let keys = names.iter().filter_map(|name| self.names.key(name, LOCK)).collect();
+        let (keys, next) = self.connection.keys(&self.names, LOCK, prefix, after).await?;
         let mut page = Page { keys: Vec::new(), next };
-        for (key, words) in self.inspect_all(keys).await? {
+        for (key, seen) in keys.iter().zip(self.inspect_all(&keys).await?) {
             // Freed since the scan, or not ours: not a held key either way.
-            if !matches!(words.first().map(String::as_str), Some("free" | "foreign")) {
-                page.keys.push(self.holders(&key, &refs(&words))?);
+            if !matches!(seen.words()[..], ["free" | "foreign", ..]) {
+                page.keys.push(self.holders(key, &seen.words())?);
             }
         }
         Ok(page)
@@ -211,7 +227,9 @@ impl Backend for RedisSingleBackend {
         let names = self.names.of(key);
         let arguments = [names.part(CHANNEL), millis(GRACE)];
         let reply = self.connection.run(&FORCE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
-        self.holders(key, &refs(&reply.words()))
+        // Whoever comes to a free key serves the first in line. If nobody did, those in line would, when they ask again.
+        let _ = self.let_go(&names, OwnerId::random()).await;
+        self.holders(key, &reply.words())
     }
 
     fn wakeups(&self) -> Option<&dyn Wakeups> {
@@ -224,10 +242,9 @@ impl Backend for RedisSingleBackend {
     }
 }
 
-fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
-}
-
-fn refs(words: &[String]) -> Vec<&str> {
-    words.iter().map(String::as_str).collect()
+fn queued(claim: &Claim, left: Duration, inbox: &str) -> Attempt {
+    let lease = claim.ttl.min(LONGEST_FIRST_LEASE);
+    // Three times within its first lease, and when the lease in the way runs out.
+    let retry_in = (lease / 3).min(left + Duration::from_millis(1));
+    Attempt::Queued { retry_in, lease, told: inbox != NO_INBOX }
 }

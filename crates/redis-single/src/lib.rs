@@ -4,14 +4,13 @@
 // In reading order: the public type and how to connect it,
 mod builder;
 mod locker;
-// what is done in Redis, each step one script,
+// and what is done in Redis, each step one script.
 mod backend;
-// and what is kept there.
-mod entry;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, HandOff, Holder,
-    Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome, Result, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, HandOff, HandOver,
+    Holder, Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome,
+    Result, Wait,
 };
 /// The driver's client, for [`RedisSingle::from_client`].
 pub use leasehold_redis::fred::clients::Client;

@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, Result};
+use leasehold_core::{Backed, Capabilities, Engine, Result, Settings};
 use leasehold_redis::fred::clients::Client;
 
 use crate::{RedisSingleBackend, RedisSingleBuilder};
@@ -48,9 +48,15 @@ impl RedisSingle {
     }
 }
 
+impl RedisSingle {
+    pub(crate) fn with(backend: RedisSingleBackend, settings: Settings) -> Self {
+        Self { engine: Engine::with(backend, settings) }
+    }
+}
+
 impl From<RedisSingleBackend> for RedisSingle {
     fn from(backend: RedisSingleBackend) -> Self {
-        Self { engine: Engine::new(backend) }
+        Self::with(backend, Settings::new())
     }
 }
 

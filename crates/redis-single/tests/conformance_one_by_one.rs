@@ -1,4 +1,4 @@
-//! The shared suite without group commit, on the server that `LEASEHOLD_TEST_REDIS` names.
+//! The shared suite without queue, group commit and hand-over, on the server that `LEASEHOLD_TEST_REDIS` names.
 
 mod fixture;
 

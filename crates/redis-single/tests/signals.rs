@@ -1,4 +1,4 @@
-//! Waiters in other lockers are served by signals. The tests start the servers they need; without `redis-server` they
+//! With the queue switched off, waiters in other lockers are served by signals. The tests start the servers they need; without `redis-server` they
 //! say so and do nothing.
 
 use std::time::Duration;
@@ -11,6 +11,10 @@ async fn steps(server: &Server) -> u64 {
     server.calls("evalsha").await
 }
 
+async fn connect(server: &Server) -> Result<RedisSingle> {
+    RedisSingle::builder().url(server.url()).queue(false).connect().await
+}
+
 async fn listeners(server: &Server) -> usize {
     match server.ask(&["PUBSUB", "CHANNELS", "{leasehold:*}:freed"]).await {
         Answer::List(channels) => channels.len(),
@@ -21,7 +25,7 @@ async fn listeners(server: &Server) -> usize {
 #[tokio::test]
 async fn a_waiter_is_served_by_the_signal_and_not_by_polling() -> Result<()> {
     let Some(server) = Server::start(&[]).await else { return Ok(()) };
-    let (here, there) = (RedisSingle::connect(&server.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let (here, there) = (connect(&server).await?, connect(&server).await?);
     let mut commands = Vec::new();
     for _ in 0..40 {
         let guard = here.lock("k").await?;
@@ -47,7 +51,7 @@ async fn a_waiter_is_served_by_the_signal_and_not_by_polling() -> Result<()> {
 #[tokio::test]
 async fn while_it_waits_a_listener_asks_far_less_than_a_poller() -> Result<()> {
     let Some(server) = Server::start(&[]).await else { return Ok(()) };
-    let (here, there) = (RedisSingle::connect(&server.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let (here, there) = (connect(&server).await?, connect(&server).await?);
     let _guard = here.lock("k").await?;
     let wait = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(3)));
     let before = steps(&server).await;
@@ -62,7 +66,7 @@ async fn while_it_waits_a_listener_asks_far_less_than_a_poller() -> Result<()> {
 async fn a_release_by_force_and_a_guard_that_is_dropped_are_signalled_too() -> Result<()> {
     use leasehold_redis_single::Admin;
     let Some(server) = Server::start(&[]).await else { return Ok(()) };
-    let (here, there) = (RedisSingle::connect(&server.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let (here, there) = (connect(&server).await?, connect(&server).await?);
     for by_force in [true, false] {
         let guard = here.lock("k").await?;
         let waiting = tokio::spawn({
@@ -84,7 +88,7 @@ async fn a_release_by_force_and_a_guard_that_is_dropped_are_signalled_too() -> R
 #[tokio::test]
 async fn a_waiter_gets_the_key_although_all_signals_are_lost() -> Result<()> {
     let Some(server) = Server::start(&[]).await else { return Ok(()) };
-    let (here, there) = (RedisSingle::connect(&server.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let (here, there) = (connect(&server).await?, connect(&server).await?);
     let guard = here.lock("k").await?;
     let waiting = tokio::spawn(async move { there.lock("k").await });
     eventually("it listens", async || listeners(&server).await == 1).await;

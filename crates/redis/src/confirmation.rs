@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{Attempt, Error, ErrorKind, Held, Result};
 
 use crate::Connection;
 
@@ -32,8 +32,27 @@ impl Confirmation {
         Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why))
     }
 
-    /// Why what this connection wrote under `name` does not count: `None` if enough replicas have it.
-    pub async fn shortfall(self, connection: &Connection, name: &str) -> Option<Error> {
+    /// Grants what enough replicas have of what this connection wrote under `name`, and gives back the rest: a fail-over
+    /// could forget it.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when
+    /// that failed too, so that whoever asked goes on giving it back.
+    pub async fn confirm(
+        self,
+        connection: &Connection,
+        name: &str,
+        tenure: u64,
+        give_back: impl Future<Output = Result<Held>>,
+    ) -> Result<Attempt> {
+        let Some(short) = self.shortfall(connection, name).await else {
+            return Ok(Attempt::Granted { tenure: Some(tenure) });
+        };
+        let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
+        Err(give_back.await.map_or_else(unknown, |_| short))
+    }
+
+    async fn shortfall(self, connection: &Connection, name: &str) -> Option<Error> {
         match connection.confirm(name, self.replicas, self.within).await {
             Ok(confirmed) if confirmed >= u64::from(self.replicas) => None,
             Ok(confirmed) => Some(Error::new(ErrorKind::Unavailable, "acquire").detail(format!(

@@ -2,7 +2,6 @@ use fred::types::Value;
 
 use crate::Connection;
 use crate::connection::Target;
-use crate::script::Reply;
 
 /// Warns, through `tracing`, of a server that deletes entries when it runs out of memory: among them locks that are
 /// held, and their counters. Says nothing where the server does not tell.
@@ -12,7 +11,7 @@ pub async fn warn_of_eviction(connection: &Connection) {
         let memory = vec![Value::from("memory")];
         match connection.send("INFO", memory, Target::Node(node), connection.command_timeout()).await {
             Ok(info) => {
-                if let Some(policy) = evicts(&Reply::from(info).words().concat()) {
+                if let Some(policy) = evicts(&info.as_str().unwrap_or_default()) {
                     tracing::warn!(
                         server,
                         policy,

@@ -25,6 +25,7 @@ const ENOUGH: usize = 2;
 #[derive(Debug)]
 pub struct GroupCommit {
     connection: Connection,
+    steps: &'static Steps,
     /// `None`: each alone.
     line: Option<Arc<Line>>,
 }
@@ -34,7 +35,19 @@ impl GroupCommit {
     pub fn new(connection: &Connection, steps: &'static Steps, enabled: bool) -> Self {
         let line = || Arc::new(Line { connection: connection.clone(), steps, state: Mutex::default() });
         let line = (enabled && connection.keys_in_a_script() > 1).then(line);
-        Self { connection: connection.clone(), line }
+        Self { connection: connection.clone(), steps, line }
+    }
+
+    /// Has the server learn the scripts, where the order of steps matters: one that is sent again with its source comes
+    /// after what was sent behind it.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    pub async fn teach(&self) -> Result<()> {
+        for script in self.steps.scripts() {
+            self.connection.run(script, [], [], None).await?;
+        }
+        Ok(())
     }
 
     /// Runs one of the steps, within the command timeout or less; before, as long again for what is in flight.
@@ -228,11 +241,7 @@ impl Line {
             return vec![answer];
         }
         match self.together(orders).await {
-            Ok(reply) => {
-                let mut answers = reply.each();
-                answers.resize_with(orders.len(), Reply::nothing);
-                answers.into_iter().map(Ok).collect()
-            }
+            Ok(reply) => reply.each_of(orders.len()).into_iter().map(Ok).collect(),
             // Refused as a whole and not carried out, perhaps for the keys of one of them.
             Err(error) if error.kind() == ErrorKind::Backend => {
                 join_all(orders.iter().map(|order| order.alone(&self.connection))).await

@@ -1,13 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod access;
 mod confirmation;
 mod connection;
 mod endpoint;
+mod entry;
 mod error;
 mod eviction;
 mod group_commit;
 mod lifeline;
+mod metadata;
 mod names;
 mod scan;
 mod script;
@@ -21,15 +24,18 @@ mod words;
 
 pub use fred;
 
+pub use access::{Access, DEFAULT_FENCE_RETENTION, Source, check, check_fence_retention, invalid};
 pub use confirmation::Confirmation;
 pub use connection::Connection;
 pub use endpoint::Endpoint;
+pub use entry::{Entry, FORCE, INSPECT};
 pub use error::{classify, failed};
 pub use eviction::warn_of_eviction;
 pub use group_commit::GroupCommit;
+pub use metadata::Metadata;
 pub use names::{KeyNames, Names, Namespace};
 pub use script::{Reply, Script, trouble};
 pub use settings::DEFAULT_COMMAND_TIMEOUT;
 pub use signals::{CHANNEL, Signals};
 pub use step::{Step, Steps};
-pub use words::Words;
+pub use words::{Words, millis};

@@ -1,12 +1,45 @@
 use fred::types::Value;
 use fred::types::config::Server;
-use leasehold_core::{Cursor, Error, ErrorKind, Result};
+use futures::future::join_all;
+use leasehold_core::{Cursor, Error, ErrorKind, LockKey, Result};
 
-use crate::Connection;
 use crate::connection::Target;
-use crate::script::Reply;
+use crate::{Connection, Names, Reply, Script};
 
 impl Connection {
+    /// Some of the keys that have this part and start with `prefix`, in order, and where to go on; `None` after the
+    /// last.
+    ///
+    /// # Errors
+    /// As for [`scan`](Self::scan).
+    pub async fn keys(
+        &self,
+        names: &Names,
+        part: &str,
+        prefix: &str,
+        after: Option<&Cursor>,
+    ) -> Result<(Vec<LockKey>, Option<Cursor>)> {
+        let (found, next) = self.scan(&names.pattern(prefix, part), after).await?;
+        let mut keys: Vec<LockKey> = found.iter().filter_map(|name| names.key(name, part)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Ok((keys, next))
+    }
+
+    /// What a script that only reads says of these names, in their order.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    pub async fn inspect(&self, script: &Script, names: Vec<String>) -> Result<Vec<Reply>> {
+        let batches = names.chunks(self.keys_in_a_script());
+        let asked = join_all(batches.map(|names| self.run(script, names.to_vec(), [], None))).await;
+        let mut seen: Vec<Reply> = Vec::with_capacity(names.len());
+        for reply in asked {
+            seen.extend(reply?.each());
+        }
+        Ok(seen)
+    }
+
     /// Some names that match, and where to go on; `None` after the last.
     ///
     /// A name that exists all along comes at least once. In a Cluster one primary is asked after the other.
@@ -51,9 +84,9 @@ impl Connection {
         let answer = self.send("SCAN", arguments, Target::Node(node), self.command_timeout()).await?;
         match answer {
             Value::Array(parts) => {
-                let mut parts = parts.into_iter().map(Reply::from);
-                let position = parts.next().and_then(|position| position.words().pop()).unwrap_or_default();
-                Ok((position, parts.next().map(Reply::words).unwrap_or_default()))
+                let parts: Vec<Reply> = parts.into_iter().map(Reply::from).collect();
+                let [position, names] = [0, 1].map(|part| parts.get(part).map_or_else(Vec::new, Reply::words));
+                Ok((position.concat(), names.into_iter().map(str::to_owned).collect()))
             }
             _ => Err(Error::new(ErrorKind::Backend, "ask Redis").detail("SCAN gave no list")),
         }

@@ -13,7 +13,7 @@ use crate::connection::{Failed, Target};
 
 /// A Lua script that runs in the server as one atomic step.
 ///
-/// House rules: scripts answer with words, they raise nothing after the first write; numbers travel as text; the first
+/// House rules: scripts answer with words, in a list or divided by spaces, they raise nothing after the first write; numbers travel as text; the first
 /// element of an answer is a word of the script's own (the driver takes a list that starts with `message` for a
 /// signal); all keys are passed, none is built inside.
 pub struct Script {
@@ -116,7 +116,7 @@ impl Connection {
     pub async fn get(&self, name: &str) -> Result<Option<String>> {
         let slot = Target::Slot(redis_keyslot(name.as_bytes()));
         let value = self.send("GET", vec![Value::from(name)], slot, self.command_timeout()).await?;
-        Ok(Some(value).filter(|value| !value.is_null()).map(text))
+        Ok(Some(value).filter(|value| !value.is_null()).map(|value| text(&value).to_owned()))
     }
 }
 
@@ -131,58 +131,45 @@ impl From<Value> for Reply {
 }
 
 impl Reply {
-    /// The one text that it is.
-    pub fn line(&self) -> &str {
-        match &self.0 {
-            Value::String(text) => text,
-            _ => "",
-        }
-    }
-
-    /// A list of words.
-    pub fn words(self) -> Vec<String> {
-        match self.0 {
-            Value::Array(items) => items.into_iter().map(text).collect(),
-            Value::Null => Vec::new(),
-            other => vec![text(other)],
-        }
-    }
-
-    pub(crate) fn nothing() -> Self {
-        Self(Value::Null)
-    }
-
     /// The answers that it is a list of.
-    pub(crate) fn each(self) -> Vec<Self> {
+    pub fn each(self) -> Vec<Self> {
         match self.0 {
             Value::Array(items) => items.into_iter().map(Self).collect(),
             _ => Vec::new(),
         }
     }
 
-    /// A list of lists of words.
-    pub fn rows(self) -> Vec<Vec<String>> {
-        self.each().into_iter().map(Self::words).collect()
+    /// So many answers: those that are missing have no words.
+    pub fn each_of(self, count: usize) -> Vec<Self> {
+        let mut answers = self.each();
+        answers.resize_with(count, || Self(Value::Null));
+        answers
+    }
+
+    /// Its words. In one text they are divided by a space, of which the last may have more.
+    pub fn words(&self) -> Vec<&str> {
+        match &self.0 {
+            Value::Array(items) => items.iter().map(text).collect(),
+            Value::Null => Vec::new(),
+            line => {
+                let line = text(line);
+                line.splitn(if line.starts_with("refused ") { 2 } else { 3 }, ' ').collect()
+            }
+        }
     }
 }
 
-fn text(value: Value) -> String {
-    match value {
-        Value::String(text) => text.to_string(),
-        Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Value::Integer(number) => number.to_string(),
-        _ => String::new(),
-    }
+/// Empty if it is none, or not UTF-8: we write nothing else.
+fn text(value: &Value) -> &str {
+    value.as_bytes().and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
 /// The answers that every script may give instead of its own.
 ///
 /// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
-/// a step. In one text, or each for itself.
+/// a step.
 pub fn trouble(connection: &Connection, words: &[&str]) -> Error {
     match *words {
-        [line] if line.starts_with("foreign ") => trouble(connection, &line.splitn(3, ' ').collect::<Vec<_>>()),
-        [line] if line.starts_with("refused ") => trouble(connection, &line.splitn(2, ' ').collect::<Vec<_>>()),
         ["foreign", key, kind] => {
             let kind = if kind.is_empty() { "another type" } else { kind };
             Error::new(ErrorKind::Backend, "ask Redis")

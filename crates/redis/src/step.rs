@@ -14,7 +14,7 @@ pub struct Step {
     name: &'static str,
     keys: usize,
     arguments: usize,
-    source: &'static str,
+    sources: &'static [&'static str],
     alone: OnceLock<Script>,
 }
 
@@ -26,15 +26,18 @@ pub struct Steps {
 }
 
 impl Step {
-    /// By the function's name, how many keys and arguments it takes, and its source.
-    pub const fn new(name: &'static str, keys: usize, arguments: usize, source: &'static str) -> Self {
-        Self { name, keys, arguments, source, alone: OnceLock::new() }
+    /// By the function's name, how many keys and arguments it takes, and its sources: functions that it calls, which
+    /// other steps may share, and then its own.
+    pub const fn new(name: &'static str, keys: usize, arguments: usize, sources: &'static [&'static str]) -> Self {
+        Self { name, keys, arguments, sources, alone: OnceLock::new() }
     }
 
-    /// The script that runs this step and nothing else.
+    /// The script that runs this step and nothing else; without keys it answers `loaded`.
     pub fn alone(&self) -> &Script {
-        let script = || Script::composed(format!("{TROUBLE}{}\nreturn {}(0, 0)\n", self.source, self.name));
-        self.alone.get_or_init(script)
+        self.alone.get_or_init(|| {
+            let alone = format!("if #KEYS == 0 then\n  return 'loaded'\nend\nreturn {}(0, 0)\n", self.name);
+            Script::composed([TROUBLE, &self.sources.concat(), &alone].concat())
+        })
     }
 
     pub(crate) fn name(&self) -> Value {
@@ -56,13 +59,23 @@ impl Steps {
         Self { steps, together: OnceLock::new() }
     }
 
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = &Script> {
+        self.steps.iter().map(|step| step.alone()).chain([self.together()])
+    }
+
     /// The script that runs any of them, one after the other.
     pub fn together(&self) -> &Script {
         self.together.get_or_init(|| {
             let mut source = TROUBLE.to_owned();
             let mut table = String::from("local steps = {}\n");
-            for Step { name, keys, arguments, source: function, .. } in self.steps {
-                source.push_str(function);
+            let mut included: Vec<&str> = Vec::new();
+            for Step { name, keys, arguments, sources, .. } in self.steps {
+                for part in *sources {
+                    if !included.contains(part) {
+                        included.push(part);
+                        source.push_str(part);
+                    }
+                }
                 // Writing to a string does not fail.
                 let _ = writeln!(table, "steps['{name}'] = {{ {name}, {keys}, {arguments} }}");
             }

@@ -75,6 +75,11 @@ impl Words {
     }
 }
 
+/// A duration as scripts take it, in ms.
+pub fn millis(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
 impl Default for Words {
     fn default() -> Self {
         Self::new()

@@ -187,13 +187,13 @@ async fn a_replica_is_told_by_a_typed_error_and_left_for_the_primary() {
     let Some(server) = Server::start(&[]).await else { return };
     let Some(primary) = Server::start(&[]).await else { return };
     let connection = open(&server.url()).await.unwrap();
-    let write = async || connection.run(&WRITE, ["k".to_owned()], [], None).await.map(leasehold_redis::Reply::words);
-    assert_eq!(write().await.unwrap(), ["done"]);
+    let write = async || connection.run(&WRITE, ["k".to_owned()], [], None).await;
+    assert_eq!(write().await.unwrap().words(), ["done"]);
     server.ask(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]).await;
-    eventually("it is a replica", async || write().await.is_ok_and(|words| words[0] == "refused")).await;
-    let error = connection.refused(&write().await.unwrap()[1]);
+    eventually("it is a replica", async || write().await.is_ok_and(|reply| reply.words()[0] == "refused")).await;
+    let error = connection.refused(write().await.unwrap().words()[1]);
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("read-only replica"), "{error}");
     server.ask(&["REPLICAOF", "NO", "ONE"]).await;
-    eventually("it is a primary again", async || write().await.is_ok_and(|words| words == ["done"])).await;
+    eventually("it is a primary again", async || write().await.is_ok_and(|reply| reply.words() == ["done"])).await;
 }

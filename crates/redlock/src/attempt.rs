@@ -7,11 +7,11 @@ use futures::StreamExt;
 use futures::future::join_all;
 use leasehold_core::clock::Moment;
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, OwnerId, Result};
+use leasehold_redis::Metadata;
 use tokio::time::sleep;
 
 use crate::backend::RedlockBackend;
 use crate::condition::Failure;
-use crate::entry::Metadata;
 use crate::fleet::Asked;
 use crate::node::{Claimed, Claiming, Confirmed, Node};
 use crate::vote::{Vote, soon};
@@ -61,7 +61,7 @@ impl RedlockBackend {
                 owner: claim.owner,
                 names: self.names.of(&claim.key),
                 lease: claim.ttl + self.drift,
-                metadata: Metadata::new(claim.label.as_deref(), claim.reason.as_deref()).tail(),
+                metadata: Metadata::of(claim).tail(),
             },
             limit: self.limit(claim.ttl),
             over: AtomicBool::new(false),

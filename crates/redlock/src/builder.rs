@@ -2,11 +2,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Clock, Error, ErrorKind, Result};
+use leasehold_core::{Clock, HandOver, Result, Settings};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::config::ServerConfig;
-use leasehold_redis::{DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace};
+use leasehold_redis::{
+    DEFAULT_COMMAND_TIMEOUT, DEFAULT_FENCE_RETENTION, Endpoint, Names, Namespace, check, check_fence_retention, invalid,
+};
 
 use crate::attempt::Tries;
 use crate::backend::{Knocking, NAME};
@@ -27,12 +29,11 @@ pub struct RedlockBuilder {
     node_limit: Duration,
     drift: Duration,
     fence_retention: Duration,
+    group_commit: bool,
+    hand_over: HandOver,
 }
 
 impl RedlockBuilder {
-    /// The shortest and the longest life of an unused counter.
-    const RETENTION: [Duration; 2] = [Duration::from_secs(24 * 3600), Duration::from_secs(10 * 365 * 24 * 3600)];
-
     /// All nodes in one text, separated by commas: `redlock:redis://a,redis://b,redis://c`. Adds to those there are.
     ///
     /// A comma in a password is written `%2C`.
@@ -88,21 +89,32 @@ impl RedlockBuilder {
         Self { fence_retention: retention, ..self }
     }
 
+    /// Whether requests to a node that come in while others are on their way leave together, as one script; default yes.
+    pub fn group_commit(self, group_commit: bool) -> Self {
+        Self { group_commit, ..self }
+    }
+
+    /// How far grants pass from guard to guard inside this process; see [`HandOver`].
+    pub fn hand_over(self, hand_over: HandOver) -> Self {
+        Self { hand_over, ..self }
+    }
+
     /// Checks the settings, connects to all nodes, checks that each is a server of its own, and sets up a new
     /// deployment: that only if all nodes answer and none was ever set up.
     ///
     /// A majority is enough afterwards; the others are tried again in the background.
     ///
     /// # Errors
-    /// [`InvalidOptions`](ErrorKind::InvalidOptions) for fewer than three nodes, an even number, or one server twice;
-    /// [`Unavailable`](ErrorKind::Unavailable) or [`Backend`](ErrorKind::Backend) when no majority can be reached or
+    /// [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for fewer than three nodes, an even number, or one server twice;
+    /// [`Unavailable`](leasehold_core::ErrorKind::Unavailable) or [`Backend`](leasehold_core::ErrorKind::Backend) when no majority can be reached or
     /// lets us in, with [`QuorumNotReached`](crate::QuorumNotReached) as the source. None of them shows a password.
     ///
     /// # Cancel safety
     /// Dropping the future leaves no connection behind. A new deployment may be set up by half; the next one that
     /// connects goes on with it.
     pub async fn connect(self) -> Result<Redlock> {
-        Ok(self.backend().await?.into())
+        let settings = Settings::new().hand_over(self.hand_over);
+        Ok(Redlock::with(self.backend().await?, settings))
     }
 
     /// As [`connect`](Self::connect), but only the store-level backend, without an engine.
@@ -114,14 +126,13 @@ impl RedlockBuilder {
     }
 
     async fn open(self) -> Result<RedlockBackend> {
-        let [shortest, longest] = Self::RETENTION;
         check("node_limit", self.node_limit, Duration::from_millis(10), Duration::from_secs(10))?;
         check("drift", self.drift, Duration::ZERO, Duration::from_secs(10))?;
-        check("fence_retention", self.fence_retention, shortest, longest)?;
+        check_fence_retention(self.fence_retention)?;
         let (sources, namespace) = self.sources()?;
         let names = Names::new(&namespace);
         let command_timeout = self.node_limit.max(DEFAULT_COMMAND_TIMEOUT);
-        let node = |source| Node::new(source, names.clone(), self.fence_retention, command_timeout);
+        let node = |source| Node::new(source, names.clone(), self.fence_retention, command_timeout, self.group_commit);
         let fleet = Arc::new(Fleet::new(sources.into_iter().map(node).collect()));
         fleet.assemble().await?;
         let absent = fleet.nodes().iter().any(|node| node.peer().is_err());
@@ -179,17 +190,6 @@ impl Source {
     }
 }
 
-fn check(what: &str, value: Duration, least: Duration, most: Duration) -> Result<()> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(invalid(format!("a {what} of {value:?} is outside {least:?} to {most:?}")))
-}
-
-fn invalid(detail: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOptions, "connect").detail(detail)
-}
-
 impl Default for RedlockBuilder {
     fn default() -> Self {
         Self {
@@ -199,7 +199,9 @@ impl Default for RedlockBuilder {
             fencing: true,
             node_limit: Duration::from_millis(200),
             drift: Duration::ZERO,
-            fence_retention: Duration::from_secs(7 * 24 * 3600),
+            fence_retention: DEFAULT_FENCE_RETENTION,
+            group_commit: true,
+            hand_over: HandOver::new(),
         }
     }
 }
@@ -216,6 +218,8 @@ impl fmt::Debug for RedlockBuilder {
             .field("node_limit", &self.node_limit)
             .field("drift", &self.drift)
             .field("fence_retention", &self.fence_retention)
+            .field("group_commit", &self.group_commit)
+            .field("hand_over", &self.hand_over)
             .finish()
     }
 }
@@ -226,7 +230,7 @@ mod tests {
 
     fn refused(builder: &RedlockBuilder) -> String {
         let error = builder.sources().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+        assert_eq!(error.kind(), leasehold_core::ErrorKind::InvalidOptions, "{error}");
         let told = format!("{error} {builder:?}");
         assert!(!told.contains("hunter2"), "{told}");
         told

@@ -8,7 +8,7 @@ use leasehold_redis::warn_of_eviction;
 use tokio::time::sleep;
 
 use crate::condition::{Failure, NodeCondition, NodeState, QuorumNotReached};
-use crate::node::{Marker, Node, Peer, Phase, Step};
+use crate::node::{Mark, Marker, Node, Peer, Phase};
 
 /// The nodes.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Fleet {
 
     /// Reads the markers. Whoever does not tell is not a peer any more.
     async fn look(&self, peers: &mut [Option<Peer>]) -> Vec<Option<Marker>> {
-        let markers = self.mark(peers, Step::Look).await;
+        let markers = self.mark(peers, Mark::Look).await;
         let mut known = Vec::new();
         for ((node, peer), marker) in self.nodes.iter().zip(peers).zip(markers) {
             match marker {
@@ -177,7 +177,7 @@ impl Fleet {
         if !markers.iter().all(is_new) {
             return markers;
         }
-        self.mark(peers, Step::Begin).await.into_iter().map(|marker| marker.and_then(Result::ok)).collect()
+        self.mark(peers, Mark::Begin).await.into_iter().map(|marker| marker.and_then(Result::ok)).collect()
     }
 
     /// The second half: where a node is in service, or all are set up, the new ones go into service.
@@ -188,11 +188,11 @@ impl Fleet {
         }
         if phases().any(|phase| phase == Phase::Up) || phases().all(|phase| phase == Phase::New) {
             // One that does not hear it is put into service by the next program that connects.
-            self.mark(peers, Step::Finish).await;
+            self.mark(peers, Mark::Finish).await;
         }
     }
 
-    async fn mark(&self, peers: &[Option<Peer>], step: Step) -> Vec<Option<Result<Marker, Failure>>> {
+    async fn mark(&self, peers: &[Option<Peer>], step: Mark) -> Vec<Option<Result<Marker, Failure>>> {
         let mark = |(node, peer): (&Arc<Node>, &Option<Peer>)| {
             let (node, peer) = (Arc::clone(node), peer.clone());
             async move { Some(node.mark(&peer?, step, OwnerId::random()).await) }
@@ -204,7 +204,7 @@ impl Fleet {
     pub(crate) async fn markers(&self) -> Vec<Result<Marker, Failure>> {
         let look = |node: &Arc<Node>| {
             let node = Arc::clone(node);
-            async move { node.mark(&node.peer()?, Step::Look, OwnerId::random()).await }
+            async move { node.mark(&node.peer()?, Mark::Look, OwnerId::random()).await }
         };
         join_all(self.nodes.iter().map(look)).await
     }

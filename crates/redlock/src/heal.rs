@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use crate::backend::RedlockBackend;
 use crate::condition::{Failure, NodeCondition, NodeState};
 use crate::fleet::Fleet;
-use crate::node::{FENCE, LOCK, Marker, Node, Phase, Step};
+use crate::node::{FENCE, LOCK, Mark, Marker, Node, Phase};
 
 impl RedlockBackend {
     /// How each node is.
@@ -50,7 +50,7 @@ impl RedlockBackend {
         let mut healing = Vec::new();
         for index in reset {
             let (peer, incarnation) = (nodes[*index].peer()?, OwnerId::random());
-            nodes[*index].mark(&peer, Step::Heal, incarnation).await?;
+            nodes[*index].mark(&peer, Mark::Heal, incarnation).await?;
             healing.push((&nodes[*index], peer, incarnation));
         }
         // Every lock in which a lost vote counted is on at least one of these, and is over when its lease there is.
@@ -67,7 +67,7 @@ impl RedlockBackend {
         let copied = join_all(serving.iter().map(|index| copy_counters(&self.fleet, *index, reset))).await;
         enough(copied, self.fleet.majority())?;
         for (node, peer, incarnation) in healing {
-            let marker = node.mark(&peer, Step::Healed, incarnation).await?;
+            let marker = node.mark(&peer, Mark::Healed, incarnation).await?;
             if marker.phase != Phase::Up {
                 return Err(Failure::of(NodeCondition::Reset));
             }

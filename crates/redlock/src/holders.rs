@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Page, Result};
+use leasehold_redis::Entry;
 
 use crate::backend::RedlockBackend;
 use crate::condition::Failure;
-use crate::entry::Entry;
 use crate::fleet::Asked;
-use crate::node::{LOCK, Seen};
+use crate::node::{LOCK, Node, Seen};
 
 /// What the nodes say of one key.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl RedlockBackend {
         let (nodes, majority) = (self.fleet.nodes(), self.fleet.majority());
         let mut failed = Vec::new();
         while place.node < nodes.len() && place.done.len() < majority {
-            let (keys, next) = match nodes[place.node].scan(prefix, LOCK, place.cursor.as_ref()).await {
+            let (keys, next) = match place.scan(&nodes[place.node], prefix).await {
                 Ok(scanned) => scanned,
                 Err(failure) => {
                     failed.push((place.node, failure));
@@ -86,8 +86,7 @@ impl RedlockBackend {
             let views = self.views(&keys).await;
             let mut held = Vec::new();
             for (view, key) in views.into_iter().zip(&keys) {
-                // Told with an earlier node.
-                if view.seen.iter().any(|(index, seen)| seen.is_some() && place.done.contains(index)) {
+                if view.seen.iter().any(|(index, seen)| place.has_told(*index, seen)) {
                     continue;
                 }
                 if let Ok(holders) = self.holders(key, view, "list")
@@ -142,41 +141,61 @@ impl View {
     }
 }
 
-/// How far a listing has come: `done.done…/node/place on that node`.
-#[derive(Debug, Default)]
+/// How far a listing has come: `done@began.done@began…/node@began/place on that node`.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Place {
-    /// The nodes that have been gone through, by their places.
-    done: Vec<usize>,
+    /// The nodes that have been gone through, by their places, and when that began, in ms by the node's clock.
+    done: Vec<(usize, u64)>,
     node: usize,
+    /// 0: it has not.
+    began: u64,
     cursor: Option<Cursor>,
 }
 
 impl Place {
     fn read(cursor: &Cursor) -> Result<Self> {
+        fn visit(text: &str) -> Option<(usize, u64)> {
+            let (node, began) = text.split_once('@')?;
+            Some((node.parse().ok()?, began.parse().ok()?))
+        }
         let read = || {
             let mut parts = cursor.0.splitn(3, '/');
-            let done = parts.next()?.split('.').filter(|number| !number.is_empty());
-            let done = done.map(|number| number.parse().ok()).collect::<Option<Vec<usize>>>()?;
-            let node = parts.next()?.parse().ok()?;
+            let done = parts.next()?.split('.').filter(|visited| !visited.is_empty());
+            let done = done.map(visit).collect::<Option<Vec<_>>>()?;
+            let (node, began) = visit(parts.next()?)?;
             let cursor = Some(parts.next()?).filter(|cursor| !cursor.is_empty());
-            Some(Self { done, node, cursor: cursor.map(|cursor| Cursor(cursor.to_owned())) })
+            Some(Self { done, node, began, cursor: cursor.map(|cursor| Cursor(cursor.to_owned())) })
         };
         read().ok_or_else(|| Error::new(ErrorKind::InvalidOptions, "list").detail("no list gave this cursor"))
     }
 
     fn to_cursor(&self) -> Cursor {
-        let done: Vec<String> = self.done.iter().map(ToString::to_string).collect();
+        let done: Vec<String> = self.done.iter().map(|(node, began)| format!("{node}@{began}")).collect();
         let cursor = self.cursor.as_ref().map(|cursor| cursor.0.as_str()).unwrap_or_default();
-        Cursor(format!("{}/{}/{cursor}", done.join("."), self.node))
+        Cursor(format!("{}/{}@{}/{cursor}", done.join("."), self.node, self.began))
+    }
+
+    async fn scan(&mut self, node: &Node, prefix: &str) -> Result<(Vec<LockKey>, Option<Cursor>), Failure> {
+        if self.began == 0 {
+            self.began = node.now().await?;
+        }
+        node.scan(prefix, LOCK, self.cursor.as_ref()).await
+    }
+
+    /// Whether what is seen on this node was told when that was gone through: a claim may have come late there.
+    fn has_told(&self, index: usize, seen: &Seen) -> bool {
+        let since = seen.as_ref().and_then(|(entry, _)| entry.since);
+        since.is_some_and(|since| self.done.iter().any(|(node, began)| *node == index && since < *began))
     }
 
     fn finish(&mut self) {
-        self.done.push(self.node);
+        self.done.push((self.node, self.began));
         self.skip();
     }
 
     fn skip(&mut self) {
         self.node += 1;
+        self.began = 0;
         self.cursor = None;
     }
 }
@@ -215,12 +234,11 @@ mod tests {
 
     #[test]
     fn a_place_in_a_listing_survives_its_text() {
-        for (done, node, cursor) in [(vec![], 0, None), (vec![0, 2], 3, Some(" 17"))] {
-            let place = Place { done: done.clone(), node, cursor: cursor.map(|cursor| Cursor(cursor.into())) };
-            let read = Place::read(&place.to_cursor()).unwrap();
-            assert_eq!((read.done, read.node, read.cursor), (done, node, place.cursor));
+        let on_the_way = Place { done: vec![(0, 17), (2, 18)], node: 3, began: 19, cursor: Some(Cursor(" 17".into())) };
+        for place in [Place::default(), on_the_way] {
+            assert_eq!(Place::read(&place.to_cursor()).unwrap(), place);
         }
-        for odd in ["", "/", "x/1/", "0.1/y/", "0"] {
+        for odd in ["", "/", "x/1@0/", "0.1/1@0/", "0@0/y/", "0@0", "/1/"] {
             assert!(Place::read(&Cursor(odd.into())).is_err(), "{odd}");
         }
     }

@@ -12,16 +12,15 @@ mod heal;
 mod holders;
 mod vote;
 mod wakeups;
-// how one node is asked, and how the nodes come together,
+// and how one node is asked, and how the nodes come together.
 mod background;
 mod fleet;
 mod node;
-// and what is kept there.
-mod entry;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, HandOff, Holder,
-    Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome, Result, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, HandOff, HandOver,
+    Holder, Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome,
+    Result, Wait,
 };
 /// The driver's client, for [`Redlock::from_clients`].
 pub use leasehold_redis::fred::clients::Client;

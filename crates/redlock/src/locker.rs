@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, Result};
+use leasehold_core::{Backed, Capabilities, Engine, Result, Settings};
 use leasehold_redis::fred::clients::Client;
 
 use crate::{NodeState, RedlockBackend, RedlockBuilder};
@@ -77,9 +77,15 @@ impl Redlock {
     }
 }
 
+impl Redlock {
+    pub(crate) fn with(backend: RedlockBackend, settings: Settings) -> Self {
+        Self { engine: Engine::with(backend, settings) }
+    }
+}
+
 impl From<RedlockBackend> for Redlock {
     fn from(backend: RedlockBackend) -> Self {
-        Self { engine: Engine::new(backend) }
+        Self::with(backend, Settings::new())
     }
 }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 use leasehold_core::{Cursor, Error, ErrorKind, LockKey, OwnerId, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
-use leasehold_redis::{CHANNEL, Connection, Endpoint, KeyNames, Names, Reply, Script, Signals, trouble};
+use leasehold_redis::{
+    CHANNEL, Connection, Endpoint, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Names, Reply, Script, Signals, Step,
+    Steps, Words, millis, trouble,
+};
 
 use crate::condition::{Failure, NodeCondition};
-use crate::entry::Entry;
 
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";
@@ -16,14 +18,14 @@ pub(crate) const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 const MARKER: &str = "node";
 
-static CLAIM: Script = Script::new(include_str!("lua/claim.lua"));
-static CONFIRM: Script = Script::new(include_str!("lua/fence.lua"));
+static CLAIM: Step = Step::new("claim", 3, 3, &[include_str!("lua/claim.lua")]);
+static CONFIRM: Step = Step::new("confirm", 3, 3, &[include_str!("lua/fence.lua")]);
+static RELEASE: Step = Step::new("release", 2, 2, &[include_str!("lua/release.lua")]);
+static STEPS: Steps = Steps::new(&[&CLAIM, &CONFIRM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static RELEASE: Script = Script::new(include_str!("lua/release.lua"));
-static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
-static FORCE: Script = Script::new(include_str!("lua/force.lua"));
 static MARK: Script = Script::new(include_str!("lua/marker.lua"));
 static COUNTERS: Script = Script::new(include_str!("lua/counters.lua"));
+static NOW: Script = Script::new(include_str!("lua/now.lua"));
 static RAISE: Script = Script::new(include_str!("lua/raise.lua"));
 
 /// One server: what it can be asked, each question one script.
@@ -33,6 +35,7 @@ pub(crate) struct Node {
     names: Names,
     fence_retention: Duration,
     command_timeout: Duration,
+    group_commit: bool,
     link: RwLock<Link>,
 }
 
@@ -52,6 +55,7 @@ enum Link {
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: Connection,
+    commits: Arc<GroupCommit>,
     pub(crate) signals: Arc<Signals>,
 }
 
@@ -125,7 +129,7 @@ pub(crate) enum Phase {
 
 /// What is done with a marker; see the script.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum Mark {
     Look,
     Begin,
     Finish,
@@ -134,9 +138,15 @@ pub(crate) enum Step {
 }
 
 impl Node {
-    pub(crate) fn new(source: Source, names: Names, fence_retention: Duration, command_timeout: Duration) -> Self {
+    pub(crate) fn new(
+        source: Source,
+        names: Names,
+        fence_retention: Duration,
+        command_timeout: Duration,
+        group_commit: bool,
+    ) -> Self {
         let link = RwLock::new(Link::Down(NodeCondition::Unreachable("not connected yet".into())));
-        Self { name: source.to_string(), source, names, fence_retention, command_timeout, link }
+        Self { name: source.to_string(), source, names, fence_retention, command_timeout, group_commit, link }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -150,7 +160,8 @@ impl Node {
             Source::Client(client) => Connection::borrow(client.clone(), self.command_timeout),
         };
         let signals = Arc::new(Signals::new(&connection, &self.names));
-        Ok(Peer { connection, signals })
+        let commits = Arc::new(GroupCommit::new(&connection, &STEPS, self.group_commit));
+        Ok(Peer { connection, commits, signals })
     }
 
     pub(crate) fn join(&self, peer: Peer) {
@@ -177,36 +188,40 @@ impl Node {
 
     pub(crate) async fn claim(&self, claiming: &Claiming, limit: Duration) -> Claimed {
         let names = &claiming.names;
-        let keys = [names.part(LOCK), names.part(FENCE), self.names.own(MARKER)];
-        let arguments = [claiming.owner.to_hex(), millis(claiming.lease), claiming.metadata.clone()];
-        let answered = self.ask(&CLAIM, keys, arguments, limit).await.and_then(|(peer, reply)| {
-            let words = reply.words();
-            match *refs(&words) {
-                ["granted", seed, token] => match (seed.parse(), token.parse()) {
-                    (Ok(seed), token) => Ok(Claimed::Granted { seed, token: token.ok() }),
-                    (Err(_), _) => Err(not_understood(&peer, &[])),
-                },
-                ["busy", left, by] => {
-                    let left = Duration::from_millis(left.parse().unwrap_or_default());
-                    Ok(Claimed::Busy { left, by: by.to_owned() })
-                }
-                ref words => Err(not_understood(&peer, words)),
+        let words = Words::new()
+            .name(names, LOCK)
+            .name(names, FENCE)
+            .text(&self.names.own(MARKER))
+            .owner(claiming.owner)
+            .millis(claiming.lease)
+            .text(&claiming.metadata);
+        let answered = self.commit(&CLAIM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
+            ["granted", seed, token] => match (seed.parse(), token.parse()) {
+                (Ok(seed), token) => Ok(Claimed::Granted { seed, token: token.ok() }),
+                (Err(_), _) => Err(not_understood(&peer, &[])),
+            },
+            ["busy", left, by] => {
+                let left = Duration::from_millis(left.parse().unwrap_or_default());
+                Ok(Claimed::Busy { left, by: by.to_owned() })
             }
+            ref words => Err(not_understood(&peer, words)),
         });
         answered.unwrap_or_else(Claimed::Failed)
     }
 
     pub(crate) async fn confirm(&self, claiming: &Claiming, tenure: u64, limit: Duration) -> Confirmed {
         let names = &claiming.names;
-        let keys = [names.part(LOCK), names.part(FENCE), self.names.own(MARKER)];
-        let arguments = [claiming.owner.to_hex(), tenure.to_string(), millis(self.fence_retention)];
-        let answered = self.ask(&CONFIRM, keys, arguments, limit).await.and_then(|(peer, reply)| {
-            let words = reply.words();
-            match *refs(&words) {
-                ["fenced"] => Ok(Confirmed::Yes),
-                ["gone"] | ["conflict", _] => Ok(Confirmed::Beaten),
-                ref words => Err(not_understood(&peer, words)),
-            }
+        let words = Words::new()
+            .name(names, LOCK)
+            .name(names, FENCE)
+            .text(&self.names.own(MARKER))
+            .owner(claiming.owner)
+            .text(&tenure.to_string())
+            .millis(self.fence_retention);
+        let answered = self.commit(&CONFIRM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
+            ["fenced"] => Ok(Confirmed::Yes),
+            ["gone"] | ["conflict", _] => Ok(Confirmed::Beaten),
+            ref words => Err(not_understood(&peer, words)),
         });
         answered.unwrap_or_else(Confirmed::Failed)
     }
@@ -219,10 +234,10 @@ impl Node {
         signal: bool,
         limit: Duration,
     ) -> Result<Kept, Failure> {
-        let keys = [names.part(LOCK), names.part(FORCED)];
-        let channel = if signal { names.part(CHANNEL) } else { String::new() };
-        let (peer, reply) = self.ask(&RELEASE, keys, [owner.to_hex(), channel], limit).await?;
-        kept(&peer, &refs(&reply.words()))
+        let words = Words::new().name(names, LOCK).name(names, FORCED).owner(owner);
+        let words = if signal { words.name(names, CHANNEL) } else { words.text("") };
+        let (peer, reply) = self.commit(&RELEASE, words, limit).await?;
+        kept(&peer, &reply.words())
     }
 
     /// One answer for each, in their order.
@@ -234,22 +249,14 @@ impl Node {
         let keys = grants.iter().flat_map(|(names, ..)| [names.part(LOCK), names.part(FORCED)]);
         let arguments = grants.iter().flat_map(|(_, owner, lease)| [owner.to_hex(), millis(*lease)]);
         let (peer, reply) = self.ask(&RENEW, keys, arguments, limit).await?;
-        let mut words = reply.words();
-        words.resize(grants.len(), String::new());
-        let read = |word: &String| match word.strip_prefix("refused ") {
-            Some(reply) => Err(peer.connection.refused(reply).into()),
-            None => kept(&peer, &[word]),
-        };
-        Ok(words.iter().map(read).collect())
+        Ok(reply.each_of(grants.len()).iter().map(|answer| kept(&peer, &answer.words())).collect())
     }
 
     /// Who holds these keys here, in their order.
     pub(crate) async fn inspect(&self, keys: &[LockKey]) -> Result<Vec<Result<Seen, Failure>>, Failure> {
         let locks = keys.iter().map(|key| self.names.of(key).part(LOCK));
         let (peer, reply) = self.ask(&INSPECT, locks, [], self.command_timeout).await?;
-        let mut rows = reply.rows();
-        rows.resize(keys.len(), Vec::new());
-        Ok(rows.iter().map(|words| seen(&peer, &refs(words))).collect())
+        Ok(reply.each_of(keys.len()).iter().map(|answer| seen(&peer, &answer.words())).collect())
     }
 
     /// Frees the key here, and tells who held it here.
@@ -258,7 +265,7 @@ impl Node {
         let keys = [names.part(LOCK), names.part(FORCED)];
         let arguments = [names.part(CHANNEL), millis(grace)];
         let (peer, reply) = self.ask(&FORCE, keys, arguments, self.command_timeout).await?;
-        seen(&peer, &refs(&reply.words()))
+        seen(&peer, &reply.words())
     }
 
     /// Some of the keys that have this part here and start with `prefix`, and where to go on.
@@ -268,11 +275,16 @@ impl Node {
         part: &str,
         after: Option<&Cursor>,
     ) -> Result<(Vec<LockKey>, Option<Cursor>), Failure> {
-        let (found, next) = self.peer()?.connection.scan(&self.names.pattern(prefix, part), after).await?;
-        let mut keys: Vec<LockKey> = found.iter().filter_map(|name| self.names.key(name, part)).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        Ok((keys, next))
+        Ok(self.peer()?.connection.keys(&self.names, part, prefix, after).await?)
+    }
+
+    /// Its clock, in ms.
+    pub(crate) async fn now(&self) -> Result<u64, Failure> {
+        let (peer, reply) = self.ask(&NOW, [], [], self.command_timeout).await?;
+        match *reply.words() {
+            ["now", millis] => millis.parse().map_err(|_| not_understood(&peer, &[])),
+            ref words => Err(not_understood(&peer, words)),
+        }
     }
 
     /// The counters of these keys here, 0 where there is none.
@@ -287,29 +299,29 @@ impl Node {
         let numbers = counters.iter().map(|(_, number)| number.to_string());
         let arguments = std::iter::once(millis(self.fence_retention)).chain(numbers);
         let (peer, reply) = self.ask(&RAISE, fences, arguments, self.command_timeout).await?;
-        match *refs(&reply.words()) {
+        match *reply.words() {
             ["raised"] => Ok(()),
             ref words => Err(not_understood(&peer, words)),
         }
     }
 
     /// `incarnation`: for a node that has none.
-    pub(crate) async fn mark(&self, peer: &Peer, step: Step, incarnation: OwnerId) -> Result<Marker, Failure> {
-        let step = match step {
-            Step::Look => "look",
-            Step::Begin => "begin",
-            Step::Finish => "finish",
-            Step::Heal => "heal",
-            Step::Healed => "healed",
+    pub(crate) async fn mark(&self, peer: &Peer, mark: Mark, incarnation: OwnerId) -> Result<Marker, Failure> {
+        let mark = match mark {
+            Mark::Look => "look",
+            Mark::Begin => "begin",
+            Mark::Finish => "finish",
+            Mark::Heal => "heal",
+            Mark::Healed => "healed",
         };
-        let arguments = [step.to_owned(), incarnation.to_hex()];
-        let words = peer.connection.run(&MARK, [self.names.own(MARKER)], arguments, None).await?.words();
+        let arguments = [mark.to_owned(), incarnation.to_hex()];
+        let reply = peer.connection.run(&MARK, [self.names.own(MARKER)], arguments, None).await?;
         let marker = |phase, incarnation: &str, run: &str| Marker {
             phase,
             incarnation: incarnation.to_owned(),
             run: run.to_owned(),
         };
-        match *refs(&words) {
+        match *reply.words() {
             ["none", incarnation, run] => Ok(marker(Phase::None, incarnation, run)),
             ["new", incarnation, run] => Ok(marker(Phase::New, incarnation, run)),
             ["healing", incarnation, run] => Ok(marker(Phase::Healing, incarnation, run)),
@@ -318,13 +330,17 @@ impl Node {
         }
     }
 
-    /// Has the server learn the scripts whose order matters: one that is sent again with its source would come after
-    /// what was sent behind it.
+    /// Has the server learn the scripts whose order matters.
     pub(crate) async fn teach(peer: &Peer) -> Result<(), Failure> {
-        for script in [&CLAIM, &CONFIRM, &RENEW, &RELEASE] {
-            peer.connection.run(script, [], [], None).await?;
-        }
+        peer.commits.teach().await?;
+        peer.connection.run(&RENEW, [], [], None).await?;
         Ok(())
+    }
+
+    async fn commit(&self, step: &'static Step, words: Words, limit: Duration) -> Result<(Peer, Reply), Failure> {
+        let peer = self.peer()?;
+        let reply = peer.commits.run(step, words, Some(limit)).await?;
+        Ok((peer, reply))
     }
 
     async fn ask(
@@ -397,12 +413,4 @@ fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
         }
         _ => trouble(&peer.connection, words).into(),
     }
-}
-
-fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
-}
-
-fn refs(words: &[String]) -> Vec<&str> {
-    words.iter().map(String::as_str).collect()
 }

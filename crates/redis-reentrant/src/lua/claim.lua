@@ -1,90 +1,85 @@
 -- Takes a key for a session, or takes it once more, or says who is in the way.
 -- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, how many
 -- levels at most, and the metadata: what follows the first member of a JSON object.
--- Answers: granted, number · busy, ms left · deep, levels · endless, key · spent, key · foreign, key, type · refused,
--- reply.
+-- Answers, in one text: granted, number · busy, ms left · deep, levels · endless, key · spent, key · foreign, key,
+-- type · refused, reply.
 -- All is read and checked before anything is written. A level that asks again is told the same, counts once, and gets
 -- no longer lease; a further level keeps the number and never shortens the lease. The counter is written before the
 -- lock, so that whoever holds a lock has a number above all earlier ones.
-local lock, fence = KEYS[1], KEYS[2]
-local session, level, lease, lifetime, most, metadata = ARGV[1], 'level:' .. ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local function claim(k, a)
+  local lock, fence = KEYS[k + 1], KEYS[k + 2]
+  local session, level, lease, lifetime = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+  local most, metadata = ARGV[a + 5], ARGV[a + 6]
 
-local function trouble(key, reply)
-  if string.sub(reply, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', reply }
+  local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
+  if held.err then
+    return trouble(lock, held.err)
   end
-  local kind = redis.pcall('TYPE', key)
-  return { 'foreign', key, kind.ok or '' }
-end
+  local owner, tenure, taken = held[1], held[2], held[3]
+  local fields = redis.call('HLEN', lock)
+  if fields > 0 and not (owner and tenure and string.match(tenure, '^%d+$')) then
+    return 'foreign ' .. lock .. ' a hash of somebody else'
+  end
 
-local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
-if held.err then
-  return trouble(lock, held.err)
-end
-local owner, tenure, taken = held[1], held[2], held[3]
-local fields = redis.call('HLEN', lock)
-if fields > 0 and not (owner and tenure and string.match(tenure, '^%d+$')) then
-  return { 'foreign', lock, 'a hash of somebody else' }
-end
-
-if fields > 0 then
-  local left = redis.call('PTTL', lock)
-  if owner ~= session then
-    if left < 0 then
-      return { 'endless', lock }
+  if fields > 0 then
+    local left = redis.call('PTTL', lock)
+    if owner ~= session then
+      if left < 0 then
+        return 'endless ' .. lock
+      end
+      return 'busy ' .. string.format('%.0f', left)
     end
-    return { 'busy', string.format('%.0f', left) }
-  end
-  if taken then
-    return { 'granted', tenure }
-  end
-  -- Beside the levels there are owner, tenure and metadata.
-  if fields - 3 >= tonumber(most) then
-    return { 'deep', string.format('%.0f', fields - 3) }
-  end
-  local written = redis.pcall('HSET', lock, level, '')
-  if type(written) == 'table' then
-    return { 'refused', written.err }
-  end
-  if left < tonumber(lease) then
-    written = redis.pcall('PEXPIRE', lock, lease)
+    if taken then
+      return 'granted ' .. tenure
+    end
+    -- Beside the levels there are owner, tenure and metadata.
+    if fields - 3 >= tonumber(most) then
+      return 'deep ' .. string.format('%.0f', fields - 3)
+    end
+    local written = redis.pcall('HSET', lock, level, '')
     if type(written) == 'table' then
-      redis.pcall('HDEL', lock, level)
-      return { 'refused', written.err }
+      return 'refused ' .. written.err
     end
+    if left < tonumber(lease) then
+      written = redis.pcall('PEXPIRE', lock, lease)
+      if type(written) == 'table' then
+        redis.pcall('HDEL', lock, level)
+        return 'refused ' .. written.err
+      end
+    end
+    return 'granted ' .. tenure
   end
-  return { 'granted', tenure }
-end
 
-local last = redis.pcall('GET', fence)
-if type(last) == 'table' then
-  return trouble(fence, last.err)
-end
-if last and not string.match(last, '^%d+$') then
-  return { 'foreign', fence, 'not a number' }
-end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local number = math.max(tonumber(last or '0') + 1, now)
--- Above 2^53 adding one changes nothing.
-if number >= 9007199254740992 then
-  return { 'spent', fence }
-end
+  local last = redis.pcall('GET', fence)
+  if type(last) == 'table' then
+    return trouble(fence, last.err)
+  end
+  if last and not string.match(last, '^%d+$') then
+    return 'foreign ' .. fence .. ' not a number'
+  end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local number = math.max((last or 0) + 1, now)
+  -- Above 2^53 adding one changes nothing.
+  if number >= 9007199254740992 then
+    return 'spent ' .. fence
+  end
 
-local text = string.format('%.0f', number)
-local written = redis.pcall('SET', fence, text, 'PX', lifetime)
-if written.err then
-  return { 'refused', written.err }
+  local text = string.format('%.0f', number)
+  local written = redis.pcall('SET', fence, text, 'PX', lifetime)
+  if written.err then
+    return 'refused ' .. written.err
+  end
+  local since = '{"since":' .. string.format('%.0f', now)
+  written = redis.pcall('HSET', lock, 'owner', session, 'tenure', text, 'metadata', since .. metadata, level, '')
+  if type(written) == 'table' then
+    return 'refused ' .. written.err
+  end
+  written = redis.pcall('PEXPIRE', lock, lease)
+  if type(written) == 'table' then
+    -- Without a lease it would be held for ever.
+    redis.pcall('DEL', lock)
+    return 'refused ' .. written.err
+  end
+  return 'granted ' .. text
 end
-local since = '{"since":' .. string.format('%.0f', now)
-written = redis.pcall('HSET', lock, 'owner', session, 'tenure', text, 'metadata', since .. metadata, level, '')
-if type(written) == 'table' then
-  return { 'refused', written.err }
-end
-written = redis.pcall('PEXPIRE', lock, lease)
-if type(written) == 'table' then
-  -- Without a lease it would be held for ever.
-  redis.pcall('DEL', lock)
-  return { 'refused', written.err }
-end
-return { 'granted', text }

@@ -1,9 +1,10 @@
--- Frees a key if the owner still holds it, and signals that.
--- Keys: lock. Arguments: owner, channel.
+-- Frees a key if the owner still holds it: grants it to the first in line, or signals that it is free. An owner who does
+-- not hold it gives up its place in line.
+-- Keys: lock, fence, line. Arguments: owner, channel.
 -- Answers, in one text: held (until now) · gone · refused, reply.
--- Never touches the counter. A server that does not let us publish does not keep us from releasing.
+-- A server that does not let us publish does not keep us from releasing.
 local function release(k, a)
-  local lock = KEYS[k + 1]
+  local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, channel = ARGV[a + 1], ARGV[a + 2]
 
   local held = redis.pcall('GET', lock)
@@ -11,7 +12,14 @@ local function release(k, a)
     return 'refused ' .. held.err
   end
   if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
+    leave(line, owner)
+    if not held then
+      serve(lock, fence, line)
+    end
     return 'gone'
+  end
+  if serve(lock, fence, line) then
+    return 'held'
   end
   local deleted = redis.pcall('DEL', lock)
   if type(deleted) == 'table' then

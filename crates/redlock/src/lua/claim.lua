@@ -1,62 +1,54 @@
 -- First round: takes a key on this node if it is free, and tells what a token must exceed here.
 -- Keys: lock, fence, marker. Arguments: owner (32 hex digits), lease in ms, and the metadata: what follows the first
 -- member of a JSON object.
--- Answers: granted, seed, number or - · busy, ms left, first digits of the owner in the way · reset · endless, key ·
--- foreign, key, type · refused, reply · loaded (asked without keys).
+-- Answers, in one text: granted, seed, number or - · busy, ms left, first digits of the owner in the way · reset ·
+-- endless, key · foreign, key, type · refused, reply.
 -- All is read and checked before anything is written, and the counter is not touched: only the second round knows the
 -- number. An owner who asks again is told the same and gets no longer lease.
-if #KEYS == 0 then
-  return { 'loaded' }
-end
-local lock, fence, marker = KEYS[1], KEYS[2], KEYS[3]
-local owner, lease, metadata = ARGV[1], ARGV[2], ARGV[3]
+local function claim(k, a)
+  local lock, fence, marker = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local owner, lease, metadata = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
 
-local function trouble(key, reply)
-  if string.sub(reply, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', reply }
+  -- A node without a marker in service has lost what it promised.
+  local mark = redis.pcall('GET', marker)
+  if type(mark) == 'table' then
+    return trouble(marker, mark.err)
   end
-  local kind = redis.pcall('TYPE', key)
-  return { 'foreign', key, kind.ok or '' }
-end
-
--- A node without a marker in service has lost what it promised.
-local mark = redis.pcall('GET', marker)
-if type(mark) == 'table' then
-  return trouble(marker, mark.err)
-end
-if not mark or string.sub(mark, 1, 3) ~= 'up ' then
-  return { 'reset' }
-end
-
-local held = redis.pcall('GET', lock)
-if type(held) == 'table' then
-  return trouble(lock, held.err)
-end
-if held and string.sub(held, 1, 32) ~= owner then
-  local left = redis.call('PTTL', lock)
-  if left < 0 then
-    return { 'endless', lock }
+  if not mark or string.sub(mark, 1, 3) ~= 'up ' then
+    return 'reset'
   end
-  return { 'busy', string.format('%.0f', left), string.sub(held, 1, 8) }
-end
 
-local last = redis.pcall('GET', fence)
-if type(last) == 'table' then
-  return trouble(fence, last.err)
-end
-if last and (#last > 15 or not string.match(last, '^%d+$')) then
-  return { 'foreign', fence, 'not a counter' }
-end
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local seed = string.format('%.0f', math.max(tonumber(last or '0'), now))
-if held then
-  return { 'granted', seed, string.match(held, '^%x+ (%d+)') or '-' }
-end
+  local held = redis.pcall('GET', lock)
+  if type(held) == 'table' then
+    return trouble(lock, held.err)
+  end
+  if held and string.sub(held, 1, 32) ~= owner then
+    local left = redis.call('PTTL', lock)
+    if left < 0 then
+      return 'endless ' .. lock
+    end
+    return 'busy ' .. string.format('%.0f', left) .. ' ' .. string.sub(held, 1, 8)
+  end
 
-local entry = owner .. ' - {"since":' .. string.format('%.0f', now) .. metadata
-local written = redis.pcall('SET', lock, entry, 'PX', lease)
-if written.err then
-  return { 'refused', written.err }
+  local last = redis.pcall('GET', fence)
+  if type(last) == 'table' then
+    return trouble(fence, last.err)
+  end
+  if last and (#last > 15 or not string.match(last, '^%d+$')) then
+    return 'foreign ' .. fence .. ' not a counter'
+  end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local since = string.format('%.0f', now)
+  local seed = last and tonumber(last) > now and string.format('%.0f', last) or since
+  if held then
+    return 'granted ' .. seed .. ' ' .. (string.match(held, '^%x+ (%d+)') or '-')
+  end
+
+  local entry = owner .. ' - {"since":' .. since .. metadata
+  local written = redis.pcall('SET', lock, entry, 'PX', lease)
+  if written.err then
+    return 'refused ' .. written.err
+  end
+  return 'granted ' .. seed .. ' -'
 end
-return { 'granted', seed, '-' }

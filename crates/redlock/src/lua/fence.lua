@@ -1,43 +1,42 @@
 -- Second round: writes the token of an attempt where the key is still its own and every number so far is smaller.
 -- Keys: lock, fence, marker. Arguments: owner, number, lifetime of the counter in ms.
--- Answers: fenced · gone · conflict, number · reset · foreign, key, type · refused, reply · loaded (asked without keys).
+-- Answers, in one text: fenced · gone · conflict, number · reset · foreign, key, type · refused, reply.
 -- Strictly smaller: a grant that arrives late at a node, after another holder came and went there, would else confirm
 -- the number that this other holder has. Asked again with the same number, it confirms again.
-if #KEYS == 0 then
-  return { 'loaded' }
-end
-local lock, fence, marker = KEYS[1], KEYS[2], KEYS[3]
-local owner, number, lifetime = ARGV[1], ARGV[2], ARGV[3]
+local function confirm(k, a)
+  local lock, fence, marker = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local owner, number, lifetime = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
 
-local mark = redis.pcall('GET', marker)
-if type(mark) ~= 'string' or string.sub(mark, 1, 3) ~= 'up ' then
-  return { 'reset' }
-end
-local held = redis.pcall('GET', lock)
-if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
-  return { 'gone' }
-end
-if string.match(held, '^%x+ (%d+)') == number then
-  return { 'fenced' }
-end
-local last = redis.pcall('GET', fence)
-if type(last) == 'table' then
-  return { 'refused', last.err }
-end
-if last and (#last > 15 or not string.match(last, '^%d+$')) then
-  return { 'foreign', fence, 'not a counter' }
-end
-if last and tonumber(last) >= tonumber(number) then
-  return { 'conflict', last }
-end
+  local mark = redis.pcall('GET', marker)
+  if type(mark) ~= 'string' or string.sub(mark, 1, 3) ~= 'up ' then
+    return 'reset'
+  end
+  local held = redis.pcall('GET', lock)
+  if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
+    return 'gone'
+  end
+  if string.match(held, '^%x+ (%d+)') == number then
+    return 'fenced'
+  end
+  local last = redis.pcall('GET', fence)
+  if type(last) == 'table' then
+    return 'refused ' .. last.err
+  end
+  if last and (#last > 15 or not string.match(last, '^%d+$')) then
+    return 'foreign ' .. fence .. ' not a counter'
+  end
+  if last and tonumber(last) >= tonumber(number) then
+    return 'conflict ' .. last
+  end
 
-local written = redis.pcall('SET', fence, number, 'PX', lifetime)
-if written.err then
-  return { 'refused', written.err }
+  local written = redis.pcall('SET', fence, number, 'PX', lifetime)
+  if written.err then
+    return 'refused ' .. written.err
+  end
+  local rest = string.match(held, '^%x+ %S+( .*)$') or ' {}'
+  written = redis.pcall('SET', lock, owner .. ' ' .. number .. rest, 'KEEPTTL')
+  if written.err then
+    return 'refused ' .. written.err
+  end
+  return 'fenced'
 end
-local rest = string.match(held, '^%x+ %S+( .*)$') or ' {}'
-written = redis.pcall('SET', lock, owner .. ' ' .. number .. rest, 'KEEPTTL')
-if written.err then
-  return { 'refused', written.err }
-end
-return { 'fenced' }

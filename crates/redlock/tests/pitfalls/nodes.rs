@@ -141,7 +141,7 @@ async fn a_new_deployment_is_set_up_only_when_all_nodes_answer() {
     nodes.0[2].resume();
     // Without connecting again: the missing node is knocked at.
     cycle(&locks, "k").await;
-    assert_eq!(conditions(&locks).await, vec![NodeCondition::Serving; 3]);
+    until("all serve", async || conditions(&locks).await == vec![NodeCondition::Serving; 3]).await;
 }
 
 #[tokio::test]
@@ -267,4 +267,37 @@ async fn a_node_that_is_being_healed_does_not_count() {
     locks.heal().await.unwrap();
     let after = nodes.0[0].ask(&["GET", marker]).await;
     assert!(after.text().starts_with("up ") && after != before, "{after:?}");
+}
+
+/// All pages of a listing, with what happens after the first.
+async fn listed(locks: &Redlock, after_the_first: impl AsyncFnOnce()) -> Vec<String> {
+    let mut page = locks.list("", None).await.unwrap();
+    after_the_first().await;
+    let mut keys: Vec<String> = page.keys.iter().map(|holders| holders.key.as_str().to_owned()).collect();
+    while let Some(next) = page.next {
+        page = locks.list("", Some(&next)).await.unwrap();
+        keys.extend(page.keys.iter().map(|holders| holders.key.as_str().to_owned()));
+    }
+    keys.sort();
+    keys
+}
+
+#[tokio::test]
+async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
+    let Some(nodes) = Nodes::start(3).await else { return };
+    let locks = nodes.redlock().await;
+    let (_a, _b) = (take(&locks, "a").await, take(&locks, "b").await);
+    until("each is listed once", async || listed(&locks, async || {}).await == ["a", "b"]).await;
+    // The claim for it is still on its way to the first node while that is gone through.
+    let entry = nodes.0[0].ask(&["GETDEL", &lock("b")]).await.text().to_owned();
+    let (owner, metadata) = entry.split_once(" {\"since\":").unwrap();
+    let rest = metadata.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let arrive = async || {
+        let leasehold_redis::testing::Answer::List(time) = nodes.0[0].ask(&["TIME"]).await else { panic!("no time") };
+        let (seconds, micros): (u64, u64) = (time[0].text().parse().unwrap(), time[1].text().parse().unwrap());
+        let entry = format!("{owner} {{\"since\":{}{rest}", seconds * 1000 + micros / 1000);
+        nodes.0[0].ask(&["SET", &lock("b"), &entry, "PX", "30000"]).await;
+    };
+    let keys = listed(&locks, arrive).await;
+    assert!(keys.contains(&"b".to_owned()), "{keys:?}");
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Proxy, Server};
+use leasehold_redis::testing::{Proxy, Server};
 use leasehold_redlock::Redlock;
 use tokio::time::sleep;
 
@@ -18,33 +18,27 @@ const MARKER: &str = "{leasehold:}:node";
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-fn first_word(answer: &Answer) -> &str {
-    match answer {
-        Answer::List(words) => words.first().map_or("", Answer::text),
-        other => other.text(),
-    }
+/// What one step answers that runs alone.
+async fn ask(server: &Server, function: &str, step: &str, words: &[&str]) -> String {
+    let script = format!("{function}\nreturn {step}(0, 0)");
+    server.ask(&[&["EVAL", &script], words].concat()).await.text().to_owned()
 }
 
 async fn claims(server: &Server, owner: &str) -> (bool, u64) {
-    let keys = [lock(KEY), fence(KEY)];
-    let answer = server.ask(&["EVAL", CLAIM, "3", &keys[0], &keys[1], MARKER, owner, "60000", "}"]).await;
-    let seed = match &answer {
-        Answer::List(words) => words.get(1).and_then(|seed| seed.text().parse().ok()).unwrap_or(0),
-        _ => 0,
-    };
-    (first_word(&answer) == "granted", seed)
+    let answer = ask(server, CLAIM, "claim", &["3", &lock(KEY), &fence(KEY), MARKER, owner, "60000", "}"]).await;
+    let seed = answer.split(' ').nth(1).and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    (answer.starts_with("granted "), seed)
 }
 
-async fn confirms(server: &Server, script: &str, owner: &str, number: u64) -> bool {
-    let keys = [lock(KEY), fence(KEY)];
+async fn confirms(server: &Server, function: &str, owner: &str, number: u64) -> bool {
     let (number, lifetime) = (number.to_string(), "86400000");
-    let answer = server.ask(&["EVAL", script, "3", &keys[0], &keys[1], MARKER, owner, &number, lifetime]).await;
-    first_word(&answer) == "fenced"
+    let words = ["3", &lock(KEY), &fence(KEY), MARKER, owner, &number, lifetime];
+    ask(server, function, "confirm", &words).await == "fenced"
 }
 
 async fn releases(server: &Server, owner: &str) {
-    let answer = server.ask(&["EVAL", RELEASE, "2", &lock(KEY), "{leasehold:k}:forced", owner, ""]).await;
-    assert_eq!(first_word(&answer), "held");
+    let words = ["2", &lock(KEY), "{leasehold:k}:forced", owner, ""];
+    assert_eq!(ask(server, RELEASE, "release", &words).await, "held");
 }
 
 /// The late grant, message by message: whether A and B both win a majority with the same number.

@@ -1,0 +1,371 @@
+//! Waiters of all processes queue in Redis. The tests start the servers they need; without `redis-server` they say so
+//! and do nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Backend, Claim, Held};
+use leasehold_redis::testing::{Answer, Server, eventually};
+use leasehold_redis_single::{
+    Admin, Capability, HandOver, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
+};
+use tokio::task::JoinSet;
+
+const LOCK: &str = "{leasehold:k}:lock";
+const FENCE: &str = "{leasehold:k}:fence";
+const LINE: &str = "{leasehold:k}:line";
+
+fn key() -> LockKey {
+    LockKey::new("k").expect("a key")
+}
+
+async fn locker(server: &Server) -> Result<RedisSingle> {
+    RedisSingle::builder().url(server.url()).hand_over(HandOver::off()).connect().await
+}
+
+/// A store whose inbox is open.
+async fn listening(server: &Server) -> Result<RedisSingleBackend> {
+    let store = RedisSingle::builder().url(server.url()).backend().await?;
+    drop(store.wakeups().expect("signals").listen(&key()).await?);
+    Ok(store)
+}
+
+fn claim() -> Claim {
+    Claim { waits: true, ..Claim::new(&key(), Mode::Exclusive, Duration::from_secs(3600)) }
+}
+
+async fn takes_a_place(store: &RedisSingleBackend) -> Result<Claim> {
+    let claim = claim();
+    let attempt = store.try_acquire(&claim).await?;
+    assert!(matches!(attempt, Attempt::Queued { .. }), "{attempt:?}");
+    Ok(claim)
+}
+
+/// Whether it is this claim that has the key now.
+async fn has_it(server: &Server, claim: &Claim) -> bool {
+    server.ask(&["GET", LOCK]).await.text().starts_with(&claim.owner.to_hex())
+}
+
+async fn places(server: &Server) -> usize {
+    match server.ask(&["HKEYS", LINE]).await {
+        Answer::List(fields) => fields.iter().filter(|field| field.text().len() == 32).count(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn evaluations(server: &Server) -> u64 {
+    server.calls("evalsha").await + server.calls("eval").await
+}
+
+/// Overwrites a word of all places.
+async fn rewrite(server: &Server, word: usize, text: &str) {
+    let Answer::List(fields) = server.ask(&["HKEYS", LINE]).await else { panic!("no line") };
+    for owner in fields.iter().map(Answer::text).filter(|field| field.len() == 32) {
+        let place = server.ask(&["HGET", LINE, owner]).await;
+        let mut words: Vec<&str> = place.text().split(' ').collect();
+        words[word] = text;
+        server.ask(&["HSET", LINE, owner, &words.join(" ")]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often() -> Result<()> {
+    const CLIENTS: u64 = 8;
+    const EACH: u64 = 100;
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let mut clients = Vec::new();
+    let held = locker(&server).await?.lock("k").await?;
+    let mut warm = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let client = locker(&server).await?;
+        clients.push(client.clone());
+        warm.spawn(async move { client.lock("k").await?.release().await });
+    }
+    eventually("all have a place", async || places(&server).await == clients.len()).await;
+    let _ = held.release().await?;
+    while let Some(warmed) = warm.join_next().await {
+        let _ = warmed.unwrap()?;
+    }
+
+    let before = evaluations(&server).await;
+    let left = Arc::new(AtomicU64::new(CLIENTS * EACH));
+    let mut tasks = JoinSet::new();
+    for client in clients {
+        let left = Arc::clone(&left);
+        tasks.spawn(async move {
+            let mut count = 0_u64;
+            while left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
+                let _ = client.lock("k").await?.release().await?;
+                count += 1;
+            }
+            Ok::<_, leasehold_redis_single::Error>(count)
+        });
+    }
+    let mut counts = Vec::new();
+    while let Some(ended) = tasks.join_next().await {
+        counts.push(ended.unwrap()?);
+    }
+    let total: u64 = counts.iter().sum();
+    let commands = evaluations(&server).await - before;
+    assert!(commands * 10 <= total * 22, "{commands} commands for {total} acquisitions");
+    // Jain's index, at least 0.99.
+    let squares: u64 = counts.iter().map(|count| count * count).sum();
+    assert!(total * total * 100 >= 99 * CLIENTS * squares, "{counts:?}");
+    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn whoever_asks_again_keeps_the_place() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (here, there) = (listening(&server).await?, listening(&server).await?);
+    let holder = claim();
+    assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
+    let (first, second) = (takes_a_place(&there).await?, takes_a_place(&here).await?);
+    for _ in 0..3 {
+        assert!(matches!(there.try_acquire(&first).await?, Attempt::Queued { told: true, .. }));
+    }
+    assert_eq!(places(&server).await, 2);
+    assert_eq!(here.release(&holder.grant(None)).await?, Held::Yes);
+    assert!(has_it(&server, &first).await);
+    // The answer to the claim that is repeated is the grant.
+    let granted = there.try_acquire(&first).await?;
+    assert_eq!(granted, there.try_acquire(&first).await?);
+    assert!(matches!(granted, Attempt::Granted { tenure: Some(_) }));
+    assert_eq!(there.release(&first.grant(None)).await?, Held::Yes);
+    assert!(has_it(&server, &second).await);
+    assert_eq!(here.release(&second.grant(None)).await?, Held::Yes);
+    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_waiter_whose_process_is_gone_is_passed_over_at_once() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (dead, alive) = (listening(&server).await?, listening(&server).await?);
+    let held = locker(&server).await?.lock("k").await?;
+    takes_a_place(&dead).await?;
+    let next = takes_a_place(&alive).await?;
+    dead.close().await;
+    eventually("the server has noticed", async || server.clients().await == 3).await;
+    let published = server.calls("publish").await;
+    let _ = held.release().await?;
+    assert!(has_it(&server, &next).await);
+    assert_eq!(server.calls("publish").await - published, 1, "a grant that nobody has was told");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_at_most() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let dead = listening(&server).await?;
+    let (here, there) = (locker(&server).await?, locker(&server).await?);
+    let held = here.lock("k").await?;
+    let granted = takes_a_place(&dead).await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    eventually("both have a place", async || places(&server).await == 2).await;
+    let _ = held.release().await?;
+    assert!(has_it(&server, &granted).await);
+    assert!(server.ask(&["PTTL", LOCK]).await.number() <= 3000, "an hour was asked for");
+    assert!(waiting.await.unwrap()?.is_held());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_place_that_was_not_confirmed_for_three_seconds_does_not_count() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (dead, alive) = (listening(&server).await?, listening(&server).await?);
+    let held = locker(&server).await?.lock("k").await?;
+    takes_a_place(&dead).await?;
+    let till = server.ask(&["EVAL", "return redis.call('HVALS', KEYS[1])", "1", LINE]).await;
+    let Answer::List(values) = till else { panic!("{till:?}") };
+    let till: u64 = values.iter().find_map(|value| value.text().split(' ').nth(1)).unwrap().parse().unwrap();
+    let Answer::List(time) = server.ask(&["TIME"]).await else { panic!("no time") };
+    let now = time[0].text().parse::<u64>().unwrap() * 1000;
+    assert!(till <= now + 1000 + 3000, "{till} is more than three seconds after {now}");
+    rewrite(&server, 1, "1").await;
+    let next = takes_a_place(&alive).await?;
+    let _ = held.release().await?;
+    assert!(has_it(&server, &next).await);
+    let life = server.ask(&["PTTL", LINE]).await.number();
+    assert!(life <= 60_000, "{life}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_grant_that_was_never_heard_of_is_found_by_asking_again() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (here, there) = (locker(&server).await?, locker(&server).await?);
+    let held = here.lock("k").await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    eventually("it has a place", async || places(&server).await == 1).await;
+    rewrite(&server, 2, "?{leasehold:}:inbox:nobody").await;
+    let _ = held.release().await?;
+    let guard = waiting.await.unwrap()?;
+    assert!(guard.is_held());
+    let _ = guard.release().await?;
+    assert_eq!(server.ask(&["EXISTS", LOCK, LINE]).await.number(), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_waiter_whose_signals_break_is_served_all_the_same() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (here, there) = (locker(&server).await?, locker(&server).await?);
+    for _ in 0..5 {
+        let held = here.lock("k").await?;
+        let there = there.clone();
+        let waiting = tokio::spawn(async move { there.lock("k").await });
+        eventually("it has a place", async || places(&server).await == 1).await;
+        server.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+        let _ = held.release().await?;
+        assert!(waiting.await.unwrap()?.is_held());
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_leave_to_subscribe_waiters_keep_their_places_and_ask() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    server.ask(&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "resetchannels"]).await;
+    let url = server.url().replace("redis://", "redis://app:pw@");
+    let holder = RedisSingle::connect(&url).await?;
+    let held = holder.lock("k").await?;
+    let mut waiting = JoinSet::new();
+    for count in 1..=3 {
+        let client = RedisSingle::connect(&url).await?;
+        waiting.spawn(async move { client.lock("k").await?.release().await });
+        eventually("it has a place", async || places(&server).await == count).await;
+    }
+    let _ = held.release().await?;
+    while let Some(served) = waiting.join_next().await {
+        let _ = served.unwrap()?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_waiter_that_is_cancelled_leaves_nothing_behind() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (here, there) = (locker(&server).await?, locker(&server).await?);
+    let held = here.lock("k").await?;
+    for _ in 0..5 {
+        let there = there.clone();
+        let waiting = tokio::spawn(async move { there.lock("k").await });
+        eventually("it has a place", async || places(&server).await == 1).await;
+        waiting.abort();
+        eventually("it has none", async || server.ask(&["EXISTS", LINE]).await.number() == 0).await;
+    }
+    let _ = held.release().await?;
+    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_holder_that_comes_too_late_to_release_serves_the_first_in_line() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (here, there) = (listening(&server).await?, listening(&server).await?);
+    let holder = claim();
+    assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
+    let first = takes_a_place(&there).await?;
+    // As at the end of its lease.
+    server.ask(&["DEL", LOCK]).await;
+    assert_eq!(here.release(&holder.grant(None)).await?, Held::No);
+    assert!(has_it(&server, &first).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_try_does_not_overtake_those_in_line() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (store, others) = (listening(&server).await?, locker(&server).await?);
+    let holder = claim();
+    assert!(matches!(store.try_acquire(&holder).await?, Attempt::Granted { .. }));
+    let first = takes_a_place(&store).await?;
+    // As at the end of its lease.
+    server.ask(&["DEL", LOCK]).await;
+    assert!(others.try_lock("k").await?.is_none());
+    assert!(has_it(&server, &first).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_release_by_force_serves_the_first_in_line() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (store, holder) = (listening(&server).await?, locker(&server).await?);
+    let held = holder.lock("k").await?;
+    let first = takes_a_place(&store).await?;
+    assert_eq!(holder.force_release(held.key()).await?.holders.len(), 1);
+    assert!(has_it(&server, &first).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_line_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (here, there) = (locker(&server).await?, locker(&server).await?);
+    let owner = "f".repeat(32);
+    for line in [
+        &["SET", LINE, "theirs"][..],
+        &["HSET", LINE, "last", "99999999999999999999"],
+        &["HSET", LINE, "last", "many"],
+        &["HSET", LINE, "first", "none", "last", "7"],
+        &["HSET", LINE, "last", "1", "1", &owner],
+        &["HSET", LINE, "last", "1", "1", &owner, &owner, "hello"],
+        &["HSET", LINE, "last", "1", "1", &owner, &owner, "1 99999999999999 !x 1e9 x }"],
+    ] {
+        server.ask(&["DEL", LINE]).await;
+        server.ask(line).await;
+        let held = here.try_lock("k").await?.unwrap_or_else(|| panic!("{line:?}"));
+        let there = there.clone();
+        let asked = evaluations(&server).await;
+        let waiting = tokio::spawn(async move { there.lock("k").await });
+        eventually("it waits", async || evaluations(&server).await > asked).await;
+        let _ = held.release().await?;
+        let _ = waiting.await.unwrap()?.release().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn many_who_left_do_not_keep_the_server_from_anything_else() -> Result<()> {
+    const LEFT: usize = 3000;
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (store, holder) = (listening(&server).await?, locker(&server).await?);
+    let held = holder.lock("k").await?;
+    let gap = LEFT.to_string();
+    server.ask(&["HSET", LINE, "last", &gap]).await;
+    let next = takes_a_place(&store).await?;
+    let _ = held.release().await?;
+    let walked = server.calls("hget").await;
+    assert!(walked < 1100, "{walked} steps in one go");
+    // Whoever comes meanwhile has it, and the gap is narrower each time.
+    for _ in 0..3 {
+        if let Some(guard) = holder.try_lock("k").await? {
+            let _ = guard.release().await?;
+        }
+    }
+    assert!(has_it(&server, &next).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_can_be_switched_off_and_those_with_and_without_it_take_turns() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (with, without) =
+        (locker(&server).await?, RedisSingle::builder().url(server.url()).queue(false).connect().await?);
+    let confirmed = RedisSingle::builder().url(server.url()).confirm_replicas(1, Duration::from_secs(1));
+    assert!(with.capabilities().has(Capability::Queue) && !without.capabilities().has(Capability::Queue));
+    assert!(!confirmed.connect().await?.capabilities().has(Capability::Queue));
+    for (holder, waiter) in [(&with, &without), (&without, &with)] {
+        let held = holder.acquire(&key(), &LockOptions::new()).await?.unwrap();
+        let (waiter, asked) = (waiter.clone(), evaluations(&server).await);
+        let waiting = tokio::spawn(async move { waiter.lock("k").await });
+        eventually("it waits", async || evaluations(&server).await > asked).await;
+        let _ = held.release().await?;
+        let _ = waiting.await.unwrap()?.release().await?;
+    }
+    assert_eq!(places(&server).await, 0);
+    Ok(())
+}

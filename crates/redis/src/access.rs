@@ -1,0 +1,108 @@
+use std::fmt;
+use std::time::Duration;
+
+use fred::clients::Client;
+use leasehold_core::{Error, ErrorKind, Result};
+
+use crate::{Confirmation, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction};
+
+/// What the builders of backends on one Redis have in common. Nothing is checked or sent before [`open`](Self::open).
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Where the server is.
+    pub source: Option<Source>,
+    /// Wins over the URL's.
+    pub namespace: Option<String>,
+    /// From 1 ms to a minute.
+    pub command_timeout: Duration,
+    /// From a day to ten years.
+    pub fence_retention: Duration,
+    /// How many replicas a grant takes.
+    pub confirmation: Option<Confirmation>,
+}
+
+/// A URL, or a client that somebody else made and will close.
+#[derive(Clone)]
+pub enum Source {
+    /// A URL as [`Endpoint`] reads it.
+    Url(String),
+    /// A client.
+    Client(Client),
+}
+
+/// How long the counter of a key is kept after its last grant unless the caller says otherwise.
+pub const DEFAULT_FENCE_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+
+impl Access {
+    /// Checks everything, connects, and warns of a server that evicts locks.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) before anything is sent; then as for [`Connection::open`].
+    pub async fn open(self) -> Result<(Connection, Namespace)> {
+        check("command_timeout", self.command_timeout, Duration::from_millis(1), Duration::from_secs(60))?;
+        check_fence_retention(self.fence_retention)?;
+        self.confirmation.map_or(Ok(()), Confirmation::check)?;
+        let mut namespace = self.namespace.map(Namespace::new).transpose()?;
+        let connection = match self.source {
+            Some(Source::Url(url)) => {
+                let endpoint = Endpoint::parse(&url)?;
+                namespace = namespace.or_else(|| endpoint.namespace().cloned());
+                Connection::open(&endpoint, self.command_timeout).await?
+            }
+            Some(Source::Client(client)) => Connection::borrow(client, self.command_timeout),
+            None => return Err(invalid("give it a url or a client")),
+        };
+        warn_of_eviction(&connection).await;
+        Ok((connection, namespace.unwrap_or_default()))
+    }
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            source: None,
+            namespace: None,
+            command_timeout: DEFAULT_COMMAND_TIMEOUT,
+            fence_retention: DEFAULT_FENCE_RETENTION,
+            confirmation: None,
+        }
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // A URL that cannot be read may hold a password anywhere.
+            Self::Url(url) => match Endpoint::parse(url) {
+                Ok(endpoint) => fmt::Debug::fmt(&endpoint, f),
+                Err(_) => f.write_str("Endpoint(…)"),
+            },
+            Self::Client(client) => fmt::Debug::fmt(client, f),
+        }
+    }
+}
+
+/// Checks a setting.
+///
+/// # Errors
+/// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is outside its bounds.
+pub fn check(what: &str, value: Duration, least: Duration, most: Duration) -> Result<()> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(invalid(format!("a {what} of {value:?} is outside {least:?} to {most:?}")))
+}
+
+/// Checks how long counters are kept: a day to ten years.
+///
+/// # Errors
+/// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is less or more.
+pub fn check_fence_retention(retention: Duration) -> Result<()> {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    check("fence_retention", retention, DAY, 3650 * DAY)
+}
+
+/// A setting that makes no sense.
+pub fn invalid(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOptions, "connect").detail(detail)
+}

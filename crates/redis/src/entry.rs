@@ -1,0 +1,90 @@
+use std::fmt;
+
+use leasehold_core::{FencingToken, Holder, Mode};
+
+use crate::{Metadata, Script};
+
+/// Reads locks that are an [`Entry`], and answers for each: `held`, entry, ms left · `free` · what means
+/// [`trouble`](crate::trouble).
+pub static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
+
+/// Frees a lock that is an [`Entry`], whoever holds it, and answers what it was, as [`INSPECT`] does. Takes its name
+/// and that of a part for the word to its holder; the channel, and how many ms beyond the lease the word is kept.
+pub static FORCE: Script = Script::new(include_str!("lua/force.lua"));
+
+/// What is kept under the name of a lock that is a string: `owner number metadata`. The owner always has 32 hex digits,
+/// the number is `-` as long as there is none, the metadata is JSON.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Whoever knows it can release the lock.
+    pub owner: String,
+    /// What tokens are made of.
+    pub tenure: Option<u64>,
+    /// When it was taken, in ms by the server's clock.
+    pub since: Option<u64>,
+    metadata: Metadata,
+}
+
+impl Entry {
+    /// `None`: somebody else wrote it.
+    pub fn read(text: &str) -> Option<Self> {
+        let (owner, rest) = text.split_at_checked(32)?;
+        let (tenure, metadata) = rest.strip_prefix(' ')?.split_once(' ')?;
+        let tenure = if tenure == "-" { None } else { Some(tenure.parse().ok()?) };
+        let since = metadata.strip_prefix("{\"since\":").and_then(|rest| rest.split([',', '}']).next()?.parse().ok());
+        let is_owner = owner.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_owner.then(|| Self { owner: owner.to_owned(), tenure, since, metadata: Metadata::read(metadata) })
+    }
+
+    /// A holder without remaining lease.
+    pub fn to_holder(&self) -> Holder {
+        let mut holder = Holder::new(Mode::Exclusive);
+        holder.token = self.tenure.map(FencingToken::of_tenure);
+        self.metadata.clone().describe(&mut holder);
+        holder
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("tenure", &self.tenure).field("metadata", &self.metadata).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OWNER: &str = "0123456789abcdef0123456789abcdef";
+
+    proptest! {
+        #[test]
+        fn what_the_scripts_write_is_read_back(tenure in proptest::option::of(0..1u64 << 53), label in any::<String>()) {
+            let metadata = Metadata::read(&serde_json::json!({ "label": label }).to_string());
+            let number = tenure.map_or_else(|| "-".to_owned(), |tenure| tenure.to_string());
+            let entry = Entry::read(&format!("{OWNER} {number} {{\"since\":1{}", metadata.tail()));
+            prop_assert_eq!(entry, Some(Entry { owner: OWNER.into(), tenure, since: Some(1), metadata }));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in ".*") {
+            let _ = Entry::read(&text);
+            let _ = Entry::read(&format!("{OWNER} {text}"));
+        }
+    }
+
+    #[test]
+    fn foreign_text_is_not_an_entry_and_no_owner_is_shown() {
+        let entry = Entry::read(&format!("{OWNER} 7 not json")).unwrap();
+        assert_eq!(entry.to_holder().token, Some(FencingToken::of_tenure(7)));
+        assert!(!format!("{entry:?}").contains(OWNER));
+        assert!(Entry::read(&format!("{OWNER} - {{}}")).is_some());
+        for foreign in
+            ["", "hello", OWNER, "0123456789abcdef0123456789abcdeg 7 {}", &format!("{OWNER} x {{}}"), &"é".repeat(40)]
+        {
+            assert_eq!(Entry::read(foreign), None, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+use leasehold_core::{Claim, Holder};
+use serde::{Deserialize, Serialize};
+
+/// What is kept of a holder beside its owner and number, as JSON. Also has `since`, by the server's clock.
+///
+/// Read leniently: whoever shares the server may write more than we know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Metadata {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl Metadata {
+    /// What a claim says.
+    pub fn of(claim: &Claim) -> Self {
+        Self { label: claim.label.clone(), reason: claim.reason.clone() }
+    }
+
+    /// From its JSON; empty if it is none.
+    pub fn read(json: &str) -> Self {
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// Its JSON without the opening brace, to follow a first member that the script writes: `since`.
+    pub fn tail(&self) -> String {
+        if self.label.is_none() && self.reason.is_none() {
+            return "}".to_owned();
+        }
+        match serde_json::to_string(self).as_deref().map(|object| object.trim_start_matches('{')) {
+            Ok("}") | Err(_) => "}".to_owned(),
+            Ok(members) => format!(",{members}"),
+        }
+    }
+
+    /// Tells what it says of a holder.
+    pub fn describe(self, holder: &mut Holder) {
+        holder.label = self.label;
+        holder.reason = self.reason;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_a_script_writes_is_read_back(label in any::<Option<String>>(), reason in any::<Option<String>>()) {
+            let metadata = Metadata { label, reason };
+            prop_assert_eq!(Metadata::read(&format!("{{\"since\":1{}", metadata.tail())), metadata);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in ".*") {
+            let _ = Metadata::read(&text);
+            let _ = Metadata::read(&format!("{{{text}"));
+        }
+    }
+
+    #[test]
+    fn unknown_members_are_passed_over() {
+        let metadata = Metadata::read(r#"{"since":1,"host":"a","label":"b"}"#);
+        assert_eq!(metadata, Metadata { label: Some("b".into()), reason: None });
+    }
+}
