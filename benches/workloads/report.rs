@@ -81,7 +81,10 @@ pub(crate) fn write_json(rows: &[Row], file: &Path) -> Result<()> {
     Ok(fs::write(file, serde_json::to_string_pretty(rows)? + "\n")?)
 }
 
-/// Writes `RESULTS.md`: the rows, and what they were measured on.
+/// Begins the part of `RESULTS.md` that people write.
+const CAUSES: &str = "\n## What is missed, and why\n";
+
+/// Writes `RESULTS.md`: the rows, and what they were measured on. What people wrote below is kept.
 pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
     let facts: Vec<String> =
         machine::description().iter().chain(&report.notes).map(|line| format!("- {line}")).collect();
@@ -92,12 +95,19 @@ pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
          ratio. Ratios count; absolute figures are those of this machine, where clients and servers share the cores.\n\
          Exclusion, and the order of the tokens, were checked on every run. The workloads and their floors and peers are\n\
          described in [README.md](README.md).\n\n\
-         {}\n\n{}",
+         {}\n\n{}{}",
         machine::date(),
         facts.join("\n"),
-        table(&report.rows)
+        table(&report.rows),
+        causes(file)
     );
     Ok(fs::write(file, text)?)
+}
+
+fn causes(file: &Path) -> String {
+    let before = fs::read_to_string(file).unwrap_or_default();
+    let (_, causes) = before.split_once(CAUSES).unwrap_or_default();
+    format!("{CAUSES}{causes}")
 }
 
 const HEADINGS: [&str; 9] = ["id", "what", "ours", "spread", "floor", "ratio", "best peer", "ratio", "aim"];
