@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, Error, ErrorKind, GrantRef, Held, Hint,
-    Holders, Listener, LockGuard, LockKey, LockOptions, Locker, MemoryBackend, OwnerId, Page, Renewal, Result,
-    Settings, Wait, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, Error, ErrorKind, GrantRef, HandOver,
+    Held, Hint, Holders, Listener, LockGuard, LockKey, LockOptions, Locker, MemoryBackend, OwnerId, Page, Renewal,
+    Result, Settings, Wait, Wakeups,
 };
 use tokio::sync::broadcast;
 
@@ -37,6 +37,8 @@ struct State {
     unanswered: bool,
     /// The next claim is carried out and its answer late.
     late: Option<Duration>,
+    /// The next release is carried out and its answer late.
+    late_release: Option<Duration>,
 }
 
 impl Queueing {
@@ -87,6 +89,10 @@ impl Backend for Queueing {
         let held = self.inner.release(grant).await?;
         if held == Held::Yes {
             self.grant_next().await;
+        }
+        let late = self.state().late_release.take();
+        if let Some(late) = late {
+            tokio::time::sleep(late).await;
         }
         Ok(held)
     }
@@ -165,6 +171,26 @@ impl Bench {
     async fn holders(&self) -> usize {
         self.store.inner.inspect(&key()).await.unwrap().holders.len()
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_in_line_does_not_ask_again_because_the_key_was_freed_here() {
+    let bench = bench();
+    let ours = Engine::with(bench.store.clone(), Settings::new().clock(bench.clock.clone()).hand_over(HandOver::off()));
+    let guard = take(&ours).await;
+    let theirs = bench.waiter(options()).await;
+    bench.store.state().late_release = Some(Duration::from_millis(5));
+    let release = tokio::spawn(guard.release());
+    settle().await;
+    let claims = bench.store.state().claims.len();
+    let next = tokio::spawn(async move { take(&ours).await });
+    release.await.unwrap().unwrap();
+    settle().await;
+    assert!(theirs.is_finished() && !next.is_finished());
+    assert_eq!(bench.store.state().claims.len() - claims, 1);
+    drop(theirs.await.unwrap());
+    assert!(next.await.unwrap().is_held());
+    assert_eq!(bench.store.state().claims.len() - claims, 1);
 }
 
 #[tokio::test(start_paused = true)]

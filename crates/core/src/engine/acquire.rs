@@ -87,6 +87,8 @@ impl<B: Backend> Core<B> {
                 }
             };
             let mut unheard = false;
+            // The store says when it is our turn, and what is freed here goes to the first in its line.
+            let in_line = matches!(tried, Tried::Queued { told: true, .. });
             let (said, pause) = match tried {
                 Tried::Granted(hold) => {
                     Place::forget(place);
@@ -124,7 +126,7 @@ impl<B: Backend> Core<B> {
             let until = request.limit.min(self.clock.now().plus(pause));
             tokio::select! {
                 biased;
-                given = ticket.given_or_freed_after(freed) => match given {
+                given = ticket.given_or_freed_after((!in_line).then_some(freed)) => match given {
                     Some(hold) => return Ok(Some(hold)),
                     None => waiting.start_over(),
                 },

@@ -271,13 +271,14 @@ impl Ticket {
         self.news.borrow().freed
     }
 
-    /// Ends when this waiter is given what it waits for, or when the key was freed here after `seen`. Cancel safe.
-    pub(super) async fn given_or_freed_after(&mut self, seen: u64) -> Option<Hold> {
+    /// Ends when this waiter is given what it waits for, or when the key was freed here after `seen`; `None`: that does
+    /// not matter. Cancel safe.
+    pub(super) async fn given_or_freed_after(&mut self, seen: Option<u64>) -> Option<Hold> {
         tokio::select! {
             biased;
             Ok(hold) = &mut self.gift, if !self.gift.is_terminated() => Some(hold),
             // The sender lives as long as this ticket's own entry.
-            _ = self.news.wait_for(|news| news.freed > seen) => None,
+            _ = self.news.wait_for(|news| seen.is_some_and(|seen| news.freed > seen)) => None,
         }
     }
 }
@@ -344,7 +345,7 @@ mod tests {
         assert!(matches!(behind.turn_or_news().await, Turn::Over(Said::Failed(_))));
         let seen = behind.freed_so_far();
         queue.freed(&key);
-        assert!(behind.given_or_freed_after(seen).await.is_none());
+        assert!(behind.given_or_freed_after(Some(seen)).await.is_none());
         head.tell(Said::Busy);
         assert!(matches!(behind.turn_or_news().await, Turn::Over(Said::Busy)));
         drop(head);

@@ -28,5 +28,5 @@ local function claim(k, a)
     return 'endless ' .. lock
   end
   local queued = inbox ~= '' and queue(line, owner, inbox, lease, lifetime, metadata)
-  return (queued and 'queued ' or 'busy ') .. string.format('%.0f', left)
+  return (queued and 'queued ' or 'busy ') .. string.format('%d', left)
 end

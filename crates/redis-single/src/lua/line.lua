@@ -4,9 +4,15 @@
 -- lifetime of the counter in ms, metadata. What an inbox begins with: `!` whether somebody hears it can be asked here,
 -- `?` it cannot, `-` there is none.
 
+local moment
+
+-- Now, in ms: the same for a whole script, as in Redis itself.
 local function clock()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  if not moment then
+    local time = redis.call('TIME')
+    moment = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return moment
 end
 
 -- Grants a key that nobody else may have, with the next number of its counter.
@@ -26,12 +32,12 @@ local function grant(lock, fence, owner, lease, lifetime, metadata, now)
   if number >= 9007199254740992 then
     return 'spent ' .. fence
   end
-  local text = string.format('%.0f', number)
+  local text = string.format('%d', number)
   local written = redis.pcall('SET', fence, text, 'PX', lifetime)
   if written.err then
     return 'refused ' .. written.err
   end
-  local since = number == now and text or string.format('%.0f', now)
+  local since = number == now and text or string.format('%d', now)
   written = redis.pcall('SET', lock, owner .. ' ' .. text .. ' {"since":' .. since .. metadata, 'PX', lease)
   if written.err then
     return 'refused ' .. written.err
@@ -55,7 +61,7 @@ local function pass(lock, fence, line, asking)
   local now, first, last, served = clock(), tonumber(ends[1] or 1), tonumber(ends[2]), false
   local stop = math.min(last, first + most)
   while first <= stop and not served do
-    local number = string.format('%.0f', first)
+    local number = string.format('%d', first)
     first = first + 1
     local owner = redis.call('HGET', line, number)
     if owner then
@@ -80,7 +86,7 @@ local function pass(lock, fence, line, asking)
   if first > last then
     redis.pcall('DEL', line)
   else
-    redis.pcall('HSET', line, 'first', string.format('%.0f', first))
+    redis.pcall('HSET', line, 'first', string.format('%d', first))
   end
   return served
 end
@@ -88,6 +94,9 @@ end
 -- Grants a key that nobody has, or whose holder goes, to the first in line who is still there, and tells that process
 -- alone. Answers the owner, who has it now, except that nothing is granted to the one who is `asking`. False: nobody.
 local function serve(lock, fence, line, asking)
+  if redis.pcall('EXISTS', line) ~= 1 then
+    return false
+  end
   local passed, served = pcall(pass, lock, fence, line, asking)
   return passed and served
 end
@@ -108,10 +117,10 @@ local function queue(line, owner, inbox, lease, lifetime, metadata)
     if type(number) == 'table' then
       return false
     end
-    number = string.format('%.0f', number)
+    number = string.format('%d', number)
   end
-  local till = string.format('%.0f', clock() + counts)
-  local first = string.format('%.0f', math.min(tonumber(lease), counts))
+  local till = string.format('%d', clock() + counts)
+  local first = string.format('%d', math.min(tonumber(lease), counts))
   place = table.concat({ number, till, inbox, first, lifetime, metadata }, ' ')
   local written = redis.pcall('HSET', line, number, owner, owner, place)
   if type(written) == 'table' then
