@@ -17,6 +17,8 @@ use crate::{Error, LockKey, LockOptions, Mode};
 #[derive(Debug)]
 pub(super) struct Queue {
     lanes: Mutex<HashMap<LockKey, Lane>>,
+    /// The exclusive tenures that are held here, apart from the lanes: most keys that are held nobody waits for.
+    holders: Mutex<HashMap<LockKey, Arc<Tenure>>>,
     next_id: AtomicU64,
     /// If not, these readers talk to the store themselves, beside the head.
     rides: bool,
@@ -24,10 +26,9 @@ pub(super) struct Queue {
 
 #[derive(Debug)]
 struct Lane {
+    /// In the order of their ids.
     entries: VecDeque<Entry>,
     news: watch::Sender<News>,
-    /// The exclusive tenure of this key, while it is held here.
-    holder: Option<Arc<Tenure>>,
     /// After the last hand-over that was allowed, other processes go first.
     rest_until: Moment,
 }
@@ -83,14 +84,14 @@ impl Said {
 
 impl Queue {
     pub(super) fn new(rides: bool) -> Self {
-        Self { lanes: Mutex::default(), next_id: AtomicU64::new(0), rides }
+        Self { lanes: Mutex::default(), holders: Mutex::default(), next_id: AtomicU64::new(0), rides }
     }
 
     pub(super) fn join(self: &Arc<Self>, key: &LockKey, mode: Mode, options: &LockOptions) -> Ticket {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (turn, admitted) = oneshot::channel();
         let (gift, given) = oneshot::channel();
         let mut lanes = self.lanes();
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let lane = lanes.entry(key.clone()).or_insert_with(Lane::new);
         lane.entries.push_back(Entry { id, mode, options: options.clone(), turn: Some(turn), gift: Some(gift) });
         lane.admit(self.rides);
@@ -101,27 +102,21 @@ impl Queue {
     /// The key is held here: nobody of this process needs to ask the store for it.
     pub(super) fn held(&self, tenure: &Arc<Tenure>) {
         if tenure.grant.mode == Mode::Exclusive {
-            let mut lanes = self.lanes();
-            let lane = lanes.entry(tenure.grant.key.clone()).or_insert_with(Lane::new);
-            lane.holder = Some(Arc::clone(tenure));
+            self.holders().insert(tenure.grant.key.clone(), Arc::clone(tenure));
         }
     }
 
     /// It is held no more, although the store may not know that yet.
     pub(super) fn ended(&self, tenure: &Arc<Tenure>) {
-        let mut lanes = self.lanes();
-        if let Some(lane) = lanes.get_mut(&tenure.grant.key)
-            && lane.holder.as_ref().is_some_and(|holder| Arc::ptr_eq(holder, tenure))
-        {
-            lane.holder = None;
-            Self::tidy(&mut lanes, &tenure.grant.key);
+        let mut holders = self.holders();
+        if holders.get(&tenure.grant.key).is_some_and(|holder| Arc::ptr_eq(holder, tenure)) {
+            holders.remove(&tenure.grant.key);
         }
     }
 
     /// The exclusive tenure of this process, if it has one.
     pub(super) fn holder(&self, key: &LockKey) -> Option<Arc<Tenure>> {
-        let holder = self.lanes().get(key)?.holder.clone()?;
-        holder.is_held().then_some(holder)
+        self.holders().get(key).filter(|holder| holder.is_held()).cloned()
     }
 
     /// A grant of the key ended here: the head may find it free.
@@ -158,14 +153,12 @@ impl Queue {
         }
     }
 
-    fn tidy(lanes: &mut HashMap<LockKey, Lane>, key: &LockKey) {
-        if lanes.get(key).is_some_and(|lane| lane.entries.is_empty() && lane.holder.is_none()) {
-            lanes.remove(key);
-        }
-    }
-
     fn lanes(&self) -> MutexGuard<'_, HashMap<LockKey, Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn holders(&self) -> MutexGuard<'_, HashMap<LockKey, Arc<Tenure>>> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -174,7 +167,6 @@ impl Lane {
         Self {
             entries: VecDeque::with_capacity(1),
             news: watch::Sender::new(News::default()),
-            holder: None,
             rest_until: Moment::default(),
         }
     }
@@ -287,9 +279,13 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut lanes = self.queue.lanes();
         let Some(lane) = lanes.get_mut(&self.key) else { return };
-        lane.entries.retain(|entry| entry.id != self.id);
+        if let Ok(index) = lane.entries.binary_search_by_key(&self.id, |entry| entry.id) {
+            lane.entries.remove(index);
+        }
         lane.admit(self.queue.rides);
-        Queue::tidy(&mut lanes, &self.key);
+        if lane.entries.is_empty() {
+            lanes.remove(&self.key);
+        }
     }
 }
 
