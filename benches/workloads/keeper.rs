@@ -20,7 +20,7 @@ use crate::servers::Redis;
 
 const LEASES: usize = 100_000;
 const LEASE: Duration = Duration::from_secs(30);
-const WATCHED: usize = 200;
+const WATCHED: usize = 50;
 
 /// In processes of their own, so that the memory is theirs alone.
 pub(crate) fn hundred_thousand(pace: Pace) -> Result<Report> {

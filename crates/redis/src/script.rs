@@ -8,8 +8,8 @@ use fred::types::Value;
 use fred::util::{redis_keyslot, sha1_hash};
 use leasehold_core::{Error, ErrorKind, Result};
 
-use crate::Connection;
 use crate::connection::{Failed, Target};
+use crate::{Connection, Words};
 
 /// A Lua script that runs in the server as one atomic step.
 ///
@@ -56,10 +56,19 @@ impl Connection {
         arguments: impl IntoIterator<Item = String>,
         within: Option<Duration>,
     ) -> Result<Reply> {
-        let mut words: Vec<Value> = keys.into_iter().map(Value::from).collect();
-        let count = words.len();
-        words.extend(arguments.into_iter().map(Value::from));
-        self.evaluate(script, count, words.iter().cloned(), self.limit(within)).await
+        let words = keys.into_iter().fold(Words::new(), |words, key| words.text(&key));
+        let count = words.count();
+        let words = arguments.into_iter().fold(words, |words, argument| words.text(&argument));
+        self.ask(script, count, words, within).await
+    }
+
+    /// The same, with keys and arguments in one piece of memory: so many keys, then the arguments.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub async fn ask(&self, script: &Script, keys: usize, words: Words, within: Option<Duration>) -> Result<Reply> {
+        let words = words.finish();
+        self.evaluate(script, keys, words.iter(), self.limit(within)).await
     }
 
     /// The command timeout or less.

@@ -7,22 +7,18 @@ use leasehold_core::OwnerId;
 
 use crate::KeyNames;
 
-/// The keys and then the arguments of a [`Step`](crate::Step), in one piece of memory.
+/// The keys and then the arguments of a script or a [`Step`](crate::Step), in one piece of memory.
 #[derive(Debug)]
 pub struct Words {
     text: String,
-    ends: [usize; Words::MOST],
-    count: usize,
+    ends: Vec<usize>,
 }
 
 impl Words {
-    /// No step takes more.
-    const MOST: usize = 16;
-
     /// None yet.
     pub fn new() -> Self {
-        // Enough for the usual key.
-        Self { text: String::with_capacity(240), ends: [0; Self::MOST], count: 0 }
+        // Enough for one usual key.
+        Self { text: String::with_capacity(240), ends: Vec::with_capacity(8) }
     }
 
     /// Adds the name of a part of a key.
@@ -60,18 +56,17 @@ impl Words {
     }
 
     fn end(mut self) -> Self {
-        self.ends[self.count] = self.text.len();
-        self.count += 1;
+        self.ends.push(self.text.len());
         self
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.count
+        self.ends.len()
     }
 
     /// As the driver takes them; cheap to clone.
     pub(crate) fn finish(self) -> Finished {
-        Finished { text: Bytes::from(self.text), ends: self.ends, count: self.count }
+        Finished { text: Bytes::from(self.text), ends: self.ends }
     }
 }
 
@@ -89,13 +84,12 @@ impl Default for Words {
 #[derive(Debug)]
 pub(crate) struct Finished {
     text: Bytes,
-    ends: [usize; Words::MOST],
-    count: usize,
+    ends: Vec<usize>,
 }
 
 impl Finished {
     pub(crate) fn iter(&self) -> impl Iterator<Item = Value> + Clone {
         let start = |index: usize| if index == 0 { 0 } else { self.ends[index - 1] };
-        (0..self.count).map(move |index| Value::Bytes(self.text.slice(start(index)..self.ends[index])))
+        (0..self.ends.len()).map(move |index| Value::Bytes(self.text.slice(start(index)..self.ends[index])))
     }
 }
