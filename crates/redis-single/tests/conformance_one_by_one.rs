@@ -6,8 +6,12 @@ use std::process::ExitCode;
 
 use leasehold_redis_single::core::conformance;
 
-use crate::fixture::Redis;
+use crate::fixture::{FastPath, Redis};
 
 fn main() -> ExitCode {
-    conformance::exclusive(Redis::named_by("LEASEHOLD_TEST_REDIS").one_by_one())
+    conformance::exclusive(Redis::named_by("LEASEHOLD_TEST_REDIS").without(&[
+        FastPath::Queue,
+        FastPath::GroupCommit,
+        FastPath::HandOver,
+    ]))
 }
