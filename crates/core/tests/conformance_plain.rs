@@ -1,30 +1,13 @@
 //! The shared suite on the memory backend, with nothing handed over inside the process.
 
+mod fixture;
+
 use std::process::ExitCode;
 
-use async_trait::async_trait;
-use leasehold_core::conformance::{self, Fixture};
-use leasehold_core::{Backend, Capabilities, Clock, HandOver, MemoryBackend, Result};
+use leasehold_core::{HandOver, conformance};
 
-struct Memory(MemoryBackend);
-
-#[async_trait]
-impl Fixture for Memory {
-    type Backend = MemoryBackend;
-
-    fn capabilities(&self) -> Capabilities {
-        self.0.capabilities()
-    }
-
-    async fn connect(&self, namespace: &str) -> Result<MemoryBackend> {
-        Ok(self.0.namespace(namespace))
-    }
-
-    fn hand_over(&self) -> HandOver {
-        HandOver::off()
-    }
-}
+use crate::fixture::Memory;
 
 fn main() -> ExitCode {
-    conformance::shared(Memory(MemoryBackend::new(Clock::system())))
+    conformance::shared(Memory::with(HandOver::off()))
 }

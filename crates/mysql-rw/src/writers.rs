@@ -44,7 +44,7 @@ impl MysqlRwBackend {
             Ok(attempt) => return Ok(attempt),
             Err(failed) => failed,
         };
-        match self.let_go_writer(&as_grant(claim)).await {
+        match self.let_go_writer(&claim.grant(None)).await {
             Ok(_) => Err(failed),
             Err(_) => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail(failed.to_string())),
         }
@@ -72,7 +72,7 @@ impl MysqlRwBackend {
                 self.sessions.run(Step::new("acquire", &self.statements.mark).repeatable(), params).await?;
             }
             Drained::Readers | Drained::Dead => {
-                self.let_go_writer(&as_grant(claim)).await?;
+                self.let_go_writer(&claim.grant(None)).await?;
             }
         }
         Ok(Attempt::Busy { retry_in: None })
@@ -100,8 +100,4 @@ impl MysqlRwBackend {
         let name = self.namespace.name_of(&grant.key);
         self.statements.writers.why_not(&self.sessions, &name, grant.owner).await
     }
-}
-
-fn as_grant(claim: &Claim) -> GrantRef {
-    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_mysql::testing::Server;
-use leasehold_mysql::testing::traps::{claim, grant};
+use leasehold_mysql::testing::traps::claim;
 use leasehold_mysql_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, Held, LockOptions, Mode, MysqlRw, ReleaseOutcome, Renewal, RwLockerExt,
 };
@@ -86,7 +86,7 @@ async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
         let mut other = server.session().await.unwrap();
         other.query_drop("BEGIN").await.unwrap();
         other.query_drop("SELECT * FROM leasehold.leasehold_rw_readers FOR UPDATE").await.unwrap();
-        let renewal = [Renewal { grant: grant(&reader), ttl: Duration::from_secs(60) }];
+        let renewal = [Renewal { grant: reader.grant(None), ttl: Duration::from_secs(60) }];
         let writer = claim(isolation, Duration::from_secs(60));
         let (renewed, claimed, ()) = tokio::join!(
             store.renew(&renewal),

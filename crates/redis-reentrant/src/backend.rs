@@ -144,8 +144,7 @@ impl Backend for SessionBackend {
                 (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
                 (Ok(tenure), Some(confirmation)) => {
                     let name = names.part(LOCK);
-                    let grant =
-                        GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: Some(tenure) };
+                    let grant = claim.grant(Some(tenure));
                     let give_back = self.release(&grant);
                     Box::pin(confirmation.confirm(&self.store.connection, &name, tenure, give_back)).await
                 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Attempt, Backend, Claim, Clock, ErrorKind, GrantRef, Held, LockKey, LockOptions, Locker, LockerExt,
-    LossReason, Mode, OwnerId, Renewal, Wait,
+    Admin, Attempt, Backend, Claim, Clock, ErrorKind, Held, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode,
+    OwnerId, Renewal, Wait,
 };
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Pool};
@@ -35,11 +35,6 @@ pub fn brief() -> LockOptions {
 pub fn claim(key: &str, ttl: Duration) -> Claim {
     let key = LockKey::new(key).unwrap();
     Claim { key, owner: OwnerId::random(), mode: Mode::Exclusive, ttl, waits: false, label: None, reason: None }
-}
-
-/// The grant of a claim.
-pub fn grant(claim: &Claim) -> GrantRef {
-    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
 }
 
 /// All that a lock does, once, by two clients.
@@ -217,7 +212,7 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
         store.try_acquire(&old).await.unwrap();
         // Both wait for the row while the lease runs out; the renewal left before, the claim after.
         let mut other = row_lock::<S>(&server).await;
-        let renewal = [Renewal { grant: grant(&old), ttl: Duration::from_secs(60) }];
+        let renewal = [Renewal { grant: old.grant(None), ttl: Duration::from_secs(60) }];
         let new = claim(isolation, Duration::from_secs(60));
         let (renewed, claimed, ()) = tokio::join!(
             store.renew(&renewal),
@@ -242,7 +237,7 @@ pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
     let store = S::store(Access::default().url(server.url())).await.unwrap();
     let held = claim("k", Duration::from_secs(60));
     store.try_acquire(&held).await.unwrap();
-    let earlier = [Renewal { grant: grant(&held), ttl: Duration::from_secs(10) }];
+    let earlier = [Renewal { grant: held.grant(None), ttl: Duration::from_secs(10) }];
     assert_eq!(*store.renew(&earlier).await[0].as_ref().unwrap(), Held::Yes);
     let left = store.inspect(&held.key).await.unwrap().holders[0].remaining.unwrap();
     assert!(left > Duration::from_secs(20), "{left:?}");
@@ -280,13 +275,13 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
         store.try_acquire(claim).await.unwrap();
     }
     let renewals: Vec<_> =
-        claims.iter().map(|claim| Renewal { grant: grant(claim), ttl: Duration::from_secs(60) }).collect();
+        claims.iter().map(|claim| Renewal { grant: claim.grant(None), ttl: Duration::from_secs(60) }).collect();
     let before = server.status("Com_update").await;
     assert!(store.renew(&renewals).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
     assert_eq!(server.status("Com_update").await - before, 1);
 
     // One that was released and one that was evicted are told apart from the rest.
-    assert_eq!(store.release(&grant(&claims[7])).await.unwrap(), Held::Yes);
+    assert_eq!(store.release(&claims[7].grant(None)).await.unwrap(), Held::Yes);
     store.force_release(&claims[9].key).await.unwrap();
     let answers = store.renew(&renewals).await;
     for (index, answer) in answers.iter().enumerate() {
