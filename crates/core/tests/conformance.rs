@@ -1,13 +1,26 @@
 //! The shared suite on the memory backend.
 
-mod fixture;
-
 use std::process::ExitCode;
 
-use leasehold_core::{HandOver, conformance};
+use async_trait::async_trait;
+use leasehold_core::conformance::{self, Fixture};
+use leasehold_core::{Backend, Capabilities, Clock, MemoryBackend, Result};
 
-use crate::fixture::Memory;
+struct Memory(MemoryBackend);
+
+#[async_trait]
+impl Fixture for Memory {
+    type Backend = MemoryBackend;
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    async fn connect(&self, namespace: &str) -> Result<MemoryBackend> {
+        Ok(self.0.namespace(namespace))
+    }
+}
 
 fn main() -> ExitCode {
-    conformance::shared(Memory::with(HandOver::new()))
+    conformance::shared(Memory(MemoryBackend::new(Clock::system())))
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::conformance::{Contender, Fixture, Shareable, Subject, report};
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, HandOff, Held, Holders, LockGuard, LockKey,
-    LockOptions, Locker, MemoryBackend, Mode, Page, Renewal, Result, SharedBackend, Wakeups,
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, HandOff, HandOver, Held, Holders, LockGuard,
+    LockKey, LockOptions, Locker, MemoryBackend, Mode, Page, Renewal, Result, SharedBackend, Wakeups,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -192,8 +192,8 @@ impl Subject for LeakySubject {
         Ok(())
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        let contender = self.0.contender(namespace, clock).await?;
+    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
+        let contender = self.0.contender(namespace, clock, hand_over).await?;
         Ok(Contender { locker: Arc::new(Leaky(contender.locker)), ..contender })
     }
 

@@ -1,4 +1,4 @@
-//! The shared suite without queue, group commit and hand-over, on the server that `LEASEHOLD_TEST_REDIS` names.
+//! The shared suite without queue and group commit, on the server that `LEASEHOLD_TEST_REDIS` names.
 
 mod fixture;
 
@@ -9,9 +9,5 @@ use leasehold_redis_single::core::conformance;
 use crate::fixture::{FastPath, Redis};
 
 fn main() -> ExitCode {
-    conformance::exclusive(Redis::named_by("LEASEHOLD_TEST_REDIS").without(&[
-        FastPath::Queue,
-        FastPath::GroupCommit,
-        FastPath::HandOver,
-    ]))
+    conformance::exclusive(Redis::named_by("LEASEHOLD_TEST_REDIS").without(&[FastPath::Queue, FastPath::GroupCommit]))
 }

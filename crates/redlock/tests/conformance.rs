@@ -1,43 +1,13 @@
 //! The shared suite, on the five servers that `LEASEHOLD_TEST_REDLOCK` names.
 
-use std::env;
+mod fixture;
+
 use std::process::ExitCode;
-use std::time::Duration;
 
-use async_trait::async_trait;
-use leasehold_redlock::core::conformance::{self, Fixture};
-use leasehold_redlock::{Capabilities, Redlock, RedlockBackend, Result};
+use leasehold_redlock::core::conformance;
 
-const URLS: &str = "LEASEHOLD_TEST_REDLOCK";
-
-struct Nodes {
-    urls: Option<String>,
-}
-
-#[async_trait]
-impl Fixture for Nodes {
-    type Backend = RedlockBackend;
-
-    fn capabilities(&self) -> Capabilities {
-        Redlock::claims()
-    }
-
-    async fn available(&self) -> std::result::Result<(), String> {
-        if self.urls.is_none() {
-            return Err(format!("set {URLS} to the redis:// URLs of five servers, separated by commas"));
-        }
-        let locks = self.connect("leasehold-conformance").await.map_err(|error| error.to_string())?;
-        Redlock::from(locks).close().await;
-        Ok(())
-    }
-
-    async fn connect(&self, namespace: &str) -> Result<RedlockBackend> {
-        let urls = self.urls.clone().unwrap_or_default();
-        // So that a busy machine is not taken for a silent node.
-        Redlock::builder().url(&urls).namespace(namespace).node_limit(Duration::from_secs(2)).backend().await
-    }
-}
+use crate::fixture::Nodes;
 
 fn main() -> ExitCode {
-    conformance::exclusive(Nodes { urls: env::var(URLS).ok() })
+    conformance::exclusive(Nodes::group_commit(true))
 }

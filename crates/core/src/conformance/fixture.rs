@@ -5,7 +5,7 @@ use async_trait::async_trait;
 
 use super::subject::{Shareable, Subject, Unshared};
 use super::{process, report};
-use crate::{Backend, Capabilities, HandOver, Result, SharedBackend};
+use crate::{Backend, Capabilities, Result, SharedBackend};
 
 /// How the suite reaches a store.
 #[async_trait]
@@ -26,11 +26,6 @@ pub trait Fixture: Send + Sync + 'static {
 
     /// A new client of the store, independent of every other, that sees only this namespace.
     async fn connect(&self, namespace: &str) -> Result<Self::Backend>;
-
-    /// How far grants pass inside a process while the suite runs: by default as far as in use.
-    fn hand_over(&self) -> HandOver {
-        HandOver::new()
-    }
 
     /// Environment variables with which a second process builds a fixture on the same store.
     fn environment(&self) -> Vec<(String, String)> {

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::cases::{Bench, Case, ClauseCheck, all};
 use super::subject::Subject;
-use crate::Capabilities;
+use crate::{Capabilities, Capability, HandOver};
 
 /// No case takes this long unless it hangs.
 const CASE_LIMIT: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ pub struct Report {
     pub ignored: usize,
 }
 
-/// Runs every case without printing, several at a time: for testing the suite itself.
+/// Runs every case once without printing, several at a time: for testing the suite itself.
 pub async fn report(subject: Arc<dyn Subject>) -> Report {
     let capabilities = subject.capabilities();
     let mut report = Report::default();
@@ -34,7 +34,7 @@ pub async fn report(subject: Arc<dyn Subject>) -> Report {
         if why_ignored(case, &capabilities).is_some() {
             report.ignored += 1;
         } else {
-            let bench = Bench::new(Arc::clone(&subject), case.name);
+            let bench = Bench::new(Arc::clone(&subject), case.name, HandOver::new());
             running.spawn(async move { (case.name, check(case, bench).await) });
         }
     }
@@ -49,7 +49,8 @@ pub async fn report(subject: Arc<dyn Subject>) -> Report {
     report
 }
 
-/// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness.
+/// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness. Where the
+/// hand-over is claimed, every case runs with it and without.
 pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most cases wait for leases to run out, not for a processor.
@@ -68,13 +69,22 @@ pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
+    let hand_overs: &[_] = if capabilities.has(Capability::HandOver) {
+        &[("", HandOver::new()), ("::with_hand_over_off", HandOver::off())]
+    } else {
+        &[("", HandOver::new())]
+    };
     let mut trials = Vec::new();
     for case in all() {
         let why = absent.clone().or_else(|| why_ignored(case, &capabilities));
         if let Some(why) = why.as_ref().filter(|_| absent.is_none() && !arguments.list) {
             println!("{backend}::{} is ignored: {why}", case.name);
         }
-        trials.push(trial(case, backend, why, subject, &runtime));
+        for (suffix, hand_over) in hand_overs {
+            let name = format!("{backend}::{}{suffix}", case.name);
+            let bench = Bench::new(Arc::clone(subject), case.name, *hand_over);
+            trials.push(trial(name, case, bench, why.clone(), &runtime));
+        }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
@@ -85,22 +95,22 @@ pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
 }
 
 fn trial(
+    name: String,
     case: &'static Case,
-    backend: &'static str,
+    bench: Bench,
     why_ignored: Option<String>,
-    subject: &Arc<dyn Subject>,
     runtime: &Arc<Runtime>,
 ) -> Trial {
     let ignored = why_ignored.is_some();
-    let (subject, runtime) = (Arc::clone(subject), Arc::clone(runtime));
+    let runtime = Arc::clone(runtime);
     let body = move || match why_ignored {
         Some(why) => Ok(Completion::ignored_with(why)),
-        None => match runtime.block_on(check(case, Bench::new(subject, case.name))) {
+        None => match runtime.block_on(check(case, bench)) {
             Ok(()) => Ok(Completion::Completed),
             Err(why) => Err(Failed::from(why)),
         },
     };
-    Trial::ignorable_test(format!("{backend}::{}", case.name), body).with_ignored_flag(ignored)
+    Trial::ignorable_test(name, body).with_ignored_flag(ignored)
 }
 
 async fn check(case: &Case, bench: Bench) -> Result<(), String> {

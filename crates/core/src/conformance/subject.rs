@@ -18,8 +18,8 @@ pub trait Subject: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
     /// See [`Fixture::available`].
     async fn available(&self) -> std::result::Result<(), String>;
-    /// A locker of its own in this namespace, whose deadlines run on this clock.
-    async fn contender(&self, namespace: &str, clock: Clock) -> Result<Contender>;
+    /// A locker of its own in this namespace, whose deadlines run on this clock and whose grants pass on so far.
+    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender>;
     /// See [`Fixture::environment`].
     fn environment(&self) -> Vec<(String, String)>;
 }
@@ -140,8 +140,8 @@ impl<F: Fixture> Subject for Unshared<F> {
         self.0.available().await
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        Ok(Contender::new(self.0.connect(namespace).await?, clock, self.0.hand_over()))
+    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
+        Ok(Contender::new(self.0.connect(namespace).await?, clock, hand_over))
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -159,8 +159,8 @@ impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
         self.0.available().await
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        Ok(Contender::with_readers(self.0.connect(namespace).await?, clock, self.0.hand_over()))
+    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
+        Ok(Contender::with_readers(self.0.connect(namespace).await?, clock, hand_over))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

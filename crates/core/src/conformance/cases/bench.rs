@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::conformance::subject::{Contender, Subject};
-use crate::{Capability, Clock, LockGuard, LockKey, LockOptions, Result, Wait};
+use crate::{Capability, Clock, HandOver, LockGuard, LockKey, LockOptions, Result, Wait};
 
 /// A failed check, or an error where none may be.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ pub(in crate::conformance) use ensure;
 pub(in crate::conformance) struct Bench {
     pub(super) subject: Arc<dyn Subject>,
     case: &'static str,
+    hand_over: HandOver,
 }
 
 /// Long enough for anything that works, on a machine that is busy with something else.
@@ -64,8 +65,8 @@ pub(super) fn once() -> LockOptions {
 }
 
 impl Bench {
-    pub(in crate::conformance) fn new(subject: Arc<dyn Subject>, case: &'static str) -> Self {
-        Self { subject, case }
+    pub(in crate::conformance) fn new(subject: Arc<dyn Subject>, case: &'static str, hand_over: HandOver) -> Self {
+        Self { subject, case, hand_over }
     }
 
     /// A key that no other case uses.
@@ -89,7 +90,7 @@ impl Bench {
     }
 
     pub(super) async fn contender_in(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        self.subject.contender(namespace, clock).await
+        self.subject.contender(namespace, clock, self.hand_over).await
     }
 
     /// So many that contend with each other, `together` at a time on one locker, where a locker contends with itself.
