@@ -97,6 +97,9 @@ impl Clock {
     /// Runtime timers stop while the machine sleeps, so it sleeps in slices and reads this clock after each.
     pub(crate) async fn reach(&self, moment: Moment) {
         const SLICE: Duration = Duration::from_secs(1);
+        if moment == Moment::NEVER {
+            return std::future::pending().await;
+        }
         loop {
             let moved = self.0.moved.notified();
             tokio::pin!(moved);

@@ -95,15 +95,13 @@ impl RedisSingleBackend {
     async fn renew_batch(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
         let locks = renewals.iter().map(|renewal| self.names.of(&renewal.grant.key));
         let words = locks.fold(Words::new(), |words, names| words.name(&names, LOCK));
-        let words = renewals.iter().fold(words, |words, renewal| words.owner(renewal.grant.owner).millis(renewal.ttl));
+        let words = words.leases(renewals.iter().map(|renewal| (renewal.grant.owner, renewal.ttl)));
         // Less than the third that the engine allows, so that the driver still knows that nobody waits any more.
         let limit = renewals.iter().map(|renewal| renewal.ttl / 4).min();
         match self.connection.ask(&RENEW, renewals.len(), words, limit).await {
+            Ok(reply) if *reply.words() == ["held"] => renewals.iter().map(|_| Ok(Held::Yes)).collect(),
             Ok(reply) => {
                 let answers = reply.each_of(renewals.len());
-                if answers.iter().all(|answer| *answer.words() == ["held"]) {
-                    return renewals.iter().map(|_| Ok(Held::Yes)).collect();
-                }
                 join_all(answers.iter().zip(renewals).map(|(answer, renewal)| self.held(answer, &renewal.grant))).await
             }
             Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),

@@ -31,20 +31,26 @@ impl Words {
     /// Adds an owner, as 32 hexadecimal digits.
     #[must_use]
     pub fn owner(mut self, owner: OwnerId) -> Self {
-        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-        for byte in owner.as_bytes() {
-            self.text.push(DIGITS[usize::from(byte >> 4)]);
-            self.text.push(DIGITS[usize::from(byte & 15)]);
-        }
+        self.push_owner(owner);
         self.end()
     }
 
     /// Adds a duration, in ms.
     #[must_use]
     pub fn millis(mut self, duration: Duration) -> Self {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        // Writing to a string does not fail.
-        let _ = write!(self.text, "{millis}");
+        self.push_millis(duration);
+        self.end()
+    }
+
+    /// Adds owners with their leases in ms, all in one word, divided by spaces.
+    #[must_use]
+    pub fn leases(mut self, leases: impl IntoIterator<Item = (OwnerId, Duration)>) -> Self {
+        for (owner, lease) in leases {
+            self.push_owner(owner);
+            self.text.push(' ');
+            self.push_millis(lease);
+            self.text.push(' ');
+        }
         self.end()
     }
 
@@ -53,6 +59,20 @@ impl Words {
     pub fn text(mut self, text: &str) -> Self {
         self.text.push_str(text);
         self.end()
+    }
+
+    fn push_owner(&mut self, owner: OwnerId) {
+        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+        for byte in owner.as_bytes() {
+            self.text.push(DIGITS[usize::from(byte >> 4)]);
+            self.text.push(DIGITS[usize::from(byte & 15)]);
+        }
+    }
+
+    fn push_millis(&mut self, duration: Duration) {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "{millis}");
     }
 
     fn end(mut self) -> Self {

@@ -6,7 +6,7 @@ use tracing::Instrument;
 
 use super::Core;
 use super::attempt::{Place, Tried};
-use super::observe::{self, Acquired};
+use super::observe::Acquired;
 use super::queue::{Said, Ticket, Turn};
 use super::release::Hold;
 use super::waiting::BackOff;
@@ -42,7 +42,7 @@ impl<B: Backend> Core<B> {
             Ok(None) => Acquired::Busy,
             Err(_) => Acquired::Failed,
         };
-        observe::acquired(self.name(), key, mode, outcome, self.clock.now().since(request.started));
+        self.observer.acquired(key, mode, outcome, self.clock.now().since(request.started));
         result.map_err(|error| error.within("acquire", self.name(), Some(key)))
     }
 
@@ -71,10 +71,12 @@ impl<B: Backend> Core<B> {
             }
             let freed = ticket.freed_so_far();
             let rested = request.limit.min(ticket.rests_until());
-            tokio::select! {
-                biased;
-                hold = ticket.given() => return Ok(Some(hold)),
-                () = self.clock.reach(rested) => {}
+            if self.clock.now() < rested {
+                tokio::select! {
+                    biased;
+                    hold = ticket.given() => return Ok(Some(hold)),
+                    () = self.clock.reach(rested) => {}
+                }
             }
             let queued = ticket.queued_so_far();
             let tried = if let Some(holder) = ticket.held_here() {
@@ -111,7 +113,7 @@ impl<B: Backend> Core<B> {
                 }
                 Tried::Failed(error) => {
                     place = None;
-                    observe::attempt_failed(self.name(), request.key, &error);
+                    self.observer.attempt_failed(request.key, &error);
                     (Said::Failed(error), waiting.after_failure.next(None))
                 }
             };
@@ -134,7 +136,7 @@ impl<B: Backend> Core<B> {
                     (Hint::Granted { tenure, .. }, Some(granted)) => {
                         match self.granted_in(granted, tenure, request.options).await {
                             Tried::Granted(hold) => return Ok(Some(self.arrived(&ticket, hold, queued))),
-                            Tried::Failed(error) => observe::attempt_failed(self.name(), request.key, &error),
+                            Tried::Failed(error) => self.observer.attempt_failed(request.key, &error),
                             _ => {}
                         }
                     }
@@ -153,7 +155,7 @@ impl<B: Backend> Core<B> {
         match hold.grip().grant.mode {
             Mode::Shared => self.take_along(&hold, queued),
             Mode::Exclusive if self.sessions.are_reentrant() => {}
-            Mode::Exclusive => ticket.tell(Said::Busy),
+            Mode::Exclusive => ticket.tell_those_behind(Said::Busy),
         }
         hold
     }
@@ -175,7 +177,7 @@ impl<B: Backend> Core<B> {
                     return Some(Err(error));
                 }
                 Tried::Failed(error) => {
-                    observe::attempt_failed(self.name(), request.key, &error);
+                    self.observer.attempt_failed(request.key, &error);
                     let pause = self.clock.now().plus(back_off.next(None));
                     self.clock.reach(request.limit.min(pause)).await;
                 }
@@ -187,7 +189,7 @@ impl<B: Backend> Core<B> {
     /// Waits for the turn to talk to the store.
     async fn turn(&self, ticket: &mut Ticket, request: &Request<'_>) -> Turn {
         let first = ticket.is_admitted();
-        let _queued = (!first).then(|| observe::queued(self.name(), request.key));
+        let _queued = (!first).then(|| self.observer.queued(request.key));
         if first {
             return Turn::Ours;
         }

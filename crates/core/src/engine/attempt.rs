@@ -85,7 +85,7 @@ impl<B: Backend> Core<B> {
         let underway = Arc::clone(&self.pending).begin();
         let queued = place.map(|place| place.first_lease);
         let claim = Arc::clone(self).claim(claim, queued);
-        let attempt = Detached::new(Handle::current(), async move { (claim.await, underway) });
+        let attempt = Detached::new(Handle::current(), Box::pin(async move { (claim.await, underway) }));
         let ((answer, won), _underway) = tokio::select! {
             biased;
             answered = attempt => answered,
@@ -198,7 +198,7 @@ impl<B: Backend> Core<B> {
                 return Err(Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire"));
             }
             None => {
-                let tenure = Arc::new(Tenure::new(grant.clone(), options, self.name(), &self.clock, lease));
+                let tenure = Arc::new(Tenure::new(grant.clone(), options, &self.observer, &self.clock, lease));
                 if let Some(entered) = &mut entered {
                     let levels = vec![grant.owner];
                     entered.insert(grant.key.clone(), Entered { tenure: Arc::clone(&tenure), levels });

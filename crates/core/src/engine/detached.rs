@@ -2,6 +2,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
 /// A future that is finished whatever happens to whoever awaits it.
@@ -10,13 +11,13 @@ use tokio::runtime::Handle;
 /// be seen through: polled in place as long as the caller is there, and in a task of its own from the moment in which
 /// the caller is not. If the runtime is gone too, the future is dropped and the lease runs out.
 pub(super) struct Detached<T: Send + 'static> {
-    work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    work: Option<BoxFuture<'static, T>>,
     runtime: Handle,
 }
 
 impl<T: Send + 'static> Detached<T> {
-    pub(super) fn new(runtime: Handle, work: impl Future<Output = T> + Send + 'static) -> Self {
-        Self { work: Some(Box::pin(work)), runtime }
+    pub(super) fn new(runtime: Handle, work: BoxFuture<'static, T>) -> Self {
+        Self { work: Some(work), runtime }
     }
 }
 
@@ -54,12 +55,12 @@ mod tests {
 
     use super::*;
 
-    fn slow(done: &Arc<AtomicBool>) -> impl Future<Output = ()> + Send + 'static {
+    fn slow(done: &Arc<AtomicBool>) -> BoxFuture<'static, ()> {
         let done = Arc::clone(done);
-        async move {
+        Box::pin(async move {
             tokio::task::yield_now().await;
             done.store(true, Ordering::Release);
-        }
+        })
     }
 
     #[tokio::test]

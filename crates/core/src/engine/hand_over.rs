@@ -5,7 +5,7 @@ use tokio::runtime::Handle;
 
 use super::release::Hold;
 use super::tenure::Grip;
-use super::{Core, observe, waiting};
+use super::{Core, waiting};
 use crate::{Backend, Capability, Mode};
 
 /// How far a grant may pass from guard to guard inside a process without a round trip to the store.
@@ -69,14 +69,13 @@ impl Default for HandOver {
 impl<B: Backend> Core<B> {
     /// Gives what this guard holds to the next in line here, if there is one and the bounds allow it. Synchronous,
     /// so that it works in a drop without a runtime. True if the guard has nothing left to release.
-    pub(super) fn pass_on(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> bool {
-        let (tenure, bounds) = (&grip.tenure, self.hand_over);
+    pub(super) fn pass_to_next(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> bool {
+        let (tenure, bounds, now) = (&grip.tenure, self.hand_over, self.clock.now());
         // Beside a reader others may have been granted since: its successor could return with a smaller token than theirs.
         let shared = tenure.grant.mode == Mode::Shared;
-        if bounds.is_off() || shared || self.sessions.are_reentrant() || !tenure.is_settled() {
+        if bounds.is_off() || shared || self.sessions.are_reentrant() || !tenure.is_settled(now) {
             return false;
         }
-        let now = self.clock.now();
         let age = now.since(tenure.since);
         if grip.hand_overs >= bounds.most || age >= bounds.age.min(tenure.ttl / 8) {
             if !self.capabilities.has(Capability::Queue) {
@@ -91,7 +90,7 @@ impl<B: Backend> Core<B> {
             match next_in_line.send(next) {
                 Ok(()) => {
                     grip.passed_on();
-                    observe::handed_over(self.name());
+                    self.observer.handed_over();
                     return true;
                 }
                 Err(unwanted) => unwanted.grip().passed_on(),
@@ -104,7 +103,7 @@ impl<B: Backend> Core<B> {
     /// later could return with a smaller token than somebody elsewhere who returned before it came.
     pub(super) fn take_along(self: &Arc<Self>, hold: &Hold, queued: u64) {
         let grip = hold.grip();
-        if self.hand_over.is_off() || !grip.tenure.is_settled() {
+        if self.hand_over.is_off() || !grip.tenure.is_settled(self.clock.now()) {
             return;
         }
         let mut number = 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::{Core, observe, waiting};
+use super::{Core, waiting};
 use crate::clock::Moment;
 use crate::engine::tenure::Tenure;
 use crate::{Backend, Clock, Error, ErrorKind, Held, LossReason, Renewal, Result};
@@ -47,8 +47,9 @@ impl Keeper {
         self.agenda.strike(tenure);
     }
 
-    pub(super) fn note_again(&self, tenure: &Arc<Tenure>) {
-        self.agenda.note(tenure);
+    /// Takes note of what a renewal changed. False if the tenure is held no more.
+    pub(super) fn note_again(&self, tenure: &Arc<Tenure>) -> bool {
+        self.agenda.note(tenure)
     }
 
     /// Everything that is held.
@@ -70,12 +71,12 @@ impl Drop for Keeper {
 }
 
 impl Agenda {
-    /// Notes down when a tenure needs attention next, in the place of any earlier note.
-    fn note(&self, tenure: &Arc<Tenure>) {
+    /// Notes down when a tenure needs attention next, in the place of any earlier note. False if it is held no more.
+    fn note(&self, tenure: &Arc<Tenure>) -> bool {
         let mut due = lock(&self.due);
         due.remove(&Self::place(tenure));
         if !tenure.is_held() {
-            return;
+            return false;
         }
         let at = tenure.next_renewal().min(tenure.limit());
         tenure.noted_at.store(at.as_nanos(), Ordering::Relaxed);
@@ -86,6 +87,7 @@ impl Agenda {
         if first {
             self.changed.notify_one();
         }
+        true
     }
 
     fn strike(&self, tenure: &Arc<Tenure>) {
@@ -101,7 +103,7 @@ impl Agenda {
                 break;
             }
             let tenure = entry.remove();
-            if tenure.is_held() {
+            if tenure.is_held_at(now) {
                 // While the renewal is under way only the deadline matters.
                 tenure.noted_at.store(tenure.limit().as_nanos(), Ordering::Relaxed);
                 due.insert(Self::place(&tenure), Arc::clone(&tenure));
@@ -167,7 +169,7 @@ impl<B: Backend> Core<B> {
     /// Draws the consequence of an answer to a renewal that left at `sent_at`: an error is "unknown" and is retried
     /// until the deadline; only the store's "not yours" is a loss.
     pub(super) fn settle_renewal(&self, tenure: &Arc<Tenure>, sent_at: Moment, answer: &Result<Held>) {
-        observe::renewed(self.name(), &tenure.grant.key, answer);
+        self.observer.renewed(&tenure.grant.key, answer);
         match answer {
             Ok(Held::Yes) => tenure.renewed(sent_at),
             Ok(Held::No) => tenure.lose(LossReason::Stolen),
@@ -177,8 +179,7 @@ impl<B: Backend> Core<B> {
                 tenure.retry(self.clock.now().plus(waiting::jittered(pause)));
             }
         }
-        self.keeper.note_again(tenure);
-        if !tenure.is_held() {
+        if !self.keeper.note_again(tenure) {
             self.queue.freed(&tenure.grant.key);
         }
     }

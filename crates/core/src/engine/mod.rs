@@ -22,6 +22,7 @@ pub use self::hand_over::HandOver;
 pub(crate) use self::release::Hold;
 
 use self::keeper::Keeper;
+use self::observe::Observer;
 use self::queue::Queue;
 use self::release::Pending;
 use self::sessions::Sessions;
@@ -42,6 +43,7 @@ struct Core<B> {
     backend: B,
     capabilities: Capabilities,
     clock: Clock,
+    observer: Arc<Observer>,
     hand_over: HandOver,
     queue: Arc<Queue>,
     keeper: Keeper,
@@ -65,6 +67,7 @@ impl<B: Backend> Engine<B> {
         let hand_over = if capabilities.has(Capability::HandOver) { settings.hand_over } else { HandOver::off() };
         let core = Core {
             sessions: Sessions::new(capabilities.has(Capability::Reentrancy)),
+            observer: Arc::new(Observer::new(capabilities.backend())),
             hand_over,
             capabilities,
             backend,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use metrics::{counter, gauge, histogram};
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, counter, with_recorder};
 
-use crate::{Held, LockKey, LossReason, Mode, Result};
+use crate::{Error, Held, LockKey, LossReason, Mode, Result};
 
 /// How an acquisition ended.
 #[derive(Clone, Copy, Debug)]
@@ -14,67 +14,123 @@ pub(super) enum Acquired {
     Failed,
 }
 
-pub(super) fn acquired(backend: &'static str, key: &LockKey, mode: Mode, outcome: Acquired, waited: Duration) {
-    let outcome = match outcome {
-        Acquired::Granted => "granted",
-        Acquired::Busy => "busy",
-        Acquired::Failed => "failed",
-    };
-    histogram!("leasehold_acquire_wait_seconds", "backend" => backend, "outcome" => outcome).record(waited);
-    tracing::debug!(backend, %key, %mode, outcome, waited_ms = millis(waited), "acquire ended");
-}
-
-pub(super) fn attempt_failed(backend: &'static str, key: &LockKey, error: &crate::Error) {
-    counter!("leasehold_attempt_failures_total", "backend" => backend).increment(1);
-    tracing::warn!(backend, %key, %error, "an attempt failed; it is tried again until the wait is over");
-}
-
-/// Somebody waits behind others of this process, until this is dropped.
+/// Tells what happens on one backend. The keys of what is counted in every cycle are made once; the recorder is asked
+/// each time, because a program may install its own late.
 #[derive(Debug)]
-pub(super) struct Queued(&'static str);
-
-pub(super) fn queued(backend: &'static str, key: &LockKey) -> Queued {
-    counter!("leasehold_contended_total", "backend" => backend).increment(1);
-    gauge!("leasehold_queue_length", "backend" => backend).increment(1.0);
-    tracing::debug!(backend, %key, "waiting behind others of this process");
-    Queued(backend)
+pub(super) struct Observer {
+    backend: &'static str,
+    granted: Key,
+    busy: Key,
+    failed: Key,
+    contended: Key,
+    queue_length: Key,
+    renewed: Key,
+    hold: Key,
+    hand_overs: Key,
 }
 
-impl Drop for Queued {
+impl Observer {
+    pub(super) fn new(backend: &'static str) -> Self {
+        let label = Label::new("backend", backend);
+        let key = |name| Key::from_parts(name, vec![label.clone()]);
+        let ended = |name, outcome| Key::from_parts(name, vec![label.clone(), Label::new("outcome", outcome)]);
+        Self {
+            backend,
+            granted: ended(ACQUIRE_WAIT, "granted"),
+            busy: ended(ACQUIRE_WAIT, "busy"),
+            failed: ended(ACQUIRE_WAIT, "failed"),
+            contended: key("leasehold_contended_total"),
+            queue_length: key("leasehold_queue_length"),
+            renewed: ended(RENEWALS, "ok"),
+            hold: key("leasehold_hold_seconds"),
+            hand_overs: key("leasehold_hand_overs_total"),
+        }
+    }
+
+    pub(super) fn acquired(&self, key: &LockKey, mode: Mode, outcome: Acquired, waited: Duration) {
+        let (metric, outcome) = match outcome {
+            Acquired::Granted => (&self.granted, "granted"),
+            Acquired::Busy => (&self.busy, "busy"),
+            Acquired::Failed => (&self.failed, "failed"),
+        };
+        histogram(metric).record(waited);
+        let backend = self.backend;
+        tracing::debug!(backend, %key, %mode, outcome, waited_ms = millis(waited), "acquire ended");
+    }
+
+    pub(super) fn attempt_failed(&self, key: &LockKey, error: &Error) {
+        let backend = self.backend;
+        counter!("leasehold_attempt_failures_total", "backend" => backend).increment(1);
+        tracing::warn!(backend, %key, %error, "an attempt failed; it is tried again until the wait is over");
+    }
+
+    /// Somebody waits behind others of this process, until what this returns is dropped.
+    pub(super) fn queued(&self, key: &LockKey) -> Queued<'_> {
+        count(&self.contended);
+        gauge(&self.queue_length).increment(1.0);
+        tracing::debug!(backend = self.backend, %key, "waiting behind others of this process");
+        Queued(self)
+    }
+
+    pub(super) fn renewed(&self, key: &LockKey, answer: &Result<Held>) {
+        let backend = self.backend;
+        match answer {
+            Ok(Held::Yes) => count(&self.renewed),
+            Ok(Held::No | Held::Forced) => counter!(RENEWALS, "backend" => backend, "outcome" => "gone").increment(1),
+            Err(error) => {
+                counter!(RENEWALS, "backend" => backend, "outcome" => "failed").increment(1);
+                tracing::warn!(backend, %key, %error, "renewal failed; it is retried until the deadline");
+            }
+        }
+    }
+
+    pub(super) fn lost(&self, key: &LockKey, reason: LossReason, held: Duration) {
+        let backend = self.backend;
+        counter!("leasehold_losses_total", "backend" => backend, "reason" => reason.as_str()).increment(1);
+        self.held_for(held);
+        tracing::warn!(backend, %key, reason = reason.as_str(), held_ms = millis(held), "lock lost");
+    }
+
+    pub(super) fn handed_over(&self) {
+        count(&self.hand_overs);
+    }
+
+    pub(super) fn held_for(&self, held: Duration) {
+        histogram(&self.hold).record(held);
+    }
+
+    pub(super) fn release_failed(&self, key: &LockKey, error: &Error) {
+        let backend = self.backend;
+        counter!("leasehold_release_failures_total", "backend" => backend).increment(1);
+        tracing::warn!(backend, %key, %error, "release failed; it is retried in the background");
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Queued<'o>(&'o Observer);
+
+impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        gauge!("leasehold_queue_length", "backend" => self.0).decrement(1.0);
+        gauge(&self.0.queue_length).decrement(1.0);
     }
 }
 
-pub(super) fn renewed(backend: &'static str, key: &LockKey, answer: &Result<Held>) {
-    let outcome = match answer {
-        Ok(Held::Yes) => "ok",
-        Ok(Held::No | Held::Forced) => "gone",
-        Err(_) => "failed",
-    };
-    counter!("leasehold_renewals_total", "backend" => backend, "outcome" => outcome).increment(1);
-    if let Err(error) = answer {
-        tracing::warn!(backend, %key, %error, "renewal failed; it is retried until the deadline");
-    }
+const ACQUIRE_WAIT: &str = "leasehold_acquire_wait_seconds";
+const RENEWALS: &str = "leasehold_renewals_total";
+
+static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+fn count(key: &Key) {
+    let counter: Counter = with_recorder(|recorder| recorder.register_counter(key, &METADATA));
+    counter.increment(1);
 }
 
-pub(super) fn lost(backend: &'static str, key: &LockKey, reason: LossReason, held: Duration) {
-    counter!("leasehold_losses_total", "backend" => backend, "reason" => reason.as_str()).increment(1);
-    histogram!("leasehold_hold_seconds", "backend" => backend).record(held);
-    tracing::warn!(backend, %key, reason = reason.as_str(), held_ms = millis(held), "lock lost");
+fn gauge(key: &Key) -> Gauge {
+    with_recorder(|recorder| recorder.register_gauge(key, &METADATA))
 }
 
-pub(super) fn handed_over(backend: &'static str) {
-    counter!("leasehold_hand_overs_total", "backend" => backend).increment(1);
-}
-
-pub(super) fn let_go(backend: &'static str, held: Duration) {
-    histogram!("leasehold_hold_seconds", "backend" => backend).record(held);
-}
-
-pub(super) fn release_failed(backend: &'static str, key: &LockKey, error: &crate::Error) {
-    counter!("leasehold_release_failures_total", "backend" => backend).increment(1);
-    tracing::warn!(backend, %key, %error, "release failed; it is retried in the background");
+fn histogram(key: &Key) -> Histogram {
+    with_recorder(|recorder| recorder.register_histogram(key, &METADATA))
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -171,6 +171,10 @@ impl Lane {
         }
     }
 
+    fn tell(&self, said: Said) {
+        self.news.send_modify(|news| news.said = Some(said));
+    }
+
     fn admit(&mut self, rides: bool) {
         let beside = !rides && self.entries.front().is_some_and(|head| head.mode == Mode::Shared);
         for (index, entry) in self.entries.iter_mut().enumerate() {
@@ -245,10 +249,17 @@ impl Ticket {
         }
     }
 
-    /// Tells those behind what the store says.
+    /// Tells those behind, and those who come while this one stays, what the store says.
     pub(super) fn tell(&self, said: Said) {
         if let Some(lane) = self.queue.lanes().get(&self.key) {
-            lane.news.send_modify(|news| news.said = Some(said));
+            lane.tell(said);
+        }
+    }
+
+    /// The same, from one who does not stay.
+    pub(super) fn tell_those_behind(&self, said: Said) {
+        if let Some(lane) = self.queue.lanes().get(&self.key).filter(|lane| lane.entries.len() > 1) {
+            lane.tell(said);
         }
     }
 

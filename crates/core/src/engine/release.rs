@@ -8,11 +8,11 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use super::Core;
 use super::detached::Detached;
 use super::sessions::Entered;
 use super::tenure::Grip;
 use super::waiting::BackOff;
-use super::{Core, observe};
 use crate::{Backend, Error, ErrorKind, GrantRef, Held, LossReason, ReleaseOutcome, Renewal, Result};
 
 /// What a guard holds: its part of a tenure, and whoever can renew and release it. Dropping it releases.
@@ -35,6 +35,8 @@ enum End {
 /// The engine, as a guard sees it: without the type of its backend.
 pub(super) trait Steward: Send + Sync {
     fn renew(self: Arc<Self>, grip: Arc<Grip>) -> BoxFuture<'static, Result<()>>;
+    /// Gives it to the next in line here, if there is one. True if there is nothing left to release.
+    fn pass_on(self: Arc<Self>, grip: &Grip, runtime: &Handle) -> bool;
     fn release(self: Arc<Self>, grip: Arc<Grip>, runtime: Handle) -> BoxFuture<'static, Result<ReleaseOutcome>>;
     /// Releases in the background, as far as there is anything to release.
     fn abandon(self: Arc<Self>, grip: &Grip, runtime: &Handle);
@@ -61,6 +63,9 @@ impl Hold {
     }
 
     pub(crate) async fn release(self) -> Result<ReleaseOutcome> {
+        if Arc::clone(&self.steward).pass_on(&self.grip, &self.runtime) {
+            return Ok(ReleaseOutcome::Released);
+        }
         let releasing = Arc::clone(&self.steward).release(Arc::clone(&self.grip), self.runtime.clone());
         Detached::new(self.runtime.clone(), releasing).await
     }
@@ -101,12 +106,13 @@ impl<B: Backend> Steward for Core<B> {
         })
     }
 
+    fn pass_on(self: Arc<Self>, grip: &Grip, runtime: &Handle) -> bool {
+        self.pass_to_next(grip, runtime)
+    }
+
     fn release(self: Arc<Self>, grip: Arc<Grip>, runtime: Handle) -> BoxFuture<'static, Result<ReleaseOutcome>> {
         Box::pin(async move {
             let grant = &grip.grant;
-            if self.pass_on(&grip, &runtime) {
-                return Ok(ReleaseOutcome::Released);
-            }
             match self.end(&grip, &runtime) {
                 End::Lost(reason) => return Ok(ReleaseOutcome::AlreadyLost(reason)),
                 End::OthersStay => return Ok(ReleaseOutcome::Released),
@@ -120,7 +126,7 @@ impl<B: Backend> Steward for Core<B> {
                 Ok(Held::No) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
                 Ok(Held::Forced) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
                 Err(error) => {
-                    observe::release_failed(self.name(), &grant.key, &error);
+                    self.observer.release_failed(&grant.key, &error);
                     self.give_back(grant, grip.tenure.ttl, &runtime);
                     Err(error.within("release", self.name(), Some(&grant.key)))
                 }
@@ -129,7 +135,7 @@ impl<B: Backend> Steward for Core<B> {
     }
 
     fn abandon(self: Arc<Self>, grip: &Grip, runtime: &Handle) {
-        if !grip.is_over() && !self.pass_on(grip, runtime) && matches!(self.end(grip, runtime), End::Last) {
+        if !grip.is_over() && !self.pass_to_next(grip, runtime) && matches!(self.end(grip, runtime), End::Last) {
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
     }
@@ -191,7 +197,7 @@ impl<B: Backend> Core<B> {
                 let mut back_off = BackOff::after_failure();
                 let give_up = core.clock.now().plus(ttl);
                 while let Err(error) = core.backend.release(&grant).await {
-                    observe::release_failed(core.name(), &grant.key, &error);
+                    core.observer.release_failed(&grant.key, &error);
                     if !error.is_transient() || core.clock.now() >= give_up {
                         break;
                     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::observe;
+use super::observe::Observer;
 use crate::clock::Moment;
 use crate::{Clock, FencingToken, GrantRef, LockOptions, LossReason};
 
@@ -16,7 +16,7 @@ pub(crate) struct Tenure {
     pub(crate) grant: GrantRef,
     pub(crate) ttl: Duration,
     first_lease: Duration,
-    backend: &'static str,
+    observer: Arc<Observer>,
     clock: Clock,
     pub(super) since: Moment,
     label: Option<String>,
@@ -74,7 +74,7 @@ impl Tenure {
     pub(super) fn new(
         grant: GrantRef,
         options: &LockOptions,
-        backend: &'static str,
+        observer: &Arc<Observer>,
         clock: &Clock,
         lease: FirstLease,
     ) -> Self {
@@ -90,7 +90,7 @@ impl Tenure {
             grant,
             ttl: options.ttl,
             first_lease: lease.length,
-            backend,
+            observer: Arc::clone(observer),
             clock: clock.clone(),
             since,
             label: options.label.clone(),
@@ -111,15 +111,16 @@ impl Tenure {
     /// Compares the clock with the deadline here, at the point of use: after a pause of the whole process, a flag
     /// that some task should have set still says "held" on the first instruction (measured: 1 resume in 5).
     pub(crate) fn loss(&self) -> Option<LossReason> {
-        if self.end.get().is_none() {
-            let now = self.clock.now();
-            if now >= self.limit() {
-                self.lose(match () {
-                    () if self.cap() <= self.deadline() => LossReason::MaxHold,
-                    () if self.unanswered.load(Ordering::Acquire) => LossReason::Unreachable,
-                    () => LossReason::Expired,
-                });
-            }
+        self.loss_at(self.clock.now())
+    }
+
+    fn loss_at(&self, now: Moment) -> Option<LossReason> {
+        if self.end.get().is_none() && now >= self.limit() {
+            self.lose(match () {
+                () if self.cap() <= self.deadline() => LossReason::MaxHold,
+                () if self.unanswered.load(Ordering::Acquire) => LossReason::Unreachable,
+                () => LossReason::Expired,
+            });
         }
         match self.end.get() {
             Some(End::Lost(reason)) => Some(*reason),
@@ -128,7 +129,11 @@ impl Tenure {
     }
 
     pub(super) fn is_held(&self) -> bool {
-        self.loss().is_none() && self.end.get().is_none()
+        self.is_held_at(self.clock.now())
+    }
+
+    pub(super) fn is_held_at(&self, now: Moment) -> bool {
+        self.loss_at(now).is_none() && self.end.get().is_none()
     }
 
     /// Whether it can be handed over to a request like this: it must be one that the store would not tell from it.
@@ -142,9 +147,9 @@ impl Tenure {
     }
 
     /// Whether it certainly stays ours for a quarter of its lease, also if the store falls silent now.
-    pub(super) fn is_settled(&self) -> bool {
-        let spare = self.clock.now().plus(self.first_lease.min(self.ttl) / 4);
-        self.is_held() && spare < self.limit() && !self.unanswered.load(Ordering::Acquire)
+    pub(super) fn is_settled(&self, now: Moment) -> bool {
+        let spare = now.plus(self.first_lease.min(self.ttl) / 4);
+        self.is_held_at(now) && spare < self.limit() && !self.unanswered.load(Ordering::Acquire)
     }
 
     /// Another guard on the same tenure, by a grant of its own that left at `sent_at` and prolonged the lease.
@@ -158,7 +163,7 @@ impl Tenure {
 
     pub(super) fn lose(&self, reason: LossReason) {
         if self.end.set(End::Lost(reason)).is_ok() {
-            observe::lost(self.backend, &self.grant.key, reason, self.held_for());
+            self.observer.lost(&self.grant.key, reason, self.held_for());
             self.ended.notify_waiters();
         }
     }
@@ -166,7 +171,7 @@ impl Tenure {
     /// Ends it on our own account, unless it had ended already.
     pub(super) fn let_go(&self) {
         if self.end.set(End::LetGo).is_ok() {
-            observe::let_go(self.backend, self.held_for());
+            self.observer.held_for(self.held_for());
             self.ended.notify_waiters();
         }
     }
@@ -327,7 +332,7 @@ mod tests {
             tenure: Some(1),
         };
         let lease = FirstLease { length: options.ttl, sent_at: clock.now(), ends: true };
-        Arc::new(Tenure::new(grant, options, "test", clock, lease))
+        Arc::new(Tenure::new(grant, options, &Arc::new(Observer::new("test")), clock, lease))
     }
 
     #[tokio::test(start_paused = true)]

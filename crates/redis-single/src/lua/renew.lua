@@ -1,6 +1,6 @@
 -- Prolongs leases, each only if its owner still holds the key.
--- Keys: lock of the first, of the second, … Arguments: owner and lease in ms of the first, of the second, …
--- Answers, one for each: held · gone · refused and the reply.
+-- Keys: lock of the first, of the second, … Argument: owner and lease in ms of the first, of the second, …, in one text.
+-- Answers held if all are; else for each: held · gone · refused, reply.
 -- Never creates an entry: what is gone stays gone. One key does not touch another.
 local function renew(lock, owner, lease)
   local held = redis.pcall('GET', lock)
@@ -14,8 +14,10 @@ local function renew(lock, owner, lease)
   return type(prolonged) == 'table' and 'refused ' .. prolonged.err or 'held'
 end
 
-local answers = {}
-for i, lock in ipairs(KEYS) do
-  answers[i] = renew(lock, ARGV[2 * i - 1], ARGV[2 * i])
+local answers, all_held = {}, true
+for owner, lease in string.gmatch(ARGV[1], '(%x+) (%d+)') do
+  local answer = renew(KEYS[#answers + 1], owner, lease)
+  answers[#answers + 1] = answer
+  all_held = all_held and answer == 'held'
 end
-return answers
+return all_held and 'held' or answers
