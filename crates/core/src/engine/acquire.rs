@@ -162,6 +162,11 @@ impl<B: Backend> Core<B> {
 
     /// Takes another level of the tenure that this session holds, past the queue. `None`: it holds none.
     async fn reenter(self: &Arc<Self>, request: &Request<'_>) -> Option<Result<Option<Hold>>> {
+        // Boxed, because few need its kilobyte, and all would carry it.
+        if self.sessions.are_reentrant() { Box::pin(self.enter_again(request)).await } else { None }
+    }
+
+    async fn enter_again(self: &Arc<Self>, request: &Request<'_>) -> Option<Result<Option<Hold>>> {
         let mut back_off = BackOff::after_failure();
         while let Some(tenure) = self.sessions.of(request.key) {
             // Under a lost outer guard no fresh lease may begin.
