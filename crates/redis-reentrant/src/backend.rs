@@ -9,7 +9,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
     Holders, LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
-use leasehold_redis::{CHANNEL, Metadata, Reply, Script, Step, Steps, Words, millis, trouble};
+use leasehold_redis::{CHANNEL, DRAW, Metadata, Reply, Script, Step, Steps, Words, millis, trouble};
 
 use crate::store::Store;
 
@@ -20,7 +20,7 @@ const LOCK: &str = "lock";
 const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 
-static CLAIM: Step = Step::new("claim", 2, 6, &[include_str!("lua/claim.lua")]);
+static CLAIM: Step = Step::new("claim", 2, 6, &[DRAW, include_str!("lua/claim.lua")]);
 static RELEASE: Step = Step::new("release", 1, 4, &[include_str!("lua/release.lua")]);
 pub(crate) static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));

@@ -8,8 +8,8 @@ use leasehold_core::{
     LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
 };
 use leasehold_redis::{
-    CHANNEL, Confirmation, Connection, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Metadata, Names, Namespace, Reply,
-    Script, Signals, Step, Steps, Words, millis, trouble,
+    CHANNEL, Confirmation, Connection, DRAW, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Metadata, Names, Namespace,
+    Reply, Script, Signals, Step, Steps, Words, millis, trouble,
 };
 
 pub(crate) const NAME: &str = "redis-single";
@@ -21,8 +21,8 @@ const LINE: &str = "line";
 const FORCED: &str = "forced";
 
 const LINE_LUA: &str = include_str!("lua/line.lua");
-static CLAIM: Step = Step::new("claim", 3, 5, &[LINE_LUA, include_str!("lua/claim.lua")]);
-static RELEASE: Step = Step::new("release", 3, 2, &[LINE_LUA, include_str!("lua/release.lua")]);
+static CLAIM: Step = Step::new("claim", 3, 5, &[DRAW, LINE_LUA, include_str!("lua/claim.lua")]);
+static RELEASE: Step = Step::new("release", 3, 2, &[DRAW, LINE_LUA, include_str!("lua/release.lua")]);
 static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
 

@@ -37,5 +37,5 @@ pub use names::{KeyNames, Names, Namespace};
 pub use script::{Reply, Script, trouble};
 pub use settings::DEFAULT_COMMAND_TIMEOUT;
 pub use signals::{CHANNEL, Signals};
-pub use step::{Step, Steps};
+pub use step::{DRAW, Step, Steps};
 pub use words::{Words, millis};

@@ -84,6 +84,9 @@ impl Steps {
     }
 }
 
-/// What steps may call.
+/// A source for steps that draw from a counter: see there.
+pub const DRAW: &str = include_str!("lua/draw.lua");
+
+/// What every step may call.
 const TROUBLE: &str = include_str!("lua/trouble.lua");
 const TOGETHER: &str = include_str!("lua/together.lua");

@@ -50,28 +50,12 @@ local function claim(k, a)
     return 'granted ' .. tenure
   end
 
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return trouble(fence, last.err)
+  local number, now = draw(fence, lifetime)
+  if not number then
+    return now
   end
-  if last and not string.match(last, '^%d+$') then
-    return 'foreign ' .. fence .. ' not a number'
-  end
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local number = math.max((last or 0) + 1, now)
-  -- Above 2^53 adding one changes nothing.
-  if number >= 9007199254740992 then
-    return 'spent ' .. fence
-  end
-
-  local text = string.format('%.0f', number)
-  local written = redis.pcall('SET', fence, text, 'PX', lifetime)
-  if written.err then
-    return 'refused ' .. written.err
-  end
-  local since = '{"since":' .. string.format('%.0f', now)
-  written = redis.pcall('HSET', lock, 'owner', session, 'tenure', text, 'metadata', since .. metadata, level, '')
+  metadata = '{"since":' .. now .. metadata
+  local written = redis.pcall('HSET', lock, 'owner', session, 'tenure', number, 'metadata', metadata, level, '')
   if type(written) == 'table' then
     return 'refused ' .. written.err
   end
@@ -81,5 +65,5 @@ local function claim(k, a)
     redis.pcall('DEL', lock)
     return 'refused ' .. written.err
   end
-  return 'granted ' .. text
+  return 'granted ' .. number
 end

@@ -19,7 +19,7 @@ local function claim(k, a)
   if not held then
     local served = serve(lock, fence, line, owner)
     if not served or served == owner then
-      return grant(lock, fence, owner, lease, lifetime, metadata, clock())
+      return grant(lock, fence, owner, lease, lifetime, metadata)
     end
   end
 

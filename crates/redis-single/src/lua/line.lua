@@ -4,45 +4,19 @@
 -- lifetime of the counter in ms, metadata. What an inbox begins with: `!` whether somebody hears it can be asked here,
 -- `?` it cannot, `-` there is none.
 
-local moment
-
--- Now, in ms: the same for a whole script, as in Redis itself.
-local function clock()
-  if not moment then
-    local time = redis.call('TIME')
-    moment = time[1] * 1000 + math.floor(time[2] / 1000)
-  end
-  return moment
-end
-
 -- Grants a key that nobody else may have, with the next number of its counter.
 -- Answers: granted, number · spent, key · foreign, key, type · refused, reply.
--- All is read and checked before anything is written. The counter is written before the lock, so that whoever holds
--- a lock has a number above all earlier ones.
-local function grant(lock, fence, owner, lease, lifetime, metadata, now)
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return trouble(fence, last.err)
+-- The counter is written before the lock, so that whoever holds a lock has a number above all earlier ones.
+local function grant(lock, fence, owner, lease, lifetime, metadata)
+  local number, now = draw(fence, lifetime)
+  if not number then
+    return now
   end
-  if last and not string.match(last, '^%d+$') then
-    return 'foreign ' .. fence .. ' not a number'
-  end
-  local number = math.max((last or 0) + 1, now)
-  -- Above 2^53 adding one changes nothing.
-  if number >= 9007199254740992 then
-    return 'spent ' .. fence
-  end
-  local text = string.format('%d', number)
-  local written = redis.pcall('SET', fence, text, 'PX', lifetime)
+  local written = redis.pcall('SET', lock, owner .. ' ' .. number .. ' {"since":' .. now .. metadata, 'PX', lease)
   if written.err then
     return 'refused ' .. written.err
   end
-  local since = number == now and text or string.format('%d', now)
-  written = redis.pcall('SET', lock, owner .. ' ' .. text .. ' {"since":' .. since .. metadata, 'PX', lease)
-  if written.err then
-    return 'refused ' .. written.err
-  end
-  return 'granted ' .. text
+  return 'granted ' .. number
 end
 
 -- Whether the process behind an inbox is certainly gone. Asked before anything is granted: a message about a grant that
@@ -71,7 +45,7 @@ local function pass(lock, fence, line, asking)
       if owner == asking then
         served = owner
       elseif till and tonumber(till) > now and not deserted(inbox) then
-        local answer = grant(lock, fence, owner, lease, lifetime, metadata, now)
+        local answer = grant(lock, fence, owner, lease, lifetime, metadata)
         local tenure = string.match(answer, '^granted (%d+)$')
         if tenure then
           served = owner

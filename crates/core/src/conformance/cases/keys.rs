@@ -79,7 +79,8 @@ pub(super) async fn c22_bad_keys_are_refused(bench: Bench) -> Verdict {
 }
 
 pub(super) async fn c22_namespaces_do_not_see_each_other(bench: Bench) -> Verdict {
-    let there = format!("{}-b", Bench::namespace());
+    // Of its own, because this case may run twice at the same time.
+    let there = format!("{}-{}", Bench::namespace(), uuid::Uuid::new_v4().simple());
     let ours = bench.contender().await?;
     let theirs = bench.contender_in(&there, Clock::system()).await?;
     let key = bench.key();
