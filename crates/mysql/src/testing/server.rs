@@ -175,7 +175,9 @@ impl Server {
     /// # Errors
     /// If it cannot be reached.
     pub async fn session(&self) -> Result<Conn, String> {
-        let url = format!("mysql://root@127.0.0.1:{}/?prefer_socket=false", self.port);
+        // Else the driver asks for these, and its question is among the statements that are counted.
+        let settings = "prefer_socket=false&max_allowed_packet=16777216&wait_timeout=28800";
+        let url = format!("mysql://root@127.0.0.1:{}/?{settings}", self.port);
         let opts = Opts::from_url(&url).map_err(|error| error.to_string())?;
         Conn::new(opts).await.map_err(|error| error.to_string())
     }
