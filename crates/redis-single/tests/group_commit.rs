@@ -18,6 +18,8 @@ use leasehold_redis_single::{
 const ENOUGH: usize = 2;
 /// So many steps are a full batch.
 const FULL: usize = 32;
+/// So many are not divided.
+const FEW: usize = 4;
 
 async fn connect(server: &Server) -> RedisSingleBackend {
     connect_with(server, Duration::from_secs(60)).await
@@ -71,10 +73,10 @@ async fn locks(server: &Server) -> usize {
 }
 
 #[tokio::test]
-async fn what_comes_in_while_others_are_on_their_way_leaves_as_one_script() {
+async fn what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_even_shares() {
     let Some(server) = Server::start(&[]).await else { return };
     let backend = connect(&server).await;
-    for (waiting, batches) in [(1, 1), (10, 1), (FULL, 1), (FULL + 1, 2), (3 * FULL + 5, 4)] {
+    for (waiting, batches) in [(1, 1), (FEW, 1), (10, 2), (FULL - 1, 2), (FULL, 1), (FULL + 1, 2), (3 * FULL + FEW, 4)] {
         let claims = claims(ENOUGH + waiting);
         let before = server.calls("evalsha").await;
         server.pause();

@@ -18,6 +18,10 @@ const FULL: usize = 32;
 /// there are enough for a full batch.
 const ENOUGH: usize = 2;
 
+/// Each of them takes its share of the steps, so that the server works on one while we attend to the other; but so many
+/// go together, because the round trip is most of what they cost.
+const FEW: usize = 4;
+
 /// Sends steps on locks: alone as long as that keeps up, and as one script those that come in meanwhile.
 ///
 /// With nothing in flight a step leaves at once and alone, so that an idle connection costs no delay. In a Cluster
@@ -106,6 +110,8 @@ struct State {
     /// Fewer than fill a batch; somebody only if something is in flight, which looks here when it is back.
     waiting: Vec<Waiting>,
     in_flight: usize,
+    /// So many steps are in them.
+    carried: usize,
 }
 
 #[derive(Debug)]
@@ -124,6 +130,7 @@ impl Line {
         let mut state = self.state();
         if state.in_flight < ENOUGH && state.waiting.is_empty() {
             state.in_flight += 1;
+            state.carried += 1;
             return Place::InFlight(order, Flight(Arc::clone(self)));
         }
         let (answer, answered) = oneshot::channel();
@@ -162,6 +169,7 @@ struct Flight(Arc<Line>);
 impl Drop for Flight {
     fn drop(&mut self) {
         let mut state = self.0.state();
+        state.carried -= 1;
         if state.waiting.is_empty() {
             state.in_flight -= 1;
             return;
@@ -174,13 +182,15 @@ impl Drop for Flight {
 /// One batch after the other on its way, as long as somebody waits.
 struct Batches {
     line: Arc<Line>,
+    /// So many steps are in the one that is on its way.
+    carries: usize,
     ended: bool,
 }
 
 impl Batches {
     /// In a task of its own, which nobody can cancel.
     fn send(line: &Arc<Line>) {
-        let batches = Self { line: Arc::clone(line), ended: false };
+        let batches = Self { line: Arc::clone(line), carries: 0, ended: false };
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(batches.run());
         }
@@ -199,15 +209,21 @@ impl Batches {
 
     fn next(&mut self) -> Option<Vec<Waiting>> {
         let mut state = self.line.state();
+        state.carried -= std::mem::take(&mut self.carries);
         // Nobody wants to know any more.
         state.waiting.retain(|waiting| !waiting.answer.is_closed());
         let limit = state.waiting.first().map(|waiting| waiting.order.limit);
-        let alike = state.waiting.iter().take(FULL).take_while(|waiting| Some(waiting.order.limit) == limit).count();
-        if alike == 0 || (state.in_flight > ENOUGH && state.waiting.len() < FULL) {
+        let beyond = state.in_flight > ENOUGH;
+        let share = (state.waiting.len() + state.carried).div_ceil(ENOUGH).clamp(FEW, FULL);
+        let most = if beyond { FULL } else { share };
+        let alike = state.waiting.iter().take(most).take_while(|waiting| Some(waiting.order.limit) == limit).count();
+        if alike == 0 || (beyond && state.waiting.len() < FULL) {
             state.in_flight -= 1;
             self.ended = true;
             return None;
         }
+        self.carries = alike;
+        state.carried += alike;
         Some(state.waiting.drain(..alike).collect())
     }
 }
@@ -219,7 +235,9 @@ impl Drop for Batches {
         }
         let error = Error::new(ErrorKind::Unavailable, "ask Redis").detail("the runtime is shutting down");
         self.line.hold_back(&error);
-        self.line.state().in_flight -= 1;
+        let mut state = self.line.state();
+        state.in_flight -= 1;
+        state.carried -= self.carries;
     }
 }
 
