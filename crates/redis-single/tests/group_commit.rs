@@ -76,7 +76,8 @@ async fn locks(server: &Server) -> usize {
 async fn what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_even_shares() {
     let Some(server) = Server::start(&[]).await else { return };
     let backend = connect(&server).await;
-    for (waiting, batches) in [(1, 1), (FEW, 1), (10, 2), (FULL - 1, 2), (FULL, 1), (FULL + 1, 2), (3 * FULL + FEW, 4)] {
+    for (waiting, batches) in [(1, 1), (FEW, 1), (10, 2), (FULL - 1, 2), (FULL, 1), (FULL + 1, 2), (3 * FULL + FEW, 4)]
+    {
         let claims = claims(ENOUGH + waiting);
         let before = server.calls("evalsha").await;
         server.pause();

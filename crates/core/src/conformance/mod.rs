@@ -38,10 +38,10 @@
 //! ```
 //!
 //! A case that needs a [`Capability`] which is not claimed is *ignored*, with the reason that the backend gives; if
-//! the store is absent, every case is, and with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead.
-//! Where the hand-over inside a process is claimed, every case runs once more with it off. Faults
-//! (lost replies, silence, refusals) are injected between engine and backend; cases that need several processes run
-//! this same test program again as a helper.
+//! the store is absent, every case is, and with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead. Where the
+//! hand-over inside a process is claimed, every case runs once more with it off. Faults (lost replies, silence,
+//! refusals) are injected between engine and backend; cases that need several processes run this same test program
+//! again as a helper.
 
 mod cases;
 mod faults;
