@@ -10,5 +10,5 @@ use leasehold_redis_reentrant::core::conformance;
 use crate::fixture::Redis;
 
 fn main() -> ExitCode {
-    conformance::exclusive(Redis::named_by("LEASEHOLD_TEST_REDIS").one_by_one())
+    conformance::exclusive(Redis::named_by("LEASEHOLD_TEST_REDIS").without_group_commit())
 }

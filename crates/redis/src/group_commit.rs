@@ -214,9 +214,9 @@ impl Batches {
         state.waiting.retain(|waiting| !waiting.answer.is_closed());
         let limit = state.waiting.first().map(|waiting| waiting.order.limit);
         let beyond = state.in_flight > ENOUGH;
-        let share = (state.waiting.len() + state.carried).div_ceil(ENOUGH).clamp(FEW, FULL);
-        let most = if beyond { FULL } else { share };
-        let alike = state.waiting.iter().take(most).take_while(|waiting| Some(waiting.order.limit) == limit).count();
+        let even = (state.waiting.len() + state.carried).div_ceil(ENOUGH).clamp(FEW, FULL);
+        let share = if beyond { FULL } else { even };
+        let alike = state.waiting.iter().take(share).take_while(|waiting| Some(waiting.order.limit) == limit).count();
         if alike == 0 || (beyond && state.waiting.len() < FULL) {
             state.in_flight -= 1;
             self.ended = true;

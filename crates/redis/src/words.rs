@@ -30,9 +30,8 @@ impl Words {
 
     /// Adds an owner, as 32 hexadecimal digits.
     #[must_use]
-    pub fn owner(mut self, owner: OwnerId) -> Self {
-        self.push_owner(owner);
-        self.end()
+    pub fn owner(self, owner: OwnerId) -> Self {
+        self.text(&owner.to_hex())
     }
 
     /// Adds a duration, in ms.
@@ -46,7 +45,7 @@ impl Words {
     #[must_use]
     pub fn leases(mut self, leases: impl IntoIterator<Item = (OwnerId, Duration)>) -> Self {
         for (owner, lease) in leases {
-            self.push_owner(owner);
+            self.text.push_str(&owner.to_hex());
             self.text.push(' ');
             self.push_millis(lease);
             self.text.push(' ');
@@ -59,14 +58,6 @@ impl Words {
     pub fn text(mut self, text: &str) -> Self {
         self.text.push_str(text);
         self.end()
-    }
-
-    fn push_owner(&mut self, owner: OwnerId) {
-        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-        for byte in owner.as_bytes() {
-            self.text.push(DIGITS[usize::from(byte >> 4)]);
-            self.text.push(DIGITS[usize::from(byte & 15)]);
-        }
     }
 
     fn push_millis(&mut self, duration: Duration) {

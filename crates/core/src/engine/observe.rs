@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, counter, with_recorder};
+use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, counter, with_recorder};
 
 use crate::{Error, Held, LockKey, LossReason, Mode, Result};
 
@@ -87,7 +87,7 @@ impl Observer {
     pub(super) fn lost(&self, key: &LockKey, reason: LossReason, held: Duration) {
         let backend = self.backend;
         counter!("leasehold_losses_total", "backend" => backend, "reason" => reason.as_str()).increment(1);
-        self.held_for(held);
+        histogram(&self.hold).record(held);
         tracing::warn!(backend, %key, reason = reason.as_str(), held_ms = millis(held), "lock lost");
     }
 
@@ -95,7 +95,7 @@ impl Observer {
         count(&self.hand_overs);
     }
 
-    pub(super) fn held_for(&self, held: Duration) {
+    pub(super) fn let_go(&self, held: Duration) {
         histogram(&self.hold).record(held);
     }
 
@@ -121,8 +121,7 @@ const RENEWALS: &str = "leasehold_renewals_total";
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 fn count(key: &Key) {
-    let counter: Counter = with_recorder(|recorder| recorder.register_counter(key, &METADATA));
-    counter.increment(1);
+    with_recorder(|recorder| recorder.register_counter(key, &METADATA)).increment(1);
 }
 
 fn gauge(key: &Key) -> Gauge {

@@ -63,7 +63,7 @@ impl Hold {
     }
 
     pub(crate) async fn release(self) -> Result<ReleaseOutcome> {
-        if Arc::clone(&self.steward).pass_on(&self.grip, &self.runtime) {
+        if self.pass_on() {
             return Ok(ReleaseOutcome::Released);
         }
         let releasing = Arc::clone(&self.steward).release(Arc::clone(&self.grip), self.runtime.clone());
@@ -73,11 +73,17 @@ impl Hold {
     pub(crate) fn disown(self) -> bool {
         self.steward.disown(&self.grip)
     }
+
+    fn pass_on(&self) -> bool {
+        Arc::clone(&self.steward).pass_on(&self.grip, &self.runtime)
+    }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        Arc::clone(&self.steward).abandon(&self.grip, &self.runtime);
+        if !self.grip.is_over() && !self.pass_on() {
+            Arc::clone(&self.steward).abandon(&self.grip, &self.runtime);
+        }
     }
 }
 
@@ -135,7 +141,7 @@ impl<B: Backend> Steward for Core<B> {
     }
 
     fn abandon(self: Arc<Self>, grip: &Grip, runtime: &Handle) {
-        if !grip.is_over() && !self.pass_to_next(grip, runtime) && matches!(self.end(grip, runtime), End::Last) {
+        if matches!(self.end(grip, runtime), End::Last) {
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
     }

@@ -171,7 +171,7 @@ impl Tenure {
     /// Ends it on our own account, unless it had ended already.
     pub(super) fn let_go(&self) {
         if self.end.set(End::LetGo).is_ok() {
-            self.observer.held_for(self.held_for());
+            self.observer.let_go(self.held_for());
             self.ended.notify_waiters();
         }
     }
