@@ -1,6 +1,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::printable::printable;
 use crate::{LockKey, LossReason};
 
 /// The result of everything that can fail here.
@@ -135,7 +136,8 @@ impl fmt::Display for Error {
         if let Some(backend) = self.0.backend {
             write!(f, " on {backend}")?;
         }
-        match (&self.0.detail, self.0.kind) {
+        // It may quote what a server said.
+        match (self.0.detail.as_deref().map(printable), self.0.kind) {
             (Some(detail), ErrorKind::InvalidKey | ErrorKind::InvalidOptions) => write!(f, ": {detail}"),
             (Some(detail), kind) => write!(f, ": {kind}: {detail}"),
             (None, kind) => write!(f, ": {kind}"),
@@ -189,6 +191,8 @@ mod tests {
             .key(&LockKey::new("a\nb").unwrap())
             .caused_by("connection reset");
         assert_eq!(error.to_string(), r#"acquire "a\nb" on redis-single: outcome unknown"#);
+        let quoting = Error::new(ErrorKind::Backend, "acquire").detail("it said \"\u{1b}]0;\u{7}\"\nERROR");
+        assert_eq!(quoting.to_string(), r#"acquire: refused by the store: it said "\u{1b}]0;\u{7}"\nERROR"#);
         assert_eq!(error.source().unwrap().to_string(), "connection reset");
         assert!(error.is_transient());
     }

@@ -2,12 +2,16 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::printable::printable;
 use crate::{Error, ErrorKind, Result};
 
 /// What is locked: 1 to 255 bytes of UTF-8, compared byte by byte.
 ///
 /// Every such string is legal and distinct: `A` is not `a`, `k` is not `k ` with a trailing space, and quotes,
 /// braces, newlines and NUL mean nothing special. Cloning is cheap.
+///
+/// `Display` is for people: a key is chosen by whoever asks for it, so what would move a terminal's cursor or begin a
+/// line in a log is escaped. [`as_str`](Self::as_str) is the key itself.
 ///
 /// ```
 /// use leasehold_core::LockKey;
@@ -56,7 +60,7 @@ impl fmt::Debug for LockKey {
 
 impl fmt::Display for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&printable(&self.0))
     }
 }
 
@@ -113,6 +117,13 @@ mod tests {
             let kept = LockKey::new(key.as_str()).unwrap();
             prop_assert_eq!(kept.as_str(), key);
         }
+    }
+
+    #[test]
+    fn a_key_that_is_shown_does_nothing_to_a_terminal() {
+        let key = LockKey::new("a\u{1b}[2J\u{7}\nb").unwrap();
+        assert_eq!(key.to_string(), r"a\u{1b}[2J\u{7}\nb");
+        assert_eq!(key.as_str(), "a\u{1b}[2J\u{7}\nb");
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod clock;
 pub mod conformance;
 mod engine;
 mod memory;
+mod printable;
 
 pub use backend::{Attempt, Backend, Claim, GrantRef, Held, Hint, Listener, OwnerId, Renewal, SharedBackend, Wakeups};
 pub use capabilities::{Capabilities, Capability};

@@ -35,7 +35,7 @@ impl<B: Backend> Core<B> {
         options: &LockOptions,
     ) -> Result<Option<Hold>> {
         let request = Request::new(key, mode, options, self.clock.now());
-        let span = tracing::debug_span!("acquire", backend = self.name(), %key, %mode);
+        let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode);
         let result = self.serve(&request).instrument(span).await;
         let outcome = match &result {
             Ok(Some(_)) => Acquired::Granted,
@@ -241,7 +241,7 @@ impl<B: Backend> Core<B> {
                 true
             }
             Err(error) => {
-                tracing::debug!(backend = self.name(), key = %request.key, %error, "no wake-up signals; polling");
+                tracing::debug!(backend = self.name(), key = request.key.as_str(), %error, "no wake-up signals; polling");
                 waiting.deaf = true;
                 false
             }

@@ -55,20 +55,20 @@ impl Observer {
         };
         histogram(metric).record(waited);
         let backend = self.backend;
-        tracing::debug!(backend, %key, %mode, outcome, waited_ms = millis(waited), "acquire ended");
+        tracing::debug!(backend, key = key.as_str(), %mode, outcome, waited_ms = millis(waited), "acquire ended");
     }
 
     pub(super) fn attempt_failed(&self, key: &LockKey, error: &Error) {
         let backend = self.backend;
         counter!("leasehold_attempt_failures_total", "backend" => backend).increment(1);
-        tracing::warn!(backend, %key, %error, "an attempt failed; it is tried again until the wait is over");
+        tracing::warn!(backend, key = key.as_str(), %error, "an attempt failed; it is tried again until the wait is over");
     }
 
     /// Somebody waits behind others of this process, until what this returns is dropped.
     pub(super) fn queued(&self, key: &LockKey) -> Queued<'_> {
         count(&self.contended);
         gauge(&self.queue_length).increment(1.0);
-        tracing::debug!(backend = self.backend, %key, "waiting behind others of this process");
+        tracing::debug!(backend = self.backend, key = key.as_str(), "waiting behind others of this process");
         Queued(self)
     }
 
@@ -79,7 +79,7 @@ impl Observer {
             Ok(Held::No | Held::Forced) => counter!(RENEWALS, "backend" => backend, "outcome" => "gone").increment(1),
             Err(error) => {
                 counter!(RENEWALS, "backend" => backend, "outcome" => "failed").increment(1);
-                tracing::warn!(backend, %key, %error, "renewal failed; it is retried until the deadline");
+                tracing::warn!(backend, key = key.as_str(), %error, "renewal failed; it is retried until the deadline");
             }
         }
     }
@@ -88,7 +88,7 @@ impl Observer {
         let backend = self.backend;
         counter!("leasehold_losses_total", "backend" => backend, "reason" => reason.as_str()).increment(1);
         histogram(&self.hold).record(held);
-        tracing::warn!(backend, %key, reason = reason.as_str(), held_ms = millis(held), "lock lost");
+        tracing::warn!(backend, key = key.as_str(), reason = reason.as_str(), held_ms = millis(held), "lock lost");
     }
 
     pub(super) fn handed_over(&self) {
@@ -102,7 +102,7 @@ impl Observer {
     pub(super) fn release_failed(&self, key: &LockKey, error: &Error) {
         let backend = self.backend;
         counter!("leasehold_release_failures_total", "backend" => backend).increment(1);
-        tracing::warn!(backend, %key, %error, "release failed; it is retried in the background");
+        tracing::warn!(backend, key = key.as_str(), %error, "release failed; it is retried in the background");
     }
 }
 

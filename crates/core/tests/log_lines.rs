@@ -1,0 +1,136 @@
+//! What is logged does nothing to the terminal on which it is read, whoever chose the keys and whatever the store said.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Engine, Error, ErrorKind, GrantRef, Held, Holders,
+    Listener, LockKey, LockOptions, Locker, Page, Renewal, Result, Settings, Wait, Wakeups,
+};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+const NASTY: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\n2026-01-01 ERROR forged\r\u{202e}";
+
+/// Everything of it fails once, in words that a hostile server might choose; then it works, and the grant is lost.
+#[derive(Debug, Default)]
+struct Hostile {
+    claims: AtomicUsize,
+    renewals: AtomicUsize,
+    releases: AtomicUsize,
+}
+
+fn refusal() -> Error {
+    Error::new(ErrorKind::Unavailable, "ask").detail(format!("the server said {NASTY}"))
+}
+
+fn first(count: &AtomicUsize) -> bool {
+    count.fetch_add(1, Ordering::Relaxed) == 0
+}
+
+#[async_trait]
+impl Backend for Hostile {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("hostile").with(Capability::Lease)
+    }
+    async fn try_acquire(&self, _: &Claim) -> Result<Attempt> {
+        match self.claims.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(refusal()),
+            1 => Ok(Attempt::Busy { retry_in: None }),
+            _ => Ok(Attempt::Granted { tenure: Some(1) }),
+        }
+    }
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let answer = || if first(&self.renewals) { Err(refusal()) } else { Ok(Held::No) };
+        renewals.iter().map(|_| answer()).collect()
+    }
+    async fn release(&self, _: &GrantRef) -> Result<Held> {
+        if first(&self.releases) { Err(refusal()) } else { Ok(Held::Yes) }
+    }
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        Ok(Holders { key: key.clone(), holders: Vec::new() })
+    }
+    async fn list(&self, _: &str, _: Option<&Cursor>) -> Result<Page> {
+        Ok(Page::default())
+    }
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.inspect(key).await
+    }
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Wakeups for Hostile {
+    async fn listen(&self, _: &LockKey) -> Result<Box<dyn Listener>> {
+        Err(refusal())
+    }
+}
+
+/// Writes down all that is logged, as a subscriber does that adds nothing of its own.
+struct Witness;
+
+fn lines() -> &'static Mutex<Vec<String>> {
+    static LINES: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
+    LINES.get_or_init(Mutex::default)
+}
+
+#[derive(Default)]
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl Subscriber for Witness {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("leasehold")
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut line = Line("span".to_owned());
+        span.record(&mut line);
+        lines().lock().unwrap().push(line.0);
+        Id::from_u64(1)
+    }
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        lines().lock().unwrap().push(line.0);
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test]
+async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
+    tracing::subscriber::set_global_default(Witness).unwrap();
+    let engine = Arc::new(Engine::with(Hostile::default(), Settings::default()));
+    let key = LockKey::new(format!("k waited_ms=0 {NASTY}")).unwrap();
+    let patient = LockOptions::new().ttl(Duration::from_millis(300)).wait(Wait::UpTo(Duration::from_secs(60)));
+    let patient = patient.label(NASTY).reason(NASTY);
+    let acquire = || engine.acquire(&key, &patient);
+    futures::join!(async { acquire().await.unwrap().unwrap().lost().await }, async {
+        let _ = acquire().await.unwrap().unwrap().release().await;
+    });
+    engine.close().await;
+    let lines = lines().lock().unwrap();
+    let events = ["an attempt failed", "waiting behind", "polling", "renewal failed", "lock lost", "release failed"];
+    for what in events.into_iter().chain(["span", "acquire ended"]) {
+        assert!(lines.iter().any(|line| line.contains(what)), "{what} was not logged: {lines:#?}");
+    }
+    for line in lines.iter() {
+        assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
+        assert!(!line.contains(" key=k waited_ms=0"), "a key looks like a field of its own: {line}");
+    }
+}
