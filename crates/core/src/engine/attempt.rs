@@ -8,8 +8,8 @@ use super::Core;
 use super::acquire::Request;
 use super::detached::Detached;
 use super::release::Hold;
-use super::sessions::Entered;
-use super::tenure::{FirstLease, Grip, Tenure};
+use super::sessions::{Entered, Level};
+use super::tenure::{FirstLease, Grip, Tenure, cap_of};
 use crate::clock::Moment;
 use crate::{
     Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, HandOff, Held, LockOptions, LossReason, OwnerId,
@@ -184,11 +184,14 @@ impl<B: Backend> Core<B> {
         lease: FirstLease,
         runtime: Handle,
     ) -> Result<Hold> {
+        let cap = cap_of(options, self.clock.now());
+        let level = Level { owner: grant.owner, renew: options.renew, cap };
         let mut entered = self.sessions.lock();
         let tenure = match entered.as_mut().and_then(|entered| entered.get_mut(&grant.key)) {
             Some(Entered { tenure, levels }) if tenure.grant.tenure == grant.tenure && tenure.is_held() => {
-                tenure.reentered(options, lease.sent_at);
-                levels.push(grant.owner);
+                tenure.reentered(options.ttl, lease.sent_at);
+                levels.push(level);
+                tenure.serve(levels);
                 Arc::clone(tenure)
             }
             Some(gone) => {
@@ -200,7 +203,7 @@ impl<B: Backend> Core<B> {
             None => {
                 let tenure = Arc::new(Tenure::new(grant.clone(), options, &self.observer, &self.clock, lease));
                 if let Some(entered) = &mut entered {
-                    let levels = vec![grant.owner];
+                    let levels = vec![level];
                     entered.insert(grant.key.clone(), Entered { tenure: Arc::clone(&tenure), levels });
                 }
                 tenure

@@ -78,8 +78,7 @@ impl Agenda {
         if !tenure.is_held() {
             return false;
         }
-        let at = tenure.next_renewal().min(tenure.limit());
-        tenure.noted_at.store(at.as_nanos(), Ordering::Relaxed);
+        tenure.noted_at.store(tenure.next_event().as_nanos(), Ordering::Relaxed);
         let place = Self::place(tenure);
         due.insert(place, Arc::clone(tenure));
         let first = due.first_key_value().is_some_and(|(first, _)| *first == place);
@@ -103,10 +102,16 @@ impl Agenda {
                 break;
             }
             let tenure = entry.remove();
-            if tenure.is_held_at(now) {
-                // While the renewal is under way only the deadline matters.
-                tenure.noted_at.store(tenure.limit().as_nanos(), Ordering::Relaxed);
-                due.insert(Self::place(&tenure), Arc::clone(&tenure));
+            if !tenure.is_held_at(now) {
+                continue;
+            }
+            // What was noted may have been for a level that is gone.
+            let is_due = tenure.next_renewal() <= now;
+            // While the renewal is under way only the deadline matters.
+            let next = if is_due { tenure.limit() } else { tenure.next_event() };
+            tenure.noted_at.store(next.as_nanos(), Ordering::Relaxed);
+            due.insert(Self::place(&tenure), Arc::clone(&tenure));
+            if is_due {
                 to_renew.push(tenure);
             }
         }

@@ -173,10 +173,11 @@ impl<B: Backend> Core<B> {
     /// it was the last on its grant: each level of a session has one of its own.
     pub(super) fn leave(&self, grip: &Grip) -> bool {
         let mut entered = self.sessions.lock();
-        if let Some(Entered { levels, .. }) = entered.as_mut().and_then(|entered| entered.get_mut(&grip.grant.key))
-            && let Some(level) = levels.iter().rposition(|level| *level == grip.grant.owner)
+        if let Some(Entered { tenure, levels }) = entered.as_mut().and_then(|entered| entered.get_mut(&grip.grant.key))
+            && let Some(level) = levels.iter().rposition(|level| level.owner == grip.grant.owner)
         {
             levels.swap_remove(level);
+            tenure.serve(levels);
         }
         if !grip.give_up() {
             return entered.is_some();

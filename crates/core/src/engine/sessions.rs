@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::tenure::Tenure;
+use crate::clock::Moment;
 use crate::{GrantRef, LockKey, OwnerId};
 
 /// The tenures that a re-entrant engine holds, lost ones included until their last guard is gone.
@@ -17,8 +18,16 @@ pub(super) struct Sessions {
 #[derive(Debug)]
 pub(super) struct Entered {
     pub(super) tenure: Arc<Tenure>,
-    /// The owner ids of the guards that are there.
-    pub(super) levels: Vec<OwnerId>,
+    /// The guards that are there.
+    pub(super) levels: Vec<Level>,
+}
+
+/// A guard of a session, and what it asks for as long as it is there.
+#[derive(Debug)]
+pub(super) struct Level {
+    pub(super) owner: OwnerId,
+    pub(super) renew: bool,
+    pub(super) cap: Moment,
 }
 
 impl Sessions {
@@ -40,7 +49,7 @@ impl Sessions {
         let entered = self.lock();
         match entered.as_ref().and_then(|entered| entered.get(&tenure.grant.key)) {
             Some(entered) if Arc::ptr_eq(&entered.tenure, tenure) => {
-                entered.levels.iter().map(|owner| GrantRef { owner: *owner, ..tenure.grant.clone() }).collect()
+                entered.levels.iter().map(|level| GrantRef { owner: level.owner, ..tenure.grant.clone() }).collect()
             }
             _ => vec![tenure.grant.clone()],
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::observe::Observer;
+use super::sessions::Level;
 use crate::clock::Moment;
 use crate::{Clock, FencingToken, GrantRef, LockOptions, LossReason};
 
@@ -22,6 +23,8 @@ pub(crate) struct Tenure {
     label: Option<String>,
     reason: Option<String>,
     cap: AtomicU64,
+    /// Whether a guard that stands on it asked for that.
+    renews: AtomicBool,
     deadline: AtomicU64,
     next_renewal: AtomicU64,
     /// Where the keeper has noted it down.
@@ -80,7 +83,6 @@ impl Tenure {
     ) -> Self {
         let since = clock.now();
         let next_renewal = match lease {
-            _ if !options.renew => Moment::NEVER,
             FirstLease { length, sent_at, .. } if length < options.ttl => {
                 since.plus(SOON).min(renewal_after(sent_at, length))
             }
@@ -96,6 +98,7 @@ impl Tenure {
             label: options.label.clone(),
             reason: options.reason.clone(),
             cap: AtomicU64::new(cap_of(options, since).as_nanos()),
+            renews: AtomicBool::new(options.renew),
             deadline: AtomicU64::new(lease.deadline().as_nanos()),
             next_renewal: AtomicU64::new(next_renewal.as_nanos()),
             noted_at: AtomicU64::new(0),
@@ -139,7 +142,7 @@ impl Tenure {
     /// Whether it can be handed over to a request like this: it must be one that the store would not tell from it.
     pub(super) fn suits(&self, options: &LockOptions) -> bool {
         options.ttl == self.ttl
-            && options.renew == (self.next_renewal() != Moment::NEVER)
+            && options.renew == self.renews.load(Ordering::Acquire)
             && options.max_hold.is_none()
             && self.cap() == Moment::NEVER
             && options.label == self.label
@@ -153,11 +156,16 @@ impl Tenure {
     }
 
     /// Another guard on the same tenure, by a grant of its own that left at `sent_at` and prolonged the lease.
-    pub(super) fn reentered(&self, options: &LockOptions, sent_at: Moment) {
-        self.prolong(sent_at, options.ttl);
-        self.cap.fetch_min(cap_of(options, self.clock.now()).as_nanos(), Ordering::AcqRel);
-        if options.renew {
-            self.next_renewal.fetch_min(renewal_after(sent_at, self.ttl).as_nanos(), Ordering::AcqRel);
+    pub(super) fn reentered(&self, ttl: Duration, sent_at: Moment) {
+        self.prolong(sent_at, ttl);
+        self.next_renewal.fetch_min(renewal_after(sent_at, self.ttl).as_nanos(), Ordering::AcqRel);
+    }
+
+    /// From now on it does what these levels ask for: what one that is gone had asked for ended with it.
+    pub(super) fn serve(&self, levels: &[Level]) {
+        if let Some(tightest) = levels.iter().map(|level| level.cap).min() {
+            self.cap.store(tightest.as_nanos(), Ordering::Release);
+            self.renews.store(levels.iter().any(|level| level.renew), Ordering::Release);
         }
     }
 
@@ -180,9 +188,7 @@ impl Tenure {
     pub(super) fn renewed(&self, sent_at: Moment) {
         self.unanswered.store(false, Ordering::Release);
         self.prolong(sent_at, self.ttl);
-        if self.next_renewal() != Moment::NEVER {
-            self.next_renewal.store(renewal_after(sent_at, self.ttl).as_nanos(), Ordering::Release);
-        }
+        self.next_renewal.store(renewal_after(sent_at, self.ttl).as_nanos(), Ordering::Release);
     }
 
     /// A renewal leaves; until its answer is seen, nobody knows.
@@ -192,9 +198,7 @@ impl Tenure {
 
     /// The store gave no answer to a renewal; the deadline stays where it was.
     pub(super) fn retry(&self, retry_at: Moment) {
-        if self.next_renewal() != Moment::NEVER {
-            self.next_renewal.store(retry_at.as_nanos(), Ordering::Release);
-        }
+        self.next_renewal.store(retry_at.as_nanos(), Ordering::Release);
     }
 
     /// When it ends unless it is renewed.
@@ -203,7 +207,16 @@ impl Tenure {
     }
 
     pub(super) fn next_renewal(&self) -> Moment {
-        Moment::from_nanos(self.next_renewal.load(Ordering::Acquire))
+        if self.renews.load(Ordering::Acquire) {
+            Moment::from_nanos(self.next_renewal.load(Ordering::Acquire))
+        } else {
+            Moment::NEVER
+        }
+    }
+
+    /// When it needs attention next.
+    pub(super) fn next_event(&self) -> Moment {
+        self.next_renewal().min(self.limit())
     }
 
     fn prolong(&self, sent_at: Moment, ttl: Duration) {
@@ -303,7 +316,7 @@ impl Grip {
     }
 }
 
-fn cap_of(options: &LockOptions, since: Moment) -> Moment {
+pub(super) fn cap_of(options: &LockOptions, since: Moment) -> Moment {
     options.max_hold.map_or(Moment::NEVER, |cap| since.plus(cap))
 }
 

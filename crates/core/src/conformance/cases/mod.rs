@@ -191,5 +191,7 @@ const CASES: &[Case] = cases! {
     reentrant::c27_the_lease_is_renewed_once_for_all_levels [Reentrancy, Lease]
     reentrant::c27_a_short_level_does_not_shorten_the_lease [Reentrancy, Lease]
     reentrant::c27_the_tightest_cap_is_that_of_all_levels [Reentrancy]
+    reentrant::c27_a_level_without_renewal_is_not_renewed_on_after_another_had_it [Reentrancy, Lease]
+    reentrant::c27_a_cap_ends_with_the_level_that_asked_for_it [Reentrancy]
     reentrant::c27_closing_gives_back_every_level [Reentrancy]
 };

@@ -306,6 +306,40 @@ pub(super) async fn c27_the_tightest_cap_is_that_of_all_levels(bench: Bench) -> 
     theirs.finds_it_free(&key).await
 }
 
+/// What a level asked for ends with it: the others go on as they would without.
+pub(super) async fn c27_a_level_without_renewal_is_not_renewed_on_after_another_had_it(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for inner_renews in [true, false] {
+        let key = bench.key();
+        let outer = ours.take(&key, &patient().ttl(SHORT).renew(!inner_renews)).await?;
+        let inner = ours.take(&key, &once().ttl(SHORT).renew(inner_renews)).await?;
+        let (renewing, rest) = if inner_renews { (inner, outer) } else { (outer, inner) };
+        let renewals = || ours.faults.count(Op::Renew, &key);
+        eventually("it is renewed for the level that asked for it", || async { Ok(renewals() >= 2) }).await?;
+        gives_back(renewing).await?;
+        // One may be under way.
+        let sent = renewals();
+        let promised = rest.remaining();
+        ensure!(!promised.is_zero() && promised <= SHORT, "{promised:?} left of {SHORT:?}");
+        let reason = soon("the lease of the level that is left runs out", rest.lost()).await?;
+        ensure!(reason == LossReason::Expired, "{reason:?}");
+        ensure!(renewals() <= sent + 1, "{} renewals for a level that asked for none", renewals() - sent);
+        theirs.finds_it_free(&key).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c27_a_cap_ends_with_the_level_that_asked_for_it(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let outer = ours.take(&key, &patient()).await?;
+    let (began, cap) = (ours.clock.now(), BRIEF * 4);
+    gives_back(ours.take(&key, &once().max_hold(cap)).await?).await?;
+    ensure!(outer.remaining() > cap, "{:?} left of {LONG:?}", outer.remaining());
+    ours.clock.reach(began.plus(cap * 2)).await;
+    ensure!(outer.is_held(), "lost by the cap of a level that was given back: {:?}", outer.loss());
+    gives_back(outer).await
+}
+
 pub(super) async fn c27_closing_gives_back_every_level(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let mut guards = levels(&ours, &key, 4, LONG).await?;
