@@ -54,6 +54,7 @@ impl Address {
         for (name, value) in sized(pairs) {
             if !ours.takes(&name, &value)? {
                 check_tls(&name, &value)?;
+                check_socket(&name, &value)?;
                 url.query_pairs_mut().append_pair(&name, &value);
             }
         }
@@ -83,7 +84,9 @@ impl Address {
                 pool.with_constraints(PoolConstraints::new(0, most).unwrap_or_default())
             }
         };
-        OptsBuilder::from_opts(self.opts.clone()).pool_opts(pool).setup(vec![SETUP])
+        // Its default: to reconnect by the path that the server calls its socket, wherever that server is. Who listens
+        // at that path on this machine is another server, and would be asked for the locks instead.
+        OptsBuilder::from_opts(self.opts.clone()).prefer_socket(false).pool_opts(pool).setup(vec![SETUP])
     }
 }
 
@@ -114,6 +117,16 @@ impl Ours {
 fn check_tls(name: &str, value: &str) -> Result<()> {
     if cfg!(not(feature = "tls-rustls")) && name == "require_ssl" && value == "true" {
         return Err(refuse("require_ssl needs the cargo feature `tls-rustls`"));
+    }
+    Ok(())
+}
+
+/// The driver's way to a local socket may lead to another server than the address; see the README.
+fn check_socket(name: &str, value: &str) -> Result<()> {
+    if name == "prefer_socket" && value == "true" {
+        return Err(refuse(
+            "prefer_socket is always off: the server's path may be another server's here; say socket=/path",
+        ));
     }
     Ok(())
 }
@@ -163,7 +176,6 @@ mod tests {
         assert_eq!(address.namespace, Some(Namespace::new("billing").unwrap()));
         assert_eq!(address.table, Some(TableName::new("l_1").unwrap()));
         assert!(address.doorbell);
-        assert!(!address.opts.prefer_socket());
         assert_eq!(address.to_string(), "mysql://db.example:3307/locks");
         assert_eq!(format!("{address:?}"), r#"Address("mysql://db.example:3307/locks")"#);
     }
@@ -186,6 +198,7 @@ mod tests {
             "mysql://u:canary@host/locks?pool_min=5&pool_max=1",
             "mysql://u:canary@host/locks?pool_max=0",
             "mysql://u:canary@host/locks?prefer_socket=2",
+            "mysql://u:canary@host/locks?prefer_socket=true",
         ] {
             let error = Address::parse(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");

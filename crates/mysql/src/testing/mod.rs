@@ -2,6 +2,7 @@
 
 pub mod bad_input;
 pub mod clocks;
+pub mod places;
 pub mod privilege;
 pub mod processes;
 mod server;
@@ -38,6 +39,9 @@ macro_rules! shared_tests {
             a_cycle_takes_few_statements_and_is_never_a_deadlock,
             many_leases_are_renewed_by_few_statements,
             collected_rows_do_not_take_tokens_back,
+        );
+        $crate::shared_tests!($subject, places:
+            the_lock_is_on_the_server_of_the_address,
         );
         $crate::shared_tests!($subject, clocks: a_client_whose_clock_is_an_hour_off_is_like_any_other);
         $crate::shared_tests!($subject, privilege: the_rights_that_the_readme_names_suffice);

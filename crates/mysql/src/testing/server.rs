@@ -142,7 +142,7 @@ impl Server {
 
     /// The same for another user.
     pub fn url_of(&self, user: &str, password: &str) -> String {
-        format!("mysql://{user}:{password}@127.0.0.1:{}/leasehold?prefer_socket=false", self.port)
+        format!("mysql://{user}:{password}@127.0.0.1:{}/leasehold?pool_min=0", self.port)
     }
 
     /// Runs statements as root, one after the other.
