@@ -82,7 +82,7 @@ async fn cursors_that_no_list_gave_are_refused() -> Result<()> {
         let error = locks.list("", Some(&Cursor(cursor.into()))).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{cursor:?}");
     }
-    let error = locks.list("", Some(&Cursor(" 99999999999999999999".into()))).await.unwrap_err();
+    let error = locks.list("", Some(&Cursor(" 99999999999999999999 0".into()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     Ok(())
 }

@@ -170,7 +170,11 @@ impl Reply {
 
 /// Empty if it is none, or not UTF-8: we write nothing else.
 fn text(value: &Value) -> &str {
-    value.as_bytes().and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
+    utf8(value).unwrap_or_default()
+}
+
+pub(crate) fn utf8(value: &Value) -> Option<&str> {
+    value.as_bytes().and_then(|bytes| std::str::from_utf8(bytes).ok())
 }
 
 /// The answers that every script may give instead of its own.

@@ -7,11 +7,13 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 mod ask;
+mod fake;
 mod proxy;
 mod server;
 mod topologies;
 
 pub use self::ask::{Answer, ask};
+pub use self::fake::Fake;
 pub use self::proxy::Proxy;
 pub use self::server::Server;
 pub use self::topologies::{Cluster, Sentinels};

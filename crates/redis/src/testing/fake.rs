@@ -1,0 +1,97 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::lifeline::AbortOnDrop;
+
+/// A server that answers what a test wants, also what no server should.
+#[derive(Debug)]
+pub struct Fake {
+    port: u16,
+    heard: Arc<Mutex<Vec<Vec<String>>>>,
+    _accepting: AbortOnDrop<()>,
+}
+
+/// The bytes that go back for a command.
+type Answers = dyn Fn(&[&str]) -> Vec<u8> + Send + Sync;
+
+impl Fake {
+    /// Starts one that answers each command with these bytes; bytes that are not UTF-8 in a command are replaced.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    pub async fn start(answer: impl Fn(&[&str]) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("its address").port();
+        let heard = Arc::default();
+        let accepting = tokio::spawn(accept(listener, Arc::new(answer), Arc::clone(&heard)));
+        Self { port, heard, _accepting: AbortOnDrop(accepting) }
+    }
+
+    /// How a server answers what the driver asks before anything else; `None` for all other commands.
+    pub fn greeting(words: &[&str]) -> Option<Vec<u8>> {
+        let answer = match *words {
+            ["PING", ..] => "+PONG\r\n",
+            ["AUTH" | "SELECT", ..] => "+OK\r\n",
+            ["CLIENT", ..] => ":7\r\n",
+            ["INFO", ..] => "$21\r\nredis_version:7.0.15\n\r\n",
+            _ => return None,
+        };
+        Some(answer.into())
+    }
+
+    /// Where it listens, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// How to connect to it.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// All commands that came in.
+    pub fn heard(&self) -> Vec<Vec<String>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn accept(listener: TcpListener, answers: Arc<Answers>, heard: Arc<Mutex<Vec<Vec<String>>>>) {
+    while let Ok((client, _)) = listener.accept().await {
+        tokio::spawn(serve(client, Arc::clone(&answers), Arc::clone(&heard)));
+    }
+}
+
+/// Until the client leaves.
+async fn serve(client: TcpStream, answers: Arc<Answers>, heard: Arc<Mutex<Vec<Vec<String>>>>) -> std::io::Result<()> {
+    client.set_nodelay(true)?;
+    let (from, mut to) = client.into_split();
+    let mut from = BufReader::new(from);
+    while let Some(command) = read(&mut from).await? {
+        let answer = answers(&command.iter().map(String::as_str).collect::<Vec<_>>());
+        heard.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        to.write_all(&answer).await?;
+    }
+    Ok(())
+}
+
+async fn read(from: &mut BufReader<OwnedReadHalf>) -> std::io::Result<Option<Vec<String>>> {
+    let Some(count) = number(from, "*").await? else { return Ok(None) };
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let Some(length) = number(from, "$").await? else { return Ok(None) };
+        let mut bytes = vec![0; length + 2];
+        from.read_exact(&mut bytes).await?;
+        bytes.truncate(length);
+        words.push(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    Ok(Some(words))
+}
+
+async fn number(from: &mut BufReader<OwnedReadHalf>, kind: &str) -> std::io::Result<Option<usize>> {
+    let mut line = String::new();
+    from.read_line(&mut line).await?;
+    Ok(line.trim_end().strip_prefix(kind).and_then(|count| count.parse().ok()))
+}
