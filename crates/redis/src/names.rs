@@ -72,6 +72,10 @@ impl Names {
     /// The key whose `part` has this name. `None`: it is not one of ours.
     pub fn key(&self, name: &str, part: &str) -> Option<LockKey> {
         let encoded = name.strip_prefix(&self.head)?.strip_suffix(part)?.strip_suffix("}:")?;
+        // Names come from whoever may write here: megabytes of them are not even decoded.
+        if encoded.len() > 3 * LockKey::MAX_BYTES {
+            return None;
+        }
         let key = LockKey::new(percent_decode_str(encoded).decode_utf8().ok()?.into_owned()).ok()?;
         (self.of(&key).part(part) == name).then_some(key)
     }

@@ -53,7 +53,8 @@ impl Signals {
     /// A message is the owner (32 hex digits), the tenure number and the name of that `part` of the key.
     pub fn with_inbox(connection: &Connection, names: &Names, part: &'static str) -> Self {
         let inbox = names.own(&format!("inbox:{}", OwnerId::random().to_hex()));
-        Self { hub: Arc::new(Hub::with_inbox(inbox)), part, ..Self::new(connection, names) }
+        let hub = Arc::new(Hub::with_inbox(inbox, names.clone(), part));
+        Self { part, hub, ..Self::new(connection, names) }
     }
 
     /// The channel on which grants are heard at this moment, if there is one and somebody has begun to listen.

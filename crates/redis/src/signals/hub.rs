@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use leasehold_core::{Hint, Listener, OwnerId};
 use tokio::sync::{mpsc, watch};
 
+use crate::Names;
+
 /// How many grants are kept for ears that come later: the answer to a claim and the message of its grant travel on two
 /// connections. A grant that is forgotten is found by asking again.
 const KEPT: usize = 64;
@@ -14,10 +16,19 @@ const KEPT: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Hub {
     state: Mutex<State>,
-    /// The one channel on which grants come in; without it every topic is a channel.
-    inbox: Option<String>,
+    /// Without it every topic is a channel.
+    inbox: Option<Inbox>,
     /// Messages come in.
     open: AtomicBool,
+}
+
+/// The one channel on which grants come in.
+#[derive(Debug)]
+struct Inbox {
+    channel: String,
+    /// Topics are the names of this part of the keys.
+    names: Names,
+    part: &'static str,
 }
 
 #[derive(Debug, Default)]
@@ -30,8 +41,8 @@ struct State {
 }
 
 impl Hub {
-    pub(super) fn with_inbox(inbox: String) -> Self {
-        Self { inbox: Some(inbox), ..Self::default() }
+    pub(super) fn with_inbox(channel: String, names: Names, part: &'static str) -> Self {
+        Self { inbox: Some(Inbox { channel, names, part }), ..Self::default() }
     }
 
     pub(super) fn ear(self: &Arc<Self>, topic: String) -> Ear {
@@ -48,25 +59,25 @@ impl Hub {
     /// The channels that have to be subscribed to.
     pub(super) fn channels(&self) -> Vec<String> {
         match &self.inbox {
-            Some(inbox) => vec![inbox.clone()],
+            Some(inbox) => vec![inbox.channel.clone()],
             None => self.state().topics.keys().cloned().collect(),
         }
     }
 
     pub(super) fn is_wanted(&self, channel: &str) -> bool {
         match &self.inbox {
-            Some(inbox) => inbox == channel,
+            Some(inbox) => inbox.channel == channel,
             None => self.state().topics.contains_key(channel),
         }
     }
 
     /// The channel on which what becomes of a topic is told.
     pub(super) fn channel_of(&self, topic: &str) -> String {
-        self.inbox.as_deref().unwrap_or(topic).to_owned()
+        self.inbox.as_ref().map_or(topic, |inbox| &inbox.channel).to_owned()
     }
 
     pub(super) fn inbox(&self) -> Option<&str> {
-        self.inbox.as_deref().filter(|_| self.open.load(Ordering::Acquire))
+        self.inbox.as_ref().filter(|_| self.open.load(Ordering::Acquire)).map(|inbox| &*inbox.channel)
     }
 
     pub(super) fn set_open(&self, open: bool) {
@@ -92,7 +103,8 @@ impl Hub {
         let mut state = self.state();
         if let Some(signals) = state.topics.get(topic) {
             signals.send_replace(hint);
-        } else if self.inbox.is_some() {
+        } else if self.inbox.as_ref().is_some_and(|inbox| inbox.names.key(topic, inbox.part).is_some()) {
+            // Only a name that a claim of ours could have: anybody may publish here, and at any length.
             state.early.retain(|(of, _)| of != topic);
             state.early.truncate(KEPT - 1);
             state.early.push_front((topic.to_owned(), hint));
@@ -155,9 +167,11 @@ impl Drop for Ear {
 mod tests {
     use std::time::Duration;
 
+    use leasehold_core::LockKey;
     use tokio::time::timeout;
 
     use super::*;
+    use crate::Namespace;
 
     #[tokio::test]
     async fn a_signal_reaches_all_ears_of_its_channel_and_no_other() {
@@ -186,29 +200,68 @@ mod tests {
 
     #[tokio::test]
     async fn a_grant_reaches_the_ear_of_its_topic_also_when_that_comes_later() {
-        let hub = Arc::new(Hub::with_inbox("inbox".into()));
-        let owner = OwnerId::random();
+        let (hub, owner) = (with_inbox(), OwnerId::random());
         let granted = Hint::Granted { owner, tenure: Some(7) };
-        let mut there = hub.ear("here".into());
-        hub.received("inbox", &format!("{} 7 here", owner.to_hex()));
-        hub.received("inbox", &format!("{} 7 later", owner.to_hex()));
+        let mut there = hub.ear(lock("here"));
+        hub.received("inbox", &format!("{} 7 {}", owner.to_hex(), lock("here")));
+        hub.received("inbox", &format!("{} 7 {}", owner.to_hex(), lock("later")));
         assert_eq!(there.hint().await, granted);
-        assert_eq!(hub.ear("later".into()).hint().await, granted);
-        assert!(timeout(Duration::from_millis(20), hub.ear("later".into()).hint()).await.is_err());
+        assert_eq!(hub.ear(lock("later")).hint().await, granted);
+        assert!(timeout(Duration::from_millis(20), hub.ear(lock("later")).hint()).await.is_err());
         assert_eq!(hub.channels(), ["inbox"]);
     }
 
     #[tokio::test]
     async fn only_so_many_early_grants_are_kept_and_odd_messages_are_none() {
-        let hub = Arc::new(Hub::with_inbox("inbox".into()));
+        let hub = with_inbox();
         for number in 0..=KEPT {
-            hub.received("inbox", &format!("{} 7 topic {number}", OwnerId::random().to_hex()));
+            hub.received("inbox", &granted(&lock(&number.to_string())));
         }
-        for odd in ["", " ", "x 7 a", "7", &format!("{} x a", OwnerId::random().to_hex())] {
+        let topic = lock("a");
+        for odd in ["", " ", &format!("x 7 {topic}"), "7", &granted(&topic).replace(" 7 ", " x ")] {
             hub.received("inbox", odd);
         }
         assert_eq!(hub.state().early.len(), KEPT);
-        assert!(timeout(Duration::from_millis(20), hub.ear("topic 0".into()).hint()).await.is_err());
-        hub.ear("topic 1".into()).hint().await;
+        assert!(timeout(Duration::from_millis(20), hub.ear(lock("0")).hint()).await.is_err());
+        hub.ear(lock("1")).hint().await;
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_that_no_claim_of_ours_could_be_about() {
+        let hub = with_inbox();
+        let long = "x".repeat(1 << 20);
+        for topic in [
+            "",
+            "here",
+            &long,
+            &format!("{}{long}", lock("a")),
+            &lock("a").replace("leasehold", "other"),
+            &lock("a").replace(":lock", ":fence"),
+            &lock("a").replace(":a", &format!(":{long}")),
+            &lock("a").replace(":a", ":%61"),
+        ] {
+            hub.received("inbox", &granted(topic));
+        }
+        assert_eq!(hub.state().early.len(), 0);
+        // The longest names that there are.
+        for number in 0..=KEPT {
+            let key = format!("{number:0>3}{}", "{".repeat(252));
+            hub.received("inbox", &granted(&lock(&key)));
+        }
+        let kept: usize = hub.state().early.iter().map(|(topic, _)| topic.len()).sum();
+        assert_eq!(hub.state().early.len(), KEPT);
+        assert!(kept < 64 * 1024, "{kept} bytes are kept");
+    }
+
+    fn with_inbox() -> Arc<Hub> {
+        Arc::new(Hub::with_inbox("inbox".into(), Names::new(&Namespace::default()), "lock"))
+    }
+
+    fn lock(key: &str) -> String {
+        Names::new(&Namespace::default()).of(&LockKey::new(key).unwrap()).part("lock")
+    }
+
+    fn granted(topic: &str) -> String {
+        format!("{} 7 {topic}", OwnerId::random().to_hex())
     }
 }
