@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -66,8 +67,10 @@ pub(crate) fn read_password(file: &Path) -> Result<String, Failure> {
 }
 
 /// Leaves out every argument that could have a password in it.
-pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = String>) -> String {
-    args.into_iter().filter(|arg| arg.contains('@') && arg.contains(':')).fold(text.to_owned(), |text, arg| {
+pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = OsString>) -> String {
+    // What is not text is shown as what it would be if it were.
+    let args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
+    args.filter(|arg| arg.contains('@') && arg.contains(':')).fold(text.to_owned(), |text, arg| {
         let url = arg.strip_prefix("--backend=").unwrap_or(&arg);
         text.replace(url, "…")
     })
@@ -161,7 +164,7 @@ mod tests {
 
     #[test]
     fn messages_lose_the_arguments_that_could_have_a_password_in_them() {
-        let args = ["leasehold", "redis://pw@h", "--backend=redis://:pw2@h"].map(str::to_owned);
+        let args = ["leasehold", "redis://pw@h", "--backend=redis://:pw2@h"].map(OsString::from);
         let text = redact_all("unrecognized 'redis://pw@h' and '--backend=redis://:pw2@h'", args);
         assert_eq!(text, "unrecognized '…' and '--backend=…'");
     }

@@ -1,3 +1,4 @@
+use std::env::VarError;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -150,6 +151,9 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
         Some(password) => address.with_password(&password, true)?,
         None => match std::env::var("LEASEHOLD_PASSWORD") {
             Ok(password) if kind.takes_password && !password.is_empty() => address.with_password(&password, false)?,
+            Err(VarError::NotUnicode(_)) if kind.takes_password => {
+                return Err(Failure::Usage("LEASEHOLD_PASSWORD is not UTF-8".to_owned()));
+            }
             _ => address,
         },
     };

@@ -72,7 +72,7 @@ fn on_runtime(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Fai
 
 /// Prints what clap has to say, without any password that was typed in a place where clap did not expect it.
 fn explain(refused: &clap::Error) -> ExitCode {
-    let text = redact_all(&refused.render().to_string(), std::env::args());
+    let text = redact_all(&refused.render().to_string(), std::env::args_os());
     let (written, code) = if refused.use_stderr() {
         (io::stderr().write_all(text.as_bytes()), USAGE)
     } else {

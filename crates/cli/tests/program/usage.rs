@@ -1,7 +1,10 @@
 //! What was typed wrong is 64, and says what.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use crate::support::{Place, leasehold, text};
 
@@ -36,6 +39,42 @@ fn bad_usage_is_64_and_runs_nothing() {
         assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
         assert_eq!(text(&output.stdout), "", "{args:?}");
         assert!(!output.stderr.is_empty(), "{args:?}");
+    }
+}
+
+/// A file name can be any bytes, and so can what a shell makes of it.
+#[test]
+fn bytes_that_are_no_text_are_bad_usage_or_the_commands() {
+    let place = Place::file();
+    let odd = OsStr::from_bytes(b"caf\xe9");
+    let ended = |before: &[&str], after: &[&str]| {
+        place.leasehold(before).arg(odd).args(after).stdin(Stdio::null()).output().unwrap()
+    };
+    for (before, after) in [
+        (&[][..], &[][..]),
+        (&["run"], &["--", "echo", "ran"]),
+        (&["run", "--no-such-option", "k"], &[]),
+        (&["run", "--reason"], &["k", "--", "echo", "ran"]),
+        (&["inspect"], &[]),
+        (&["list"], &[]),
+        (&["--backend"], &["list"]),
+        (&["--session"], &["list"]),
+        (&["completions"], &[]),
+        (&["man"], &[]),
+    ] {
+        let output = ended(before, after);
+        assert_eq!(output.status.code(), Some(64), "{before:?}: {output:?}");
+        assert_eq!(text(&output.stdout), "", "{before:?}");
+        assert!(!output.stderr.is_empty(), "{before:?}");
+    }
+    assert_eq!(ended(&["run", "--help"], &[]).status.code(), Some(0));
+    let output = ended(&["run", "k", "--", "printf", "%s"], &[]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), odd.as_bytes()), "{output:?}");
+    let unknown = ended(&["run", "k", "--"], &[]);
+    assert_eq!(unknown.status.code(), Some(127), "{unknown:?}");
+    for variable in ["LEASEHOLD_BACKEND", "LEASEHOLD_PASSWORD"] {
+        let output = Place::at("redis://127.0.0.1:1").leasehold(&["list"]).env(variable, odd).output().unwrap();
+        assert_eq!(output.status.code(), Some(64), "{variable}: {output:?}");
     }
 }
 
