@@ -71,3 +71,16 @@ fn signals_that_are_ignored_stay_ignored() {
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
     assert_eq!(program.end().code, Some(0));
 }
+
+/// `nohup cargo test`, and `cargo test &` in a script.
+#[test]
+#[cfg(target_os = "linux")]
+fn these_tests_pass_although_whoever_started_them_ignores_signals() {
+    let script = "trap '' HUP INT QUIT; exec \"$0\" \"$@\"";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script]).arg(std::env::current_exe().unwrap());
+    let tests = ["signals::signals_are_forwarded_to_the_command", "signals::a_signal_while_it_waits"];
+    let output = shell.args(tests).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("2 passed"), "{}", text(&output.stdout));
+}

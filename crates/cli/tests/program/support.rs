@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use leasehold_core::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::signal::unix::{self, SignalKind};
 
 /// How long anything may take before a test gives up: far longer than it does on the busiest machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -72,8 +74,27 @@ impl Place {
     }
 }
 
+/// What the tests' own parent has them ignore (`nohup`, a script's `&`), the programs that they start would ignore, too:
+/// a signal that is caught here is not ignored there.
+pub(crate) fn signals_as_usual() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
+        let ignored =
+            status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2] {
+            if ignored.is_some_and(|ignored| ignored & (1 << (signal.as_raw() - 1)) != 0) {
+                drop(unix::signal(SignalKind::from_raw(signal.as_raw())).unwrap());
+            }
+        }
+    });
+}
+
 /// The program with these arguments, and with nothing in its environment that a test did not put there.
 pub(crate) fn leasehold(args: &[&str]) -> Command {
+    signals_as_usual();
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     command.args(args).env_remove("LEASEHOLD_BACKEND").env_remove("LEASEHOLD_PASSWORD").env_remove("RUST_LOG");
     command
@@ -90,6 +111,7 @@ pub(crate) struct Running {
 impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
+        signals_as_usual();
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
