@@ -127,17 +127,21 @@ pub(crate) struct RunArgs {
 
     /// Lose it after DUR, whatever happens
     #[arg(long, value_name = "DUR", value_parser = duration::parse_positive)]
-    max_hold: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
 
     /// Keep it for DUR at least, also if the command ends earlier
     #[arg(long, value_name = "DUR", value_parser = duration::parse)]
     pub(crate) min_hold: Option<Duration>,
 
-    /// What to do to the command and its process group when the lock is lost
+    /// What to do to the command and its process group when the lock is lost, or about to be
+    ///
+    /// While the store does not answer, and ahead of --max-hold, the command is ended before the lock is over, so that
+    /// it does not run beside the next holder's. It can, if the lock was taken away by force, or if this program is
+    /// stopped or gets no processor: then only LEASEHOLD_TOKEN protects.
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
-    /// How long after SIGTERM comes SIGKILL, with --on-lost term
+    /// How long after SIGTERM comes SIGKILL, with --on-lost term; up to a third of --ttl
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
     pub(crate) kill_after: Duration,
 
@@ -173,9 +177,9 @@ pub(crate) struct RunArgs {
 /// What is done to the command when the lock is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnLost {
-    /// SIGTERM, and SIGKILL after --kill-after
+    /// SIGTERM, --kill-after before the lock is over, and SIGKILL
     Term,
-    /// SIGKILL at once
+    /// SIGKILL
     Kill,
     /// Only a message
     Ignore,

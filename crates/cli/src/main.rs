@@ -4,6 +4,9 @@
 
 // In reading order: the program's main job,
 mod run;
+// how it stays with the command,
+mod ending;
+mod watch;
 // what a command is to it,
 mod child;
 mod parent_death;

@@ -50,6 +50,7 @@ enum Event<'a> {
         key: &'a str,
         reason: &'a str,
         action: &'a str,
+        left_ms: u64,
     },
     Exited {
         code: Option<u8>,
@@ -122,14 +123,23 @@ impl Report {
         self.event(|| Event::Started { pid });
     }
 
-    pub(crate) fn lost(self, key: &LockKey, reason: LossReason, on_lost: OnLost) {
-        let (action, words) = match on_lost {
+    /// It is lost or, if something is `left` of it, about to be.
+    pub(crate) fn lost(self, key: &LockKey, reason: LossReason, action: OnLost, left: Duration) {
+        let (action, words) = match action {
             OnLost::Term => ("term", "terminating the command"),
             OnLost::Kill => ("kill", "killing the command"),
             OnLost::Ignore => ("ignore", "the command goes on without it"),
         };
-        self.event(|| Event::Lost { key: key.as_str(), reason: reason.as_str(), action });
-        self.plain(|| format!("lost {}: {reason}; {words}", words::shown(key.as_str())));
+        self.event(|| Event::Lost { key: key.as_str(), reason: reason.as_str(), action, left_ms: millis(left) });
+        self.plain(|| {
+            let key = words::shown(key.as_str());
+            let what = match reason {
+                _ if left.is_zero() => format!("lost {key}: {reason}"),
+                LossReason::MaxHold => format!("{key} has been held for almost as long as --max-hold allows"),
+                _ => format!("losing {key} in {}: the store does not answer its renewals", spoken(left)),
+            };
+            format!("{what}; {words}")
+        });
     }
 
     pub(crate) fn exited(self, ended: Ended) {

@@ -1,20 +1,17 @@
-use std::pin::pin;
 use std::time::Duration;
 
 use leasehold_core::{Capability, Clock, Error, ErrorKind, Guard, GuardMode, LossReason, ReleaseOutcome, Result};
-use rustix::process::Signal;
-use tokio::time::{Instant, sleep_until};
 
 use crate::address::Address;
 use crate::args::{OnLost, RunArgs, StoreArgs};
 use crate::backend::{self, Store};
-use crate::child::{Change, Child, Ended};
+use crate::child::Child;
 use crate::duration::millis;
 use crate::exit::{Codes, Failure};
 use crate::report::{Acquired, Report};
 use crate::signals::Signals;
-use crate::terminal::Terminal;
 use crate::waiting::Waiting;
+use crate::watch::Watch;
 
 /// How long a release may take before the program ends without knowing.
 const RELEASE_BOUND: Duration = Duration::from_secs(5);
@@ -60,6 +57,7 @@ impl Job<'_> {
         acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
         signals: &mut Signals,
     ) -> Result<u8, Failure> {
+        let args = self.args;
         let guard = self.acquire(acquiring, signals).await?;
         let clock = Clock::system();
         let acquired_at = clock.now();
@@ -69,7 +67,9 @@ impl Job<'_> {
         }
         let outcome = match self.start(&guard, signals) {
             Ok(mut child) => {
-                let (ended, loss) = self.watch(&guard, &mut child, signals).await;
+                let since = (clock.clone(), acquired_at);
+                let watch = Watch::new(&guard, &mut child, args, self.report, since);
+                let (ended, loss) = watch.until_it_ends(signals).await;
                 Ok((ended, loss, self.keep(&guard, held(), signals).await))
             }
             Err(failure) => Err(failure),
@@ -80,7 +80,7 @@ impl Job<'_> {
             self.report.warn(&format!("the lock was lost before the command ended: {reason}"));
             loss = Some(reason);
         }
-        let covered = loss.is_none() || self.args.on_lost == OnLost::Ignore;
+        let covered = loss.is_none() || args.on_lost == OnLost::Ignore;
         Ok(if covered { ended.exit_code() } else { self.codes.lost })
     }
 
@@ -130,74 +130,6 @@ impl Job<'_> {
         })?;
         self.report.started(child.pid().as_raw_nonzero().get());
         Ok(child)
-    }
-
-    /// Stays with the command until it ends. Answers how, and why the lock was lost meanwhile if it was.
-    async fn watch<M: GuardMode>(
-        &self,
-        guard: &Guard<M>,
-        child: &mut Child,
-        signals: &mut Signals,
-    ) -> (Ended, Option<LossReason>) {
-        let mut terminal = Terminal::default();
-        let mut kill_at = None;
-        let mut loss = None;
-        let mut losing = pin!(guard.lost());
-        let may_go_on = || guard.loss().is_none() || self.args.on_lost == OnLost::Ignore;
-        let ended = loop {
-            // After a pause of this process the timers lag behind the clock, and the loss must come first.
-            if loss.is_none()
-                && let Some(reason) = guard.loss()
-            {
-                loss = Some(reason);
-                kill_at = self.lost(reason, guard, child);
-            }
-            tokio::select! {
-                biased;
-                _ = &mut losing, if loss.is_none() => {}
-                () = sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() => {
-                    child.signal(Signal::KILL);
-                    kill_at = None;
-                }
-                change = child.change() => match change {
-                    Change::Ended(ended) => break ended,
-                    Change::Stopped(signal) => terminal.command_stopped(child, signal, &may_go_on),
-                },
-                signal = signals.next() => match signal {
-                    Signal::TSTP => terminal.told_to_stop(child, &may_go_on),
-                    signal => child.signal(signal),
-                },
-            }
-        };
-        self.report.exited(ended);
-        if loss.is_none()
-            && let Some(reason) = guard.loss()
-        {
-            loss = Some(reason);
-            kill_at = self.lost(reason, guard, child);
-        }
-        if loss.is_some() && self.args.on_lost != OnLost::Ignore {
-            child.end_the_rest(kill_at.unwrap_or_else(Instant::now)).await;
-        }
-        (ended, loss)
-    }
-
-    /// Does to the command what was asked for. Answers until when it may go on about its end.
-    fn lost<M: GuardMode>(&self, reason: LossReason, guard: &Guard<M>, child: &Child) -> Option<Instant> {
-        self.report.lost(guard.key(), reason, self.args.on_lost);
-        match self.args.on_lost {
-            OnLost::Term => {
-                child.signal(Signal::TERM);
-                // One that is stopped would not even hear of it.
-                child.signal(Signal::CONT);
-                Instant::now().checked_add(self.args.kill_after)
-            }
-            OnLost::Kill => {
-                child.signal(Signal::KILL);
-                None
-            }
-            OnLost::Ignore => None,
-        }
     }
 
     /// Keeps the lock until `--min-hold` is over, which a signal cuts short. False if it was over already.

@@ -52,6 +52,19 @@ fn what_the_command_left_behind_is_killed_after_a_while_too() {
     assert_eq!(robbed(&place, &["--kill-after", "300ms"], script).end_by_itself().code, Some(76));
 }
 
+/// What a shell starts in the background ignores SIGINT, so handing that on would do nothing.
+#[test]
+fn an_interrupt_ends_the_wait_for_what_the_command_left_behind() {
+    let place = Place::file();
+    let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & trap 'exit 0' TERM; wait";
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut holder = robbed(&place, &["--kill-after", "1h"], script);
+        holder.event("exited");
+        holder.signal(signal);
+        assert_eq!(holder.end_by_itself().code, Some(76), "{signal:?}");
+    }
+}
+
 #[test]
 fn a_stopped_command_is_terminated_too() {
     let place = Place::file();
@@ -104,4 +117,18 @@ fn the_longest_hold_ends_the_command() {
     assert_eq!(holder.event("lost")["reason"], "max_hold");
     assert_eq!(holder.end_by_itself().code, Some(76));
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+}
+
+#[test]
+fn a_command_hears_of_the_longest_hold_in_time_to_end_under_the_lock() {
+    let place = Place::file();
+    let script = "exec 2>/dev/null; trap 'echo heard; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    let args = ["run", "--json", "--max-hold", "4s", "--kill-after", "1h", "k", "--", "sh", "-c", script];
+    let mut holder = Running::start(&mut place.leasehold(&args));
+    holder.expect_line("ready");
+    let lost = holder.event("lost");
+    assert_eq!((&lost["reason"], &lost["action"]), (&"max_hold".into(), &"term".into()));
+    assert_eq!(holder.event("released")["outcome"], "released");
+    let ended = holder.end_by_itself();
+    assert_eq!((ended.code, ended.output.as_str()), (Some(76), "heard\n"), "it did not run to its own end");
 }

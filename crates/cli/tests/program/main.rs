@@ -6,6 +6,8 @@ mod command;
 mod holding;
 mod json;
 mod loss;
+#[cfg(any(feature = "redis", feature = "mysql"))]
+mod partition;
 #[cfg(feature = "redis")]
 mod redis;
 mod secrets;

@@ -8,14 +8,14 @@ use rustix::process::Signal;
 use crate::support::{Place, Running, eventually, text};
 
 /// A private server, ended by its process id.
-struct Server {
+pub(crate) struct Server {
     process: Child,
     port: u16,
 }
 
 impl Server {
     /// `None`, and why, if there is no server to start.
-    fn start(options: &[&str]) -> Option<Self> {
+    pub(crate) fn start(options: &[&str]) -> Option<Self> {
         let installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
         if installed.is_err() {
             println!("ignored: there is no redis-server");
@@ -40,6 +40,10 @@ impl Server {
             (ended || answers).then_some(!ended)
         });
         came_up.then_some(server)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     fn url(&self) -> String {
@@ -98,8 +102,8 @@ fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up()
     let larger: u64 = second.line().parse().unwrap();
     assert!(larger > token, "{larger} must be larger than {token}");
     first.signal(Signal::CONT);
-    assert_eq!(first.event("lost")["action"], "term");
-    assert_eq!(first.event("exited")["signal"], Signal::TERM.as_raw());
+    assert_eq!(first.event("lost")["action"], "kill", "past the deadline another may hold it");
+    assert_eq!(first.event("exited")["signal"], Signal::KILL.as_raw());
     assert_eq!(first.end_by_itself().code, Some(76));
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75, "the second still holds it");
     assert_eq!(second.end().code, Some(0));
@@ -111,8 +115,23 @@ fn a_holder_whose_server_dies_loses_its_lock_on_time() {
     let place = server.place();
     let mut holder = place.hold_with(&["--json", "--ttl", "1s"], "k");
     drop(server);
-    assert_eq!(holder.event("lost")["reason"], "unreachable");
+    let lost = holder.event("lost");
+    assert_eq!((&lost["reason"], &lost["action"]), (&"unreachable".into(), &"term".into()));
+    assert!(lost["left_ms"].as_u64().unwrap() > 0, "it is told before it is lost: {lost}");
     assert_eq!(holder.end_by_itself().code, Some(76));
+}
+
+#[test]
+fn a_lock_that_comes_with_a_short_lease_out_of_the_servers_queue_is_no_alarm() {
+    let Some(server) = Server::start(&[]) else { return };
+    let place = server.place();
+    let mut holder = place.hold("k");
+    let next = ["run", "--json", "--kill-after", "1h", "k", "--", "sh", "-c", "sleep 2; echo whole"];
+    let mut next = Running::start(&mut place.leasehold(&next));
+    next.event("waiting");
+    holder.close_input();
+    let ended = next.end_by_itself();
+    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "whole\n"), "{ended:?}");
 }
 
 #[test]

@@ -1,0 +1,138 @@
+use std::pin::pin;
+use std::time::Duration;
+
+use leasehold_core::clock::Moment;
+use leasehold_core::{Clock, Guard, GuardMode, LossReason};
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::args::{OnLost, RunArgs};
+use crate::child::{Change, Child, Ended};
+use crate::ending::{Due, Ending};
+use crate::report::Report;
+use crate::signals::Signals;
+use crate::terminal::Terminal;
+
+/// Runtime timers stop while the machine sleeps, so the lease is looked at again after this long.
+const SLICE: Duration = Duration::from_secs(1);
+
+/// A command that runs under a lock.
+pub(crate) struct Watch<'a, M: GuardMode> {
+    guard: &'a Guard<M>,
+    child: &'a mut Child,
+    args: &'a RunArgs,
+    report: Report,
+    clock: Clock,
+    since: Moment,
+    ending: Ending,
+    /// Why the command was told to end, or has to do without the lock.
+    loss: Option<LossReason>,
+    kill_at: Option<Instant>,
+}
+
+impl<'a, M: GuardMode> Watch<'a, M> {
+    /// `since` is when the lock was acquired.
+    pub(crate) fn new(
+        guard: &'a Guard<M>,
+        child: &'a mut Child,
+        args: &'a RunArgs,
+        report: Report,
+        (clock, since): (Clock, Moment),
+    ) -> Self {
+        let grace = if args.on_lost == OnLost::Term { args.kill_after } else { Duration::ZERO };
+        let ending = Ending::new(grace, args.max_hold);
+        Self { guard, child, args, report, clock, since, ending, loss: None, kill_at: None }
+    }
+
+    /// Stays with the command until it ends. Answers how, and why the lock was lost meanwhile if it was.
+    pub(crate) async fn until_it_ends(mut self, signals: &mut Signals) -> (Ended, Option<LossReason>) {
+        let (guard, ignores) = (self.guard, self.args.on_lost == OnLost::Ignore);
+        let mut terminal = Terminal::default();
+        let mut losing = pin!(guard.lost());
+        let may_go_on = || guard.loss().is_none() || ignores;
+        let ended = loop {
+            // After a pause of this process the timers lag behind the clock, and the loss must come first.
+            let next_look = self.look();
+            tokio::select! {
+                biased;
+                _ = &mut losing, if self.loss.is_none() => {}
+                () = sleep_until(self.kill_at.unwrap_or_else(Instant::now)), if self.kill_at.is_some() => {
+                    self.child.signal(Signal::KILL);
+                    self.kill_at = None;
+                }
+                change = self.child.change() => match change {
+                    Change::Ended(ended) => break ended,
+                    Change::Stopped(signal) => terminal.command_stopped(self.child, signal, &may_go_on),
+                },
+                signal = signals.next() => match signal {
+                    Signal::TSTP => terminal.told_to_stop(self.child, &may_go_on),
+                    signal => self.child.signal(signal),
+                },
+                () = sleep(next_look), if self.loss.is_none() => {}
+            }
+        };
+        self.report.exited(ended);
+        self.look();
+        if self.loss.is_some() && !ignores {
+            self.end_the_rest(signals).await;
+        }
+        (ended, self.loss)
+    }
+
+    /// Has the command end if it is time for that. Answers when to look again.
+    fn look(&mut self) -> Duration {
+        if self.loss.is_some() {
+            return SLICE;
+        }
+        match self.due() {
+            Due::In(wait) => wait.min(SLICE),
+            Due::Now { reason, grace } => {
+                self.end(reason, grace);
+                SLICE
+            }
+        }
+    }
+
+    fn due(&mut self) -> Due {
+        let reason = self.guard.loss();
+        match reason {
+            // The store told us, ahead of the deadline or because somebody wanted it so.
+            Some(reason @ (LossReason::Stolen | LossReason::ForceReleased)) => {
+                Due::Now { reason, grace: self.args.kill_after }
+            }
+            // Past the deadline another may hold it.
+            Some(reason) => Due::Now { reason, grace: Duration::ZERO },
+            None if self.args.on_lost == OnLost::Ignore => Due::In(SLICE),
+            None => self.ending.look(self.guard.remaining(), self.clock.now().since(self.since)),
+        }
+    }
+
+    /// Does to the command what was asked for; it has so long to end by itself.
+    fn end(&mut self, reason: LossReason, grace: Duration) {
+        let action =
+            if grace.is_zero() && self.args.on_lost == OnLost::Term { OnLost::Kill } else { self.args.on_lost };
+        self.loss = Some(reason);
+        self.report.lost(self.guard.key(), reason, action, self.guard.remaining());
+        match action {
+            OnLost::Term => {
+                self.child.signal(Signal::TERM);
+                // One that is stopped would not even hear of it.
+                self.child.signal(Signal::CONT);
+                self.kill_at = Instant::now().checked_add(grace);
+            }
+            OnLost::Kill => self.child.signal(Signal::KILL),
+            OnLost::Ignore => {}
+        }
+    }
+
+    /// Waits for what is left of the command's group until it has to be gone. Whoever wants to end this program does not
+    /// wait for that.
+    async fn end_the_rest(&self, signals: &mut Signals) {
+        let until = self.kill_at.unwrap_or_else(Instant::now);
+        tokio::select! {
+            biased;
+            _ = signals.next_that_ends() => self.child.signal(Signal::KILL),
+            () = self.child.end_the_rest(until) => {}
+        }
+    }
+}
