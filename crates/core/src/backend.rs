@@ -116,6 +116,9 @@ pub enum Attempt {
     ///
     /// Only to a claim that [`waits`](Claim::waits). The place is given up by [`Backend::release`] with the owner id.
     Queued {
+        /// The tenure number of who holds the key: the newest of the key. Only a grant with a larger one is later than
+        /// this answer. `None`, where it is not known: no told grant is taken for later, and the claim is made again.
+        epoch_of_holder: Option<u64>,
         /// The claim must be made again within this, or its place may be lost.
         retry_in: Duration,
         /// Whether a grant will be told to a listener, also to one that begins to listen only now. If not, the claim
@@ -212,7 +215,8 @@ pub trait Listener: Send {
 pub enum Hint {
     /// The key may have become free.
     Freed,
-    /// The store's queue granted it, at some moment since the last answer [`Queued`](Attempt::Queued).
+    /// The store's queue granted it. It counts if the number is larger than the one that came with the last answer
+    /// [`Queued`](Attempt::Queued): the message may be late, and the key another's since.
     Granted {
         /// To whom: the owner of the claim in the queue.
         owner: OwnerId,

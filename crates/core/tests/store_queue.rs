@@ -46,6 +46,12 @@ impl Queueing {
         self.state.lock().unwrap()
     }
 
+    /// Of who holds the key.
+    async fn epoch(&self) -> Option<u64> {
+        let holders = self.inner.inspect(&key()).await.unwrap().holders;
+        holders.first().and_then(|holder| holder.token).map(|token| token.get() >> 10)
+    }
+
     async fn grant_next(&self) {
         let Some(next) = self.state().queue.pop_front() else { return };
         let claim = Claim { ttl: FIRST_LEASE, ..next };
@@ -68,6 +74,7 @@ impl Backend for Queueing {
         if let Some(late) = late {
             tokio::time::sleep(late).await;
         }
+        let epoch_of_holder = self.epoch().await;
         let mut state = self.state();
         if std::mem::take(&mut state.unanswered) {
             return Err(Error::new(ErrorKind::Indeterminate, "acquire"));
@@ -78,7 +85,7 @@ impl Backend for Queueing {
         if !state.queue.iter().any(|queued| queued.owner == claim.owner) {
             state.queue.push_back(claim.clone());
         }
-        Ok(Attempt::Queued { retry_in: ASK_AGAIN, lease: FIRST_LEASE, told: true })
+        Ok(Attempt::Queued { epoch_of_holder, retry_in: ASK_AGAIN, lease: FIRST_LEASE, told: true })
     }
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
         self.state().renewals += renewals.len();
@@ -133,6 +140,8 @@ struct Bench {
     theirs: Engine<Queueing>,
 }
 
+type WaitingTask = tokio::task::JoinHandle<Result<Option<LockGuard>>>;
+
 fn bench() -> Bench {
     let clock = Clock::tokio();
     let inner = MemoryBackend::new(clock.clone());
@@ -161,7 +170,7 @@ async fn settle() {
 }
 
 impl Bench {
-    async fn waiter(&self, options: LockOptions) -> tokio::task::JoinHandle<Result<Option<LockGuard>>> {
+    async fn waiter(&self, options: LockOptions) -> WaitingTask {
         let engine = self.ours.clone();
         let waiter = tokio::spawn(async move { engine.acquire(&key(), &options).await });
         settle().await;
@@ -338,4 +347,37 @@ async fn what_a_waiter_learns_too_late_is_not_handed_over_while_its_place_is_giv
     tokio::time::sleep(Duration::from_secs(1)).await;
     let served = waiters.iter().filter(|waiter| waiter.is_finished()).count();
     assert_eq!(served, 1, "guards at once, {} of them in the store", bench.holders().await);
+}
+
+/// A waiter of ours that stood still from before it was granted the key until another had it, and the grant.
+async fn granted_while_it_stood_still(bench: &Bench, options: LockOptions) -> (WaitingTask, LockGuard, Hint) {
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options).await;
+    bench.store.state().deaf = true;
+    let owner = *bench.store.state().claims.last().unwrap();
+    guard.release().await.unwrap();
+    bench.store.state().deaf = false;
+    let late = Hint::Granted { owner, tenure: bench.store.epoch().await };
+    bench.clock.advance(FIRST_LEASE);
+    let theirs = take(&bench.theirs).await;
+    (waiter, theirs, late)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_is_told_after_another_has_the_key_makes_no_guard() {
+    for options in [options(), options().ttl(FIRST_LEASE).renew(false)] {
+        let bench = bench();
+        let (waiter, theirs, late) = granted_while_it_stood_still(&bench, options).await;
+        let asked = bench.store.state().claims.len();
+        tokio::time::sleep(ASK_AGAIN).await;
+        settle().await;
+        assert!(bench.store.state().claims.len() > asked, "it has not asked again");
+        bench.store.hints.send(late).unwrap();
+        settle().await;
+        assert!(!waiter.is_finished(), "a guard beside that of another");
+        let token = theirs.fencing_token();
+        theirs.release().await.unwrap();
+        let next = waiter.await.unwrap().unwrap().unwrap();
+        assert!(next.is_held() && next.fencing_token() > token);
+    }
 }

@@ -185,7 +185,7 @@ impl Backend for RedisSingleBackend {
                 (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
-            ["queued", left] => Ok(queued(claim, Duration::from_millis(left.parse().unwrap_or(0)), &inbox)),
+            ["queued", left, holder] => Ok(queued(claim, left, holder, &inbox)),
             ["endless", key] => refused(format!(
                 "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
             )),
@@ -243,9 +243,14 @@ impl Backend for RedisSingleBackend {
     }
 }
 
-fn queued(claim: &Claim, left: Duration, inbox: &str) -> Attempt {
+fn queued(claim: &Claim, left: &str, holder: &str, inbox: &str) -> Attempt {
     let lease = claim.ttl.min(LONGEST_FIRST_LEASE);
-    // Three times within its first lease, and when the lease in the way runs out.
-    let retry_in = (lease / 3).min(left + Duration::from_millis(1));
-    Attempt::Queued { retry_in, lease, told: inbox != NO_INBOX }
+    let left = Duration::from_millis(left.parse().unwrap_or(0));
+    Attempt::Queued {
+        epoch_of_holder: holder.parse().ok(),
+        // Three times within its first lease, and when the lease in the way runs out.
+        retry_in: (lease / 3).min(left + Duration::from_millis(1)),
+        told: inbox != NO_INBOX,
+        lease,
+    }
 }

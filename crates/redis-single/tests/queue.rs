@@ -291,6 +291,21 @@ async fn a_try_does_not_overtake_those_in_line() -> Result<()> {
 }
 
 #[tokio::test]
+async fn whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_the_first_in_line() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (here, there) = (listening(&server).await?, listening(&server).await?);
+    let holder = claim();
+    assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
+    let first = takes_a_place(&there).await?;
+    // As at the end of its lease.
+    server.ask(&["DEL", LOCK]).await;
+    let Attempt::Queued { epoch_of_holder, .. } = here.try_acquire(&claim()).await? else { panic!("not behind") };
+    let Attempt::Granted { tenure } = there.try_acquire(&first).await? else { panic!("not the first") };
+    assert!(tenure.is_some() && tenure == epoch_of_holder);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_release_by_force_serves_the_first_in_line() -> Result<()> {
     let Some(server) = Server::start(&[]).await else { return Ok(()) };
     let (store, holder) = (listening(&server).await?, locker(&server).await?);
@@ -367,5 +382,66 @@ async fn it_can_be_switched_off_and_those_with_and_without_it_take_turns() -> Re
         let _ = waiting.await.unwrap()?.release().await?;
     }
     assert_eq!(places(&server).await, 0);
+    Ok(())
+}
+
+/// A runtime of its own that can stand still, as a process does that is stopped.
+struct Process {
+    runtime: tokio::runtime::Handle,
+    _ends: tokio::sync::oneshot::Sender<()>,
+}
+
+impl Process {
+    fn start() -> Self {
+        let (ends, ended) = tokio::sync::oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let handle = runtime.handle().clone();
+        std::thread::spawn(move || runtime.block_on(async { drop(ended.await) }));
+        Self { runtime: handle, _ends: ends }
+    }
+
+    /// Until what is returned drops.
+    async fn stands_still(&self) -> std::sync::mpsc::Sender<()> {
+        let (goes_on, held) = std::sync::mpsc::channel::<()>();
+        let (stands, standing) = tokio::sync::oneshot::channel();
+        self.runtime.spawn(async move {
+            let _ = stands.send(());
+            let _ = held.recv();
+        });
+        standing.await.expect("it runs");
+        goes_on
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_by_now() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (hour, short) = (Duration::from_secs(3600), Duration::from_secs(2));
+    for options in [LockOptions::new().ttl(hour), LockOptions::new().ttl(short).renew(false)] {
+        let (process, holder, other) = (Process::start(), locker(&server).await?, locker(&server).await?);
+        let held = holder.lock("k").await?;
+        let url = server.url();
+        let mut stopped = process.runtime.spawn(async move {
+            let locks = RedisSingle::connect(&url).await?;
+            let guard = locks.acquire(&key(), &options).await?.expect("it waits for ever");
+            let token = guard.fencing_token();
+            guard.release().await.map(|_| token)
+        });
+        eventually("it has a place", async || places(&server).await == 1).await;
+        let standing = process.stands_still().await;
+        // Granted to the one that stands still, and then, when that lease is over, to another.
+        let _ = held.release().await?;
+        let theirs = other.lock("k").await?;
+        let asked = evaluations(&server).await;
+        drop(standing);
+        let asks = async || evaluations(&server).await >= asked + 3;
+        tokio::select! {
+            guard = &mut stopped => panic!("a guard beside that of another: {guard:?}"),
+            () = eventually("it asks and asks again", asks) => {}
+        }
+        let token = theirs.fencing_token();
+        let _ = theirs.release().await?;
+        assert!(stopped.await.unwrap()? > token);
+    }
     Ok(())
 }

@@ -11,7 +11,7 @@ use super::queue::{Said, Ticket, Turn};
 use super::release::Hold;
 use super::waiting::BackOff;
 use crate::clock::Moment;
-use crate::{Backend, Error, ErrorKind, Hint, Listener, LockKey, LockOptions, LossReason, Mode, OwnerId, Result, Wait};
+use crate::{Backend, Error, ErrorKind, Hint, Listener, LockKey, LockOptions, LossReason, Mode, Result, Wait};
 
 /// How far past its limit a wait may go for an answer that is under way.
 const GRACE: Duration = Duration::from_millis(50);
@@ -132,7 +132,7 @@ impl<B: Backend> Core<B> {
                     Some(hold) => return Ok(Some(hold)),
                     None => waiting.start_over(),
                 },
-                hint = heard(&mut waiting.listener, place.as_ref().map(Place::owner)) => match (hint, place.take()) {
+                hint = heard(&mut waiting.listener, place.as_ref()) => match (hint, place.take()) {
                     (Hint::Granted { tenure, .. }, Some(granted)) => {
                         match self.granted_in(granted, tenure, request.options).await {
                             Tried::Granted(hold) => return Ok(Some(self.arrived(&ticket, hold, queued))),
@@ -272,13 +272,14 @@ impl Waiting {
     }
 }
 
-/// The next hint that is meant for this wait. Cancel safe.
-async fn heard(listener: &mut Option<Box<dyn Listener>>, queued: Option<OwnerId>) -> Hint {
+/// The next hint that is meant for this wait. Of a grant that may be over, the store has to be asked. Cancel safe.
+async fn heard<B: Backend>(listener: &mut Option<Box<dyn Listener>>, place: Option<&Place<B>>) -> Hint {
     let Some(listener) = listener else { return std::future::pending().await };
     loop {
-        match listener.hint().await {
-            Hint::Granted { owner, .. } if queued != Some(owner) => {}
-            hint => return hint,
+        let hint = listener.hint().await;
+        let Hint::Granted { owner, tenure } = hint else { return hint };
+        if let Some(place) = place.filter(|place| place.owner() == owner) {
+            return if place.is_older_than(tenure) { hint } else { Hint::Freed };
         }
     }
 }

@@ -44,12 +44,20 @@ pub(super) struct Place<B: Backend> {
     grant: GrantRef,
     ttl: Duration,
     first_lease: FirstLease,
+    /// The tenure number of who had the key when the place in the queue was last confirmed.
+    epoch_of_holder: Option<u64>,
     runtime: Handle,
 }
 
 impl<B: Backend> Place<B> {
     pub(super) fn owner(&self) -> OwnerId {
         self.grant.owner
+    }
+
+    /// Whether a grant with this number is later than the last confirmation, from which its lease counts. A message may
+    /// be so late that another was granted the key since.
+    pub(super) fn is_older_than(&self, tenure: Option<u64>) -> bool {
+        self.epoch_of_holder.zip(tenure).is_some_and(|(before, granted)| before < granted)
     }
 
     /// There is nothing to give up any more: it became a grant, or the same owner's next place.
@@ -119,8 +127,12 @@ impl<B: Backend> Core<B> {
             Ok(Attempt::Granted { .. }) => (true, queued.unwrap_or_else(|| lease(claim.ttl))),
             Err(error) => (error.kind() == ErrorKind::Indeterminate, lease(claim.ttl)),
         };
+        let epoch_of_holder = match answer {
+            Ok(Attempt::Queued { epoch_of_holder, .. }) => epoch_of_holder,
+            _ => None,
+        };
         let core = in_store.then_some(self);
-        (answer, Place { core, grant: claim.grant(None), ttl: claim.ttl, first_lease, runtime })
+        (answer, Place { core, grant: claim.grant(None), ttl: claim.ttl, first_lease, epoch_of_holder, runtime })
     }
 
     /// The store granted what a waiter here asked for, or had a place for in its queue.

@@ -32,7 +32,7 @@ local function pass(lock, fence, line, asking)
   if not ends[2] then
     return false
   end
-  local now, first, last, served = clock(), tonumber(ends[1] or 1), tonumber(ends[2]), false
+  local now, first, last, served, drawn = clock(), tonumber(ends[1] or 1), tonumber(ends[2]), false, nil
   local stop = math.min(last, first + most)
   while first <= stop and not served do
     local number = string.format('%d', first)
@@ -48,7 +48,7 @@ local function pass(lock, fence, line, asking)
         local answer = grant(lock, fence, owner, lease, lifetime, metadata)
         local tenure = string.match(answer, '^granted (%d+)$')
         if tenure then
-          served = owner
+          served, drawn = owner, tenure
           if inbox ~= '-' then
             redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. tenure .. ' ' .. lock)
           end
@@ -62,17 +62,18 @@ local function pass(lock, fence, line, asking)
   else
     redis.pcall('HSET', line, 'first', string.format('%d', first))
   end
-  return served
+  return served, drawn
 end
 
 -- Grants a key that nobody has, or whose holder goes, to the first in line who is still there, and tells that process
--- alone. Answers the owner, who has it now, except that nothing is granted to the one who is `asking`. False: nobody.
+-- alone. Answers the owner, who has it now, and the number, except that nothing is granted to the one who is `asking`.
+-- False: nobody.
 local function serve(lock, fence, line, asking)
   if redis.pcall('EXISTS', line) ~= 1 then
     return false
   end
-  local passed, served = pcall(pass, lock, fence, line, asking)
-  return passed and served
+  local passed, served, drawn = pcall(pass, lock, fence, line, asking)
+  return passed and served, drawn
 end
 
 -- Takes a place in line, or confirms the one that this owner has. False if the server does not let us.

@@ -53,6 +53,7 @@ const CASES: &[Case] = cases! {
     exclusion::c01_sixteen_contenders_never_overlap
     exclusion::c01_random_steps_match_the_model
     exclusion::c01_processes_exclude_each_other [CrossProcess]
+    token::c01_a_place_in_the_queue_tells_the_number_before_its_grant [Queue, Fencing]
     shared::c01_readers_share [Shared]
     shared::c01_writers_and_readers_exclude_each_other [Shared]
     shared::c01_the_last_reader_admits_a_writer [Shared]

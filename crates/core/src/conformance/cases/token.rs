@@ -1,11 +1,32 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::bench::{brief, ensure, patient};
 use super::{Bench, Failure, Verdict};
-use crate::{FencingToken, GuardMode};
+use crate::{Attempt, Claim, FencingToken, GuardMode, Mode};
 
 fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
+}
+
+pub(super) async fn c01_a_place_in_the_queue_tells_the_number_before_its_grant(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = theirs.take(&key, &patient()).await?;
+    let before = token(&guard)?;
+    let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
+    for _ in 0..2 {
+        let Attempt::Queued { epoch_of_holder: Some(epoch), .. } = ours.store.try_acquire(&claim).await? else {
+            return Err(Failure("a claim that waits was not told the number of who holds the key".into()));
+        };
+        ensure!(FencingToken::of_tenure(epoch) == before, "{epoch} was told, and {before:?} is held");
+    }
+    guard.release().await?;
+    let Attempt::Granted { tenure: Some(tenure) } = ours.store.try_acquire(&claim).await? else {
+        return Err(Failure("the first in the queue was not granted the key when it became free".into()));
+    };
+    ensure!(FencingToken::of_tenure(tenure) > before, "{tenure} was granted after {before:?}");
+    ours.store.release(&claim.grant(Some(tenure))).await?;
+    Ok(())
 }
 
 pub(super) async fn c04_tokens_grow_across_release(bench: Bench) -> Verdict {
