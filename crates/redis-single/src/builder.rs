@@ -22,7 +22,8 @@ impl RedisSingleBuilder {
     ///
     /// Also `redis-sentinel://host[:port]?sentinelServiceName=…`, with `&node=host:port` for further Sentinels and
     /// `&sentinelUsername=…&sentinelPassword=…` where they want their own; and `redis-cluster://host[:port]`, with
-    /// `?node=host:port` for further nodes to start from. With TLS `rediss…`; `valkey…` and `valkeys…` mean the same.
+    /// `?node=host:port` for further nodes to start from. With TLS `rediss…`, and with
+    /// `?cacert=FILE` and `?cert=FILE&key=FILE` roots and a certificate of one's own; `valkey…` and `valkeys…` mean the same.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.access.source = Some(Source::Url(url.into()));
         self

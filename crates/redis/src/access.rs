@@ -72,11 +72,7 @@ impl Default for Access {
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // A URL that cannot be read may hold a password anywhere.
-            Self::Url(url) => match Endpoint::parse(url) {
-                Ok(endpoint) => fmt::Debug::fmt(&endpoint, f),
-                Err(_) => f.write_str("Endpoint(…)"),
-            },
+            Self::Url(url) => f.debug_tuple("Endpoint").field(&Endpoint::shown(url)).finish(),
             Self::Client(client) => fmt::Debug::fmt(client, f),
         }
     }

@@ -6,12 +6,16 @@ use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
 use crate::Namespace;
+use crate::tls::{self, Files};
 
 /// Where Redis is and as whom to go there: a URL that was understood as a whole before anything is sent.
 ///
 /// `redis://[[user]:password@]host[:port][/database][?namespace=…]`, and with more query parameters
 /// `redis-sentinel://…?sentinelServiceName=…[&node=host:port]…[&sentinelUsername=…][&sentinelPassword=…]` and
 /// `redis-cluster://…[?node=host:port]…`. With TLS `rediss…`; `valkey…` and `valkeys…` mean the same.
+///
+/// TLS takes files in PEM, called as by `redis-cli`: `cacert=…` says who is trusted, instead of the system's roots,
+/// `cert=…&key=…` what a server is shown that asks for a certificate. They are read when the URL is.
 ///
 /// Neither `Display` nor `Debug` shows a password.
 #[derive(Clone)]
@@ -22,12 +26,27 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads a URL. No I/O.
+    /// Reads a URL, and the certificates that TLS takes.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`], and never with the URL in it: for an unknown scheme, query parameter or
-    /// database, for a user without a password, and for TLS in a build without it.
+    /// database, for a user without a password, for a file that cannot be read or is not what it should be, and for TLS
+    /// in a build without it.
     pub fn parse(url: &str) -> Result<Self> {
+        let (mut endpoint, tls) = Self::read(url)?;
+        if let Some(files) = tls {
+            tls::enable(&mut endpoint.config, &files)?;
+        }
+        Ok(endpoint)
+    }
+
+    /// What of a URL may be shown. One that cannot be read may hold a password anywhere.
+    pub fn shown(url: &str) -> String {
+        Self::read(url).map_or_else(|_| "…".to_owned(), |(endpoint, _)| endpoint.shown)
+    }
+
+    /// Also what TLS takes, if it is asked for.
+    fn read(url: &str) -> Result<(Self, Option<Files>)> {
         let url = Url::parse(url).map_err(|wrong| invalid(format!("the URL cannot be read: {wrong}")))?;
         if url.fragment().is_some() {
             return Err(invalid("the URL has a `#`; in a password it is written %23"));
@@ -49,11 +68,11 @@ impl Endpoint {
                 password: query.sentinel_password,
             },
         };
-        let mut config = Config { username, password, server, database, ..Config::default() };
-        if tls {
-            crate::tls::enable(&mut config)?;
+        if query.tls.are_named() && !tls {
+            return Err(invalid("certificates are for TLS, and the URL asks for none: write rediss…"));
         }
-        Ok(Self { config, namespace: query.namespace, shown })
+        let config = Config { username, password, server, database, ..Config::default() };
+        Ok((Self { config, namespace: query.namespace, shown }, tls.then_some(query.tls)))
     }
 
     /// What `?namespace=` says.
@@ -118,6 +137,7 @@ struct Query {
     service: Option<String>,
     sentinel_username: Option<String>,
     sentinel_password: Option<String>,
+    tls: Files,
 }
 
 impl Query {
@@ -130,6 +150,9 @@ impl Query {
                 ("sentinelServiceName", Topology::Sentinel) => query.service = Some(value.into_owned()),
                 ("sentinelUsername", Topology::Sentinel) => query.sentinel_username = Some(value.into_owned()),
                 ("sentinelPassword", Topology::Sentinel) => query.sentinel_password = Some(value.into_owned()),
+                ("cacert", _) => query.tls.cacert = Some(value.into_owned().into()),
+                ("cert", _) => query.tls.cert = Some(value.into_owned().into()),
+                ("key", _) => query.tls.key = Some(value.into_owned().into()),
                 // A misspelt `namespace` must not put locks where nobody else looks.
                 _ => return Err(invalid(format!("`{name}` is no query parameter of {}://", url.scheme()))),
             }
@@ -264,6 +287,11 @@ mod tests {
             "redis-cluster://h?node=hunter2:x",
             "redis-cluster://h?node=:hunter2@b:1",
             "redis-sentinel://:hunter2@h",
+            "redis://:hunter2@h?cacert=/ca.pem",
+            "rediss://:hunter2@h?cacert=/nowhere/ca.pem",
+            "rediss://:hunter2@h?cert=/dev/null",
+            "rediss://:hunter2@h?key=/dev/null",
+            "rediss://:hunter2@h?cacert=/dev/null",
         ] {
             let error = Endpoint::parse(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");

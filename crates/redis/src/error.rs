@@ -37,29 +37,48 @@ pub fn failed(error: DriverError) -> Error {
 /// The error of a first connection: nothing was asked yet, so nothing can have been carried out.
 pub(crate) fn unreachable(shown: &str, error: DriverError) -> Error {
     let error = without_arguments(error);
+    let no_tls = no_agreement_on_tls(&error);
     let kind = match classify(&error) {
+        _ if no_tls.is_some() => ErrorKind::Backend,
         ErrorKind::Indeterminate => ErrorKind::Unavailable,
         kind => kind,
     };
-    let advice = refusal(&error).and_then(Refusal::advice).unwrap_or_else(|| match error.kind() {
+    let advice = refusal(&error).and_then(Refusal::advice).or(no_tls).unwrap_or_else(|| match error.kind() {
         DriverKind::IO if error.details().contains("ConnectionRefused") => {
             "nothing listens there; is the server running?"
         }
         DriverKind::IO if error.details().contains("lookup") => "the host name cannot be resolved",
-        DriverKind::IO if is_about_a_certificate(&error) => NO_TLS,
         DriverKind::IO => "the connection broke; is it a Redis server, and does it want TLS?",
         DriverKind::Timeout => "no answer in time; check the address, the firewall and whether the server hangs",
         DriverKind::Sentinel => "no Sentinel named a primary that answers; check addresses, service name and passwords",
         DriverKind::Cluster => "no node of the Cluster answers",
         DriverKind::Auth => "check user and password",
-        #[cfg(feature = "tls-rustls")]
-        DriverKind::Tls => NO_TLS,
         _ => "it could not be set up",
     });
     Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(error)
 }
 
-const NO_TLS: &str = "no agreement on TLS; check the certificate, its name and the trusted roots";
+/// Why a first connection failed, if it was over TLS. Later the same words may be about a command that was carried out.
+fn no_agreement_on_tls(error: &DriverError) -> Option<&'static str> {
+    const NOT_TRUSTED: &str =
+        "no agreement on TLS; check the certificate, its name and the trusted roots, or name others: ?cacert=FILE";
+    let says = |word| error.details().contains(word);
+    match error.kind() {
+        #[cfg(feature = "tls-rustls")]
+        DriverKind::Tls => Some(NOT_TRUSTED),
+        DriverKind::IO if is_about_a_certificate(error) => Some(NOT_TRUSTED),
+        DriverKind::IO if says("AlertReceived(") => {
+            Some("the server ended TLS; if it wants a certificate of ours that it trusts: ?cert=FILE&key=FILE")
+        }
+        DriverKind::IO if says("InvalidMessage(") => {
+            Some("what listens there does not answer in TLS; is it this port?")
+        }
+        DriverKind::IO if says("PeerIncompatible(") => {
+            Some("the server speaks no TLS that is safe: it takes 1.2 or 1.3")
+        }
+        _ => None,
+    }
+}
 
 /// With rustls the driver reports a certificate that is not trusted as trouble with the network.
 fn is_about_a_certificate(error: &DriverError) -> bool {

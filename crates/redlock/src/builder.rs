@@ -43,8 +43,8 @@ impl RedlockBuilder {
         self
     }
 
-    /// The nodes, `redis://[[user]:password@]host[:port][/database][?namespace=…]` each, with TLS `rediss://…`: an odd
-    /// number from 3 on, each a server of its own. Adds to those there are.
+    /// The nodes, `redis://[[user]:password@]host[:port][/database][?namespace=…]` each, with TLS `rediss://…` and
+    /// `?cacert=FILE`, `?cert=FILE&key=FILE` as elsewhere: an odd number from 3 on, each a server of its own. Adds to those there are.
     pub fn nodes<U: Into<String>>(mut self, urls: impl IntoIterator<Item = U>) -> Self {
         self.urls.extend(urls.into_iter().map(Into::into));
         self
@@ -208,10 +208,8 @@ impl Default for RedlockBuilder {
 
 impl fmt::Debug for RedlockBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A URL that cannot be read may hold a password anywhere.
-        let shown = |url: &String| Endpoint::parse(url).map_or("…".to_owned(), |endpoint| endpoint.to_string());
         f.debug_struct("RedlockBuilder")
-            .field("nodes", &self.urls.iter().map(shown).collect::<Vec<_>>())
+            .field("nodes", &self.urls.iter().map(|url| Endpoint::shown(url)).collect::<Vec<_>>())
             .field("clients", &self.clients.len())
             .field("namespace", &self.namespace)
             .field("fencing", &self.fencing)

@@ -7,12 +7,14 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 mod ask;
+mod authority;
 mod fake;
 mod proxy;
 mod server;
 mod topologies;
 
 pub use self::ask::{Answer, ask};
+pub use self::authority::{Authority, Issued};
 pub use self::fake::Fake;
 pub use self::proxy::Proxy;
 pub use self::server::Server;

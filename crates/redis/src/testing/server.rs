@@ -1,4 +1,5 @@
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::ask::{Answer, ask};
+use super::authority::{Authority, Issued};
 
 /// A `redis-server` of one's own.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl Server {
     /// # Panics
     /// When it is installed and does not start.
     pub async fn start(arguments: &[&str]) -> Option<Self> {
-        if !is_installed("redis-server") {
+        if !is_installed("redis-server", "--version") {
             return None;
         }
         let folder = tempfile::tempdir().expect("a temporary directory");
@@ -53,6 +55,28 @@ impl Server {
     pub fn url(&self) -> String {
         let login = self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
         format!("redis://{login}127.0.0.1:{}", self.port)
+    }
+
+    /// Has it serve TLS too, on the port that this returns, and ask clients for certificates as `clients` says: `yes`,
+    /// `no` or `optional`. `None`, with the reason on standard error: it was built without.
+    ///
+    /// # Panics
+    /// When it was built with TLS and refuses.
+    #[allow(clippy::print_stderr, reason = "a test that cannot run says why")]
+    pub async fn serve_tls(&self, authority: &Authority, issued: &Issued, clients: &str) -> Option<u16> {
+        if self.ask(&["CONFIG", "GET", "tls-port"]).await == Answer::List(Vec::new()) {
+            eprintln!("not run: redis-server was built without TLS");
+            return None;
+        }
+        let file = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
+        let (port, ca) = (free_port(), file(&authority.cert()));
+        let settings =
+            ["tls-cert-file", &file(&issued.cert), "tls-key-file", &file(&issued.key), "tls-ca-cert-file", &ca];
+        let port_number = port.to_string();
+        let command =
+            [&["CONFIG", "SET"], &settings[..], &["tls-auth-clients", clients, "tls-port", &port_number]].concat();
+        assert_eq!(self.ask(&command).await, Answer::Text("OK".into()));
+        Some(port)
     }
 
     /// Asks it on a connection of its own.
@@ -115,8 +139,8 @@ impl Drop for Server {
 }
 
 #[allow(clippy::print_stderr, reason = "a test that cannot run says why")]
-fn is_installed(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+pub(super) fn is_installed(program: &str, argument: &str) -> bool {
+    let found = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_err() {
         eprintln!("not run: {program} is not installed");
     }

@@ -1,0 +1,157 @@
+//! TLS with certificates made here, against a real server and others that listen where it should.
+//!
+//! Without `redis-server` with TLS, or without `openssl`, the tests say so and do nothing.
+
+#![cfg(feature = "tls-rustls")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, LockKey, Wakeups};
+use leasehold_redis::testing::{Authority, Issued, Server};
+use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Script, Signals};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+const PASSWORD: &str = "hunter2-canary";
+const HERE: &str = "IP:127.0.0.1,DNS:localhost";
+
+static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");
+
+async fn open(url: &str) -> Result<Connection, Error> {
+    Connection::open(&Endpoint::parse(url)?, DEFAULT_COMMAND_TIMEOUT).await
+}
+
+async fn works(url: &str) {
+    let connection = open(url).await.unwrap();
+    let reply = connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await.unwrap();
+    assert_eq!(reply.words(), ["heard", "a"]);
+    let signals = Signals::new(&connection, &Names::new(&Namespace::default()));
+    signals.listen(&LockKey::new("k").unwrap()).await.unwrap();
+    signals.close().await;
+    connection.close().await;
+}
+
+async fn is_refused(url: &str, why: &str) {
+    let error = timeout(Duration::from_secs(60), open(url)).await.expect("an end").unwrap_err();
+    let told = format!("{error}: {}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
+    assert_eq!(error.kind(), ErrorKind::Backend, "{told}");
+    assert!(told.contains(why), "{why}: {told}");
+    assert!(!told.contains(PASSWORD), "{told}");
+}
+
+fn url(port: u16, parameters: &[(&str, &Path)]) -> String {
+    let words: Vec<_> = parameters.iter().map(|(name, file)| format!("{name}={}", file.to_str().unwrap())).collect();
+    format!("rediss://:{PASSWORD}@127.0.0.1:{port}?{}", words.join("&"))
+}
+
+async fn server() -> Option<(Server, Authority, Issued)> {
+    let server = Server::start(&["--requirepass", PASSWORD]).await?;
+    let authority = Authority::new()?;
+    let issued = authority.issue("server", HERE);
+    Some((server, authority, issued))
+}
+
+#[tokio::test]
+async fn a_server_whose_certificate_is_trusted_by_name_is_used() {
+    let Some((server, authority, issued)) = server().await else { return };
+    let Some(port) = server.serve_tls(&authority, &issued, "no").await else { return };
+    let url = url(port, &[("cacert", &authority.cert())]);
+    works(&url).await;
+    works(&url.replace("127.0.0.1", "localhost")).await;
+}
+
+#[tokio::test]
+async fn a_certificate_of_somebody_else_or_for_another_name_is_refused() {
+    let Some((server, authority, issued)) = server().await else { return };
+    let stranger = Authority::new().unwrap();
+    let Some(port) = server.serve_tls(&authority, &issued, "no").await else { return };
+    is_refused(&url(port, &[("cacert", &stranger.cert())]), "InvalidCertificate").await;
+    is_refused(&url(port, &[]), "InvalidCertificate").await;
+    let elsewhere = authority.issue("elsewhere", "IP:127.0.0.2,DNS:elsewhere");
+    let Some(port) = server.serve_tls(&authority, &elsewhere, "no").await else { return };
+    let told = server.calls("auth").await;
+    is_refused(&url(port, &[("cacert", &authority.cert())]), "NotValidForName").await;
+    assert_eq!(server.calls("auth").await, told + 1, "somebody else than this test told a password");
+}
+
+#[tokio::test]
+async fn sentinels_and_the_primary_behind_them_are_both_asked_in_tls() {
+    let Some((primary, authority, issued)) = server().await else { return };
+    let Some(port) = primary.serve_tls(&authority, &issued, "yes").await else { return };
+    let (ca, ours) = (authority.cert(), authority.issue("us", "DNS:us"));
+    let free = TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap().port().to_string();
+    let file = |path: &Path| path.to_str().unwrap().to_owned();
+    let (cert, key, cacert) = (file(&issued.cert), file(&issued.key), file(&ca));
+    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &cacert];
+    let arguments = [&["--sentinel", "--tls-port", &free, "--tls-replication", "yes"], &files[..]].concat();
+    let Some(sentinel) = Server::start(&arguments).await else { return };
+    sentinel.ask(&["SENTINEL", "MONITOR", "main", "127.0.0.1", &port.to_string(), "1"]).await;
+    sentinel.ask(&["SENTINEL", "SET", "main", "auth-pass", PASSWORD]).await;
+    let behind = format!(
+        "rediss-sentinel://:{PASSWORD}@127.0.0.1:{free}?sentinelServiceName=main&cacert={cacert}&cert={}&key={}",
+        file(&ours.cert),
+        file(&ours.key)
+    );
+    works(&behind).await;
+    let stranger = Authority::new().unwrap();
+    let error = open(&behind.replace(&cacert, &file(&stranger.cert()))).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Backend | ErrorKind::Unavailable), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_who_we_are_is_shown_a_certificate() {
+    let Some((server, authority, issued)) = server().await else { return };
+    let (ours, stranger) = (authority.issue("us", "DNS:us"), Authority::new().unwrap());
+    let theirs = stranger.issue("them", "DNS:them");
+    let Some(port) = server.serve_tls(&authority, &issued, "yes").await else { return };
+    let ca = authority.cert();
+    let with = |issued: &Issued| url(port, &[("cacert", &ca), ("cert", &issued.cert), ("key", &issued.key)]);
+    works(&with(&ours)).await;
+    is_refused(&with(&theirs), "?cert=FILE").await;
+    is_refused(&url(port, &[("cacert", &ca)]), "?cert=FILE").await;
+}
+
+#[tokio::test]
+async fn nothing_is_said_in_plain_text_to_whoever_does_not_speak_tls() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let plain = tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut heard = vec![0; 4096];
+        let count = client.read(&mut heard).await.unwrap();
+        heard.truncate(count);
+        tokio::io::AsyncWriteExt::write_all(&mut client, b"+OK\r\n").await.unwrap();
+        while client.read_buf(&mut heard).await.is_ok_and(|count| count > 0) {}
+        heard
+    });
+    is_refused(&url(port, &[]), "does not answer in TLS").await;
+    let heard = plain.await.unwrap();
+    // A greeting of TLS, and nothing else but an alert.
+    assert_eq!(heard[0], 22, "{heard:?}");
+    assert!(!String::from_utf8_lossy(&heard).contains(PASSWORD));
+}
+
+#[tokio::test]
+async fn files_that_are_not_what_they_should_be_are_refused_before_anything_is_sent() {
+    let Some(authority) = Authority::new() else { return };
+    let (one, other) = (authority.issue("one", HERE), authority.issue("other", HERE));
+    let nowhere = Path::new("/nowhere/x.pem");
+    for (parameters, why) in [
+        (vec![("cacert", nowhere)], "cannot be read"),
+        (vec![("cacert", &one.key)], "has no certificate in PEM"),
+        (vec![("cert", &one.cert)], "together"),
+        (vec![("key", &one.key)], "together"),
+        (vec![("cert", &one.cert), ("key", nowhere)], "cannot be read"),
+        (vec![("cert", &one.key), ("key", &one.key)], "has no certificate"),
+        (vec![("cert", &one.cert), ("key", &one.cert)], "has no private key"),
+        (vec![("cert", &one.cert), ("key", &other.key)], "do not go together"),
+    ] {
+        let error = Endpoint::parse(&url(1, &parameters)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{why}: {error}");
+        assert!(error.to_string().contains(why), "{why}: {error}");
+        assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error}");
+    }
+}
