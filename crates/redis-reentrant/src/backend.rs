@@ -111,7 +111,8 @@ impl SessionBackend {
     fn trouble(&self, words: &[&str]) -> Error {
         if let ["foreign", key, "string"] = *words {
             let whose = "is not of a session: another backend may lock there; give each a namespace of its own";
-            return Error::new(ErrorKind::Backend, "ask Redis").detail(format!("the entry `{key}` {whose}"));
+            let told = self.store.connection.quote(&format!("the entry `{key}` {whose}"));
+            return Error::new(ErrorKind::Backend, "ask Redis").detail(told);
         }
         trouble(&self.store.connection, words)
     }
@@ -138,7 +139,8 @@ impl Backend for SessionBackend {
             .text(&self.store.max_depth.to_string())
             .text(&Metadata::of(claim).tail());
         let reply = self.store.commits.run(&CLAIM, words, None).await?;
-        let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
+        let refused =
+            |told: String| Err(Error::new(ErrorKind::Backend, "acquire").detail(self.store.connection.quote(&told)));
         match *reply.words() {
             ["granted", tenure] => match (tenure.parse(), self.store.confirmation) {
                 (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),

@@ -172,7 +172,8 @@ impl Backend for RedisSingleBackend {
             .text(&Metadata::of(claim).tail())
             .text(&inbox);
         let reply = self.commits.run(&CLAIM, words, None).await?;
-        let refused = |detail| Err(Error::new(ErrorKind::Backend, "acquire").detail(detail));
+        let refused =
+            |told: String| Err(Error::new(ErrorKind::Backend, "acquire").detail(self.connection.quote(&told)));
         match *reply.words() {
             ["granted", tenure] => match (tenure.parse(), self.confirmation) {
                 (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),

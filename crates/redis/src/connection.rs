@@ -12,6 +12,7 @@ use leasehold_core::{Error, ErrorKind, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::lifeline::{Doubt, Lifeline};
+use crate::secrets::Secrets;
 use crate::{Endpoint, error, settings};
 
 /// How many commands may wait for their answers; more are refused before they are sent.
@@ -27,6 +28,7 @@ pub struct Connection(Arc<Inner>);
 struct Inner {
     client: Client,
     shown: String,
+    secrets: Secrets,
     command_timeout: Duration,
     /// `None`: borrowed.
     lifeline: Option<Lifeline>,
@@ -44,7 +46,8 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
     pub async fn open(endpoint: &Endpoint, command_timeout: Duration) -> Result<Self> {
-        let unreachable = |error| error::unreachable(&endpoint.to_string(), error);
+        let secrets = Secrets::of(endpoint.config());
+        let unreachable = |error| error::unreachable(&endpoint.to_string(), &error, &secrets);
         let client = settings::builder(endpoint.config().clone(), command_timeout).build().map_err(unreachable)?;
         let lifeline = Lifeline::start(&client).await.map_err(unreachable)?;
         Ok(Self::new(client, endpoint.to_string(), command_timeout, Some(lifeline)))
@@ -60,7 +63,8 @@ impl Connection {
 
     fn new(client: Client, shown: String, command_timeout: Duration, lifeline: Option<Lifeline>) -> Self {
         let (in_flight, closed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self(Arc::new(Inner { client, shown, command_timeout, lifeline, in_flight, closed }))
+        let secrets = Secrets::of(&client.client_config());
+        Self(Arc::new(Inner { client, shown, secrets, command_timeout, lifeline, in_flight, closed }))
     }
 
     /// Says goodbye to the server and ends the connection, if it is our own. Later commands fail with
@@ -130,7 +134,17 @@ impl Connection {
         if let Err(error) = &answer {
             self.look_into(error);
         }
-        answer.map_err(|error| place.blame(error))
+        answer.map_err(|error| Failed::There(place.blame(error), self.0.secrets.clone()))
+    }
+
+    /// The error of a command, for the engine, which adds operation, backend and key.
+    pub fn failed(&self, error: &DriverError) -> Error {
+        error::failed(error, &self.0.secrets)
+    }
+
+    /// What a server said, without the passwords that it was told.
+    pub fn quote(&self, said: &str) -> String {
+        self.0.secrets.hide(said)
     }
 
     /// The server refused a step inside a script, in these words.
@@ -138,7 +152,7 @@ impl Connection {
         // Redis before 7 puts a `-` in front.
         let error = DriverError::new(DriverKind::Unknown, reply.trim_start_matches('-').to_owned());
         self.look_into(&error);
-        error::failed(error)
+        self.failed(&error)
     }
 
     async fn ready(&self, within: Duration) -> Result<()> {
@@ -216,18 +230,18 @@ pub(crate) enum Target {
 }
 
 /// Why there is no answer.
-#[derive(Debug)]
 pub(crate) enum Failed {
     /// It never left.
     Here(Error),
-    There(DriverError),
+    /// In the driver's words, and what of them nobody may see.
+    There(DriverError, Secrets),
 }
 
 impl From<Failed> for Error {
     fn from(failed: Failed) -> Self {
         match failed {
             Failed::Here(error) => error,
-            Failed::There(error) => error::failed(error),
+            Failed::There(error, secrets) => error::failed(&error, &secrets),
         }
     }
 }
@@ -238,14 +252,14 @@ struct Place<'c>(&'c AtomicUsize);
 impl Place<'_> {
     /// When the driver drops a connection over a refusal, it tells all commands in flight the same, also those that
     /// the server may have carried out.
-    fn blame(&self, error: DriverError) -> Failed {
+    fn blame(&self, error: DriverError) -> DriverError {
         let alone = self.0.load(Ordering::Acquire) == 1;
         if !alone && error::refusal(&error).is_some_and(error::Refusal::is_told_to_all) {
             let told =
                 DriverError::new(DriverKind::Canceled, format!("The connection ended with: {}", error.details()));
-            return Failed::There(told);
+            return told;
         }
-        Failed::There(error)
+        error
     }
 }
 

@@ -1,6 +1,8 @@
 use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use leasehold_core::{Error, ErrorKind};
 
+use crate::secrets::Secrets;
+
 /// What an error of the driver, or a refusal of the server, means for the command that got it.
 ///
 /// `Unavailable`: certainly not carried out, and worth another try. `Indeterminate`: it may have been carried out.
@@ -25,25 +27,23 @@ pub fn classify(error: &DriverError) -> ErrorKind {
 }
 
 /// The error of a command, for the engine, which adds operation, backend and key.
-pub fn failed(error: DriverError) -> Error {
-    let error = without_arguments(error);
-    let told = Error::new(classify(&error), "ask Redis");
-    match refusal(&error).and_then(Refusal::advice) {
-        Some(advice) => told.detail(advice).caused_by(error),
-        None => told.caused_by(error),
+pub(crate) fn failed(error: &DriverError, secrets: &Secrets) -> Error {
+    let told = Error::new(classify(error), "ask Redis").caused_by(secrets.keep_out_of(error));
+    match refusal(error).and_then(Refusal::advice) {
+        Some(advice) => told.detail(advice),
+        None => told,
     }
 }
 
 /// The error of a first connection: nothing was asked yet, so nothing can have been carried out.
-pub(crate) fn unreachable(shown: &str, error: DriverError) -> Error {
-    let error = without_arguments(error);
-    let no_tls = no_agreement_on_tls(&error);
-    let kind = match classify(&error) {
+pub(crate) fn unreachable(shown: &str, error: &DriverError, secrets: &Secrets) -> Error {
+    let no_tls = no_agreement_on_tls(error);
+    let kind = match classify(error) {
         _ if no_tls.is_some() => ErrorKind::Backend,
         ErrorKind::Indeterminate => ErrorKind::Unavailable,
         kind => kind,
     };
-    let advice = refusal(&error).and_then(Refusal::advice).or(no_tls).unwrap_or_else(|| match error.kind() {
+    let advice = refusal(error).and_then(Refusal::advice).or(no_tls).unwrap_or_else(|| match error.kind() {
         DriverKind::IO if error.details().contains("ConnectionRefused") => {
             "nothing listens there; is the server running?"
         }
@@ -55,7 +55,7 @@ pub(crate) fn unreachable(shown: &str, error: DriverError) -> Error {
         DriverKind::Auth => "check user and password",
         _ => "it could not be set up",
     });
-    Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(error)
+    Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(secrets.keep_out_of(error))
 }
 
 /// Why a first connection failed, if it was over TLS. Later the same words may be about a command that was carried out.
@@ -146,14 +146,6 @@ pub(crate) fn refusal(error: &DriverError) -> Option<Refusal<'_>> {
     Refusal::read(error.details()).filter(|_| from_the_server)
 }
 
-/// A server that does not know a command quotes its arguments, and those of AUTH are a password.
-fn without_arguments(error: DriverError) -> DriverError {
-    match error.details().split_once(", with args beginning with") {
-        Some((told, _)) => DriverError::new(error.kind().clone(), told.to_owned()),
-        None => error,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::error::Error as _;
@@ -215,8 +207,8 @@ mod tests {
     fn a_server_that_quotes_the_arguments_of_auth_is_cut_short() {
         let reply = "ERR unknown command 'AUTH', with args beginning with: 'ada' 'hunter2' ";
         for error in [
-            failed(DriverError::new(DriverKind::Unknown, reply)),
-            unreachable("redis://h", DriverError::new(DriverKind::Unknown, reply)),
+            failed(&DriverError::new(DriverKind::Unknown, reply), &Secrets::default()),
+            unreachable("redis://h", &DriverError::new(DriverKind::Unknown, reply), &Secrets::default()),
         ] {
             let told = format!("{error} {error:?} {}", error.source().unwrap());
             assert!(told.contains("unknown command 'AUTH'"), "{told}");
@@ -226,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_first_connection_that_fails_is_never_indeterminate() {
-        let error = unreachable("redis://h:1", DriverError::new(DriverKind::Timeout, "Request timed out."));
+        let silent = DriverError::new(DriverKind::Timeout, "Request timed out.");
+        let error = unreachable("redis://h:1", &silent, &Secrets::default());
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().starts_with("connect: store unavailable: redis://h:1: no answer in time"), "{error}");
     }

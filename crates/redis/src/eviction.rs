@@ -1,4 +1,5 @@
 use fred::types::Value;
+use leasehold_core::Error;
 
 use crate::Connection;
 use crate::connection::Target;
@@ -14,13 +15,13 @@ pub async fn warn_of_eviction(connection: &Connection) {
                 if let Some(policy) = evicts(&info.as_str().unwrap_or_default()) {
                     tracing::warn!(
                         server,
-                        policy,
+                        policy = connection.quote(policy),
                         "this Redis evicts entries when memory is full, also locks that are held: \
                          set maxmemory-policy noeviction, or give locks a server of their own"
                     );
                 }
             }
-            Err(error) => tracing::debug!(server, ?error, "the eviction policy cannot be read"),
+            Err(error) => tracing::debug!(server, error = %Error::from(error), "the eviction policy cannot be read"),
         }
     }
 }

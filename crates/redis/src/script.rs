@@ -90,7 +90,7 @@ impl Connection {
         let words = |script| [script, keys.clone()].into_iter().chain(words.clone()).collect();
         let known = self.send("EVALSHA", words(Value::String(script.sha())), slot.clone(), limit).await;
         match known {
-            Err(Failed::There(error)) if error.details().starts_with("NOSCRIPT") => {
+            Err(Failed::There(error, _)) if error.details().starts_with("NOSCRIPT") => {
                 let source = words(Value::from(&*script.source));
                 Ok(Reply(Box::pin(self.send("EVAL", source, slot, limit)).await?))
             }
@@ -185,8 +185,8 @@ pub fn trouble(connection: &Connection, words: &[&str]) -> Error {
     match *words {
         ["foreign", key, kind] => {
             let kind = if kind.is_empty() { "another type" } else { kind };
-            Error::new(ErrorKind::Backend, "ask Redis")
-                .detail(format!("the entry `{key}` is not Leasehold's: {kind}; look at it, then delete or rename it"))
+            let told = format!("the entry `{key}` is not Leasehold's: {kind}; look at it, then delete or rename it");
+            Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }
         ["refused", reply] => connection.refused(reply),
         _ => Error::new(ErrorKind::Backend, "ask Redis").detail("the script gave an answer that nobody understands"),

@@ -79,11 +79,14 @@ impl Signals {
         }
         let station = match slot.take() {
             Some(station) if station.is_running() => slot.insert(station),
-            _ => slot.insert(Station::open(&self.connection, &self.hub).await?),
+            _ => {
+                let opened = Station::open(&self.connection, &self.hub).await;
+                slot.insert(opened.map_err(|error| self.connection.failed(&error))?)
+            }
         };
         let confirmed = station.subscribe(self.hub.channel_of(ear.topic()));
         drop(slot);
-        confirmed.await
+        confirmed.await.map_err(|error| self.connection.failed(&error))
     }
 }
 

@@ -407,9 +407,9 @@ fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
     match *words {
         ["reset"] => Failure::of(NodeCondition::Reset),
         ["endless", key] => {
-            Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(format!(
-                "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
-            )))
+            let told =
+                format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
+            Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(peer.connection.quote(&told)))
         }
         _ => trouble(&peer.connection, words).into(),
     }

@@ -6,13 +6,12 @@ use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::{ClusterHash, CustomCommand, Value};
 use fred::util::redis_keyslot;
-use leasehold_core::Result;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::hub::Hub;
 use crate::lifeline::{self, AbortOnDrop, Router};
-use crate::{Connection, error, settings};
+use crate::{Connection, settings};
 
 /// The connection on which signals come in, and the task that attends to it.
 #[derive(Debug)]
@@ -30,10 +29,10 @@ struct Order {
 }
 
 impl Station {
-    pub(super) async fn open(connection: &Connection, hub: &Arc<Hub>) -> Result<Self> {
+    pub(super) async fn open(connection: &Connection, hub: &Arc<Hub>) -> Result<Self, DriverError> {
         let config = connection.client().client_config();
-        let client = settings::builder(config, connection.command_timeout()).build().map_err(error::failed)?;
-        let router = lifeline::connect(&client).await.map_err(error::failed)?;
+        let client = settings::builder(config, connection.command_timeout()).build()?;
+        let router = lifeline::connect(&client).await?;
         let (orders, ordered) = mpsc::unbounded_channel();
         let (leaving, left) = mpsc::unbounded_channel();
         hub.tell_leaving(leaving);
@@ -47,13 +46,13 @@ impl Station {
     }
 
     /// The answer comes when the server has confirmed the subscription.
-    pub(super) fn subscribe(&self, channel: String) -> impl Future<Output = Result<()>> + use<> {
+    pub(super) fn subscribe(&self, channel: String) -> impl Future<Output = Result<(), DriverError>> + use<> {
         let (confirmed, confirmation) = oneshot::channel();
         // If the task is gone, so is the order, and the confirmation fails.
         let _ = self.orders.send(Order { channel, confirmed });
         async move {
             let gone = || DriverError::new(DriverKind::Canceled, "The connection for signals ended.");
-            confirmation.await.unwrap_or_else(|_| Err(gone())).map_err(error::failed)
+            confirmation.await.unwrap_or_else(|_| Err(gone()))
         }
     }
 
