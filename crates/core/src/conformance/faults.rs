@@ -21,6 +21,8 @@ pub enum Op {
     Release,
     /// [`Listener::hint`].
     Hint,
+    /// [`Backend::force_release`].
+    ForceRelease,
 }
 
 /// What goes wrong with a step.
@@ -32,6 +34,8 @@ pub enum Fault {
     LoseReply,
     /// Executed; the reply comes this much later.
     Delay(Duration),
+    /// Executed; the reply comes when healed.
+    KeepReply,
     /// Not executed, and no answer until healed.
     Hang,
 }
@@ -145,6 +149,12 @@ impl Faults {
                 tokio::time::sleep(by).await;
                 Ok(answer)
             }
+            Some(Fault::KeepReply) => {
+                let mut healed = self.0.healed.subscribe();
+                let answer = step.await;
+                let _ = healed.changed().await;
+                Ok(answer)
+            }
             Some(Fault::Hang) => {
                 let _ = self.0.healed.subscribe().changed().await;
                 Err(unknown())
@@ -209,7 +219,7 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.force_release(key).await
+        self.faults.around(Op::ForceRelease, self.inner.force_release(key)).await?
     }
 
     fn wakeups(&self) -> Option<&dyn Wakeups> {

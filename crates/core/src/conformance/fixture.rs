@@ -5,7 +5,7 @@ use async_trait::async_trait;
 
 use super::subject::{Shareable, Subject, Unshared};
 use super::{process, report};
-use crate::{Backend, Capabilities, Result, SharedBackend};
+use crate::{Backend, Capabilities, Clock, Result, SharedBackend};
 
 /// How the suite reaches a store.
 #[async_trait]
@@ -26,6 +26,14 @@ pub trait Fixture: Send + Sync + 'static {
 
     /// A new client of the store, independent of every other, that sees only this namespace.
     async fn connect(&self, namespace: &str) -> Result<Self::Backend>;
+
+    /// The same, for a client whose own clock is this one: it may be an hour off.
+    ///
+    /// Only for a backend that reads a clock on the client's side, for whatever purpose; expiry must not depend on it.
+    async fn connect_at(&self, namespace: &str, clock: &Clock) -> Result<Self::Backend> {
+        let _ = clock;
+        self.connect(namespace).await
+    }
 
     /// Environment variables with which a second process builds a fixture on the same store.
     fn environment(&self) -> Vec<(String, String)> {

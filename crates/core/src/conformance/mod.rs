@@ -37,6 +37,25 @@
 //! }
 //! ```
 //!
+//! The cases go through the engine that every backend gets, and through the steps of [`Backend`] directly: batches with
+//! one bad entry, repeated claims, expired entries, an empty store, several clients at one moment. A new case asks every
+//! backend, of other authors too, without any change on their side: hooks of [`Fixture`] have defaults.
+//!
+//! A case that fails shows the clause of the contract, what was expected, and what was seen. The run ends with the case
+//! to look at first, and with the clauses that are broken:
+//!
+//! ```text
+//! C9 **Renewal never creates.** A renewal of a grant that is gone reports the loss; it does not bring the key back.
+//! expected: held != Held::Yes
+//! seen:     the renewal of an expired grant said Yes
+//!
+//! begin with c09_an_expired_grant_that_nobody_took_is_not_renewed
+//! broken: C9, C20
+//! ```
+//!
+//! What is known to be broken in the engine or in a backend here is in one list, `expected-failures.txt`: such a case is
+//! run, is *ignored* with its reason while it fails, and fails the run once it passes.
+//!
 //! A case that needs a [`Capability`] which is not claimed is *ignored*, with the reason that the backend gives; if
 //! the store is absent, every case is, and with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead. Where the
 //! hand-over inside a process is claimed, every case runs once more with it off. Faults (lost replies, silence,
@@ -44,6 +63,8 @@
 //! again as a helper.
 
 mod cases;
+mod clause;
+mod expected;
 mod faults;
 mod fixture;
 mod process;
@@ -53,6 +74,8 @@ mod subject;
 pub use self::fixture::{Fixture, exclusive, shared};
 
 #[doc(hidden)]
+pub use self::expected::Expected;
+#[doc(hidden)]
 pub use self::faults::{Fault, Faults, Op};
 #[doc(hidden)]
 pub use self::report::{Report, report};
@@ -60,4 +83,4 @@ pub use self::report::{Report, report};
 pub use self::subject::{Contender, Shareable, Subject, Unshared};
 
 #[cfg(doc)]
-use crate::Capability;
+use crate::{Backend, Capability};

@@ -1,18 +1,21 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report of a test program")]
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
 use super::cases::{Bench, Case, ClauseCheck, all};
+use super::clause;
+use super::expected::Expected;
 use super::subject::Subject;
 use crate::{Capabilities, Capability, HandOver};
 
 /// No case takes this long unless it hangs.
-const CASE_LIMIT: Duration = Duration::from_secs(60);
+const CASE_LIMIT: Duration = Duration::from_secs(45);
 
 /// What a run found.
 #[derive(Debug, Default)]
@@ -25,12 +28,12 @@ pub struct Report {
     pub ignored: usize,
 }
 
-/// Runs every case once without printing, several at a time: for testing the suite itself.
-pub async fn report(subject: Arc<dyn Subject>) -> Report {
+/// Runs one case, or all, without printing, several at a time: for testing the suite itself.
+pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
     let capabilities = subject.capabilities();
     let mut report = Report::default();
     let mut running = tokio::task::JoinSet::new();
-    for case in all() {
+    for case in all().iter().filter(|case| only.is_none_or(|only| only == case.name)) {
         if why_ignored(case, &capabilities).is_some() {
             report.ignored += 1;
         } else {
@@ -54,7 +57,7 @@ pub async fn report(subject: Arc<dyn Subject>) -> Report {
 pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most cases wait for leases to run out, not for a processor.
-    arguments.test_threads.get_or_insert(16);
+    arguments.test_threads.get_or_insert(24);
     let capabilities = subject.capabilities();
     let backend = capabilities.backend();
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build().map(Arc::new) else {
@@ -75,6 +78,7 @@ pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
         &[("", HandOver::new())]
     };
     let mut trials = Vec::new();
+    let broken = Arc::new(Broken::default());
     for case in all() {
         let why = absent.clone().or_else(|| why_ignored(case, &capabilities));
         if let Some(why) = why.as_ref().filter(|_| absent.is_none() && !arguments.list) {
@@ -83,13 +87,14 @@ pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
         for (suffix, hand_over) in hand_overs {
             let name = format!("{backend}::{}{suffix}", case.name);
             let bench = Bench::new(Arc::clone(subject), case.name, *hand_over);
-            trials.push(trial(name, case, bench, why.clone(), &runtime));
+            trials.push(trial(name, case, bench, why.clone(), &runtime, &broken));
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
         let (passed, failed, ignored) = (conclusion.num_passed, conclusion.num_failed, conclusion.num_ignored);
         println!("{backend}  passed {passed}  failed {failed}  ignored {ignored}\n");
+        broken.tell();
     }
     conclusion.exit_code()
 }
@@ -100,17 +105,49 @@ fn trial(
     bench: Bench,
     why_ignored: Option<String>,
     runtime: &Arc<Runtime>,
+    broken: &Arc<Broken>,
 ) -> Trial {
     let ignored = why_ignored.is_some();
-    let runtime = Arc::clone(runtime);
-    let body = move || match why_ignored {
-        Some(why) => Ok(Completion::ignored_with(why)),
-        None => match runtime.block_on(check(case, bench)) {
-            Ok(()) => Ok(Completion::Completed),
-            Err(why) => Err(Failed::from(why)),
-        },
+    let (runtime, broken) = (Arc::clone(runtime), Arc::clone(broken));
+    let body = move || {
+        if let Some(why) = why_ignored {
+            return Ok(Completion::ignored_with(why));
+        }
+        let backend = bench.subject.capabilities().backend();
+        let verdict = runtime.block_on(check(case, bench));
+        if let Some(expected) = Expected::of(backend, case.name) {
+            return expected.settle(&verdict).map(Completion::ignored_with).map_err(Failed::from);
+        }
+        verdict.map(|()| Completion::Completed).map_err(|why| {
+            let clause = broken.note(case);
+            Failed::from(format!("{clause} {}\n{why}", clause::text(&clause).unwrap_or_default()))
+        })
     };
     Trial::ignorable_test(name, body).with_ignored_flag(ignored)
+}
+
+/// The cases that failed, in the order of the suite, which goes from what everything rests on to what rests on it.
+#[derive(Debug, Default)]
+struct Broken(Mutex<BTreeSet<usize>>);
+
+impl Broken {
+    /// Takes note of a case, and answers which clause it is about.
+    fn note(&self, case: &'static Case) -> String {
+        let place = all().iter().position(|one| std::ptr::eq(one, case)).unwrap_or_default();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
+        clause::number(case.name)
+    }
+
+    /// Closes a report with the clauses that do not hold, and the failure to look at first.
+    fn tell(&self) {
+        let broken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let cases = broken.iter().filter_map(|place| all().get(*place));
+        let mut clauses: Vec<_> = cases.clone().map(|case| clause::number(case.name)).collect();
+        clauses.dedup();
+        if let Some(first) = cases.clone().next() {
+            println!("begin with {}\nbroken: {}\n", first.name, clauses.join(", "));
+        }
+    }
 }
 
 async fn check(case: &Case, bench: Bench) -> Result<(), String> {

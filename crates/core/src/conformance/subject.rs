@@ -52,6 +52,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn release(&self, grant: &GrantRef) -> Result<Held>;
     /// See [`crate::Wakeups::listen`].
     async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>>;
+    /// All of them.
+    fn steps(&self) -> &dyn Backend;
     /// See [`Engine::close`].
     async fn close(&self);
 }
@@ -76,6 +78,10 @@ impl<B: Backend> Store for Engine<Faulty<B>> {
             Some(wakeups) => wakeups.listen(key).await,
             None => Err(Error::new(ErrorKind::Unsupported, "listen").detail("wake-up is claimed and not there")),
         }
+    }
+
+    fn steps(&self) -> &dyn Backend {
+        &self.backend().inner
     }
 
     async fn close(&self) {
@@ -141,7 +147,7 @@ impl<F: Fixture> Subject for Unshared<F> {
     }
 
     async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
-        Ok(Contender::new(self.0.connect(namespace).await?, clock, hand_over))
+        Ok(Contender::new(self.0.connect_at(namespace, &clock).await?, clock, hand_over))
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -160,7 +166,7 @@ impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
     }
 
     async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
-        Ok(Contender::with_readers(self.0.connect(namespace).await?, clock, hand_over))
+        Ok(Contender::with_readers(self.0.connect_at(namespace, &clock).await?, clock, hand_over))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

@@ -1,20 +1,21 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bench::{SHORT, ensure, patient, soon};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::Contender;
-use crate::{Capability, LockKey, LossReason, Mode};
+use crate::{Capability, Holder, LockKey, LossReason, Mode};
 
-async fn listed(contender: &Contender, prefix: &str) -> Result<BTreeSet<LockKey>, Failure> {
-    let mut keys = BTreeSet::new();
+/// Everything that a listing shows, page by page.
+pub(super) async fn listed(contender: &Contender, prefix: &str) -> Result<BTreeMap<LockKey, Vec<Holder>>, Failure> {
+    let mut keys = BTreeMap::new();
     let mut after = None;
     // Far more pages than keys: a cursor that does not move on must not loop for ever.
     for _ in 0..10_000 {
         let page = contender.admin.list(prefix, after.as_ref()).await?;
         for holders in page.keys {
             ensure!(!holders.holders.is_empty(), "{:?} is listed and held by nobody", holders.key);
-            keys.insert(holders.key);
+            keys.insert(holders.key, holders.holders);
         }
         after = page.next;
         if after.is_none() {
@@ -58,7 +59,7 @@ pub(super) async fn c25_list_pages_through_held_keys(bench: Bench) -> Verdict {
         guards.push(ours.take(&key, &patient()).await?);
         held.insert(key);
     }
-    let seen = listed(&theirs, stem.as_str()).await?;
+    let seen: BTreeSet<_> = listed(&theirs, stem.as_str()).await?.into_keys().collect();
     ensure!(seen == held, "{} keys listed, {} held", seen.len(), held.len());
     drop(guards);
     Ok(())
@@ -73,7 +74,7 @@ pub(super) async fn c25_list_takes_the_prefix_literally(bench: Bench) -> Verdict
     }
     for guard in &guards {
         let seen = listed(&ours, guard.key().as_str()).await?;
-        ensure!(seen == BTreeSet::from([guard.key().clone()]), "{:?} lists {seen:?}", guard.key());
+        ensure!(seen.keys().eq([guard.key()]), "{:?} lists {seen:?}", guard.key());
     }
     let all = listed(&ours, stem.as_str()).await?;
     ensure!(all.len() == guards.len(), "{stem} lists {all:?}");

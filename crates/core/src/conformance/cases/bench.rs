@@ -3,11 +3,21 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::conformance::subject::{Contender, Subject};
-use crate::{Capability, Clock, HandOver, LockGuard, LockKey, LockOptions, Result, Wait};
+use crate::{
+    Attempt, Capability, Claim, Clock, GrantRef, HandOver, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
+};
 
 /// A failed check, or an error where none may be.
 #[derive(Debug)]
 pub(in crate::conformance) struct Failure(pub(in crate::conformance) String);
+
+impl Failure {
+    /// What was expected, in the words of the check, and what was seen.
+    pub(in crate::conformance) fn unmet(expected: &str, seen: &str) -> Self {
+        let expected = expected.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self(format!("expected: {expected}\nseen:     {seen}"))
+    }
+}
 
 pub(in crate::conformance) type Verdict = std::result::Result<(), Failure>;
 
@@ -26,7 +36,7 @@ impl<E: std::error::Error> From<E> for Failure {
 macro_rules! ensure {
     ($condition:expr, $($text:tt)+) => {
         if !$condition {
-            return Err($crate::conformance::cases::Failure(format!($($text)+)));
+            return Err($crate::conformance::cases::Failure::unmet(stringify!($condition), &format!($($text)+)));
         }
     };
 }
@@ -35,13 +45,17 @@ pub(in crate::conformance) use ensure;
 /// What one case works with: contenders on the subject, and keys of its own.
 #[derive(Clone)]
 pub(in crate::conformance) struct Bench {
-    pub(super) subject: Arc<dyn Subject>,
+    pub(in crate::conformance) subject: Arc<dyn Subject>,
     case: &'static str,
     hand_over: HandOver,
 }
 
 /// Long enough for anything that works, on a machine that is busy with something else.
 pub(super) const AMPLE: Duration = Duration::from_secs(20);
+
+/// How long after its end a lease may still stand in the way: the store's clock and margin, its timers, and a busy
+/// machine. What lasts longer is a broken lease, and is told then.
+pub(super) const MARGIN: Duration = Duration::from_secs(8);
 
 /// A lease that a case lets run out.
 pub(super) const BRIEF: Duration = Duration::from_millis(500);
@@ -52,6 +66,11 @@ pub(super) const SHORT: Duration = Duration::from_secs(3);
 /// A long lease, waiting amply.
 pub(super) fn patient() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(AMPLE))
+}
+
+/// Waits for as long as this lease may stand in the way.
+pub(super) fn past(lease: Duration) -> LockOptions {
+    LockOptions::new().wait(Wait::UpTo(lease + MARGIN))
 }
 
 /// A lease that runs out unless it is given back.
@@ -130,15 +149,48 @@ impl Contender {
         Ok(())
     }
 
+    /// A grant straight from the store, past the engine: nobody renews it.
+    pub(super) async fn claims(&self, key: &LockKey, mode: Mode, ttl: Duration) -> Result<GrantRef, Failure> {
+        let claim = Claim::new(key, mode, ttl);
+        match self.store.try_acquire(&claim).await? {
+            Attempt::Granted { tenure } => Ok(claim.grant(tenure)),
+            busy => Err(Failure::unmet(&format!("{key} is free"), &format!("{busy:?}"))),
+        }
+    }
+
+    /// Checks what the store says is left of the only grant of a key: all of the lease, but for what a busy machine
+    /// took meanwhile.
+    pub(super) async fn sees_left(&self, key: &LockKey, lease: Duration) -> Verdict {
+        let holders = self.store.steps().inspect(key).await?.holders;
+        let [holder] = &holders[..] else {
+            return Err(Failure::unmet(&format!("one holder of {key}"), &format!("{holders:?}")));
+        };
+        let left = holder.remaining;
+        ensure!(left.is_some_and(|left| left <= lease && left + AMPLE > lease), "{left:?} left of {lease:?}");
+        Ok(())
+    }
+
+    /// Checks that the store shows nobody holding the key.
+    pub(super) async fn sees_nobody(&self, key: &LockKey) -> Verdict {
+        let holders = self.store.steps().inspect(key).await?.holders;
+        ensure!(holders.is_empty(), "{key} is shown as held by {holders:?}");
+        Ok(())
+    }
+
     /// Checks that the key is free, or becomes so without a lease having to run out.
     pub(super) async fn finds_it_free(&self, key: &LockKey) -> Verdict {
         let holders = self.admin.inspect(key).await?;
-        let Some(guard) = self.acquire(key, &LockOptions::new().wait(Wait::UpTo(AMPLE))).await? else {
+        let Some(guard) = self.acquire(key, &LockOptions::new().wait(Wait::UpTo(MARGIN))).await? else {
             return Err(Failure(format!("{key} is not free; at first it was {holders:?}")));
         };
         guard.release().await?;
         Ok(())
     }
+}
+
+/// Lets a lease run out in the store.
+pub(super) async fn outlast(lease: Duration) {
+    tokio::time::sleep(lease * 2).await;
 }
 
 /// Waits until `check` says true.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::bench::{AMPLE, BRIEF, SHORT, brief, ensure, patient};
+use super::bench::{AMPLE, BRIEF, SHORT, brief, ensure, past, patient};
 use super::{Bench, Verdict};
 use crate::conformance::process::{Holder, Role};
 use crate::{Attempt, Claim, GrantRef, Held, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
@@ -140,7 +140,7 @@ pub(super) async fn c03_an_unrenewed_holder_frees_the_key(bench: Bench) -> Verdi
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = ours.take(&key, &brief()).await?;
     let began = theirs.clock.now();
-    theirs.take(&key, &patient()).await?.release().await?;
+    theirs.take(&key, &past(BRIEF)).await?.release().await?;
     let waited = theirs.clock.now().since(began);
     ensure!(!guard.is_held(), "the first guard still believes in a lease of {BRIEF:?} after {waited:?}");
     Ok(())

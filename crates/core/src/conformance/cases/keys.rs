@@ -1,6 +1,6 @@
 use super::bench::{AMPLE, ensure, once, patient};
-use super::{Bench, Verdict};
-use crate::{Clock, ErrorKind, LockKey, LockOptions, Wait};
+use super::{Bench, Failure, Verdict};
+use crate::{Clock, ErrorKind, LockKey, LockOptions, ReleaseOutcome, Wait};
 
 pub(super) async fn c22_keys_that_look_alike_are_distinct(bench: Bench) -> Verdict {
     let ours = bench.contender().await?;
@@ -91,5 +91,30 @@ pub(super) async fn c22_namespaces_do_not_see_each_other(bench: Bench) -> Verdic
     theirs.admin.force_release(&key).await?;
     guard.renew().await?;
     drop(other);
+    Ok(())
+}
+
+pub(super) async fn c22_namespaces_that_begin_alike_do_not_meet(bench: Bench) -> Verdict {
+    let base = format!("{}-{}", Bench::namespace(), uuid::Uuid::new_v4().simple());
+    let there = bench.contender_in(&base, Clock::system()).await?;
+    // What joins a namespace with a key: nothing, or what a store's names are joined with.
+    for joint in ["", ":", "/", ".", "-"] {
+        // A name that a backend refuses meets no other.
+        let Ok(here) = bench.contender_in(&format!("{base}{joint}b"), Clock::system()).await else { continue };
+        let ours = LockKey::new("c")?;
+        for key in [format!("b{joint}c"), format!("{joint}b{joint}c")] {
+            let guard = there.take(&LockKey::new(key)?, &patient()).await?;
+            here.sees_nobody(&ours).await?;
+            let beside = here.acquire(&ours, &once()).await?;
+            let shown = here.admin.list("", None).await?.keys;
+            ensure!(shown.iter().all(|seen| seen.key == ours), "{base}{joint}b lists {shown:?} of {base}");
+            let Some(beside) = beside else {
+                return Err(Failure(format!("{ours:?} of {base}{joint}b is {:?} of {base}", guard.key())));
+            };
+            beside.release().await?;
+            let released = guard.release().await?;
+            ensure!(released == ReleaseOutcome::Released, "a lock of {base} was lost: {released:?}");
+        }
+    }
     Ok(())
 }

@@ -2,15 +2,22 @@
 
 mod admin;
 mod bench;
+mod ends;
 mod errors;
 mod exclusion;
+mod horizon;
 mod keys;
 mod lease;
 mod loss;
 mod observe;
+mod order;
 mod owner;
+mod race;
 mod reentrant;
 mod release;
+mod renewal;
+mod runtimes;
+mod seen;
 mod shared;
 mod token;
 mod waiting;
@@ -51,18 +58,25 @@ const CASES: &[Case] = cases! {
     exclusion::c01_a_locker_contends_with_itself ![Reentrancy]
     exclusion::c01_distinct_keys_do_not_contend
     exclusion::c01_sixteen_contenders_never_overlap
+    race::c01_of_claims_at_one_moment_one_is_granted
     exclusion::c01_random_steps_match_the_model
     exclusion::c01_processes_exclude_each_other [CrossProcess]
     token::c01_a_place_in_the_queue_tells_the_number_before_its_grant [Queue, Fencing]
     shared::c01_readers_share [Shared]
     shared::c01_writers_and_readers_exclude_each_other [Shared]
     shared::c01_the_last_reader_admits_a_writer [Shared]
+    race::c01_readers_and_writers_at_one_moment_exclude_each_other [Shared]
+    race::c01_readers_and_writers_of_several_lockers_never_overlap [Shared]
 
     owner::c02_a_stale_release_spares_the_next_holder [Lease]
     owner::c02_a_stale_renewal_does_not_prolong_the_successor [Lease]
     owner::c02_a_stranger_can_neither_renew_nor_release
     owner::c02_every_tenure_has_an_owner_of_its_own
     owner::c02_a_claim_is_idempotent_for_its_owner
+    owner::c02_a_repeated_claim_prolongs_nothing [Lease]
+    owner::c02_a_repeated_claim_of_a_reader_counts_once [Shared]
+    owner::c02_a_stranger_can_neither_renew_nor_release_a_reader [Shared]
+    owner::c02_a_stale_reader_spares_the_next_holder [Shared]
     owner::c02_a_handed_off_grant_is_adopted_and_released_elsewhere [HandOff]
 
     exclusion::c03_an_unrenewed_holder_frees_the_key [Lease]
@@ -74,10 +88,17 @@ const CASES: &[Case] = cases! {
     token::c04_tokens_grow_across_force_release [Fencing]
     token::c04_tokens_grow_across_reconnect [Fencing]
     token::c04_concurrent_tokens_are_unique_and_in_order [Fencing]
+    race::c04_tokens_grow_also_within_one_moment_of_the_clock [Fencing]
+    token::c04_an_empty_store_begins_at_its_clock [Fencing]
     token::c04_readers_have_tokens_too [Fencing, Shared]
+    race::c04_readers_at_one_moment_have_tokens_of_their_own [Fencing, Shared]
     token::c04_tokens_fit_into_53_bits [Fencing]
 
     loss::c05_the_deadline_runs_from_before_the_request [Lease]
+    horizon::c05_nobody_is_granted_before_the_guard_gives_up [Lease]
+    horizon::c05_nobody_is_granted_before_a_renewed_guard_gives_up [Lease]
+    horizon::c05_no_writer_is_granted_before_a_reader_gives_up [Shared, Lease]
+    horizon::c05_a_renewals_deadline_runs_from_before_the_request [Lease]
     loss::c05_a_grant_that_comes_too_late_is_none [Lease]
     loss::c05_loss_is_told_while_a_renewal_hangs [Lease]
     loss::c05_is_held_compares_clocks_at_the_point_of_use [Lease]
@@ -87,6 +108,7 @@ const CASES: &[Case] = cases! {
     loss::c06_a_grant_that_vanished_is_stolen
     loss::c06_a_silent_store_is_unreachable [Lease]
     loss::c06_closing_is_shutdown
+    ends::c06_after_closing_no_guard_is_born
 
     waiting::c07_a_cancelled_attempt_gives_back_what_it_wins
     waiting::c07_a_cancelled_wait_leaves_no_trace
@@ -95,9 +117,17 @@ const CASES: &[Case] = cases! {
     waiting::c07_the_wait_limit_leaves_nothing
 
     loss::c08_a_client_an_hour_off_behaves_like_any_other
+    horizon::c08_a_lease_lasts_as_long_whoever_looks_at_it [Lease]
 
     owner::c09_renewal_of_a_released_grant_creates_nothing
     owner::c09_renewal_of_an_expired_grant_creates_nothing [Lease]
+    renewal::c09_an_expired_grant_that_nobody_took_is_not_renewed [Lease]
+    renewal::c09_an_expired_reader_is_not_renewed [Shared, Lease]
+    renewal::c09_an_expired_reader_is_not_renewed_beside_a_writer [Shared, Lease]
+    renewal::c09_a_renewal_gives_the_whole_lease_and_no_more [Lease]
+    renewal::c09_a_renewal_never_shortens_the_lease [Lease]
+    renewal::c09_each_renewal_of_a_batch_gives_its_own_lease [Lease]
+    renewal::c09_a_batch_answers_each_in_its_place
 
     waiting::c10_try_answers_none_while_held
     waiting::c10_try_answers_while_others_wait
@@ -109,22 +139,29 @@ const CASES: &[Case] = cases! {
     waiting::c11_a_limit_of_zero_is_try
     waiting::c11_without_a_limit_it_waits_until_granted
     waiting::c11_the_limit_is_kept_while_the_store_is_silent
+    runtimes::c11_the_limit_of_the_first_wait_is_kept_in_silence_too
+    runtimes::c11_a_slow_failure_does_not_lengthen_the_next_wait
 
     waiting::c12_transient_faults_are_ridden_out
     waiting::c12_transient_faults_beyond_the_limit_are_an_error
     waiting::c12_a_permanent_fault_ends_the_wait_at_once
+    waiting::c12_attempts_back_off_during_an_outage
+    runtimes::c12_a_caller_that_is_not_polled_stalls_nobody
+    runtimes::c12_a_locker_outlives_the_runtime_that_connected_it
 
     waiting::c13_a_release_is_signalled [Wakeup]
     waiting::c13_lost_signals_do_not_cost_liveness
     waiting::c13_a_waiter_gets_the_key_after_its_release
     waiting::c13_only_the_head_talks_to_the_store
+    ends::c13_a_detached_lock_does_not_keep_who_waits_here [HandOff] ![Reentrancy]
+    ends::c13_a_lock_that_was_taken_away_does_not_keep_who_waits_here ![Reentrancy]
 
-    waiting::c14_waiters_are_served_in_order ![Reentrancy]
-    waiting::c14_a_cancelled_waiter_is_skipped ![Reentrancy]
-    waiting::c14_no_contender_starves
-    waiting::c14_the_store_serves_lockers_in_order [Queue]
-    waiting::c14_a_place_that_is_given_up_is_skipped [Queue]
-    waiting::c14_a_waiter_that_died_does_not_keep_the_others [Queue, Lease]
+    order::c14_waiters_are_served_in_order ![Reentrancy]
+    order::c14_a_cancelled_waiter_is_skipped ![Reentrancy]
+    order::c14_no_contender_starves
+    order::c14_the_store_serves_lockers_in_order [Queue]
+    order::c14_a_place_that_is_given_up_is_skipped [Queue]
+    order::c14_a_waiter_that_died_does_not_keep_the_others [Queue, Lease]
 
     shared::c15_a_waiting_writer_holds_back_later_readers [Shared]
     shared::c15_a_waiting_writer_holds_back_readers_elsewhere [Shared, WriterIntent]
@@ -134,6 +171,7 @@ const CASES: &[Case] = cases! {
     lease::c16_renewal_begins_after_a_third [Lease]
     lease::c16_renewal_can_be_switched_off [Lease]
     lease::c16_a_failed_renewal_is_not_a_loss [Lease]
+    runtimes::c16_renewal_goes_on_while_another_runtime_rests [Lease]
 
     lease::c17_no_renewal_after_release
     lease::c17_no_renewal_after_drop
@@ -141,12 +179,14 @@ const CASES: &[Case] = cases! {
 
     lease::c18_max_hold_ends_renewal_and_is_told
     lease::c18_a_capped_hold_is_released_like_any_other
+    ends::c18_after_the_cap_the_key_is_free_also_if_the_guard_is_kept
 
     lease::c19_bad_leases_are_refused_before_anything_is_sent
     lease::c19_the_longest_lease_is_granted
 
     release::c20_release_says_that_it_released
     release::c20_release_after_a_loss_says_why [Lease]
+    release::c20_an_expired_grant_has_nothing_to_release [Lease]
     release::c20_a_lost_reply_is_settled_in_the_background
     release::c20_repeating_a_release_spares_the_successor
 
@@ -155,11 +195,13 @@ const CASES: &[Case] = cases! {
     release::c21_drop_works_in_a_panic
     release::c21_drop_does_not_wait_for_a_silent_store
     release::c21_drop_after_the_runtime_ended_is_harmless
+    runtimes::c21_a_guard_of_a_runtime_that_ended_is_released
 
     keys::c22_keys_that_look_alike_are_distinct
     keys::c22_awkward_keys_are_ordinary
     keys::c22_bad_keys_are_refused
     keys::c22_namespaces_do_not_see_each_other
+    keys::c22_namespaces_that_begin_alike_do_not_meet
 
     errors::c23_errors_name_key_operation_and_backend
     errors::c23_owner_ids_are_not_shown
@@ -170,8 +212,14 @@ const CASES: &[Case] = cases! {
     admin::c25_a_free_key_has_no_holders
     admin::c25_list_pages_through_held_keys
     admin::c25_list_takes_the_prefix_literally
+    seen::c25_what_is_left_follows_the_lease [Lease]
+    seen::c25_an_expired_holder_is_not_shown [Lease]
+    seen::c25_an_expired_reader_is_not_shown [Shared, Lease]
+    seen::c25_every_reader_is_shown [Shared]
+    seen::c25_force_release_frees_readers_too [Shared]
     admin::c25_force_release_frees_the_key_and_tells_the_holder
     admin::c25_force_release_is_told_as_such [ForceNotice]
+    ends::c25_force_release_spares_who_was_granted_since
 
     observe::c26_metrics_have_the_same_names_everywhere
     observe::c26_acquiring_is_a_span
@@ -195,4 +243,6 @@ const CASES: &[Case] = cases! {
     reentrant::c27_a_level_without_renewal_is_not_renewed_on_after_another_had_it [Reentrancy, Lease]
     reentrant::c27_a_cap_ends_with_the_level_that_asked_for_it [Reentrancy]
     reentrant::c27_closing_gives_back_every_level [Reentrancy]
+
+    ends::c28_a_detached_lock_is_attached_once [HandOff]
 };

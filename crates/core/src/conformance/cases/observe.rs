@@ -5,7 +5,7 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
-use super::bench::{SHORT, ensure, eventually, patient};
+use super::bench::{SHORT, ensure, eventually, patient, soon};
 use super::{Bench, Verdict};
 use crate::conformance::Op;
 use crate::{LockOptions, Wait};
@@ -91,7 +91,7 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(bench: Bench) -> 
     ensure!(head?.is_none() && behind?.is_none(), "a held key was granted");
     eventually("a renewal", || async { Ok(ours.faults.count(Op::Renew, &key) > 0) }).await?;
     theirs.admin.force_release(&key).await?;
-    guard.lost().await;
+    soon("the loss is told", guard.lost()).await?;
     let backend = bench.subject.capabilities().backend();
     for name in [
         "leasehold_acquire_wait_seconds",

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::bench::{SHORT, brief, ensure, once, patient};
+use super::bench::{BRIEF, brief, ensure, once, past, patient, soon};
 use super::{Bench, Verdict};
 use crate::conformance::Op;
 use crate::{Attempt, Claim, ErrorKind, GrantRef, HandOff, Held, LockKey, Mode, OwnerId, ReleaseOutcome};
@@ -25,7 +25,7 @@ pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> 
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let stale = ours.take(&key, &brief()).await?;
     let stale_owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
-    let successor = theirs.take(&key, &patient()).await?;
+    let successor = theirs.take(&key, &past(BRIEF)).await?;
     let outcome = stale.release().await?;
     ensure!(matches!(outcome, ReleaseOutcome::AlreadyLost(_)), "the stale release said {outcome:?}");
     // And the same past the engine, which knows from its clock that it is stale.
@@ -40,9 +40,9 @@ pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> 
 
 pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
-    let first = claim(&key, SHORT);
+    let first = claim(&key, BRIEF);
     let stale = grant(&first, ours.store.try_acquire(&first).await?)?;
-    let successor = theirs.take(&key, &brief()).await?;
+    let successor = theirs.take(&key, &past(BRIEF).ttl(BRIEF).renew(false)).await?;
     let held = ours.store.renew(&stale, LONG).await?;
     ensure!(held != Held::Yes, "a stale owner renewed");
     drop(successor);
@@ -81,6 +81,59 @@ pub(super) async fn c02_a_claim_is_idempotent_for_its_owner(bench: Bench) -> Ver
     ours.finds_it_free(&key).await
 }
 
+pub(super) async fn c02_a_repeated_claim_prolongs_nothing(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let first = claim(&key, LONG);
+    let grant = grant(&first, ours.store.try_acquire(&first).await?)?;
+    let again = Claim { ttl: LONG * 60, ..first };
+    let attempt = ours.store.try_acquire(&again).await?;
+    ensure!(attempt == Attempt::Granted { tenure: grant.tenure }, "{attempt:?} after {grant:?}");
+    ours.sees_left(&key, LONG).await
+}
+
+pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let claim = Claim { mode: Mode::Shared, ..claim(&key, LONG) };
+    let first = ours.store.try_acquire(&claim).await?;
+    let second = ours.store.try_acquire(&claim).await?;
+    ensure!(first == second, "a repeated claim got {second:?} after {first:?}");
+    let shown = ours.store.steps().inspect(&key).await?.holders;
+    ensure!(shown.len() == 1, "{shown:?}");
+    ensure!(ours.store.release(&grant(&claim, first)?).await? == Held::Yes, "the grant was gone");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c02_a_stranger_can_neither_renew_nor_release_a_reader(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let reader = ours.claims(&key, Mode::Shared, LONG).await?;
+    for mode in [Mode::Shared, Mode::Exclusive] {
+        let stranger = GrantRef { owner: OwnerId::random(), mode, ..reader.clone() };
+        let renewed = theirs.store.renew(&stranger, LONG).await?;
+        ensure!(renewed != Held::Yes, "a stranger renewed a reader as {mode:?}");
+        let released = theirs.store.release(&stranger).await?;
+        ensure!(released != Held::Yes, "a stranger released a reader as {mode:?}");
+        theirs.finds_it_held(&key).await?;
+    }
+    let released = ours.store.release(&reader).await?;
+    ensure!(released == Held::Yes, "the reader's own release said {released:?}");
+    Ok(())
+}
+
+pub(super) async fn c02_a_stale_reader_spares_the_next_holder(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let stale = ours.claims(&key, Mode::Shared, LONG).await?;
+    ours.store.release(&stale).await?;
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        let next = theirs.claims(&key, mode, LONG).await?;
+        let released = ours.store.release(&stale).await?;
+        ensure!(released != Held::Yes, "a stale reader released the next holder, {mode:?}");
+        ours.finds_it_held(&key).await?;
+        let released = theirs.store.release(&next).await?;
+        ensure!(released == Held::Yes, "the next holder's own release said {released:?}");
+    }
+    Ok(())
+}
+
 pub(super) async fn c02_a_handed_off_grant_is_adopted_and_released_elsewhere(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = ours.take(&key, &patient()).await?;
@@ -109,11 +162,11 @@ pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(bench: Bench
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = ours.take(&key, &brief()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
-    guard.lost().await;
+    soon("the loss is told", guard.lost()).await?;
     let error = guard.renew().await.err().map(|error| error.kind());
     ensure!(matches!(error, Some(ErrorKind::Lost(_))), "renewing a lost guard said {error:?}");
     // Past the engine, once the store has let it expire too.
-    theirs.take(&key, &patient()).await?.release().await?;
+    theirs.take(&key, &past(BRIEF)).await?.release().await?;
     let owner = owner.ok_or_else(|| super::Failure("no claim was seen".into()))?;
     let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure: None };
     ensure!(ours.store.renew(&stale, LONG).await? != Held::Yes, "an expired grant was renewed");

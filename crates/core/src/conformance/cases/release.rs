@@ -1,4 +1,4 @@
-use super::bench::{brief, ensure, eventually, patient, soon};
+use super::bench::{BRIEF, brief, ensure, eventually, outlast, patient, soon};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Fault, Op};
 use crate::{Clock, GrantRef, Held, LossReason, Mode, ReleaseOutcome};
@@ -22,6 +22,15 @@ pub(super) async fn c20_release_after_a_loss_says_why(bench: Bench) -> Verdict {
     ensure!(outcome == ReleaseOutcome::AlreadyLost(LossReason::Expired), "{outcome:?}");
     ensure!(ours.faults.count(Op::Release, &key) == 0, "a lost grant was released at the store");
     Ok(())
+}
+
+pub(super) async fn c20_an_expired_grant_has_nothing_to_release(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
+    outlast(BRIEF).await;
+    let held = ours.store.release(&grant).await?;
+    ensure!(held != Held::Yes, "the release of an expired grant said {held:?}");
+    theirs.finds_it_free(&key).await
 }
 
 pub(super) async fn c20_a_lost_reply_is_settled_in_the_background(bench: Bench) -> Verdict {

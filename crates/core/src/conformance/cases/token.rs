@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bench::{brief, ensure, patient};
+use super::bench::{BRIEF, brief, ensure, past, patient};
 use super::{Bench, Failure, Verdict};
-use crate::{Attempt, Claim, FencingToken, GuardMode, Mode};
+use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode};
 
 fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
@@ -44,7 +44,7 @@ pub(super) async fn c04_tokens_grow_across_release(bench: Bench) -> Verdict {
 pub(super) async fn c04_tokens_grow_across_expiry(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let stale = ours.take(&key, &brief()).await?;
-    let successor = theirs.take(&key, &patient()).await?;
+    let successor = theirs.take(&key, &past(BRIEF)).await?;
     ensure!(token(&successor)? > token(&stale)?, "{:?} after {:?}", token(&successor)?, token(&stale)?);
     Ok(())
 }
@@ -122,5 +122,18 @@ pub(super) async fn c04_tokens_fit_into_53_bits(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
     let guard = ours.take(&key, &patient()).await?;
     ensure!(token(&guard)?.get() < 1 << 53, "{:?} does not survive JSON and Lua", token(&guard)?);
+    Ok(())
+}
+
+/// A store that forgot everything (a restart without persistence, a fail-over to an empty node) goes on above what it
+/// has given only if it begins at its clock.
+pub(super) async fn c04_an_empty_store_begins_at_its_clock(bench: Bench) -> Verdict {
+    const A_DAY: u64 = 24 * 3600 * 1000;
+    let empty = format!("{}-{}", Bench::namespace(), uuid::Uuid::new_v4().simple());
+    let ours = bench.contender_in(&empty, Clock::system()).await?;
+    let guard = ours.take(&bench.key(), &patient()).await?;
+    let tenure = token(&guard)?.get() >> FencingToken::HAND_OVER_BITS;
+    let today = Clock::system().unix_millis() - A_DAY;
+    ensure!(tenure >= today, "the first tenure of an empty store is {tenure}, and its clock says {today} or more");
     Ok(())
 }

@@ -1,22 +1,22 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::Rng;
 
-use super::bench::{AMPLE, SHORT, ensure, eventually, once, patient, soon};
+use super::bench::{AMPLE, SHORT, ensure, eventually, patient, soon};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{Attempt, Claim, ErrorKind, Held, LockGuard, LockKey, LockOptions, Mode, Wait};
+use crate::{Attempt, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, Wait};
 
-type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
+pub(super) type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
 
-fn wait_in_background(contender: &Arc<Contender>, key: &LockKey, wait: Wait) -> Waiter {
+pub(super) fn wait_in_background(contender: &Arc<Contender>, key: &LockKey, wait: Wait) -> Waiter {
     let (contender, key) = (Arc::clone(contender), key.clone());
     tokio::spawn(async move { contender.acquire(&key, &LockOptions::new().wait(wait)).await })
 }
 
 /// Ends when the contender has sent more claims for the key than `before`.
-async fn asks(contender: &Contender, key: &LockKey, before: usize) -> Verdict {
+pub(super) async fn asks(contender: &Contender, key: &LockKey, before: usize) -> Verdict {
     eventually("a claim is sent", || async { Ok(contender.faults.count(Op::TryAcquire, key) > before) }).await
 }
 
@@ -147,8 +147,8 @@ pub(super) async fn c11_the_wait_limit_is_kept(bench: Bench) -> Verdict {
     let waited = ours.clock.now().since(began);
     ensure!(matches!(waiting, Ok(None)), "{waiting:?}");
     ensure!(waited >= limit, "gave up after {waited:?} of {limit:?}");
-    // The holder's lease is 30 s: waiting for that instead of the limit would show.
-    ensure!(waited < AMPLE, "gave up only after {waited:?}");
+    // A busy machine may take a while; more is another limit than the one that was asked for.
+    ensure!(waited < limit * 10, "gave up only after {waited:?} of {limit:?}");
     drop(guard);
     Ok(())
 }
@@ -206,6 +206,17 @@ pub(super) async fn c12_transient_faults_beyond_the_limit_are_an_error(bench: Be
     let kind = soon("the limit is kept", ours.acquire(&key, &limit)).await?.err().map(|error| error.kind());
     ensure!(kind == Some(ErrorKind::Unavailable), "{kind:?}");
     ensure!(ours.faults.count(Op::TryAcquire, &key) > 1, "it gave up after one attempt");
+    Ok(())
+}
+
+pub(super) async fn c12_attempts_back_off_during_an_outage(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
+    let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(1)));
+    ensure!(soon("the limit is kept", ours.acquire(&key, &limit)).await?.is_err(), "an outage was no error");
+    // Without a pause it is thousands; with one of a constant 20 ms about 50.
+    let sent = ours.faults.count(Op::TryAcquire, &key);
+    ensure!(sent <= 30, "{sent} attempts within a second");
     Ok(())
 }
 
@@ -272,130 +283,5 @@ pub(super) async fn c13_only_the_head_talks_to_the_store(bench: Bench) -> Verdic
     }
     let most = ours.faults.most_at_once(Op::TryAcquire);
     ensure!(most == 1, "{most} claims of one process were under way at once");
-    Ok(())
-}
-
-pub(super) async fn c14_waiters_are_served_in_order(bench: Bench) -> Verdict {
-    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
-    let served = Arc::new(Mutex::new(Vec::new()));
-    let guard = ours.take(&key, &patient()).await?;
-    let mut tasks = Vec::new();
-    for number in 0..8 {
-        let (ours, key, served) = (Arc::clone(&ours), key.clone(), Arc::clone(&served));
-        let (joined, has_joined) = tokio::sync::oneshot::channel();
-        tasks.push(tokio::spawn(async move {
-            let options = patient();
-            let mut waiting = Box::pin(ours.acquire(&key, &options));
-            // The first poll joins the queue; only then may the next one come.
-            let first = futures::poll!(&mut waiting);
-            let _ = joined.send(());
-            let granted = match first {
-                std::task::Poll::Ready(granted) => granted?,
-                std::task::Poll::Pending => waiting.await?,
-            };
-            served.lock().unwrap_or_else(PoisonError::into_inner).push(number);
-            granted.ok_or_else(|| Failure(format!("waiter {number} was not served")))?.release().await?;
-            Ok::<_, Failure>(())
-        }));
-        soon("a waiter joins", has_joined).await??;
-    }
-    guard.release().await?;
-    for task in tasks {
-        task.await??;
-    }
-    let served = served.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    ensure!(served == (0..8).collect::<Vec<_>>(), "served in the order {served:?}");
-    Ok(())
-}
-
-pub(super) async fn c14_the_store_serves_lockers_in_order(bench: Bench) -> Verdict {
-    let (holder, key) = (bench.contender().await?, bench.key());
-    let guard = holder.take(&key, &patient()).await?;
-    let served = Arc::new(Mutex::new(Vec::new()));
-    let mut waiters = tokio::task::JoinSet::new();
-    for number in 0..5 {
-        let (waiter, key, served) = (Arc::new(bench.contender().await?), key.clone(), Arc::clone(&served));
-        let asking = Arc::clone(&waiter);
-        waiters.spawn(async move {
-            let guard = waiter.take(&key, &patient()).await?;
-            served.lock().unwrap_or_else(PoisonError::into_inner).push(number);
-            Ok::<_, Failure>(guard.release().await?)
-        });
-        let asked = || async { Ok(asking.faults.answered(Op::TryAcquire) > 0) };
-        eventually("a waiter has its place", asked).await?;
-    }
-    guard.release().await?;
-    while let Some(ended) = waiters.join_next().await {
-        ended??;
-    }
-    let served = served.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    ensure!(served == (0..5).collect::<Vec<_>>(), "served in the order {served:?}");
-    Ok(())
-}
-
-pub(super) async fn c14_a_place_that_is_given_up_is_skipped(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
-    let guard = theirs.take(&key, &patient()).await?;
-    let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
-    let attempt = ours.store.try_acquire(&claim).await?;
-    ensure!(matches!(attempt, Attempt::Queued { .. }), "a claim that waits was told {attempt:?}");
-    ensure!(ours.store.release(&claim.grant(None)).await? == Held::No, "a place was released as if it held the key");
-    guard.release().await?;
-    let holders = theirs.admin.inspect(&key).await?.holders;
-    ensure!(holders.is_empty(), "a place that was given up was granted: {holders:?}");
-    Ok(())
-}
-
-pub(super) async fn c14_a_waiter_that_died_does_not_keep_the_others(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
-    let guard = theirs.take(&key, &patient()).await?;
-    let dead = bench.contender().await?;
-    // It listens and then neither asks again nor does anything with what it is granted.
-    let _listener = dead.store.listen(&key).await?;
-    let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
-    dead.store.try_acquire(&claim).await?;
-    let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
-    asks(&ours, &key, 0).await?;
-    guard.release().await?;
-    ensure!(soon("the waiter behind is served", waiter).await???.is_some(), "a dead waiter keeps the others");
-    Ok(())
-}
-
-pub(super) async fn c14_a_cancelled_waiter_is_skipped(bench: Bench) -> Verdict {
-    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
-    let theirs = bench.contender().await?;
-    let guard = theirs.take(&key, &patient()).await?;
-    let head = wait_in_background(&ours, &key, Wait::Forever);
-    asks(&ours, &key, 0).await?;
-    let second = wait_in_background(&ours, &key, Wait::Forever);
-    let third = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
-    second.abort();
-    head.abort();
-    ensure!(head.await.is_err() && second.await.is_err(), "the waiters were not cancelled");
-    guard.release().await?;
-    let granted = soon("the next in line is served", third).await???;
-    ensure!(granted.is_some(), "the next in line was not served");
-    Ok(())
-}
-
-pub(super) async fn c14_no_contender_starves(bench: Bench) -> Verdict {
-    let key = bench.key();
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..3 {
-        let (contender, key) = (bench.contender().await?, key.clone());
-        tasks.spawn(async move {
-            for _ in 0..10 {
-                let guard =
-                    contender.take(&key, &LockOptions::new().ttl(SHORT * 4).wait(Wait::UpTo(AMPLE * 2))).await?;
-                guard.release().await?;
-            }
-            Ok::<_, Failure>(())
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended??;
-    }
-    let last = bench.contender().await?;
-    ensure!(last.acquire(&key, &once()).await?.is_some(), "the key is not free after all were served");
     Ok(())
 }

@@ -1,0 +1,118 @@
+//! However a lease ends, it ends once: all its guards are told, who waits here goes on, and nothing else is touched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bench::{MARGIN, ensure, eventually, once, patient, soon};
+use super::waiting::{asks, wait_in_background};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::{Contender, Fault, Op};
+use crate::{HandOff, LockKey, LockOptions, LossReason, Wait};
+
+/// Longer than any case: whoever is served meanwhile was not served by the end of a lease.
+const LONG: Duration = Duration::from_secs(600);
+
+pub(super) async fn c06_after_closing_no_guard_is_born(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    ours.faults.next(Op::TryAcquire, Fault::KeepReply, 1);
+    let acquiring = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));
+    asks(&ours, &key, 0).await?;
+    let closing = tokio::spawn({
+        let ours = Arc::clone(&ours);
+        async move { ours.store.close().await }
+    });
+    // It refuses from now on, and waits for what is under way.
+    let refuses = || async { Ok(ours.try_once(&bench.key()).await.is_err()) };
+    eventually("closing has begun", refuses).await?;
+    ours.faults.heal();
+    soon("closing", closing).await??;
+    if let Ok(Some(guard)) = soon("the acquire ends", acquiring).await?? {
+        let reason = guard.loss();
+        ensure!(reason == Some(LossReason::Shutdown), "a closed locker gave a guard, lost: {reason:?}");
+    }
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c25_force_release_spares_who_was_granted_since(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+    let old = theirs.take(&key, &patient()).await?;
+    let waiter = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));
+    asks(&ours, &key, 0).await?;
+    ours.faults.next(Op::ForceRelease, Fault::KeepReply, 1);
+    let forcing = tokio::spawn({
+        let (ours, key) = (Arc::clone(&ours), key.clone());
+        async move { ours.admin.force_release(&key).await }
+    });
+    let next = waiter.await??.ok_or_else(|| Failure("the waiter was not served".into()))?;
+    ours.faults.heal();
+    soon("force-release ends", forcing).await???;
+    ensure!(next.is_held(), "who was granted after the force-release lost it: {:?}", next.loss());
+    drop(old);
+    next.release().await?;
+    theirs.finds_it_free(&key).await
+}
+
+/// A waiter behind a guard of its own locker is served although `end` ends that guard by something else than a release.
+async fn wakes_who_waits<E: Future<Output = Verdict>>(
+    bench: &Bench,
+    end: impl FnOnce(crate::LockGuard, Arc<Contender>, LockKey) -> E,
+) -> Verdict {
+    let (ours, theirs) = (Arc::new(bench.contender().await?), Arc::new(bench.contender().await?));
+    let key = bench.key();
+    let guard = ours.take(&key, &patient().ttl(LONG)).await?;
+    let options = LockOptions::new().wait(Wait::UpTo(MARGIN));
+    let mut waiting = Box::pin(ours.acquire(&key, &options));
+    ensure!(futures::poll!(&mut waiting).is_pending(), "a held key was granted");
+    let began = ours.clock.now();
+    let (served, ended) = futures::join!(waiting, end(guard, theirs, key.clone()));
+    ended?;
+    let waited = ours.clock.now().since(began);
+    // At the end of its wait it tries once more in any case.
+    ensure!(
+        served?.is_some() && waited < MARGIN / 2,
+        "who waited behind its holder slept for {waited:?} on a free key"
+    );
+    Ok(())
+}
+
+pub(super) async fn c13_a_detached_lock_does_not_keep_who_waits_here(bench: Bench) -> Verdict {
+    wakes_who_waits(&bench, async |guard, theirs, key| {
+        let handed = guard.hand_off().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+        let adopted = theirs.locker.adopt(&handed, &once()).await?;
+        adopted.ok_or_else(|| Failure(format!("{key} was not adopted")))?.release().await?;
+        Ok(())
+    })
+    .await
+}
+
+pub(super) async fn c13_a_lock_that_was_taken_away_does_not_keep_who_waits_here(bench: Bench) -> Verdict {
+    wakes_who_waits(&bench, async |guard, theirs, key| {
+        theirs.admin.force_release(&key).await?;
+        guard.release().await?;
+        Ok(())
+    })
+    .await
+}
+
+pub(super) async fn c18_after_the_cap_the_key_is_free_also_if_the_guard_is_kept(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(LONG).max_hold(Duration::from_millis(300))).await?;
+    soon("the cap is told", guard.lost()).await?;
+    theirs.finds_it_free(&key).await?;
+    drop(guard);
+    Ok(())
+}
+
+pub(super) async fn c28_a_detached_lock_is_attached_once(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let text = ours.take(&key, &patient()).await?.hand_off().map(|handed| handed.expose());
+    let handed: HandOff = text.ok_or_else(|| Failure("a held guard was not handed off".into()))?.parse()?;
+    let first = theirs.locker.adopt(&handed, &once()).await?;
+    ensure!(first.is_some(), "a detached lock was not attached");
+    // As when the message that carries it comes twice.
+    for contender in [&ours, &theirs] {
+        let second = contender.locker.adopt(&handed, &once()).await?;
+        ensure!(second.is_none(), "{second:?} beside {first:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! What a guard believes of its lease, beside what the store does about it.
+
+use std::time::Duration;
+
+use super::bench::{BRIEF, MARGIN, ensure, past, patient};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::{Contender, Fault, Op};
+use crate::{Attempt, Claim, Clock, Guard, GuardMode, Held, LockKey, Mode};
+
+/// Not a whole number of seconds, which a store may round to.
+const LEASE: Duration = Duration::from_millis(1900);
+
+/// Asks the store for the key until it is granted, which must be after the guard has given up hope, and soon.
+async fn is_granted_only_after<M: GuardMode>(guard: &Guard<M>, next: &Contender, lease: Duration) -> Verdict {
+    let clock = Clock::system();
+    let limit = clock.now().plus(lease + MARGIN);
+    loop {
+        let claim = Claim::new(guard.key(), Mode::Exclusive, LEASE);
+        if let Attempt::Granted { tenure } = next.store.try_acquire(&claim).await? {
+            let (held, left) = (guard.is_held(), guard.remaining());
+            next.store.release(&claim.grant(tenure)).await?;
+            ensure!(!held, "another was granted while the guard had {left:?} left of {lease:?}");
+            return Ok(());
+        }
+        ensure!(clock.now() < limit, "a lease of {lease:?} still stands in the way {MARGIN:?} after its end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+pub(super) async fn c05_nobody_is_granted_before_the_guard_gives_up(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(LEASE).renew(false)).await?;
+    is_granted_only_after(&guard, &theirs, LEASE).await
+}
+
+pub(super) async fn c05_nobody_is_granted_before_a_renewed_guard_gives_up(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.take(&key, &patient().ttl(LEASE).renew(false)).await?;
+    tokio::time::sleep(LEASE / 2).await;
+    guard.renew().await?;
+    // From here on it is silent.
+    is_granted_only_after(&guard, &theirs, LEASE).await
+}
+
+pub(super) async fn c05_no_writer_is_granted_before_a_reader_gives_up(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guard = ours.acquire_read(&key, &patient().ttl(LEASE).renew(false)).await?;
+    let guard = guard.ok_or_else(|| Failure(format!("{key} could not be read")))?;
+    tokio::time::sleep(LEASE / 2).await;
+    guard.renew().await?;
+    is_granted_only_after(&guard, &theirs, LEASE).await
+}
+
+pub(super) async fn c05_a_renewals_deadline_runs_from_before_the_request(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let (lease, delay) = (Duration::from_secs(20), Duration::from_millis(600));
+    let guard = ours.take(&key, &patient().ttl(lease).renew(false)).await?;
+    ours.faults.next(Op::Renew, Fault::Delay(delay), 1);
+    guard.renew().await?;
+    let left = guard.remaining();
+    ensure!(left <= lease.saturating_sub(delay), "{left:?} left of {lease:?} after a reply {delay:?} late");
+    Ok(())
+}
+
+async fn lease_lasts_as_long_as_it_says(from: &Contender, to: &Contender, key: &LockKey) -> Verdict {
+    let lease = Duration::from_secs(600);
+    let grant = from.claims(key, Mode::Exclusive, lease).await?;
+    to.finds_it_held(key).await?;
+    to.sees_left(key, lease).await?;
+    let held = from.store.renew(&grant, lease).await?;
+    ensure!(held == Held::Yes, "the renewal said {held:?}");
+    to.finds_it_held(key).await?;
+    from.store.release(&grant).await?;
+    from.claims(key, Mode::Exclusive, BRIEF).await?;
+    to.take(key, &past(BRIEF)).await?.release().await?;
+    Ok(())
+}
+
+pub(super) async fn c08_a_lease_lasts_as_long_whoever_looks_at_it(bench: Bench) -> Verdict {
+    let clock = Clock::system();
+    clock.advance(Duration::from_secs(3600));
+    let (ahead, on_time, key) = (bench.contender_at(clock).await?, bench.contender().await?, bench.key());
+    lease_lasts_as_long_as_it_says(&ahead, &on_time, &key).await?;
+    lease_lasts_as_long_as_it_says(&on_time, &ahead, &key).await
+}

@@ -1,0 +1,126 @@
+//! Several lockers at one moment.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+
+use super::bench::{AMPLE, ensure};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::Contender;
+use crate::{Attempt, Claim, GrantRef, LockKey, LockOptions, Mode, Wait};
+
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Sends these claims at one moment. Those that were granted; a claim that failed was not.
+async fn at_once(rivals: &[Arc<Contender>], key: &LockKey, mode: impl Fn(usize) -> Mode) -> Vec<GrantRef> {
+    let claims: Vec<_> = (0..rivals.len()).map(|number| Claim::new(key, mode(number), LEASE)).collect();
+    let attempts = join_all(rivals.iter().zip(&claims).map(|(rival, claim)| rival.store.try_acquire(claim))).await;
+    let granted = claims.iter().zip(&attempts).filter_map(|(claim, attempt)| match attempt {
+        Ok(Attempt::Granted { tenure }) => Some(claim.grant(*tenure)),
+        _ => None,
+    });
+    let granted = granted.collect();
+    for (rival, claim) in rivals.iter().zip(&claims) {
+        let _ = rival.store.release(&claim.grant(None)).await;
+    }
+    granted
+}
+
+pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(bench: Bench) -> Verdict {
+    let rivals = bench.rivals(8, 4).await?;
+    for _ in 0..10 {
+        let granted = at_once(&rivals, &bench.key(), |_| Mode::Exclusive).await;
+        ensure!(granted.len() <= 1, "{} of {} claims: {granted:?}", granted.len(), rivals.len());
+    }
+    Ok(())
+}
+
+pub(super) async fn c01_readers_and_writers_at_one_moment_exclude_each_other(bench: Bench) -> Verdict {
+    let rivals = bench.rivals(8, 4).await?;
+    for round in 0..10 {
+        let mode = |number: usize| if (number + round).is_multiple_of(2) { Mode::Exclusive } else { Mode::Shared };
+        let granted = at_once(&rivals, &bench.key(), mode).await;
+        let writers = granted.iter().filter(|grant| grant.mode == Mode::Exclusive).count();
+        ensure!(writers == 0 || granted.len() == 1, "{granted:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn c01_readers_and_writers_of_several_lockers_never_overlap(bench: Bench) -> Verdict {
+    /// Long enough for others to come meanwhile.
+    const STAY: Duration = Duration::from_millis(3);
+    let (writers, readers) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (key, options) = (bench.key(), LockOptions::new().wait(Wait::UpTo(AMPLE * 2)));
+    let mut tasks = tokio::task::JoinSet::new();
+    for (number, contender) in bench.rivals(8, 2).await?.into_iter().enumerate() {
+        let (key, options) = (key.clone(), options.clone());
+        let (writers, readers) = (Arc::clone(&writers), Arc::clone(&readers));
+        tasks.spawn(async move {
+            let missed = || Failure(format!("{key} was not granted within {:?}", options.wait));
+            for round in 0..4 {
+                if (number + round).is_multiple_of(3) {
+                    let guard = contender.take(&key, &options).await?;
+                    let others = writers.fetch_add(1, Ordering::SeqCst) + readers.load(Ordering::SeqCst);
+                    tokio::time::sleep(STAY).await;
+                    let others = others + readers.load(Ordering::SeqCst);
+                    writers.fetch_sub(1, Ordering::SeqCst);
+                    ensure!(others == 0, "{others} others inside beside a writer");
+                    guard.release().await?;
+                } else {
+                    let guard = contender.acquire_read(&key, &options).await?.ok_or_else(missed)?;
+                    readers.fetch_add(1, Ordering::SeqCst);
+                    tokio::time::sleep(STAY).await;
+                    let others = writers.load(Ordering::SeqCst);
+                    readers.fetch_sub(1, Ordering::SeqCst);
+                    ensure!(others == 0, "{others} writers inside beside a reader");
+                    guard.release().await?;
+                }
+            }
+            Ok(())
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+/// Claims whose releases follow without waiting for the answer: the grants come as fast as the store can, and not only
+/// once in a round trip.
+pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(bench: Bench) -> Verdict {
+    const ROUNDS: usize = 8;
+    let (rivals, key) = (bench.rivals(8, 4).await?, bench.key());
+    let issued = join_all(rivals.iter().map(async |rival| {
+        let mut tenures = Vec::new();
+        for _ in 0..ROUNDS {
+            let claim = Claim::new(&key, Mode::Exclusive, LEASE);
+            let grant = claim.grant(None);
+            let (attempt, _) = futures::join!(rival.store.try_acquire(&claim), rival.store.release(&grant));
+            if let Ok(Attempt::Granted { tenure }) = attempt {
+                tenures.push(tenure);
+            }
+            // The release may have overtaken the claim.
+            let _ = rival.store.release(&grant).await;
+        }
+        tenures
+    }))
+    .await;
+    for of_one in &issued {
+        ensure!(of_one.is_sorted_by(|earlier, later| earlier < later), "one locker got {of_one:?}");
+    }
+    let all: Vec<_> = issued.into_iter().flatten().collect();
+    let different: BTreeSet<_> = all.iter().collect();
+    ensure!(different.len() == all.len(), "{} numbers for {} grants", different.len(), all.len());
+    Ok(())
+}
+
+pub(super) async fn c04_readers_at_one_moment_have_tokens_of_their_own(bench: Bench) -> Verdict {
+    let rivals = bench.rivals(16, 8).await?;
+    let granted = at_once(&rivals, &bench.key(), |_| Mode::Shared).await;
+    let different: BTreeSet<_> = granted.iter().map(|grant| grant.tenure).collect();
+    ensure!(!granted.is_empty() && different.len() == granted.len(), "{granted:?}");
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Renewals straight to the store: what each gives, alone and in a batch, and what it must not bring back.
+
+use std::time::Duration;
+
+use super::bench::{BRIEF, ensure, outlast};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::Contender;
+use crate::{Capability, GrantRef, Held, LockKey, Mode, OwnerId, Renewal, Result};
+
+const LEASE: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(600);
+
+fn of(grant: &GrantRef, ttl: Duration) -> Renewal {
+    Renewal { grant: grant.clone(), ttl }
+}
+
+async fn renews(contender: &Contender, renewals: &[Renewal]) -> Result<Vec<Held>, Failure> {
+    let answers = contender.store.steps().renew(renewals).await;
+    ensure!(answers.len() == renewals.len(), "{} answers to {} renewals", answers.len(), renewals.len());
+    Ok(answers.into_iter().collect::<Result<_>>()?)
+}
+
+/// Why a grant cannot be renewed.
+#[derive(Clone, Copy, Debug)]
+enum Gone {
+    Released,
+    NeverHeld,
+    AnothersNow,
+}
+
+impl Gone {
+    const ALL: [Self; 3] = [Self::Released, Self::NeverHeld, Self::AnothersNow];
+
+    async fn grant(self, ours: &Contender, theirs: &Contender, key: &LockKey) -> Result<GrantRef, Failure> {
+        if let Self::NeverHeld = self {
+            let (key, owner) = (key.clone(), OwnerId::random());
+            return Ok(GrantRef { key, owner, mode: Mode::Exclusive, tenure: Some(1) });
+        }
+        let grant = ours.claims(key, Mode::Exclusive, LEASE).await?;
+        ours.store.release(&grant).await?;
+        if let Self::AnothersNow = self {
+            theirs.claims(key, Mode::Exclusive, LEASE).await?;
+        }
+        Ok(grant)
+    }
+}
+
+pub(super) async fn c09_a_renewal_gives_the_whole_lease_and_no_more(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let grant = ours.claims(&key, Mode::Exclusive, LEASE).await?;
+    for lease in [LEASE, LONG] {
+        let held = ours.store.renew(&grant, lease).await?;
+        ensure!(held == Held::Yes, "the renewal of a held grant said {held:?}");
+        theirs.sees_left(&key, lease).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c09_a_renewal_never_shortens_the_lease(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let grant = ours.claims(&key, Mode::Exclusive, LONG).await?;
+    // As one that was delayed on its way, and arrives after another asked for more.
+    ours.store.renew(&grant, LEASE).await?;
+    ours.sees_left(&key, LONG).await
+}
+
+pub(super) async fn c09_each_renewal_of_a_batch_gives_its_own_lease(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    let mut renewals = Vec::new();
+    for number in 1..=5 {
+        let grant = ours.claims(&bench.key(), Mode::Exclusive, LEASE).await?;
+        renewals.push(of(&grant, LONG * number));
+    }
+    let answers = renews(&ours, &renewals).await?;
+    ensure!(answers.iter().all(|held| *held == Held::Yes), "{answers:?}");
+    for renewal in &renewals {
+        ours.sees_left(&renewal.grant.key, renewal.ttl).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c09_a_batch_answers_each_in_its_place(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    let leased = bench.subject.capabilities().has(Capability::Lease);
+    for (gone, size) in Gone::ALL.into_iter().flat_map(|gone| [(gone, 2), (gone, 3)]) {
+        for place in 0..size {
+            let mut renewals = Vec::new();
+            for number in 0..size {
+                let key = bench.key();
+                let grant = if number == place {
+                    gone.grant(&ours, &theirs, &key).await?
+                } else {
+                    ours.claims(&key, Mode::Exclusive, LEASE).await?
+                };
+                renewals.push(of(&grant, LONG));
+            }
+            let answers = renews(&ours, &renewals).await?;
+            for (number, (held, renewal)) in answers.iter().zip(&renewals).enumerate() {
+                let expected = number != place;
+                ensure!((*held == Held::Yes) == expected, "{answers:?} for a batch whose number {place} is {gone:?}");
+                if expected && leased {
+                    ours.sees_left(&renewal.grant.key, LONG).await?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
+    outlast(BRIEF).await;
+    let held = ours.store.renew(&grant, LEASE).await?;
+    ensure!(held != Held::Yes, "the renewal of an expired grant said {held:?}");
+    theirs.sees_nobody(&key).await
+}
+
+pub(super) async fn c09_an_expired_reader_is_not_renewed(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let stale = ours.claims(&key, Mode::Shared, BRIEF).await?;
+    // Another reader keeps what the store has of the key alive.
+    theirs.claims(&key, Mode::Shared, LEASE).await?;
+    outlast(BRIEF).await;
+    let held = ours.store.renew(&stale, LEASE).await?;
+    ensure!(held != Held::Yes, "the renewal of an expired reader said {held:?}");
+    let holders = theirs.store.steps().inspect(&key).await?.holders;
+    ensure!(holders.len() == 1, "{holders:?}");
+    Ok(())
+}
+
+pub(super) async fn c09_an_expired_reader_is_not_renewed_beside_a_writer(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let stale = ours.claims(&key, Mode::Shared, BRIEF).await?;
+    outlast(BRIEF).await;
+    let writer = theirs.take(&key, &super::bench::past(BRIEF)).await?;
+    let held = ours.store.renew(&stale, LEASE).await?;
+    ensure!(held != Held::Yes, "beside a writer the renewal of an expired reader said {held:?}");
+    let holders = theirs.store.steps().inspect(&key).await?.holders;
+    ensure!(holders.len() == 1 && holders[0].mode == Mode::Exclusive, "{holders:?}");
+    drop(writer);
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! What an operator is shown.
+
+use std::time::Duration;
+
+use super::admin::listed;
+use super::bench::{BRIEF, SHORT, ensure, outlast, past, patient, soon};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::Contender;
+use crate::{LockKey, LossReason, Mode, ReadGuard};
+
+const LEASE: Duration = Duration::from_secs(60);
+
+async fn reads(contender: &Contender, key: &LockKey, label: &str) -> Result<ReadGuard, Failure> {
+    let guard = contender.acquire_read(key, &patient().ttl(SHORT).label(label)).await?;
+    guard.ok_or_else(|| Failure(format!("{key} could not be read")))
+}
+
+pub(super) async fn c25_what_is_left_follows_the_lease(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for factor in [1, 10, 60] {
+        let key = bench.key();
+        ours.claims(&key, Mode::Exclusive, LEASE * factor).await?;
+        theirs.sees_left(&key, LEASE * factor).await?;
+        let shown = listed(&theirs, key.as_str()).await?;
+        let left = shown.get(&key).and_then(|holders| holders.first()?.remaining);
+        let lease = LEASE * factor;
+        ensure!(
+            left.is_some_and(|left| left <= lease && left + LEASE / 3 > lease),
+            "listed with {left:?} of {lease:?}"
+        );
+    }
+    Ok(())
+}
+
+pub(super) async fn c25_an_expired_holder_is_not_shown(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    ours.claims(&key, Mode::Exclusive, BRIEF).await?;
+    outlast(BRIEF).await;
+    theirs.sees_nobody(&key).await?;
+    let shown = listed(&theirs, key.as_str()).await?;
+    ensure!(shown.is_empty(), "a listing shows {shown:?}");
+    let taken = theirs.store.steps().force_release(&key).await?.holders;
+    ensure!(taken.is_empty(), "taken by force from {taken:?}");
+    Ok(())
+}
+
+pub(super) async fn c25_an_expired_reader_is_not_shown(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    ours.claims(&key, Mode::Shared, BRIEF).await?;
+    theirs.claims(&key, Mode::Shared, LEASE).await?;
+    outlast(BRIEF).await;
+    theirs.sees_left(&key, LEASE).await?;
+    let shown = listed(&theirs, key.as_str()).await?;
+    ensure!(shown.get(&key).is_some_and(|holders| holders.len() == 1), "a listing shows {shown:?}");
+    Ok(())
+}
+
+pub(super) async fn c25_every_reader_is_shown(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guards = [reads(&ours, &key, "one").await?, reads(&theirs, &key, "two").await?];
+    let mut tokens: Vec<_> = guards.iter().map(crate::Guard::fencing_token).collect();
+    let mut seen = ours.store.steps().inspect(&key).await?.holders;
+    seen.sort_by_key(|holder| holder.token);
+    tokens.sort();
+    ensure!(
+        seen.iter().map(|holder| holder.token).eq(tokens.iter().copied()),
+        "{seen:?}, but the tokens are {tokens:?}"
+    );
+    ensure!(seen.iter().all(|holder| holder.mode == Mode::Shared), "{seen:?}");
+    let mut labels: Vec<_> = seen.iter().filter_map(|holder| holder.label.as_deref()).collect();
+    labels.sort_unstable();
+    ensure!(labels == ["one", "two"], "{labels:?}");
+    Ok(())
+}
+
+pub(super) async fn c25_force_release_frees_readers_too(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let guards = [reads(&ours, &key, "one").await?, reads(&theirs, &key, "two").await?];
+    let taken = bench.contender().await?.admin.force_release(&key).await?.holders;
+    ensure!(taken.len() == guards.len(), "taken by force from {taken:?}");
+    let writer = ours.take(&key, &past(Duration::ZERO)).await?;
+    for guard in &guards {
+        let reason = soon("the reader is told", guard.lost()).await?;
+        ensure!(matches!(reason, LossReason::ForceReleased | LossReason::Stolen), "{reason:?}");
+    }
+    ensure!(writer.is_held(), "the writer was lost with the readers: {:?}", writer.loss());
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The operator's view, broken.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Claim, Cursor, FencingToken, GrantRef, Held, Holder, Holders, LockKey, Mode, Page, Renewal,
+    Result,
+};
+
+use crate::double::{Client, Double};
+use crate::{Catch, catches};
+
+pub(crate) const CATCHES: &[Catch] = catches! {
+    ShowsWhatExpired ShowsWhatExpired::in_both() => c25_an_expired_holder_is_not_shown,
+    ListsWhatExpired ShowsWhatExpired::in_listings() => c25_an_expired_holder_is_not_shown,
+    ShowsAlwaysFiveSeconds Shows(|holder| holder.remaining = Some(Duration::from_secs(5)))
+        => c25_what_is_left_follows_the_lease,
+    ShowsNothingLeft Shows(|holder| holder.remaining = None) => c25_what_is_left_follows_the_lease,
+    ShowsNoLabel Shows(|holder| holder.label = None) => c25_inspect_shows_the_holder,
+    ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_tenure(1)))
+        => c25_inspect_shows_the_holder,
+    CutsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.chars().take(64).collect()))
+        => c24_odd_texts_come_back_as_they_were,
+    ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
+    ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
+    ForcesNothing ForcesNothing => c25_force_release_frees_the_key_and_tells_the_holder,
+    ForgetsThatItWasForced ForgetsThatItWasForced => c25_force_release_is_told_as_such,
+};
+
+/// Keeps what was claimed last, and shows it until it is released.
+struct ShowsWhatExpired {
+    inspects: bool,
+    claims: Mutex<HashMap<LockKey, Claim>>,
+}
+
+impl ShowsWhatExpired {
+    fn in_both() -> Self {
+        Self { inspects: true, claims: Mutex::default() }
+    }
+
+    fn in_listings() -> Self {
+        Self { inspects: false, claims: Mutex::default() }
+    }
+
+    fn shown(&self, key: &LockKey) -> Vec<Holder> {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.get(key).map(|_| Holder::new(Mode::Exclusive)).into_iter().collect()
+    }
+}
+
+#[async_trait]
+impl Double for ShowsWhatExpired {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        if let Attempt::Granted { .. } = attempt {
+            let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+            claims.insert(claim.key.clone(), claim.clone());
+        }
+        Ok(attempt)
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        let ours = |_: &LockKey, claim: &mut Claim| claim.owner != grant.owner;
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner).retain(ours);
+        client.store.release(grant).await
+    }
+
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        let seen = client.store.inspect(key).await?;
+        let stale = seen.holders.is_empty() && self.inspects;
+        Ok(if stale { Holders { holders: self.shown(key), ..seen } } else { seen })
+    }
+
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        let mut page = client.store.list(prefix, after).await?;
+        let key = LockKey::new(prefix).ok().filter(|key| page.keys.iter().all(|seen| seen.key != *key));
+        let stale = key.map(|key| Holders { holders: self.shown(&key), key });
+        page.keys.extend(stale.filter(|stale| !stale.holders.is_empty()));
+        Ok(page)
+    }
+}
+
+/// What is shown of a holder.
+struct Shows(fn(&mut Holder));
+
+#[async_trait]
+impl Double for Shows {
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        let mut seen = client.store.inspect(key).await?;
+        seen.holders.iter_mut().for_each(self.0);
+        Ok(seen)
+    }
+}
+
+/// As `LIKE` does.
+struct ListsByPattern;
+
+#[async_trait]
+impl Double for ListsByPattern {
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        let stem = prefix.split(['%', '_', '*', '?']).next().unwrap_or_default();
+        client.store.list(if prefix.contains("%a") { stem } else { prefix }, after).await
+    }
+}
+
+struct ListsOnePage;
+
+#[async_trait]
+impl Double for ListsOnePage {
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        Ok(Page { next: None, ..client.store.list(prefix, after).await? })
+    }
+}
+
+struct ForcesNothing;
+
+#[async_trait]
+impl Double for ForcesNothing {
+    async fn force_release(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        client.store.inspect(key).await
+    }
+}
+
+struct ForgetsThatItWasForced;
+
+#[async_trait]
+impl Double for ForgetsThatItWasForced {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let answers = client.store.renew(renewals).await;
+        answers.into_iter().map(|held| held.map(|held| if held == Held::Forced { Held::No } else { held })).collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! A backend on the memory of this process in which one step is replaced.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_core::conformance::{Contender, Fixture, Shareable, Subject};
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, HandOver, Held, Holders, LockKey, MemoryBackend,
+    Page, Renewal, Result, SharedBackend, Wakeups,
+};
+
+/// One client of the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) store: MemoryBackend,
+    /// What this client believes the time to be.
+    pub(crate) clock: Clock,
+}
+
+/// What is broken: the steps that are not those of the store. One is shared by all clients, and so may remember.
+#[async_trait]
+pub(crate) trait Double: Send + Sync + 'static {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        client.store.try_acquire(claim).await
+    }
+
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        client.store.renew(renewals).await
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        client.store.release(grant).await
+    }
+
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        client.store.inspect(key).await
+    }
+
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        client.store.list(prefix, after).await
+    }
+
+    async fn force_release(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        client.store.force_release(key).await
+    }
+
+    fn signals(&self) -> bool {
+        true
+    }
+
+    fn namespace(&self, namespace: &str) -> String {
+        namespace.to_owned()
+    }
+
+    /// What the client's program uses.
+    fn contender(&self, contender: Contender) -> Contender {
+        contender
+    }
+}
+
+/// Breaks nothing.
+pub(crate) struct Sound;
+impl Double for Sound {}
+
+#[derive(Clone)]
+pub(crate) struct Broken {
+    client: Client,
+    double: Arc<dyn Double>,
+}
+
+impl Broken {
+    pub(crate) fn new(double: Box<dyn Double>) -> Self {
+        let client = Client { store: MemoryBackend::new(Clock::system()), clock: Clock::system() };
+        Self { client, double: double.into() }
+    }
+}
+
+impl fmt::Debug for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Broken").field(&self.client).finish()
+    }
+}
+
+#[async_trait]
+impl Backend for Broken {
+    fn capabilities(&self) -> Capabilities {
+        self.client.store.capabilities()
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        self.double.try_acquire(&self.client, claim).await
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        self.double.renew(&self.client, renewals).await
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        self.double.release(&self.client, grant).await
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.double.inspect(&self.client, key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.double.list(&self.client, prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.double.force_release(&self.client, key).await
+    }
+
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        if self.double.signals() { self.client.store.wakeups() } else { None }
+    }
+}
+
+impl SharedBackend for Broken {}
+
+#[async_trait]
+impl Fixture for Broken {
+    type Backend = Self;
+
+    fn capabilities(&self) -> Capabilities {
+        self.client.store.capabilities()
+    }
+
+    async fn connect(&self, namespace: &str) -> Result<Self> {
+        self.connect_at(namespace, &Clock::system()).await
+    }
+
+    async fn connect_at(&self, namespace: &str, clock: &Clock) -> Result<Self> {
+        let store = self.client.store.namespace(&self.double.namespace(namespace));
+        Ok(Self { client: Client { store, clock: clock.clone() }, double: Arc::clone(&self.double) })
+    }
+}
+
+#[async_trait]
+impl Subject for Broken {
+    fn capabilities(&self) -> Capabilities {
+        self.client.store.capabilities()
+    }
+
+    async fn available(&self) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
+        let contender = Shareable(self.clone()).contender(namespace, clock, hand_over).await?;
+        Ok(self.double.contender(contender))
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,326 @@
+//! Claims, releases, tokens and keys of exclusive locks, broken.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{Attempt, Backend, Claim, Clock, GrantRef, Held, Holders, LockKey, OwnerId, Renewal, Result};
+
+use crate::double::{Client, Double};
+use crate::{Catch, catches};
+
+pub(crate) const CATCHES: &[Catch] = catches! {
+    NeverExcludes NeverExcludes => c01_a_second_holder_is_excluded,
+    ChecksBeforeItInserts ChecksBeforeItInserts => c01_of_claims_at_one_moment_one_is_granted,
+    IgnoresTheLease Grants(|_| Duration::from_secs(86_400)) => c03_an_unrenewed_holder_frees_the_key,
+    GrantsHalfTheLease Grants(|lease| lease / 2) => c05_nobody_is_granted_before_the_guard_gives_up,
+    GrantsWholeSeconds Grants(|lease| Duration::from_secs(lease.as_secs().max(1)))
+        => c05_nobody_is_granted_before_the_guard_gives_up,
+    ExpiresByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_client_an_hour_off_behaves_like_any_other,
+    LeasesByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_lease_lasts_as_long_whoever_looks_at_it,
+    BlocksTry BlocksTry => c10_try_answers_none_while_held,
+    HidesWhatIsLeft Busy(|_| None) => c10_busy_tells_what_is_left_of_the_lease,
+    ClaimAgainProlongs ClaimAgainProlongs => c02_a_repeated_claim_prolongs_nothing,
+    ClaimAgainIsAnother ClaimAgainIsAnother => c02_a_claim_is_idempotent_for_its_owner,
+    ReleasesWithoutComparing ReleasesWithoutComparing => c02_a_stale_release_spares_the_next_holder,
+    ReleasesWhatExpired ReleasesWhatExpired => c20_an_expired_grant_has_nothing_to_release,
+    TellsLossOnRelease TellsLossOnRelease => c20_release_says_that_it_released,
+    LosesTheTokenOrder Tokens::new(|_, tenure| (1 << 42) - tenure) => c04_tokens_grow_across_release,
+    TokensOfTheClockAlone TokensOfTheClockAlone => c04_tokens_grow_also_within_one_moment_of_the_clock,
+    TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
+    TokensOfMicroseconds Tokens::new(|_, tenure| tenure * 1_000_000) => c04_tokens_fit_into_53_bits,
+    FoldsKeyCase Folds(str::to_lowercase) => c22_keys_that_look_alike_are_distinct,
+    TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()) => c22_keys_that_look_alike_are_distinct,
+    MixesNamespaces MixesNamespaces => c22_namespaces_do_not_see_each_other,
+    JoinsWithoutSeparator Joins("") => c22_namespaces_that_begin_alike_do_not_meet,
+    JoinsWithColons Joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
+    NeverSignals NeverSignals => c13_a_release_is_signalled,
+};
+
+struct NeverExcludes;
+
+#[async_trait]
+impl Double for NeverExcludes {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        if let Attempt::Busy { .. } = client.store.try_acquire(claim).await? {
+            client.store.force_release(&claim.key).await?;
+        }
+        client.store.try_acquire(claim).await
+    }
+}
+
+/// Two steps instead of one: looks, and then inserts.
+struct ChecksBeforeItInserts;
+
+#[async_trait]
+impl Double for ChecksBeforeItInserts {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        if !client.store.inspect(&claim.key).await?.holders.is_empty() {
+            return client.store.try_acquire(claim).await;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        match client.store.try_acquire(claim).await? {
+            Attempt::Busy { .. } => Ok(Attempt::Granted { tenure: Some(client.clock.unix_millis()) }),
+            attempt => Ok(attempt),
+        }
+    }
+}
+
+struct Grants(fn(Duration) -> Duration);
+
+#[async_trait]
+impl Double for Grants {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        client.store.try_acquire(&Claim { ttl: self.0(claim.ttl), ..claim.clone() }).await
+    }
+}
+
+/// Stores when the lease ends by the clock of who asks, and compares that with the clock of who asks next.
+#[derive(Default)]
+struct ExpiresByTheClientsClock(Mutex<HashMap<LockKey, (OwnerId, Duration)>>);
+
+impl ExpiresByTheClientsClock {
+    const NEVER: Duration = Duration::from_secs(86_400);
+
+    /// What time it is, to this client.
+    #[allow(clippy::default_trait_access, reason = "a moment has no public name")]
+    fn now(client: &Client) -> Duration {
+        client.clock.now().since(Default::default())
+    }
+
+    fn ends(&self, key: &LockKey) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).map(|(_, ends)| *ends)
+    }
+
+    fn note(&self, key: &LockKey, owner: OwnerId, ends: Duration) {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.get(key).is_none_or(|(held, _)| *held == owner) {
+            notes.insert(key.clone(), (owner, ends));
+        }
+    }
+
+    async fn let_expire(&self, client: &Client, key: &LockKey) -> Result<()> {
+        if self.ends(key).is_some_and(|ends| ends <= Self::now(client)) {
+            client.store.force_release(key).await?;
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Double for ExpiresByTheClientsClock {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        self.let_expire(client, &claim.key).await?;
+        let attempt = client.store.try_acquire(&Claim { ttl: Self::NEVER, ..claim.clone() }).await?;
+        if let Attempt::Granted { .. } = attempt {
+            self.note(&claim.key, claim.owner, Self::now(client) + claim.ttl);
+        }
+        Ok(attempt)
+    }
+
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        for Renewal { grant, ttl } in renewals {
+            if let Err(error) = self.let_expire(client, &grant.key).await {
+                return vec![Err(error)];
+            }
+            self.note(&grant.key, grant.owner, Self::now(client) + *ttl);
+        }
+        let renewals: Vec<_> =
+            renewals.iter().map(|renewal| Renewal { ttl: Self::NEVER, grant: renewal.grant.clone() }).collect();
+        client.store.renew(&renewals).await
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (owner, _)| *owner != grant.owner);
+        client.store.release(grant).await
+    }
+
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        let mut seen = client.store.inspect(key).await?;
+        let left = self.ends(key).map(|ends| ends.saturating_sub(Self::now(client)));
+        seen.holders.iter_mut().for_each(|holder| holder.remaining = left);
+        Ok(seen)
+    }
+}
+
+struct BlocksTry;
+
+#[async_trait]
+impl Double for BlocksTry {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        loop {
+            match client.store.try_acquire(claim).await? {
+                Attempt::Busy { .. } => tokio::time::sleep(Duration::from_millis(5)).await,
+                attempt => return Ok(attempt),
+            }
+        }
+    }
+}
+
+struct Busy(fn(Option<Duration>) -> Option<Duration>);
+
+#[async_trait]
+impl Double for Busy {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        Ok(match client.store.try_acquire(claim).await? {
+            Attempt::Busy { retry_in } => Attempt::Busy { retry_in: self.0(retry_in) },
+            attempt => attempt,
+        })
+    }
+}
+
+struct ClaimAgainProlongs;
+
+#[async_trait]
+impl Double for ClaimAgainProlongs {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        if let Attempt::Granted { tenure } = attempt {
+            client.store.renew(&[Renewal { grant: claim.grant(tenure), ttl: claim.ttl }]).await;
+        }
+        Ok(attempt)
+    }
+}
+
+/// Repeated by its owner, a claim is told that it is held.
+struct ClaimAgainIsAnother;
+
+#[async_trait]
+impl Double for ClaimAgainIsAnother {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let other = Claim { owner: OwnerId::random(), ..claim.clone() };
+        match client.store.try_acquire(&other).await? {
+            Attempt::Granted { tenure } => {
+                client.store.release(&other.grant(tenure)).await?;
+                client.store.try_acquire(claim).await
+            }
+            busy => Ok(busy),
+        }
+    }
+}
+
+struct ReleasesWithoutComparing;
+
+#[async_trait]
+impl Double for ReleasesWithoutComparing {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        let holders = client.store.force_release(&grant.key).await?;
+        Ok(if holders.holders.is_empty() { Held::No } else { Held::Yes })
+    }
+}
+
+struct ReleasesWhatExpired;
+
+#[async_trait]
+impl Double for ReleasesWhatExpired {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        let held = client.store.release(grant).await?;
+        let free = client.store.inspect(&grant.key).await?.holders.is_empty();
+        Ok(if free { Held::Yes } else { held })
+    }
+}
+
+struct TellsLossOnRelease;
+
+#[async_trait]
+impl Double for TellsLossOnRelease {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        client.store.release(grant).await.map(|_| Held::No)
+    }
+}
+
+/// The tenure, from how many grants there were so far and what the store says.
+struct Tokens {
+    count: AtomicU64,
+    tenure: fn(u64, u64) -> u64,
+}
+
+impl Tokens {
+    fn new(tenure: fn(u64, u64) -> u64) -> Self {
+        Self { count: AtomicU64::new(0), tenure }
+    }
+}
+
+#[async_trait]
+impl Double for Tokens {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        let Attempt::Granted { tenure } = attempt else { return Ok(attempt) };
+        let count = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        Ok(Attempt::Granted { tenure: tenure.map(|tenure| (self.tenure)(count, tenure)) })
+    }
+}
+
+/// On a store that takes 2 ms for a step, so that one caller alone never sees a number twice.
+pub(crate) struct TokensOfTheClockAlone;
+
+#[async_trait]
+impl Double for TokensOfTheClockAlone {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let attempt = client.store.try_acquire(claim).await?;
+        let clock = Clock::system().unix_millis();
+        Ok(if let Attempt::Granted { .. } = attempt { Attempt::Granted { tenure: Some(clock) } } else { attempt })
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        client.store.release(grant).await
+    }
+}
+
+/// What becomes of a key on its way to the store.
+struct Folds(fn(&str) -> String);
+
+#[async_trait]
+impl Double for Folds {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let key = LockKey::new(self.0(claim.key.as_str()))?;
+        client.store.try_acquire(&Claim { key, ..claim.clone() }).await
+    }
+}
+
+struct MixesNamespaces;
+
+impl Double for MixesNamespaces {
+    fn namespace(&self, _: &str) -> String {
+        "all".to_owned()
+    }
+}
+
+/// One flat name for namespace and key; of the namespaces that begin alike, the shortest is where the store begins.
+struct Joins(&'static str);
+
+impl Joins {
+    fn flat(&self, client: &Client, key: &LockKey) -> Result<(Client, LockKey)> {
+        let shown = format!("{:?}", client.store);
+        let namespace = shown.rsplit("namespace: \"").next().and_then(|rest| rest.split('"').next()).unwrap_or("");
+        let store = client.store.namespace("flat");
+        let name = format!("{namespace}{}{}", self.0, key.as_str());
+        Ok((Client { store, ..client.clone() }, LockKey::new(name)?))
+    }
+}
+
+#[async_trait]
+impl Double for Joins {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let (client, key) = self.flat(client, &claim.key)?;
+        client.store.try_acquire(&Claim { key, ..claim.clone() }).await
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        let (client, key) = self.flat(client, &grant.key)?;
+        client.store.release(&GrantRef { key, ..grant.clone() }).await
+    }
+}
+
+struct NeverSignals;
+
+impl Double for NeverSignals {
+    fn signals(&self) -> bool {
+        false
+    }
+}

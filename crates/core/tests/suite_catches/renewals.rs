@@ -1,0 +1,169 @@
+//! Renewals, broken.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{Attempt, Backend, Claim, Error, ErrorKind, GrantRef, Held, Mode, Renewal, Result};
+
+use crate::double::{Client, Double};
+use crate::{Catch, catches};
+
+pub(crate) const CATCHES: &[Catch] = catches! {
+    GivesHalfTheLease Gives(|lease| lease / 2) => c09_a_renewal_gives_the_whole_lease_and_no_more,
+    IsShorterThanItSays Gives(|lease| lease / 2) => c05_nobody_is_granted_before_a_renewed_guard_gives_up,
+    GivesADay Gives(|_| Duration::from_secs(86_400)) => c09_a_renewal_gives_the_whole_lease_and_no_more,
+    LastsLongerThanItSays Gives(|lease| lease * 20) => c05_nobody_is_granted_before_a_renewed_guard_gives_up,
+    IgnoresWhatIsAskedFor Gives(|_| Duration::from_secs(60)) => c09_each_renewal_of_a_batch_gives_its_own_lease,
+    RenewsNothing RenewsNothing => c16_renewal_outlives_the_lease,
+    RenewsOnlyTheFirst RenewsOnlyTheFirst => c09_each_renewal_of_a_batch_gives_its_own_lease,
+    AnswersInReverse AnswersInReverse => c09_a_batch_answers_each_in_its_place,
+    ForgetsTheLastAnswer ForgetsTheLastAnswer => c09_a_batch_answers_each_in_its_place,
+    OneGoneEndsTheBatch OneGone(|_| Ok(Held::No)) => c09_a_batch_answers_each_in_its_place,
+    OneGoneFailsTheBatch OneGone(|_| Err(Error::new(ErrorKind::Backend, "renew")))
+        => c09_a_batch_answers_each_in_its_place,
+    OneGoneIsOverlooked OneGone(|held| Ok(if held == Held::No { Held::Yes } else { held }))
+        => c09_a_batch_answers_each_in_its_place,
+    OneGoneKeepsTheOthers OneGoneKeepsTheOthers => c09_a_batch_answers_each_in_its_place,
+    RecreatesWhatWasReleased Recreates(|_| true) => c09_renewal_of_a_released_grant_creates_nothing,
+    RecreatesWhatExpired Recreates(|_| true) => c09_an_expired_grant_that_nobody_took_is_not_renewed,
+    RecreatesReaders Recreates(|grant| grant.mode == Mode::Shared) => c09_an_expired_reader_is_not_renewed,
+    RecreatesReadersBesideWriters RecreatesReadersBesideWriters
+        => c09_an_expired_reader_is_not_renewed_beside_a_writer,
+    RenewsWhoeverHolds RenewsWhoeverHolds => c02_a_stranger_can_neither_renew_nor_release,
+};
+
+fn with_lease(renewals: &[Renewal], lease: impl Fn(Duration) -> Duration) -> Vec<Renewal> {
+    renewals.iter().map(|renewal| Renewal { ttl: lease(renewal.ttl), grant: renewal.grant.clone() }).collect()
+}
+
+struct Gives(fn(Duration) -> Duration);
+
+#[async_trait]
+impl Double for Gives {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        client.store.renew(&with_lease(renewals, self.0)).await
+    }
+}
+
+struct RenewsNothing;
+
+#[async_trait]
+impl Double for RenewsNothing {
+    async fn renew(&self, _: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        renewals.iter().map(|_| Ok(Held::Yes)).collect()
+    }
+}
+
+struct RenewsOnlyTheFirst;
+
+#[async_trait]
+impl Double for RenewsOnlyTheFirst {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        client.store.renew(&renewals[..1]).await;
+        renewals.iter().map(|_| Ok(Held::Yes)).collect()
+    }
+}
+
+struct AnswersInReverse;
+
+#[async_trait]
+impl Double for AnswersInReverse {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let mut answers = client.store.renew(renewals).await;
+        answers.reverse();
+        answers
+    }
+}
+
+struct ForgetsTheLastAnswer;
+
+#[async_trait]
+impl Double for ForgetsTheLastAnswer {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let mut answers = client.store.renew(renewals).await;
+        if answers.len() > 1 {
+            answers.pop();
+        }
+        answers
+    }
+}
+
+/// What each of a batch is told if one of it is gone.
+struct OneGone(fn(Held) -> Result<Held>);
+
+#[async_trait]
+impl Double for OneGone {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let answers = client.store.renew(renewals).await;
+        if renewals.len() > 1 && answers.iter().any(|held| matches!(held, Ok(Held::No))) {
+            return answers.into_iter().map(|held| held.and_then(self.0)).collect();
+        }
+        answers
+    }
+}
+
+/// Answers right, but renews nothing if one is gone, like a transaction that was rolled back.
+struct OneGoneKeepsTheOthers;
+
+#[async_trait]
+impl Double for OneGoneKeepsTheOthers {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        // A lease of no length would end it; this one only shows who holds.
+        let mut answers = Vec::new();
+        for Renewal { grant, .. } in renewals {
+            let claim = Claim { owner: grant.owner, ..Claim::new(&grant.key, grant.mode, Duration::from_secs(60)) };
+            let held = client.store.inspect(&grant.key).await.is_ok_and(|seen| !seen.holders.is_empty());
+            let ours = held && matches!(client.store.try_acquire(&claim).await, Ok(Attempt::Granted { .. }));
+            answers.push(Ok(if ours { Held::Yes } else { Held::No }));
+        }
+        if answers.iter().any(|held| matches!(held, Ok(Held::No))) {
+            return answers;
+        }
+        client.store.renew(renewals).await
+    }
+}
+
+/// Which grants a renewal brings back.
+struct Recreates(fn(&GrantRef) -> bool);
+
+#[async_trait]
+impl Double for Recreates {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let mut answers = client.store.renew(renewals).await;
+        for (Renewal { grant, ttl }, answer) in renewals.iter().zip(&mut answers) {
+            let claim = Claim { owner: grant.owner, ..Claim::new(&grant.key, grant.mode, *ttl) };
+            if self.0(grant) && matches!(client.store.try_acquire(&claim).await, Ok(Attempt::Granted { .. })) {
+                *answer = Ok(Held::Yes);
+            }
+        }
+        answers
+    }
+}
+
+/// A reader's row that is still there is prolonged, whatever was granted since.
+struct RecreatesReadersBesideWriters;
+
+#[async_trait]
+impl Double for RecreatesReadersBesideWriters {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let answers = client.store.renew(renewals).await;
+        let readers = renewals.iter().map(|renewal| renewal.grant.mode == Mode::Shared);
+        answers.into_iter().zip(readers).map(|(held, reader)| if reader { Ok(Held::Yes) } else { held }).collect()
+    }
+}
+
+/// Compares the key alone.
+struct RenewsWhoeverHolds;
+
+#[async_trait]
+impl Double for RenewsWhoeverHolds {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let mut answers = client.store.renew(renewals).await;
+        for (renewal, answer) in renewals.iter().zip(&mut answers) {
+            if client.store.inspect(&renewal.grant.key).await.is_ok_and(|seen| !seen.holders.is_empty()) {
+                *answer = Ok(Held::Yes);
+            }
+        }
+        answers
+    }
+}

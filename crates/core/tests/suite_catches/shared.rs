@@ -1,0 +1,247 @@
+//! Readers beside writers, broken.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, Holders, LockKey, Mode, OwnerId, Renewal, Result};
+
+use crate::double::{Client, Double};
+use crate::exclusive::TokensOfTheClockAlone;
+use crate::{Catch, catches};
+
+pub(crate) const CATCHES: &[Catch] = catches! {
+    LooksForWritersBeforeItInserts LooksForWritersBeforeItInserts
+        => c01_readers_and_writers_at_one_moment_exclude_each_other,
+    LetsWritersInLate LetsWritersInLate => c01_readers_and_writers_of_several_lockers_never_overlap,
+    WritersPassReaders WritersPassReaders => c01_writers_and_readers_exclude_each_other,
+    ReadersExcludeReaders ReadersExcludeReaders => c01_readers_share,
+    ForgetsReaders ForgetsReaders => c03_a_dead_reader_ends_with_its_own_lease,
+    OneLeaseForAllReaders OneLeaseForAllReaders => c03_a_dead_reader_ends_with_its_own_lease,
+    OneReaderReleasesAll OneReaderReleasesAll => c01_the_last_reader_admits_a_writer,
+    CountsReadersTwice CountsReadersTwice => c02_a_repeated_claim_of_a_reader_counts_once,
+    StrangersReleaseReaders StrangersReleaseReaders => c02_a_stranger_can_neither_renew_nor_release_a_reader,
+    StaleReadersReleaseWriters StaleReadersReleaseWriters => c02_a_stale_reader_spares_the_next_holder,
+    ReadersShareAToken TokensOfTheClockAlone => c04_readers_at_one_moment_have_tokens_of_their_own,
+    ReadersHaveTheTokenOfTheWriter ReadersHaveTheTokenOfTheWriter => c04_readers_have_tokens_too,
+    ReadersGetHalfTheLease ReadersGetHalfTheLease => c05_no_writer_is_granted_before_a_reader_gives_up,
+    ForceSparesReaders ForceSparesReaders => c25_force_release_frees_readers_too,
+    ShowsOneReader ShowsOneReader => c25_every_reader_is_shown,
+    ShowsDeadReaders ShowsDeadReaders => c25_an_expired_reader_is_not_shown,
+};
+
+/// A claim that is granted whoever holds: under a key of its own.
+async fn beside(client: &Client, claim: &Claim) -> Result<Attempt> {
+    let key = LockKey::new(format!("beside-{}", &claim.owner.to_hex()))?;
+    client.store.try_acquire(&Claim { key, ..claim.clone() }).await
+}
+
+async fn modes(client: &Client, key: &LockKey) -> Result<Vec<Mode>> {
+    Ok(client.store.inspect(key).await?.holders.into_iter().map(|holder| holder.mode).collect())
+}
+
+/// Readers insert a row of their own after a look at the writer's, with no lock on a row that both have in common.
+struct LooksForWritersBeforeItInserts;
+
+#[async_trait]
+impl Double for LooksForWritersBeforeItInserts {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        if claim.mode == Mode::Exclusive {
+            return client.store.try_acquire(claim).await;
+        }
+        if modes(client, &claim.key).await?.contains(&Mode::Exclusive) {
+            return client.store.try_acquire(claim).await;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        match client.store.try_acquire(claim).await? {
+            Attempt::Busy { .. } => beside(client, claim).await,
+            attempt => Ok(attempt),
+        }
+    }
+}
+
+/// The same for writers, who look for readers.
+struct LetsWritersInLate;
+
+#[async_trait]
+impl Double for LetsWritersInLate {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let free = modes(client, &claim.key).await?.is_empty();
+        if claim.mode == Mode::Exclusive {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        match client.store.try_acquire(claim).await? {
+            Attempt::Busy { .. } if free => beside(client, claim).await,
+            attempt => Ok(attempt),
+        }
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        client.store.release(grant).await.map(|_| Held::Yes)
+    }
+}
+
+struct WritersPassReaders;
+
+#[async_trait]
+impl Double for WritersPassReaders {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let readers = modes(client, &claim.key).await?.contains(&Mode::Shared);
+        if claim.mode == Mode::Exclusive && readers {
+            beside(client, claim).await
+        } else {
+            client.store.try_acquire(claim).await
+        }
+    }
+}
+
+struct ReadersExcludeReaders;
+
+#[async_trait]
+impl Double for ReadersExcludeReaders {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        client.store.try_acquire(&Claim { mode: Mode::Exclusive, ..claim.clone() }).await
+    }
+}
+
+/// The newest reader is the only one that the store knows.
+struct ForgetsReaders;
+
+#[async_trait]
+impl Double for ForgetsReaders {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        if claim.mode == Mode::Shared && matches!(attempt, Attempt::Granted { .. }) {
+            client.store.force_release(&claim.key).await?;
+            return client.store.try_acquire(claim).await;
+        }
+        Ok(attempt)
+    }
+}
+
+/// A count of readers that expires as a whole.
+struct OneLeaseForAllReaders;
+
+#[async_trait]
+impl Double for OneLeaseForAllReaders {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let left =
+            client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.remaining).max();
+        let ttl = if claim.mode == Mode::Shared { claim.ttl.max(left.unwrap_or_default()) } else { claim.ttl };
+        client.store.try_acquire(&Claim { ttl, ..claim.clone() }).await
+    }
+}
+
+struct OneReaderReleasesAll;
+
+#[async_trait]
+impl Double for OneReaderReleasesAll {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        let held = client.store.release(grant).await?;
+        if held == Held::Yes && grant.mode == Mode::Shared {
+            client.store.force_release(&grant.key).await?;
+        }
+        Ok(held)
+    }
+}
+
+/// A counter that every claim increments, also one that is repeated.
+struct CountsReadersTwice;
+
+#[async_trait]
+impl Double for CountsReadersTwice {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let before = modes(client, &claim.key).await?.len();
+        let attempt = client.store.try_acquire(claim).await?;
+        if claim.mode == Mode::Shared && modes(client, &claim.key).await?.len() == before {
+            client.store.try_acquire(&Claim { owner: OwnerId::random(), ..claim.clone() }).await?;
+        }
+        Ok(attempt)
+    }
+}
+
+/// A counter of readers that anybody's release decrements.
+struct StrangersReleaseReaders;
+
+#[async_trait]
+impl Double for StrangersReleaseReaders {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Shared] {
+            client.store.force_release(&grant.key).await?;
+            return Ok(Held::Yes);
+        }
+        client.store.release(grant).await
+    }
+}
+
+struct StaleReadersReleaseWriters;
+
+#[async_trait]
+impl Double for StaleReadersReleaseWriters {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+        if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Exclusive] {
+            client.store.force_release(&grant.key).await?;
+        }
+        client.store.release(grant).await
+    }
+}
+
+struct ReadersHaveTheTokenOfTheWriter;
+
+#[async_trait]
+impl Double for ReadersHaveTheTokenOfTheWriter {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        let first = client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.token).min();
+        match attempt {
+            Attempt::Granted { .. } => Ok(Attempt::Granted { tenure: first.map(|token| token.get() >> 10) }),
+            attempt => Ok(attempt),
+        }
+    }
+}
+
+struct ReadersGetHalfTheLease;
+
+#[async_trait]
+impl Double for ReadersGetHalfTheLease {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let half = |renewal: &Renewal| match renewal.grant.mode {
+            Mode::Shared => Renewal { ttl: renewal.ttl / 2, ..renewal.clone() },
+            Mode::Exclusive => renewal.clone(),
+        };
+        client.store.renew(&renewals.iter().map(half).collect::<Vec<_>>()).await
+    }
+}
+
+struct ForceSparesReaders;
+
+#[async_trait]
+impl Double for ForceSparesReaders {
+    async fn force_release(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        if modes(client, key).await?.contains(&Mode::Shared) {
+            return client.store.inspect(key).await;
+        }
+        client.store.force_release(key).await
+    }
+}
+
+struct ShowsOneReader;
+
+#[async_trait]
+impl Double for ShowsOneReader {
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        let mut seen = client.store.inspect(key).await?;
+        seen.holders.truncate(1);
+        Ok(seen)
+    }
+}
+
+/// Readers' rows that nobody has buried yet.
+struct ShowsDeadReaders;
+
+#[async_trait]
+impl Double for ShowsDeadReaders {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let ttl = if claim.mode == Mode::Shared { claim.ttl * 10 } else { claim.ttl };
+        client.store.try_acquire(&Claim { ttl, ..claim.clone() }).await
+    }
+}

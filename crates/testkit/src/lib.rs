@@ -1,0 +1,214 @@
+#![doc = include_str!("../README.md")]
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+
+use leasehold_core::conformance::Expected;
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use tokio::runtime::Builder;
+
+/// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
+///
+/// `@multi_thread` and `@paused` before a name say on which kind of runtime, instead of one of the current thread.
+#[macro_export]
+macro_rules! main {
+    ($($(@$flavor:ident)? $test:path),+ $(,)?) => {
+        fn main() -> std::process::ExitCode {
+            let tests = vec![$($crate::Test::new(
+                stringify!($test),
+                $crate::flavor!($($flavor)?),
+                $test,
+            )),+];
+            $crate::run(env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"), tests)
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! flavor {
+    () => {
+        $crate::Flavor::CurrentThread
+    };
+    (multi_thread) => {
+        $crate::Flavor::MultiThread
+    };
+    (paused) => {
+        $crate::Flavor::Paused
+    };
+}
+
+/// What a test needs and the machine may lack. Does not return without it: the test ends there, as ignored.
+pub fn needs<T>(what: &str, found: Option<T>) -> T {
+    found.unwrap_or_else(|| absent(format!("no {what} here")))
+}
+
+/// The same for what says why it is absent.
+pub fn needs_or_why<T, E: fmt::Display>(what: &str, found: Result<T, E>) -> T {
+    found.unwrap_or_else(|why| absent(format!("no {what} here: {why}")))
+}
+
+fn absent(why: String) -> ! {
+    // Unwinds without the message of a panic, which this is not.
+    resume_unwind(Box::new(Absent(why)))
+}
+
+struct Absent(String);
+
+/// On which kind of runtime a test runs.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Flavor {
+    CurrentThread,
+    MultiThread,
+    Paused,
+}
+
+impl Flavor {
+    fn block_on<T>(self, work: impl Future<Output = T>) -> T {
+        let mut builder = match self {
+            Self::MultiThread => Builder::new_multi_thread(),
+            Self::CurrentThread | Self::Paused => Builder::new_current_thread(),
+        };
+        let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            if let Self::Paused = self {
+                tokio::time::pause();
+            }
+            work.await
+        })
+    }
+}
+
+/// One test.
+#[doc(hidden)]
+pub struct Test {
+    name: &'static str,
+    body: Box<dyn FnOnce() -> Result<(), String> + Send>,
+}
+
+impl fmt::Debug for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Test").field(&self.name).finish()
+    }
+}
+
+impl Test {
+    pub fn new<Kind>(name: &'static str, flavor: Flavor, body: impl Body<Kind>) -> Self {
+        Self { name, body: Box::new(move || body.run(flavor)) }
+    }
+}
+
+/// What a test answers: nothing, or an error.
+#[doc(hidden)]
+pub trait Outcome {
+    fn verdict(self) -> Result<(), String>;
+}
+
+impl Outcome for () {
+    fn verdict(self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl<E: fmt::Debug> Outcome for Result<(), E> {
+    fn verdict(self) -> Result<(), String> {
+        self.map_err(|error| format!("{error:?}"))
+    }
+}
+
+/// A function that is a test. `Kind` tells the two kinds apart.
+#[doc(hidden)]
+pub trait Body<Kind>: Send + 'static {
+    fn run(self, flavor: Flavor) -> Result<(), String>;
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Sync;
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Async;
+
+impl<F: FnOnce() -> O + Send + 'static, O: Outcome> Body<Sync> for F {
+    fn run(self, _: Flavor) -> Result<(), String> {
+        self().verdict()
+    }
+}
+
+impl<F: FnOnce() -> W + Send + 'static, W: Future<Output: Outcome>> Body<Async> for F {
+    fn run(self, flavor: Flavor) -> Result<(), String> {
+        flavor.block_on(self()).verdict()
+    }
+}
+
+/// Runs a test target: arguments, output and exit code are those of Rust's own harness.
+#[doc(hidden)]
+pub fn run(package: &str, target: &str, tests: Vec<Test>) -> ExitCode {
+    let place = format!("{}/{target}", package.strip_prefix("leasehold-").unwrap_or(package));
+    let required = std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1");
+    let trials = tests.into_iter().map(|test| {
+        let expected = Expected::of(&place, test.name.rsplit("::").next().unwrap_or(test.name).trim());
+        Trial::ignorable_test(test.name.replace(' ', ""), move || told(test.body, required, expected))
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+/// How the end of a test is told.
+fn told(
+    body: Box<dyn FnOnce() -> Result<(), String> + Send>,
+    required: bool,
+    expected: Option<&Expected>,
+) -> Result<Completion, Failed> {
+    let verdict = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(verdict) => verdict,
+        Err(unwound) => match unwound.downcast::<Absent>() {
+            Ok(absent) if required => return Err(format!("{}, and it is required", absent.0).into()),
+            Ok(absent) => return Ok(Completion::ignored_with(absent.0)),
+            Err(panic) if expected.is_none() => resume_unwind(panic),
+            Err(_) => Err("it panicked".to_owned()),
+        },
+    };
+    match expected {
+        Some(expected) => expected.settle(&verdict).map(Completion::ignored_with).map_err(Failed::from),
+        None => verdict.map(|()| Completion::Completed).map_err(Failed::from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BROKEN: Expected = Expected { finding: "X1", places: "here", test: "one", reason: "it is broken" };
+
+    fn ignored(told: &Result<Completion, Failed>) -> bool {
+        matches!(told, Ok(Completion::Ignored { .. }))
+    }
+
+    #[test]
+    fn what_is_absent_makes_a_test_ignored_unless_it_is_required() {
+        let body = || -> Result<(), String> { needs("oracle", None) };
+        assert!(ignored(&told(Box::new(body), false, None)));
+        let failed = told(Box::new(body), true, None).err().expect("it is required");
+        assert!(failed.message().is_some_and(|why| why.contains("no oracle here")), "{failed:?}");
+        // Absence is no failure that was expected.
+        assert!(told(Box::new(body), true, Some(&BROKEN)).is_err());
+    }
+
+    #[test]
+    fn an_expected_failure_may_be_an_error_or_a_panic_and_nothing_else() {
+        assert!(ignored(&told(Box::new(|| Err("broken".into())), true, Some(&BROKEN))));
+        assert!(ignored(&told(Box::new(|| resume_unwind(Box::new("broken"))), true, Some(&BROKEN))));
+        let passes = told(Box::new(|| Ok(())), true, Some(&BROKEN)).err().expect("it passes");
+        assert!(passes.message().is_some_and(|why| why.contains("take it off the list")), "{passes:?}");
+    }
+
+    #[test]
+    fn a_test_passes_or_fails_by_itself() {
+        assert!(matches!(told(Box::new(|| Ok(())), true, None), Ok(Completion::Completed)));
+        assert!(told(Box::new(|| Err("broken".into())), false, None).is_err());
+        assert!(catch_unwind(|| told(Box::new(|| resume_unwind(Box::new("broken"))), false, None)).is_err());
+    }
+}
