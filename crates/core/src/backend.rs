@@ -23,6 +23,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// What the store can promise. No I/O.
     fn capabilities(&self) -> Capabilities;
 
+    /// For whom it claims, where the owners in the store are sessions, which take a key again. No I/O.
+    fn session(&self) -> Option<SessionId> {
+        None
+    }
+
     /// Takes the key if it is free, or says that it is not.
     ///
     /// Atomic in the store: the check, the grant with owner and lease, and the tenure number, which is larger than
@@ -111,6 +116,13 @@ pub enum Attempt {
         /// What is left of the lease that stands in the way, if the store knows.
         retry_in: Option<Duration>,
     },
+    /// This session, which is not ours, holds it: as [`Busy`](Self::Busy), for those of this process who act for it.
+    HeldBy {
+        /// Which.
+        session: SessionId,
+        /// What is left of the lease that stands in the way, if the store knows.
+        retry_in: Option<Duration>,
+    },
     /// Somebody else holds it, and the store has put this claim into a queue of its own: a later grant comes as
     /// [`Hint::Granted`], or as the answer to the same claim when it is made again.
     ///
@@ -194,6 +206,10 @@ impl fmt::Debug for OwnerId {
         write!(f, "OwnerId({}…)", &self.to_hex()[..6])
     }
 }
+
+/// Which session: a digest of its id, so that who is told it cannot act as that session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId(pub u64);
 
 /// Release signals. They are hints: a lost one costs a poll interval, never liveness.
 #[async_trait]

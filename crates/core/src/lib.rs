@@ -21,10 +21,12 @@ mod engine;
 mod memory;
 mod printable;
 
-pub use backend::{Attempt, Backend, Claim, GrantRef, Held, Hint, Listener, OwnerId, Renewal, SharedBackend, Wakeups};
+pub use backend::{
+    Attempt, Backend, Claim, GrantRef, Held, Hint, Listener, OwnerId, Renewal, SessionId, SharedBackend, Wakeups,
+};
 pub use capabilities::{Capabilities, Capability};
 pub use clock::Clock;
-pub use engine::{Backed, Engine, HandOver, Settings, WeakEngine};
+pub use engine::{Backed, Engine, HandOver, Settings, Waiters, WeakEngine};
 pub use error::{Error, ErrorKind, Result};
 pub use ext::{LockerExt, RwLockerExt};
 pub use guard::{Guard, HandOff, LockGuard, ReadGuard, ReleaseOutcome};

@@ -167,7 +167,7 @@ mod tests {
             Claim { key: key.clone(), owner: OwnerId::random(), mode, ttl, waits: false, label: None, reason: None };
         match backend.try_acquire(&claim).await.unwrap() {
             Attempt::Granted { tenure } => tenure.unwrap(),
-            Attempt::Busy { .. } | Attempt::Queued { .. } => panic!("{key:?} is taken"),
+            Attempt::Busy { .. } | Attempt::HeldBy { .. } | Attempt::Queued { .. } => panic!("{key:?} is taken"),
         }
     }
 

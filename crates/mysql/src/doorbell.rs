@@ -120,7 +120,7 @@ impl Doorbell {
                 }
                 keys.kept.insert(claim.owner, bell);
             }
-            Attempt::Busy { retry_in } => {
+            Attempt::Busy { retry_in } | Attempt::HeldBy { retry_in, .. } => {
                 let look_in = retry_in.unwrap_or(TRUST).min(TRUST);
                 self.seek(&mut keys, &claim.key).look_at = self.clock.now().plus(look_in);
             }

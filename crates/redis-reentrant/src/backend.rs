@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
-    Holders, LockKey, Mode, Page, Renewal, Result, Wakeups,
+    Holders, LockKey, Mode, Page, Renewal, Result, SessionId, Wakeups,
 };
-use leasehold_redis::{CHANNEL, DRAW, Metadata, Reply, Script, Step, Steps, Words, millis, trouble};
+use leasehold_redis::{CHANNEL, DRAW, Metadata, Reply, Script, Step, Steps, Words, digest, millis, trouble};
 
 use crate::store::Store;
 
@@ -34,11 +34,13 @@ static FORCE: Script = Script::new(include_str!("lua/force.lua"));
 pub struct SessionBackend {
     store: Arc<Store>,
     id: Arc<str>,
+    session: SessionId,
 }
 
 impl SessionBackend {
     pub(crate) fn new(store: Arc<Store>, id: Arc<str>) -> Self {
-        Self { store, id }
+        let session = told_as(&digest(&id));
+        Self { store, id, session }
     }
 
     /// What it promises beyond mutual exclusion, before anything is connected.
@@ -124,6 +126,10 @@ impl Backend for SessionBackend {
         Self::claims()
     }
 
+    fn session(&self) -> Option<SessionId> {
+        Some(self.session)
+    }
+
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         if claim.mode == Mode::Shared {
             return Err(Error::new(ErrorKind::Unsupported, "acquire"));
@@ -152,7 +158,10 @@ impl Backend for SessionBackend {
                 }
                 (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
-            ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
+            ["busy", left, by] => {
+                let retry_in = left.parse().ok().map(Duration::from_millis);
+                Ok(Attempt::HeldBy { session: told_as(by), retry_in })
+            }
             ["deep", levels] => refused(format!(
                 "the session has taken the key {levels} times, and max_depth allows no more; \
                  is there a recursion without an end, or a guard that nobody drops?"
@@ -217,8 +226,17 @@ impl fmt::Debug for SessionBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Whoever knows the whole id can act as the session.
         let start: String = self.id.chars().take(6).collect();
-        f.debug_struct("SessionBackend").field("id", &format!("{start}…")).field("store", &self.store).finish()
+        f.debug_struct("SessionBackend")
+            .field("id", &format!("{start}…"))
+            .field("store", &self.store)
+            .finish_non_exhaustive()
     }
+}
+
+/// From the start of the digest of its id.
+fn told_as(digest: &str) -> SessionId {
+    let start = digest.get(..16).unwrap_or_default();
+    SessionId(u64::from_str_radix(start, 16).unwrap_or_default())
 }
 
 /// Empty: not known.

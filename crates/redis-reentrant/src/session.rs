@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold_core::{Backed, Engine, Error, ErrorKind, OwnerId, Result, WeakEngine};
+use leasehold_core::{Backed, Engine, Error, ErrorKind, OwnerId, Result, Settings, WeakEngine};
 
 use crate::SessionBackend;
 use crate::backend::NAME;
@@ -22,7 +22,8 @@ impl Session {
     pub const MAX_ID_BYTES: usize = 255;
 
     pub(crate) fn open(store: &Arc<Store>, id: Arc<str>) -> Self {
-        Self { engine: Engine::new(SessionBackend::new(Arc::clone(store), id)) }
+        let settings = Settings::new().waiters(&store.waiters);
+        Self { engine: Engine::with(SessionBackend::new(Arc::clone(store), id), settings) }
     }
 
     /// Which owner it is. Whoever knows it can act as this owner.

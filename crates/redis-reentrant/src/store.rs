@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use leasehold_core::Waiters;
 use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, Signals};
 
 use crate::backend::STEPS;
@@ -10,6 +11,8 @@ pub(crate) struct Store {
     pub(crate) connection: Connection,
     pub(crate) commits: GroupCommit,
     pub(crate) names: Names,
+    /// Who waits for a key, through whichever session.
+    pub(crate) waiters: Waiters,
     pub(crate) signals: Signals,
     pub(crate) fence_retention: Duration,
     pub(crate) max_depth: u32,
@@ -27,7 +30,16 @@ impl Store {
         let commits = GroupCommit::new(&connection, &STEPS, group_commit);
         let names = Names::new(namespace);
         let signals = Signals::new(&connection, &names);
-        Self { connection, commits, names, signals, fence_retention: retention, max_depth, confirmation: None }
+        Self {
+            connection,
+            commits,
+            names,
+            waiters: Waiters::new(),
+            signals,
+            fence_retention: retention,
+            max_depth,
+            confirmation: None,
+        }
     }
 
     pub(crate) async fn close(&self) {

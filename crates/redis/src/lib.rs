@@ -35,7 +35,7 @@ pub use eviction::warn_of_eviction;
 pub use group_commit::GroupCommit;
 pub use metadata::Metadata;
 pub use names::{KeyNames, Names, Namespace};
-pub use script::{Reply, Script, trouble};
+pub use script::{Reply, Script, digest, trouble};
 pub use settings::DEFAULT_COMMAND_TIMEOUT;
 pub use signals::{CHANNEL, Signals};
 pub use step::{DRAW, Step, Steps};

@@ -36,6 +36,11 @@ impl Script {
     }
 }
 
+/// The 40 hexadecimal digits that `redis.sha1hex` has for a text.
+pub fn digest(text: &str) -> String {
+    sha1_hash(text)
+}
+
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Script").field(&self.sha()).finish()

@@ -1,3 +1,4 @@
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -52,22 +53,13 @@ impl<B: Backend> Core<B> {
         if let Some(result) = self.reenter(request).await {
             return result;
         }
-        let mut ticket = self.queue.join(request.key, request.mode, request.options);
-        match self.turn(&mut ticket, request).await {
-            Turn::Ours => {}
-            Turn::Given(hold) => return Ok(Some(hold)),
-            Turn::Over(said) => return answer(said),
-        }
+        let mut ticket = self.queue.join(request.key, request.mode, request.options, self.session);
         let mut waiting = Waiting::new();
         let mut place: Option<Place<B>> = None;
         let mut last = None;
         loop {
-            // Another task of the same session may have got it while this one waited for its turn.
-            if let Some(result) = self.reenter(request).await {
+            if let ControlFlow::Break(result) = self.admitted(&mut ticket, request).await {
                 return result;
-            }
-            if self.closed.load(Ordering::Acquire) {
-                return Err(Error::new(ErrorKind::Closed, "acquire"));
             }
             let freed = ticket.freed_so_far();
             let rested = request.limit.min(ticket.rests_until());
@@ -98,9 +90,10 @@ impl<B: Backend> Core<B> {
                 }
                 Tried::Unanswered => return answer(last.unwrap_or_else(no_answer)),
                 Tried::HeldHere { until } => (Said::Busy, until.since(self.clock.now())),
-                Tried::Busy { retry_in } => {
+                Tried::Busy { retry_in, session } => {
                     place = None;
                     unheard = true;
+                    ticket.held_by(session);
                     (Said::Busy, waiting.between_polls(retry_in))
                 }
                 Tried::Queued { place: noted, retry_in, told } => {
@@ -120,6 +113,9 @@ impl<B: Backend> Core<B> {
             ticket.tell(said.retell());
             if said.is_for_good() || request.is_over(self.clock.now()) {
                 return answer(said);
+            }
+            if !ticket.may_ask() {
+                continue;
             }
             if unheard && self.listen(&mut waiting, request).await {
                 continue;
@@ -150,11 +146,36 @@ impl<B: Backend> Core<B> {
         }
     }
 
+    /// Ends when this waiter may ask the store, or with the end of its wait.
+    async fn admitted(
+        self: &Arc<Self>,
+        ticket: &mut Ticket,
+        request: &Request<'_>,
+    ) -> ControlFlow<Result<Option<Hold>>> {
+        loop {
+            match self.turn(ticket, request).await {
+                Turn::Ours => {}
+                Turn::Given(hold) => return ControlFlow::Break(Ok(Some(hold))),
+                Turn::Over(said) => return ControlFlow::Break(answer(said)),
+            }
+            // Another task of the same session may have got it while this one waited for its turn.
+            if let Some(result) = self.reenter(request).await {
+                return ControlFlow::Break(result);
+            }
+            if self.closed.load(Ordering::Acquire) {
+                return ControlFlow::Break(Err(Error::new(ErrorKind::Closed, "acquire")));
+            }
+            // If not, it was called for the sake of its session, which does not hold the key any more.
+            if ticket.may_ask() {
+                return ControlFlow::Continue(());
+            }
+        }
+    }
+
     /// Lets those behind the head know.
     fn arrived(self: &Arc<Self>, ticket: &Ticket, hold: Hold, queued: u64) -> Hold {
         match hold.grip().grant.mode {
             Mode::Shared => self.take_along(&hold, queued),
-            Mode::Exclusive if self.sessions.are_reentrant() => {}
             Mode::Exclusive => ticket.tell_those_behind(Said::Busy),
         }
         hold

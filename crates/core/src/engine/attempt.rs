@@ -13,7 +13,7 @@ use super::tenure::{FirstLease, Grip, Tenure, cap_of};
 use crate::clock::Moment;
 use crate::{
     Attempt, Backend, Capability, Claim, Error, ErrorKind, GrantRef, HandOff, Held, LockOptions, LossReason, OwnerId,
-    Renewal, Result,
+    Renewal, Result, SessionId,
 };
 
 /// What came of one attempt.
@@ -25,6 +25,8 @@ pub(super) enum Tried<B: Backend> {
     },
     Busy {
         retry_in: Option<Duration>,
+        /// Who holds it, where that is a session.
+        session: Option<SessionId>,
     },
     Queued {
         place: Place<B>,
@@ -101,7 +103,8 @@ impl<B: Backend> Core<B> {
         };
         match answer {
             Ok(Attempt::Granted { tenure }) => self.granted_in(won, tenure, request.options).await,
-            Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in },
+            Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in, session: None },
+            Ok(Attempt::HeldBy { retry_in, session }) => Tried::Busy { retry_in, session: Some(session) },
             Ok(Attempt::Queued { retry_in, told, .. }) => Tried::Queued { place: won, retry_in, told },
             Err(error) => {
                 // While it is pending still, so that `close` waits for what is given up here.
@@ -121,7 +124,7 @@ impl<B: Backend> Core<B> {
         self.round_trip.store(took, Ordering::Relaxed);
         let lease = |length| FirstLease { length, sent_at, ends: self.leased() };
         let (in_store, first_lease) = match &answer {
-            Ok(Attempt::Busy { .. }) => (false, lease(claim.ttl)),
+            Ok(Attempt::Busy { .. } | Attempt::HeldBy { .. }) => (false, lease(claim.ttl)),
             Ok(Attempt::Queued { lease: length, .. }) => (true, lease(claim.ttl.min(*length))),
             // From its place in the queue it may have been granted before this was sent.
             Ok(Attempt::Granted { .. }) => (true, queued.unwrap_or_else(|| lease(claim.ttl))),
@@ -222,9 +225,7 @@ impl<B: Backend> Core<B> {
             }
         };
         let grip = Grip::new(Arc::clone(&tenure), grant, hand_overs);
-        if !self.sessions.are_reentrant() {
-            self.queue.held(&tenure);
-        }
+        self.queue.held(&tenure, self.session);
         self.keeper.watch(&tenure, self);
         Ok(Hold::new(grip, Arc::clone(self) as _, runtime))
     }

@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 
 pub use self::hand_over::HandOver;
+pub use self::queue::Waiters;
 pub(crate) use self::release::Hold;
 
 use self::keeper::Keeper;
@@ -28,7 +29,8 @@ use self::release::Pending;
 use self::sessions::Sessions;
 use crate::{
     Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
-    LockGuard, LockKey, LockOptions, Locker, LossReason, Mode, Page, ReadGuard, Result, RwLocker, SharedBackend,
+    LockGuard, LockKey, LockOptions, Locker, LossReason, Mode, Page, ReadGuard, Result, RwLocker, SessionId,
+    SharedBackend,
 };
 
 /// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
@@ -48,6 +50,8 @@ struct Core<B> {
     queue: Arc<Queue>,
     keeper: Keeper,
     sessions: Sessions,
+    /// For whom the backend claims, where that is a session.
+    session: Option<SessionId>,
     /// Releases that go on after their guard is gone.
     pending: Arc<Pending>,
     /// What an attempt took last, in nanoseconds: the round trip that a wait limit may be exceeded by.
@@ -66,13 +70,14 @@ impl<B: Backend> Engine<B> {
         let capabilities = backend.capabilities();
         let hand_over = if capabilities.has(Capability::HandOver) { settings.hand_over } else { HandOver::off() };
         let core = Core {
+            session: backend.session(),
             sessions: Sessions::new(capabilities.has(Capability::Reentrancy)),
             observer: Arc::new(Observer::new(capabilities.backend())),
             hand_over,
             capabilities,
             backend,
             clock: settings.clock,
-            queue: Arc::new(Queue::new(!hand_over.is_off())),
+            queue: settings.waiters.map_or_else(|| Arc::new(Queue::new(!hand_over.is_off())), Waiters::into_queue),
             keeper: Keeper::new(),
             pending: Arc::default(),
             round_trip: AtomicU64::new(u64::try_from(Duration::from_secs(1).as_nanos()).unwrap_or(u64::MAX)),
@@ -100,6 +105,9 @@ impl<B: Backend> Engine<B> {
         let core = &self.core;
         if core.closed.swap(true, Ordering::AcqRel) {
             return;
+        }
+        if let Some(session) = core.session {
+            core.queue.call(session);
         }
         for tenure in core.keeper.all() {
             tenure.lose(LossReason::Shutdown);
@@ -137,6 +145,7 @@ impl<B: Backend> Engine<B> {
 pub struct Settings {
     clock: Clock,
     hand_over: HandOver,
+    waiters: Option<Waiters>,
 }
 
 impl Settings {
@@ -153,6 +162,11 @@ impl Settings {
     /// How far grants pass from guard to guard inside this process.
     pub fn hand_over(self, hand_over: HandOver) -> Self {
         Self { hand_over, ..self }
+    }
+
+    /// Has its waiters queue together with those of other engines on the same store; by default they are by themselves.
+    pub fn waiters(self, waiters: &Waiters) -> Self {
+        Self { waiters: Some(waiters.clone()), ..self }
     }
 }
 

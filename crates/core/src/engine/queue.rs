@@ -1,3 +1,5 @@
+mod waiters;
+
 use std::collections::{HashMap, VecDeque};
 use std::future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -5,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{oneshot, watch};
 
+pub use self::waiters::Waiters;
+
 use super::release::Hold;
 use super::tenure::Tenure;
 use crate::clock::Moment;
-use crate::{Error, LockKey, LockOptions, Mode};
+use crate::{Error, LockKey, LockOptions, Mode, SessionId};
 
 /// Who waits for which key in this process, first come, first served.
 ///
@@ -18,10 +22,16 @@ use crate::{Error, LockKey, LockOptions, Mode};
 pub(super) struct Queue {
     lanes: Mutex<HashMap<LockKey, Lane>>,
     /// The exclusive tenures that are held here, apart from the lanes: most keys that are held nobody waits for.
-    holders: Mutex<HashMap<LockKey, Arc<Tenure>>>,
+    holders: Mutex<HashMap<LockKey, Holding>>,
     next_id: AtomicU64,
     /// If not, these readers talk to the store themselves, beside the head.
     rides: bool,
+}
+
+#[derive(Debug)]
+struct Holding {
+    tenure: Arc<Tenure>,
+    session: Option<SessionId>,
 }
 
 #[derive(Debug)]
@@ -31,6 +41,8 @@ struct Lane {
     news: watch::Sender<News>,
     /// After the last hand-over that was allowed, other processes go first.
     rest_until: Moment,
+    /// The session that holds the key, as far as that is known: those who act for it need not wait for their turn.
+    holder: Option<SessionId>,
 }
 
 #[derive(Debug)]
@@ -38,6 +50,7 @@ struct Entry {
     id: u64,
     mode: Mode,
     options: LockOptions,
+    session: Option<SessionId>,
     /// Taken when it is admitted.
     turn: Option<oneshot::Sender<()>>,
     /// Taken when it is served by a hand-over.
@@ -87,41 +100,65 @@ impl Queue {
         Self { lanes: Mutex::default(), holders: Mutex::default(), next_id: AtomicU64::new(0), rides }
     }
 
-    pub(super) fn join(self: &Arc<Self>, key: &LockKey, mode: Mode, options: &LockOptions) -> Ticket {
+    pub(super) fn join(
+        self: &Arc<Self>,
+        key: &LockKey,
+        mode: Mode,
+        options: &LockOptions,
+        session: Option<SessionId>,
+    ) -> Ticket {
         let (turn, admitted) = oneshot::channel();
         let (gift, given) = oneshot::channel();
         let mut lanes = self.lanes();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let lane = lanes.entry(key.clone()).or_insert_with(Lane::new);
-        lane.entries.push_back(Entry { id, mode, options: options.clone(), turn: Some(turn), gift: Some(gift) });
+        let options = options.clone();
+        lane.entries.push_back(Entry { id, mode, options, session, turn: Some(turn), gift: Some(gift) });
         lane.admit(self.rides);
+        if session.is_some() {
+            lane.call(self.session_of(lane, key));
+        }
         let news = lane.news.subscribe();
-        Ticket { queue: Arc::clone(self), key: key.clone(), id, turn: admitted, gift: given, news }
+        Ticket { queue: Arc::clone(self), key: key.clone(), id, session, turn: admitted, gift: given, news }
     }
 
     /// The key is held here: nobody of this process needs to ask the store for it.
-    pub(super) fn held(&self, tenure: &Arc<Tenure>) {
+    pub(super) fn held(&self, tenure: &Arc<Tenure>, session: Option<SessionId>) {
         if tenure.grant.mode == Mode::Exclusive {
-            self.holders().insert(tenure.grant.key.clone(), Arc::clone(tenure));
+            let holding = Holding { tenure: Arc::clone(tenure), session };
+            self.holders().insert(tenure.grant.key.clone(), holding);
+        }
+        if session.is_some()
+            && let Some(lane) = self.lanes().get_mut(&tenure.grant.key)
+        {
+            lane.call(session);
         }
     }
 
     /// It is held no more, although the store may not know that yet.
     pub(super) fn ended(&self, tenure: &Arc<Tenure>) {
         let mut holders = self.holders();
-        if holders.get(&tenure.grant.key).is_some_and(|holder| Arc::ptr_eq(holder, tenure)) {
+        if holders.get(&tenure.grant.key).is_some_and(|holding| Arc::ptr_eq(&holding.tenure, tenure)) {
             holders.remove(&tenure.grant.key);
         }
     }
 
     /// The exclusive tenure of this process, if it has one.
     pub(super) fn holder(&self, key: &LockKey) -> Option<Arc<Tenure>> {
-        self.holders().get(key).filter(|holder| holder.is_held()).cloned()
+        self.in_the_way(key, None)
+    }
+
+    /// The same, unless it is of a session for which one of its own asks.
+    fn in_the_way(&self, key: &LockKey, asks: Option<SessionId>) -> Option<Arc<Tenure>> {
+        let holders = self.holders();
+        let holding = holders.get(key).filter(|holding| asks.is_none() || holding.session != asks)?;
+        holding.tenure.is_held().then(|| Arc::clone(&holding.tenure))
     }
 
     /// A grant of the key ended here: the head may find it free.
     pub(super) fn freed(&self, key: &LockKey) {
-        if let Some(lane) = self.lanes().get(key) {
+        if let Some(lane) = self.lanes().get_mut(key) {
+            lane.holder = None;
             lane.news.send_modify(|news| {
                 news.freed += 1;
                 news.said = None;
@@ -157,7 +194,7 @@ impl Queue {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn holders(&self) -> MutexGuard<'_, HashMap<LockKey, Arc<Tenure>>> {
+    fn holders(&self) -> MutexGuard<'_, HashMap<LockKey, Holding>> {
         self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -168,6 +205,7 @@ impl Lane {
             entries: VecDeque::with_capacity(1),
             news: watch::Sender::new(News::default()),
             rest_until: Moment::default(),
+            holder: None,
         }
     }
 
@@ -196,6 +234,7 @@ pub(super) struct Ticket {
     queue: Arc<Queue>,
     key: LockKey,
     id: u64,
+    session: Option<SessionId>,
     turn: oneshot::Receiver<()>,
     gift: oneshot::Receiver<Hold>,
     news: watch::Receiver<News>,
@@ -228,7 +267,7 @@ impl Ticket {
 
     /// The tenure of this process that stands in the way.
     pub(super) fn held_here(&self) -> Option<Arc<Tenure>> {
-        self.queue.holder(&self.key)
+        self.queue.in_the_way(&self.key, self.session)
     }
 
     /// Until when other processes go first.
@@ -311,9 +350,9 @@ mod tests {
     #[tokio::test]
     async fn the_first_goes_and_the_next_follows_when_it_leaves() {
         let (queue, key) = queue();
-        let mut first = queue.join(&key, Mode::Exclusive, &LockOptions::new());
-        let mut second = queue.join(&key, Mode::Exclusive, &LockOptions::new());
-        let mut third = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let mut first = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
+        let mut second = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
+        let mut third = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
         assert!(first.is_admitted());
         assert!(!second.is_admitted());
         drop(second);
@@ -328,10 +367,10 @@ mod tests {
     #[tokio::test]
     async fn readers_go_together_up_to_the_next_writer() {
         let (queue, key) = queue();
-        let mut writer = queue.join(&key, Mode::Exclusive, &LockOptions::new());
-        let mut readers: Vec<_> = (0..3).map(|_| queue.join(&key, Mode::Shared, &LockOptions::new())).collect();
-        let mut next_writer = queue.join(&key, Mode::Exclusive, &LockOptions::new());
-        let mut late_reader = queue.join(&key, Mode::Shared, &LockOptions::new());
+        let mut writer = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
+        let mut readers: Vec<_> = (0..3).map(|_| queue.join(&key, Mode::Shared, &LockOptions::new(), None)).collect();
+        let mut next_writer = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
+        let mut late_reader = queue.join(&key, Mode::Shared, &LockOptions::new(), None);
         assert!(writer.is_admitted());
         assert!(!readers[0].is_admitted());
         drop(writer);
@@ -346,8 +385,8 @@ mod tests {
     #[tokio::test]
     async fn what_the_head_learns_reaches_those_behind_until_the_key_is_freed() {
         let (queue, key) = queue();
-        let head = queue.join(&key, Mode::Exclusive, &LockOptions::new());
-        let mut behind = queue.join(&key, Mode::Exclusive, &LockOptions::new());
+        let head = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
+        let mut behind = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
         head.tell(Said::Failed(Error::new(crate::ErrorKind::Unavailable, "acquire")));
         assert!(matches!(behind.turn_or_news().await, Turn::Over(Said::Failed(_))));
         let seen = behind.freed_so_far();
@@ -362,8 +401,8 @@ mod tests {
     #[test]
     fn other_keys_have_other_lanes() {
         let (queue, key) = queue();
-        let mut here = queue.join(&key, Mode::Exclusive, &LockOptions::new());
-        let mut there = queue.join(&LockKey::new("other").unwrap(), Mode::Exclusive, &LockOptions::new());
+        let mut here = queue.join(&key, Mode::Exclusive, &LockOptions::new(), None);
+        let mut there = queue.join(&LockKey::new("other").unwrap(), Mode::Exclusive, &LockOptions::new(), None);
         assert!(here.is_admitted() && there.is_admitted());
         assert_eq!(queue.lanes().len(), 2);
     }

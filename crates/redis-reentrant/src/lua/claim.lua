@@ -1,8 +1,8 @@
 -- Takes a key for a session, or takes it once more, or says who is in the way.
 -- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, how many
 -- levels at most, and the metadata: what follows the first member of a JSON object.
--- Answers, in one text: granted, number · busy, ms left · deep, levels · endless, key · spent, key · foreign, key,
--- type · refused, reply.
+-- Answers, in one text: granted, number · busy, ms left, start of the digest of the session in the way · deep, levels ·
+-- endless, key · spent, key · foreign, key, type · refused, reply.
 -- All is read and checked before anything is written. A level that asks again is told the same, counts once, and gets
 -- no longer lease; a further level keeps the number and never shortens the lease. The counter is written before the
 -- lock, so that whoever holds a lock has a number above all earlier ones.
@@ -27,7 +27,7 @@ local function claim(k, a)
       if left < 0 then
         return 'endless ' .. lock
       end
-      return 'busy ' .. string.format('%.0f', left)
+      return 'busy ' .. string.format('%.0f', left) .. ' ' .. string.sub(redis.sha1hex(owner), 1, 16)
     end
     if taken then
       return 'granted ' .. tenure

@@ -99,7 +99,7 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
                                 "seed {seed}, step {step}: granted {got:?} while held as {had:?}"
                             );
                         }
-                        (Attempt::Busy { .. } | Attempt::Queued { .. }, held) => {
+                        (Attempt::Busy { .. } | Attempt::HeldBy { .. } | Attempt::Queued { .. }, held) => {
                             ensure!(
                                 held.is_some() && !ours,
                                 "seed {seed}, step {step}: busy while {holder:?} for {owner:?}"

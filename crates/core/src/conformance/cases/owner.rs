@@ -15,7 +15,9 @@ fn grant(claim: &Claim, attempt: Attempt) -> Result<GrantRef, super::Failure> {
         Attempt::Granted { tenure } => {
             Ok(GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure })
         }
-        Attempt::Busy { .. } | Attempt::Queued { .. } => Err(super::Failure(format!("{} is busy", claim.key))),
+        Attempt::Busy { .. } | Attempt::HeldBy { .. } | Attempt::Queued { .. } => {
+            Err(super::Failure(format!("{} is busy", claim.key)))
+        }
     }
 }
 

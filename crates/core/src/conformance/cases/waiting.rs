@@ -129,7 +129,7 @@ pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Ve
     let guard = theirs.take(&key, &patient().ttl(lease)).await?;
     let claim = Claim::new(&key, Mode::Exclusive, lease);
     match ours.store.try_acquire(&claim).await? {
-        Attempt::Busy { retry_in: Some(left) } => {
+        Attempt::Busy { retry_in: Some(left) } | Attempt::HeldBy { retry_in: Some(left), .. } => {
             ensure!(!left.is_zero() && left <= lease, "{left:?} left of {lease:?}");
         }
         other => ensure!(false, "{other:?}"),
