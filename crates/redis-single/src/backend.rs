@@ -1,4 +1,5 @@
 use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,6 +45,8 @@ pub struct RedisSingleBackend {
     fence_retention: Duration,
     confirmation: Option<Confirmation>,
     queues: bool,
+    /// That the server refuses what a release does for others was said.
+    warned: AtomicBool,
 }
 
 impl RedisSingleBackend {
@@ -61,7 +64,16 @@ impl RedisSingleBackend {
         let signals =
             if queues { Signals::with_inbox(&connection, &names, LOCK) } else { Signals::new(&connection, &names) };
         let commits = GroupCommit::new(&connection, &STEPS, group_commit);
-        Self { connection, commits, names, signals, fence_retention, confirmation, queues }
+        Self {
+            connection,
+            commits,
+            names,
+            signals,
+            fence_retention,
+            confirmation,
+            queues,
+            warned: AtomicBool::new(false),
+        }
     }
 
     /// Where this claim will hear of a grant out of the line, as in `line.lua`; empty if it takes no place there.
@@ -110,12 +122,20 @@ impl RedisSingleBackend {
 
     async fn let_go(&self, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
         let words = Words::new().name(names, LOCK).name(names, FENCE).name(names, LINE);
-        self.commits.run(&RELEASE, words.owner(owner).name(names, CHANNEL), None).await
+        let reply = self.commits.run(&RELEASE, words.owner(owner).name(names, CHANNEL), None).await?;
+        if let ["held", refused @ ..] = &reply.words()[..]
+            && !refused.is_empty()
+            && !self.warned.swap(true, Ordering::AcqRel)
+        {
+            let refused = self.connection.quote(&refused.join(" "));
+            tracing::warn!(refused, "Redis does not let a release serve those who wait; they find out by asking");
+        }
+        Ok(reply)
     }
 
     async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
         match *answer.words() {
-            ["held"] => Ok(Held::Yes),
+            ["held", ..] => Ok(Held::Yes),
             ["gone"] => Ok(self.what_became_of(grant).await),
             ref words => Err(trouble(&self.connection, words)),
         }

@@ -11,33 +11,6 @@ use leasehold_redis_single::{
     Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait,
 };
 
-/// The line in the README.
-const LEAST: [&str; 23] = [
-    "-@all",
-    "+eval",
-    "+evalsha",
-    "+get",
-    "+set",
-    "+del",
-    "+pexpire",
-    "+pttl",
-    "+time",
-    "+ping",
-    "+type",
-    "+info",
-    "+scan",
-    "+publish",
-    "+subscribe",
-    "+unsubscribe",
-    "+hget",
-    "+hmget",
-    "+hset",
-    "+hdel",
-    "+hlen",
-    "+hincrby",
-    "+pubsub|numsub",
-];
-
 async fn user(server: &Server, rules: &[&str]) -> String {
     let words = [&["ACL", "SETUSER", "app", "reset", "on", ">pw"], rules].concat();
     assert_eq!(server.ask(&words).await, Answer::Text("OK".into()));
@@ -129,47 +102,6 @@ async fn a_wrong_or_missing_password_says_which_server() {
         assert!(told.contains("connect on redis-single") && told.contains(&server.port().to_string()), "{told}");
         assert!(told.contains("password"), "{told}");
     }
-}
-
-#[tokio::test]
-async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
-    let url = user(&server, &[&LEAST[..], &["~{leasehold:*", "&{leasehold:*"]].concat()).await;
-    let (here, there) = (RedisSingle::connect(&url).await?, RedisSingle::connect(&url).await?);
-    let key = LockKey::new("k")?;
-    let guard = here.lock("k").await?;
-    guard.renew().await?;
-    let waiting = tokio::spawn({
-        let there = there.clone();
-        async move { there.acquire(&LockKey::new("k")?, &patiently()).await }
-    });
-    let has_a_place = async || server.ask(&["EXISTS", "{leasehold:k}:line"]).await.number() == 1;
-    eventually("the waiter has a place", has_a_place).await;
-    assert_eq!(here.list("", None).await?.keys.len(), 1);
-    let _ = guard.release().await?;
-    let guard = waiting.await.unwrap()?.unwrap();
-    assert_eq!(here.inspect(&key).await?.holders.len(), 1);
-    assert_eq!(here.force_release(&key).await?.holders.len(), 1);
-    assert_eq!(
-        guard.renew().await.unwrap_err().kind(),
-        ErrorKind::Lost(leasehold_redis_single::LossReason::ForceReleased)
-    );
-    Ok(())
-}
-
-#[tokio::test]
-async fn without_queue_signals_and_listings_the_rest_works() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
-    let rules = [&LEAST[..10], &["~{leasehold:*", "resetchannels"]].concat();
-    let url = user(&server, &rules).await;
-    let (here, there) = (RedisSingle::connect(&url).await?, RedisSingle::connect(&url).await?);
-    let guard = here.lock("k").await?;
-    let waiting = tokio::spawn(async move { there.acquire(&LockKey::new("k")?, &patiently()).await });
-    eventually("the waiter polls", async || server.calls("evalsha").await > 5).await;
-    let _ = guard.release().await?;
-    assert!(waiting.await.unwrap()?.is_some());
-    assert_eq!(here.list("", None).await.unwrap_err().kind(), ErrorKind::Backend);
-    Ok(())
 }
 
 #[tokio::test]

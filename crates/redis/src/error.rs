@@ -121,6 +121,10 @@ impl<'e> Refusal<'e> {
             "READONLY" => "the server is a read-only replica",
             "OOM" => "the server is out of memory",
             "DENIED" => "the server is in protected mode: it wants a password or a local client",
+            // What Redis 7.0 says to a command in a script.
+            "ERR" if self.text.contains("The user executing the script can't") => {
+                return Self { word: "NOPERM", ..self }.advice();
+            }
             "ERR" if self.text.contains("cluster support disabled") => {
                 "the server is not in Cluster mode: use redis://"
             }

@@ -5,7 +5,7 @@ use crate::Connection;
 use crate::connection::Target;
 
 /// Warns, through `tracing`, of a server that deletes entries when it runs out of memory: among them locks that are
-/// held, and their counters. Says nothing where the server does not tell.
+/// held, and their counters. Also of one that does not tell.
 pub async fn warn_of_eviction(connection: &Connection) {
     for node in connection.primaries() {
         let server = node.as_ref().map(ToString::to_string);
@@ -21,7 +21,9 @@ pub async fn warn_of_eviction(connection: &Connection) {
                     );
                 }
             }
-            Err(error) => tracing::debug!(server, error = %Error::from(error), "the eviction policy cannot be read"),
+            Err(error) => {
+                tracing::warn!(server, error = %Error::from(error), "whether the server evicts entries cannot be read");
+            }
         }
     }
 }

@@ -16,21 +16,32 @@ local function claim(k, a)
   if held and string.sub(held, 1, 32) == owner then
     return 'granted ' .. (string.match(held, '^%x+ (%d+)') or '')
   end
-  local number = held and string.match(held, '^%x+ (%d+)')
-  if not held then
-    local served, drawn = serve(lock, fence, line, owner)
-    if not served or served == owner then
+  local left, number
+  if held then
+    number = string.match(held, '^%x+ (%d+)')
+  else
+    local outcome, who, drawn = serve(lock, fence, line, owner, lease)
+    if outcome == 'trouble' then
+      return who
+    elseif outcome == 'nobody' then
       return grant(lock, fence, owner, lease, lifetime, metadata)
+    elseif who == owner then
+      return 'granted ' .. drawn
+    elseif outcome == 'later' then
+      left = 100
     end
     number = drawn
   end
 
-  local left = redis.call('PTTL', lock)
-  if left < 0 then
+  left = left or redis.pcall('PTTL', lock)
+  if refusal(left, 'PTTL') then
+    return refusal(left, 'PTTL')
+  elseif left < 0 then
     return 'endless ' .. lock
   end
-  if inbox ~= '' and queue(line, owner, inbox, lease, lifetime, metadata) then
-    return string.format('queued %d %s', left, number or '-')
+  local queued, refused = false, nil
+  if inbox ~= '' then
+    queued, refused = queue(line, owner, inbox, lease, lifetime, metadata)
   end
-  return string.format('busy %d', left)
+  return refused or string.format(queued and 'queued %d %s' or 'busy %d', left, number or '-')
 end

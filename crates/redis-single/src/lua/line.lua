@@ -1,8 +1,12 @@
 -- What claims and releases share.
--- A line is a hash of those who wait for a key: `first` and `last`, the numbers of the first and the last place; for
--- each number the owner of the place; for each owner its place: number, until when it counts in ms, inbox, lease in ms,
--- lifetime of the counter in ms, metadata. What an inbox begins with: `!` whether somebody hears it can be asked here,
--- `?` it cannot, `-` there is none.
+-- A line is a hash of those who wait for a key. Under each owner is its place: the owner before it (of the first, whoever
+-- was there), the one behind it or -, until when it counts in ms, inbox, lease in ms, lifetime of the counter in ms,
+-- metadata. Under `first` and `last` are the owners at the ends. What an inbox begins with: `!` whether somebody hears it
+-- can be asked here, `?` it cannot, `-` there is none.
+
+-- How long a place counts after it was last asked for, which is also the longest first lease; and how long a line is
+-- kept after any of its places was.
+local COUNTS, KEPT = 3000, 60000
 
 -- Grants a key that nobody else may have, with the next number of its counter.
 -- Answers: granted, number · spent, key · foreign, key, type · refused, reply.
@@ -14,107 +18,150 @@ local function grant(lock, fence, owner, lease, lifetime, metadata)
   end
   local written = redis.pcall('SET', lock, owner .. ' ' .. number .. ' {"since":' .. now .. metadata, 'PX', lease)
   if written.err then
-    return 'refused ' .. written.err
+    return 'refused ' .. written.err .. ' (SET)'
   end
   return 'granted ' .. number
 end
 
--- Whether the process behind an inbox is certainly gone. Asked before anything is granted: a message about a grant that
--- then went to another could still be heard through a replica.
+-- Whether nobody hears this inbox. Asked before anything is granted: a message about a grant that then went to another
+-- could still be heard through a replica.
 local function deserted(inbox)
   return string.sub(inbox, 1, 1) == '!' and redis.pcall('PUBSUB', 'NUMSUB', string.sub(inbox, 2))[2] == 0
 end
 
-local function pass(lock, fence, line, asking)
-  -- Who left has left a gap. So many of them are stepped over at a time: meanwhile the server does nothing else.
-  local most = 1000
-  local ends = redis.call('HMGET', line, 'first', 'last')
-  if not ends[2] then
-    return false
+-- What to answer to a command that the server refused; nothing if it did not. What somebody else wrote under the line's
+-- name is no line, and a refusal is not an empty one. Redis 7.0 does not say which command a user may not run.
+local function refusal(reply, command)
+  if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+    return 'refused ' .. reply.err .. ' (' .. command .. ')'
   end
-  local now, first, last, served, drawn = clock(), tonumber(ends[1] or 1), tonumber(ends[2]), false, nil
-  local stop = math.min(last, first + most)
-  while first <= stop and not served do
-    local number = string.format('%d', first)
-    first = first + 1
-    local owner = redis.call('HGET', line, number)
-    if owner then
-      local place = redis.call('HGET', line, owner) or ''
-      redis.call('HDEL', line, number, owner)
-      local till, inbox, lease, lifetime, metadata = string.match(place, '^%d+ (%d+) (%S+) (%d+) (%d+) (.*)$')
-      if owner == asking then
-        served = owner
-      elseif till and tonumber(till) > now and not deserted(inbox) then
-        local answer = grant(lock, fence, owner, lease, lifetime, metadata)
-        local tenure = string.match(answer, '^granted (%d+)$')
-        if tenure then
-          served, drawn = owner, tenure
-          if inbox ~= '-' then
-            redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. tenure .. ' ' .. lock)
-          end
-        end
-      end
+end
+
+-- The same place between other neighbours, as far as they are given.
+local function between(place, before, behind)
+  local old_before, old_behind, rest = string.match(place, '^(%S+) (%S+) (.*)$')
+  return rest and (before or old_before) .. ' ' .. (behind or old_behind) .. ' ' .. rest or place
+end
+
+-- Takes a place out of the line; `before` is the owner before it, unless it is the first. Answers a refusal, if there is
+-- one. The links are written first: what else may stay is seen by nobody.
+local function unlink(line, owner, place, before)
+  local behind = string.match(place, '^%S+ (%S+)') or '-'
+  local links
+  if before then
+    local ahead, after = redis.pcall('HGET', line, before), behind ~= '-' and redis.pcall('HGET', line, behind)
+    local refused = refusal(ahead, 'HGET') or refusal(after, 'HGET')
+    if refused then
+      return refused
     end
+    if ahead and behind == '-' then
+      links = { before, between(ahead, nil, '-'), 'last', before }
+    elseif ahead and after then
+      links = { before, between(ahead, nil, behind), behind, between(after, before) }
+    end
+  elseif behind ~= '-' then
+    links = { 'first', behind }
   end
-  -- From here on nothing may raise: what was granted stands.
-  if first > last then
-    redis.pcall('DEL', line)
-  else
-    redis.pcall('HSET', line, 'first', string.format('%d', first))
+  -- Nobody else is there; or somebody tore the line, and those who wait will ask again.
+  if not links then
+    return refusal(redis.pcall('DEL', line), 'DEL')
   end
-  return served, drawn
+  return refusal(redis.pcall('HSET', line, unpack(links)), 'HSET') or refusal(redis.pcall('HDEL', line, owner), 'HDEL')
+end
+
+-- Reads a place. Nothing if it is none of ours, or from before the clock was set back.
+local function read(place, now)
+  local behind, till, inbox, lease, lifetime, metadata =
+    string.match(place or '', '^%S+ (%S+) (%d+) (%S+) ([1-9]%d*) ([1-9]%d*) (.*)$')
+  if metadata and tonumber(till) <= now + 2 * COUNTS and tonumber(lease) <= COUNTS and #lifetime <= 15 then
+    return behind, tonumber(till) > now, inbox, lease, lifetime, metadata
+  end
 end
 
 -- Grants a key that nobody has, or whose holder goes, to the first in line who is still there, and tells that process
--- alone. Answers the owner, who has it now, and the number, except that nothing is granted to the one who is `asking`.
--- False: nobody.
-local function serve(lock, fence, line, asking)
-  if redis.pcall('EXISTS', line) ~= 1 then
-    return false
+-- alone; if that is who is `asking`, with this lease and without a word.
+-- Answers: served, owner, number, and a refusal if the place stayed · nobody · later: there are too many to go through in
+-- one go · trouble, and as `grant` or `refusal`: it cannot be done, and nothing was granted.
+-- Whoever cannot be told now, but asked a moment ago, is passed over and keeps the place.
+local function serve(lock, fence, line, asking, asked_lease)
+  -- So many are looked at: meanwhile the server does nothing else.
+  local most = 1000
+  local owner = redis.pcall('HGET', line, 'first')
+  if refusal(owner, 'HGET') then
+    return 'trouble', refusal(owner, 'HGET')
+  elseif type(owner) ~= 'string' then
+    return 'nobody'
   end
-  local passed, served, drawn = pcall(pass, lock, fence, line, asking)
-  return passed and served, drawn
-end
-
--- Takes a place in line, or confirms the one that this owner has. False if the server does not let us.
-local function queue(line, owner, inbox, lease, lifetime, metadata)
-  -- How long a place counts after it was last asked for, which is also the longest first lease; and how long a line is
-  -- kept after any of its places was.
-  local counts, kept = 3000, 60000
-  local place = redis.pcall('HGET', line, owner)
-  local number
-  if type(place) == 'table' then
-    return false
-  elseif place then
-    number = string.match(place, '^%d+') or '0'
-  else
-    number = redis.pcall('HINCRBY', line, 'last', 1)
-    if type(number) == 'table' then
-      return false
+  local now, before, refused = clock(), nil, nil
+  for _ = 1, most do
+    local place = redis.pcall('HGET', line, owner)
+    if refusal(place, 'HGET') then
+      return 'trouble', refusal(place, 'HGET')
     end
-    number = string.format('%d', number)
+    local behind, counts, inbox, lease, lifetime, metadata = read(place, now)
+    if not behind then
+      refused = refusal(redis.pcall('DEL', line), 'DEL')
+    elseif owner == asking or (counts and not deserted(inbox)) then
+      local answer = grant(lock, fence, owner, owner == asking and asked_lease or lease, lifetime, metadata)
+      local number = string.match(answer, '^granted (%d+)$')
+      if not number then
+        return 'trouble', answer
+      end
+      if owner ~= asking and inbox ~= '-' then
+        refused = refusal(redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. number .. ' ' .. lock), 'PUBLISH')
+      end
+      return 'served', owner, number, unlink(line, owner, place, before) or refused
+    elseif counts then
+      before = owner
+    else
+      refused = unlink(line, owner, place, before)
+    end
+    if refused then
+      return 'trouble', refused
+    elseif not behind or behind == '-' then
+      return 'nobody'
+    end
+    owner = behind
   end
-  local till = string.format('%d', clock() + counts)
-  local first = string.format('%d', math.min(tonumber(lease), counts))
-  place = table.concat({ number, till, inbox, first, lifetime, metadata }, ' ')
-  local written = redis.pcall('HSET', line, number, owner, owner, place)
-  if type(written) == 'table' then
-    return false
-  end
-  redis.pcall('PEXPIRE', line, kept)
-  return true
+  return 'later'
 end
 
--- Gives up a place in line, if this owner has one.
+-- Takes a place in line, or confirms the one that this owner has. False, and a refusal if there is one: it has none.
+local function queue(line, owner, inbox, lease, lifetime, metadata)
+  local known = redis.pcall('HMGET', line, owner, 'last')
+  if known.err then
+    return false, refusal(known, 'HMGET')
+  end
+  local place, last = known[1], known[2]
+  local till, first_lease = clock() + COUNTS, math.min(tonumber(lease), COUNTS)
+  local text = string.format('%d %s %d %s %s', till, inbox, first_lease, lifetime, metadata)
+  local ahead = not place and last and redis.pcall('HGET', line, last)
+  if refusal(ahead, 'HGET') then
+    return false, refusal(ahead, 'HGET')
+  end
+  local written
+  if place then
+    written = redis.pcall('HSET', line, owner, (string.match(place, '^%S+ %S+ ') or '- - ') .. text)
+  elseif ahead then
+    written = redis.pcall('HSET', line, last, between(ahead, nil, owner), owner, last .. ' - ' .. text, 'last', owner)
+  else
+    -- Of a line that somebody tore nothing may stay.
+    local torn = last and refusal(redis.pcall('DEL', line), 'DEL')
+    if torn then
+      return false, torn
+    end
+    written = redis.pcall('HSET', line, 'first', owner, 'last', owner, owner, '- - ' .. text)
+  end
+  local refused = refusal(written, 'HSET') or refusal(redis.pcall('PEXPIRE', line, KEPT), 'PEXPIRE')
+  return not refused, refused
+end
+
+-- Gives up a place in line, if this owner has one. Answers a refusal, if there is one.
 local function leave(line, owner)
-  local place = redis.pcall('HGET', line, owner)
-  if type(place) ~= 'string' then
-    return
+  local known = redis.pcall('HMGET', line, owner, 'first')
+  if known.err then
+    return refusal(known, 'HMGET')
   end
-  redis.pcall('HDEL', line, owner, string.match(place, '^%d+') or owner)
-  -- Without places there are only `first` and `last`.
-  local fields = redis.pcall('HLEN', line)
-  if type(fields) == 'number' and fields <= 2 then
-    redis.pcall('DEL', line)
-  end
+  local place, first = known[1], known[2]
+  return place and unlink(line, owner, place, first ~= owner and string.match(place, '^%S+') or nil) or nil
 end

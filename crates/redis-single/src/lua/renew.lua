@@ -5,13 +5,13 @@
 local function renew(lock, owner, lease)
   local held = redis.pcall('GET', lock)
   if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. held.err
+    return 'refused ' .. held.err .. ' (GET)'
   end
   if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
     return 'gone'
   end
   local prolonged = redis.pcall('PEXPIRE', lock, lease)
-  return type(prolonged) == 'table' and 'refused ' .. prolonged.err or 'held'
+  return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'
 end
 
 local answers, all_held = {}, true

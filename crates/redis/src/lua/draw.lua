@@ -3,7 +3,10 @@ local moment
 -- Now, in ms: the same for a whole script, as in Redis itself.
 local function clock()
   if not moment then
-    local time = redis.call('TIME')
+    local time = redis.pcall('TIME')
+    if time.err then
+      error(time.err .. ' (TIME)', 0)
+    end
     moment = time[1] * 1000 + math.floor(time[2] / 1000)
   end
   return moment
@@ -29,7 +32,7 @@ local function draw(fence, lifetime)
   local text = string.format('%d', number)
   local written = redis.pcall('SET', fence, text, 'PX', lifetime)
   if written.err then
-    return false, 'refused ' .. written.err
+    return false, 'refused ' .. written.err .. ' (SET)'
   end
   return text, number == now and text or string.format('%d', now)
 end

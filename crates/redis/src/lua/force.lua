@@ -11,17 +11,20 @@ if not held then
 end
 if type(held) == 'table' then
   if string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', held.err }
+    return { 'refused', held.err .. ' (GET)' }
   end
   local kind = redis.pcall('TYPE', lock)
   return { 'foreign', lock, kind.ok or '' }
 end
-local left = redis.call('PTTL', lock)
+local left = redis.pcall('PTTL', lock)
+if type(left) == 'table' then
+  return { 'refused', left.err .. ' (PTTL)' }
+end
 local kept = string.format('%.0f', math.max(left, 0) + tonumber(grace))
 redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)
 local deleted = redis.pcall('DEL', lock)
 if type(deleted) == 'table' then
-  return { 'refused', deleted.err }
+  return { 'refused', deleted.err .. ' (DEL)' }
 end
 redis.pcall('PUBLISH', channel, '1')
 return { 'held', held, string.format('%.0f', left) }

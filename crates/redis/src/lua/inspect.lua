@@ -8,10 +8,11 @@ local function inspect(lock)
     return { 'free' }
   end
   if type(held) == 'string' then
-    return { 'held', held, string.format('%.0f', redis.call('PTTL', lock)) }
+    local left = redis.pcall('PTTL', lock)
+    return type(left) == 'table' and { 'refused', left.err .. ' (PTTL)' } or { 'held', held, string.format('%.0f', left) }
   end
   if string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', held.err }
+    return { 'refused', held.err .. ' (GET)' }
   end
   local kind = redis.pcall('TYPE', lock)
   return { 'foreign', lock, kind.ok or '' }

@@ -1,7 +1,8 @@
--- The answer for a step that Redis refused with this reply: foreign, key, type · refused, reply.
-local function trouble(key, reply)
+-- The answer for a command that Redis refused with this reply: foreign, key, type · refused, reply. With its name, because
+-- Redis 7.0 does not say which command a user may not run.
+local function trouble(key, reply, command)
   if string.sub(reply, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. reply
+    return 'refused ' .. reply .. ' (' .. (command or 'GET') .. ')'
   end
   local kind = redis.pcall('TYPE', key)
   return 'foreign ' .. key .. ' ' .. (kind.ok or '')

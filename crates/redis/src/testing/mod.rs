@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
+mod acl;
 mod ask;
 mod authority;
 mod fake;
@@ -13,6 +14,7 @@ mod proxy;
 mod server;
 mod topologies;
 
+pub use self::acl::LeastUser;
 pub use self::ask::{Answer, ask};
 pub use self::authority::{Authority, Issued};
 pub use self::fake::Fake;

@@ -1,0 +1,209 @@
+//! The line of those who wait, at its ends and in its middle. The tests start the servers they need; without
+//! `redis-server` they say so and do nothing.
+
+mod waiters;
+
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Backend, Claim, Clock, Held};
+use leasehold_redis::testing::{Answer, Server};
+use leasehold_redis_single::{LockerExt, RedisSingleBackend, Result};
+
+use self::waiters::{FENCE, LINE, LOCK, claim, has_it, listening, locker, places, rewrite, takes_a_place};
+
+const NOBODY: &str = "!{leasehold:}:inbox:nobody";
+
+async fn holds(store: &RedisSingleBackend) -> Result<Claim> {
+    let holder = claim();
+    assert!(matches!(store.try_acquire(&holder).await?, Attempt::Granted { .. }));
+    Ok(holder)
+}
+
+/// What it gives back: the key if it holds it, else its place.
+async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<Held> {
+    store.release(&claim.grant(None)).await
+}
+
+#[tokio::test]
+async fn a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_place() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
+    // As while its process connects anew.
+    rewrite(&server, &first.owner.to_hex(), 3, NOBODY).await;
+    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert!(has_it(&server, &second).await);
+    let third = takes_a_place(&store).await?;
+    assert!(matches!(store.try_acquire(&first).await?, Attempt::Queued { told: true, .. }));
+    assert_eq!(leaves(&store, &second).await?, Held::Yes);
+    assert!(has_it(&server, &first).await, "it lost its place");
+    assert_eq!(leaves(&store, &first).await?, Held::Yes);
+    assert!(has_it(&server, &third).await);
+    Ok(())
+}
+
+#[tokio::test]
+async fn however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it() -> Result<()> {
+    const LEAVE: u64 = 1500;
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    let patient = takes_a_place(&store).await?;
+    for _ in 0..LEAVE / 2 {
+        let two = [takes_a_place(&store).await?, takes_a_place(&store).await?];
+        for claim in &two {
+            assert_eq!(leaves(&store, claim).await?, Held::No);
+        }
+    }
+    assert_eq!(server.ask(&["HLEN", LINE]).await.number(), 3, "first, last and a place");
+    let (walked, last) = (server.calls("hget").await, takes_a_place(&store).await?);
+    assert!(matches!(store.try_acquire(&patient).await?, Attempt::Queued { .. }));
+    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert!(has_it(&server, &patient).await);
+    assert_eq!(leaves(&store, &patient).await?, Held::Yes);
+    assert!(has_it(&server, &last).await);
+    assert!(server.calls("hget").await - walked < 20);
+    Ok(())
+}
+
+/// Puts so many into the line whose time is over.
+async fn dead_waiters(server: &Server, count: usize) {
+    let script = "local line, count = KEYS[1], tonumber(ARGV[1]) \
+        local function owner(n) return n > 0 and n <= count and string.format('%032x', n) or '-' end \
+        for n = 1, count do \
+          local place = owner(n - 1) .. ' ' .. owner(n + 1) .. ' 1 - 3000 60000 }' \
+          redis.call('HSET', line, owner(n), place) \
+        end \
+        redis.call('HSET', line, 'first', owner(1), 'last', owner(count))";
+    server.ask(&["EVAL", script, "1", LINE, &count.to_string()]).await;
+}
+
+#[tokio::test]
+async fn nobody_overtakes_while_thousands_who_died_are_gone_through() -> Result<()> {
+    const DEAD: usize = 3500;
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (store, others) = (listening(&server).await?, locker(&server).await?);
+    let holder = holds(&store).await?;
+    dead_waiters(&server, DEAD).await;
+    let next = takes_a_place(&store).await?;
+    assert_eq!(places(&server).await, DEAD + 1);
+    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert!(server.calls("hget").await < 1100, "too many steps in one go");
+    let mut tries = 0;
+    while !has_it(&server, &next).await {
+        assert!(others.try_lock("k").await?.is_none(), "it overtook those in line");
+        tries += 1;
+        assert!(tries <= 4, "it does not get any shorter");
+    }
+    assert_eq!(leaves(&store, &next).await?, Held::Yes);
+    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
+    Ok(())
+}
+
+/// Random numbers that are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % bound
+    }
+}
+
+/// One who stands in line, and whether its inbox is heard.
+type Waiter = (Claim, bool);
+
+/// Who is served, of those in line, when this one asks.
+fn next_of(line: &mut Vec<Waiter>, asking: Option<&Claim>) -> Option<Claim> {
+    let is_next = |(claim, heard): &Waiter| *heard || asking.is_some_and(|asking| asking.owner == claim.owner);
+    line.iter().position(is_next).map(|place| line.remove(place).0)
+}
+
+/// A key, its holder and its line, and what they ought to be.
+struct Model<'a> {
+    server: &'a Server,
+    store: &'a RedisSingleBackend,
+    holder: Option<Claim>,
+    line: Vec<Waiter>,
+}
+
+impl Model<'_> {
+    async fn step(&mut self, dice: &mut Dice) -> Result<()> {
+        match (dice.below(6), self.holder.clone()) {
+            (0 | 1, Some(_)) if self.line.len() < 8 => self.line.push((takes_a_place(self.store).await?, true)),
+            (2, holder) if !self.line.is_empty() => {
+                let (leaving, _) = self.line.remove(dice.below(self.line.len()));
+                assert_eq!(leaves(self.store, &leaving).await?, Held::No);
+                // Whoever comes to a free key serves the first in line.
+                self.holder = if holder.is_none() { next_of(&mut self.line, None) } else { holder };
+            }
+            (3, _) if !self.line.is_empty() => {
+                let chosen = dice.below(self.line.len());
+                let (claim, heard) = &mut self.line[chosen];
+                rewrite(self.server, &claim.owner.to_hex(), 3, NOBODY).await;
+                *heard = false;
+            }
+            (4, Some(_)) if dice.below(2) == 0 => {
+                // As at the end of its lease.
+                self.server.ask(&["DEL", LOCK]).await;
+                self.holder = None;
+            }
+            (4, Some(claim)) => {
+                assert_eq!(leaves(self.store, &claim).await?, Held::Yes);
+                self.holder = next_of(&mut self.line, None);
+            }
+            (5, _) if !self.line.is_empty() => self.asks_again(dice.below(self.line.len())).await?,
+            (_, None) if self.line.is_empty() => self.holder = Some(holds(self.store).await?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn asks_again(&mut self, chosen: usize) -> Result<()> {
+        let claim = self.line[chosen].0.clone();
+        let attempt = self.store.try_acquire(&claim).await?;
+        if self.holder.is_none() {
+            self.holder = next_of(&mut self.line, Some(&claim));
+        }
+        match self.line.iter_mut().find(|(waits, _)| waits.owner == claim.owner) {
+            Some((_, heard)) => {
+                assert!(matches!(attempt, Attempt::Queued { .. }), "{attempt:?}");
+                *heard = true;
+            }
+            None => assert!(matches!(attempt, Attempt::Granted { .. }), "{attempt:?}"),
+        }
+        Ok(())
+    }
+
+    async fn is_true(&self) -> bool {
+        let expected = self.holder.as_ref().map(|claim| claim.owner.to_hex()).unwrap_or_default();
+        let seen = self.server.ask(&["GET", LOCK]).await;
+        seen.text().get(..32).unwrap_or_default() == expected && places(self.server).await == self.line.len()
+    }
+}
+
+#[tokio::test]
+async fn whatever_they_do_they_are_served_in_the_order_in_which_they_came() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let (clock, store, mut rounds) = (Clock::system(), listening(&server).await?, 0);
+    for seed in 0..1000 {
+        if rounds == 60 {
+            return Ok(());
+        }
+        let (mut dice, begun) = (Dice(seed), clock.now());
+        server.ask(&["FLUSHALL"]).await;
+        let mut model = Model { server: &server, store: &store, holder: None, line: Vec::new() };
+        for step in 0..40 {
+            model.step(&mut dice).await?;
+            let is_true = model.is_true().await;
+            // A place counts for three seconds: a machine that stalls so long makes another story of it.
+            if clock.now().since(begun) > Duration::from_secs(2) {
+                break;
+            }
+            assert!(is_true, "seed {seed}, step {step}: {:?} holds it, before {:?}", model.holder, model.line);
+            rounds += u32::from(step == 39);
+        }
+    }
+    panic!("the machine stalls all the time");
+}

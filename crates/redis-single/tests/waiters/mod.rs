@@ -1,0 +1,70 @@
+//! Who waits for one key, seen from the server.
+#![allow(dead_code, reason = "not every test needs everything")]
+
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Backend, Claim};
+use leasehold_redis::testing::{Answer, Server};
+use leasehold_redis_single::{HandOver, LockKey, Mode, RedisSingle, RedisSingleBackend, Result};
+
+pub(crate) const LOCK: &str = "{leasehold:k}:lock";
+pub(crate) const FENCE: &str = "{leasehold:k}:fence";
+pub(crate) const LINE: &str = "{leasehold:k}:line";
+
+pub(crate) fn key() -> LockKey {
+    LockKey::new("k").expect("a key")
+}
+
+pub(crate) async fn locker(server: &Server) -> Result<RedisSingle> {
+    locker_at(&server.url()).await
+}
+
+pub(crate) async fn locker_at(url: &str) -> Result<RedisSingle> {
+    RedisSingle::builder().url(url).hand_over(HandOver::off()).connect().await
+}
+
+/// A store whose inbox is open.
+pub(crate) async fn listening(server: &Server) -> Result<RedisSingleBackend> {
+    let store = RedisSingle::builder().url(server.url()).backend().await?;
+    drop(store.wakeups().expect("signals").listen(&key()).await?);
+    Ok(store)
+}
+
+pub(crate) fn claim() -> Claim {
+    Claim { waits: true, ..Claim::new(&key(), Mode::Exclusive, Duration::from_secs(3600)) }
+}
+
+pub(crate) async fn takes_a_place(store: &RedisSingleBackend) -> Result<Claim> {
+    let claim = claim();
+    let attempt = store.try_acquire(&claim).await?;
+    assert!(matches!(attempt, Attempt::Queued { .. }), "{attempt:?}");
+    Ok(claim)
+}
+
+/// Whether it is this claim that has the key now.
+pub(crate) async fn has_it(server: &Server, claim: &Claim) -> bool {
+    server.ask(&["GET", LOCK]).await.text().starts_with(&claim.owner.to_hex())
+}
+
+pub(crate) async fn places(server: &Server) -> usize {
+    match server.ask(&["HKEYS", LINE]).await {
+        Answer::List(fields) => fields.iter().filter(|field| field.text().len() == 32).count(),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) async fn evaluations(server: &Server) -> u64 {
+    server.calls("evalsha").await + server.calls("eval").await
+}
+
+/// Overwrites a word of the places whose owner begins so.
+pub(crate) async fn rewrite(server: &Server, owner: &str, word: usize, text: &str) {
+    let Answer::List(fields) = server.ask(&["HKEYS", LINE]).await else { panic!("no line") };
+    let fields = fields.iter().map(Answer::text).filter(|field| field.len() == 32);
+    for owner in fields.filter(|field| field.starts_with(owner)) {
+        let place = server.ask(&["HGET", LINE, owner]).await;
+        let mut words: Vec<&str> = place.text().split(' ').collect();
+        words[word] = text;
+        server.ask(&["HSET", LINE, owner, &words.join(" ")]).await;
+    }
+}
