@@ -18,10 +18,11 @@ impl MysqlRwBuilder {
         Self { access: self.access.url(url), ..self }
     }
 
-    /// A pool of the caller's instead of a URL. It must not belong to another tokio runtime.
+    /// The server of this pool instead of a URL, with the same options, by connections of our own. It must not belong
+    /// to another tokio runtime.
     ///
-    /// Each step then costs one more statement, because its sessions may be in any state; renewals share its
-    /// connections with everybody else; and [`MysqlRw::close`] leaves it open.
+    /// The pool is asked for one connection, once, and gets it back as it was. It is refused if that connection had
+    /// left the address for a local socket, as the driver's default wants: say `prefer_socket(false)` in its options.
     pub fn pool(self, pool: Pool) -> Self {
         Self { access: self.access.pool(pool), ..self }
     }
@@ -66,7 +67,7 @@ impl MysqlRwBuilder {
     /// # Errors
     /// As for [`MysqlRw::connect`].
     pub async fn backend(self) -> Result<MysqlRwBackend> {
-        let opened = self.open()?;
+        let opened = self.open().await?;
         let readers = readers_of(&opened.table)?;
         let checked = async {
             LOCKS.check(&opened.sessions, &opened.table).await?;
@@ -85,7 +86,7 @@ impl MysqlRwBuilder {
     /// # Errors
     /// As for [`MysqlRw::connect`].
     pub async fn migrate(self) -> Result<()> {
-        let opened = self.open()?;
+        let opened = self.open().await?;
         let readers = readers_of(&opened.table)?;
         let migrated = async {
             LOCKS.migrate(&opened.sessions, &opened.table).await?;
@@ -96,8 +97,8 @@ impl MysqlRwBuilder {
         migrated.map_err(|refused| refused.backend(MysqlRwBackend::NAME))
     }
 
-    fn open(self) -> Result<Opened> {
-        let opened = self.access.open("leasehold_rw")?;
+    async fn open(self) -> Result<Opened> {
+        let opened = self.access.open("leasehold_rw").await?;
         if opened.doorbell.is_some() {
             // Readers would come one at a time.
             let why = "there is no doorbell here: it wakes one waiter at a time, and readers go together";

@@ -49,7 +49,7 @@ impl MysqlRw {
         MysqlRwBuilder::default()
     }
 
-    /// On a pool of the caller's; see [`MysqlRwBuilder::pool`].
+    /// On the server of a pool of the caller's; see [`MysqlRwBuilder::pool`].
     ///
     /// # Errors
     /// As for [`connect`](Self::connect).

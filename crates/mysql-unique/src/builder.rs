@@ -18,10 +18,11 @@ impl MysqlUniqueBuilder {
         Self { access: self.access.url(url), ..self }
     }
 
-    /// A pool of the caller's instead of a URL. It must not belong to another tokio runtime.
+    /// The server of this pool instead of a URL, with the same options, by connections of our own. It must not belong
+    /// to another tokio runtime.
     ///
-    /// Each step then costs one more statement, because its sessions may be in any state; renewals share its
-    /// connections with everybody else; and [`MysqlUnique::close`] leaves it open.
+    /// The pool is asked for one connection, once, and gets it back as it was. It is refused if that connection had
+    /// left the address for a local socket, as the driver's default wants: say `prefer_socket(false)` in its options.
     pub fn pool(self, pool: Pool) -> Self {
         Self { access: self.access.pool(pool), ..self }
     }
@@ -38,7 +39,7 @@ impl MysqlUniqueBuilder {
 
     /// Whether waiters are woken by a queue in the server, instead of polling; see [`Doorbell`]. Off by default.
     ///
-    /// It needs a URL, and takes a connection for each key that is waited for, or held after a wait: as many as
+    /// It takes a connection for each key that is waited for, or held after a wait: as many as
     /// `pool_max` says at most, beside the pool's own.
     ///
     /// [`Doorbell`]: leasehold_mysql::Doorbell
@@ -65,7 +66,7 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// As for [`MysqlUnique::connect`].
     pub async fn backend(self) -> Result<MysqlUniqueBackend> {
-        let opened = self.open()?;
+        let opened = self.open().await?;
         let checked = LAYOUT.check(&opened.sessions, &opened.table).await;
         if let Err(refused) = checked {
             opened.sessions.close().await;
@@ -79,14 +80,14 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// As for [`MysqlUnique::connect`].
     pub async fn migrate(self) -> Result<()> {
-        let opened = self.open()?;
+        let opened = self.open().await?;
         let migrated = LAYOUT.migrate(&opened.sessions, &opened.table).await;
         opened.sessions.close().await;
         migrated.map_err(|refused| refused.backend(MysqlUniqueBackend::NAME))
     }
 
-    fn open(self) -> Result<Opened> {
-        self.access.open("leasehold_locks")
+    async fn open(self) -> Result<Opened> {
+        self.access.open("leasehold_locks").await
     }
 }
 

@@ -35,7 +35,7 @@ impl MysqlUnique {
         MysqlUniqueBuilder::default()
     }
 
-    /// On a pool of the caller's; see [`MysqlUniqueBuilder::pool`].
+    /// On the server of a pool of the caller's; see [`MysqlUniqueBuilder::pool`].
     ///
     /// # Errors
     /// As for [`connect`](Self::connect).

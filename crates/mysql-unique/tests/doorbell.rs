@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_mysql::testing::Server;
+use leasehold_mysql::testing::{Proxy, Server};
 use leasehold_mysql_unique::{
-    Capability, Clock, ErrorKind, HandOver, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
+    Capability, Clock, HandOver, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
 };
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, JoinSet};
@@ -218,9 +218,44 @@ async fn where_no_connection_is_left_waiters_poll() {
     assert!(!waiter.is_finished());
     guard.release().await.unwrap();
     waiter.await.unwrap();
+}
 
-    let error = MysqlUnique::builder().pool(leasehold_mysql::Pool::from_url(server.url()).unwrap()).doorbell(true);
-    assert_eq!(error.connect().await.unwrap_err().kind(), ErrorKind::InvalidOptions);
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_a_pool_of_the_callers_it_has_connections_of_its_own() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let pool = leasehold_mysql::Pool::from_url(format!("{}&prefer_socket=false&pool_max=1", server.url())).unwrap();
+    let connect = || MysqlUnique::builder().pool(pool.clone()).hand_over(HandOver::off()).doorbell(true).connect();
+    let (ours, theirs) = (connect().await.unwrap(), connect().await.unwrap());
+    let all_of_the_callers = pool.get_conn().await.unwrap();
+    let (guard, _) = rung(&ours, &theirs, &server, "k").await;
+    let waiter = waits(&theirs, &server, "k").await;
+    guard.release().await.unwrap();
+    waiter.await.unwrap();
+    drop(all_of_the_callers);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bell_of_a_server_that_was_left_is_none() {
+    let Some(old) = Server::start_or_skip(&[]).await else { return };
+    let Some(new) = Server::start_or_skip(&[]).await else { return };
+    for server in [&old, &new] {
+        MysqlUnique::migrate(&server.url()).await.unwrap();
+        server.sql(&["CREATE USER u@'%'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
+    }
+    let address = Proxy::to(&old).await;
+    let url = address.url(&format!("{}&doorbell=true", old.url_of("u", "")));
+    let connect = || MysqlUnique::builder().url(&url).hand_over(HandOver::off()).connect();
+    let (ours, theirs) = (connect().await.unwrap(), connect().await.unwrap());
+    let (held, _) = rung(&ours, &theirs, &old, "k").await;
+    let waiter = waits(&theirs, &old, "k").await;
+    // Nothing says so to whoever waits at the old one, but what another statement is told.
+    address.lead_to(&new);
+    old.sql(&["SET GLOBAL read_only = 1"]).await;
+    theirs.lock("other").await.unwrap().release().await.unwrap();
+    eventually("the bell of the old one is given up", || async { waiting(&old).await.is_empty() }).await;
+    waiter.await.unwrap();
+    drop(held);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,7 +21,7 @@ enum Server {
     Pool(Pool),
 }
 
-/// What came of it. Nothing has been sent.
+/// What came of it.
 #[derive(Debug)]
 pub struct Opened {
     /// The connections.
@@ -40,7 +40,7 @@ impl Access {
         Self { server: Some(Server::Url(url.into())), ..self }
     }
 
-    /// A pool of the caller's instead.
+    /// The server of this pool instead, by connections of our own with the same options; see [`Sessions::like`].
     pub fn pool(self, pool: Pool) -> Self {
         Self { server: Some(Server::Pool(pool)), ..self }
     }
@@ -63,8 +63,8 @@ impl Access {
     /// Checks all of it, for a backend whose table is named `usual` where nobody said another.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOptions`].
-    pub fn open(self, usual: &str) -> Result<Opened> {
+    /// [`ErrorKind::InvalidOptions`], and those of [`Sessions::like`].
+    pub async fn open(self, usual: &str) -> Result<Opened> {
         let refuse = |why| Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why));
         let address = match &self.server {
             Some(Server::Url(url)) => Some(Address::parse(url)?),
@@ -77,15 +77,12 @@ impl Access {
         let table = self.table.or_else(|| given(|address| address.table.as_ref().map(TableName::as_str)));
         let table = TableName::new(table.as_deref().unwrap_or(usual))?;
         let rings = self.doorbell || address.as_ref().is_some_and(|address| address.doorbell);
-        let (sessions, doorbell) = match (self.server, address) {
-            (_, Some(address)) => (Sessions::new(&address), rings.then(|| Doorbell::new(&address, &namespace, &table))),
-            // It would take the caller's connections for as long as others hold a key.
-            (Some(Server::Pool(_)), None) if rings => {
-                return refuse("the doorbell needs a URL, for connections of its own");
-            }
-            (Some(Server::Pool(pool)), None) => (Sessions::from_pool(pool), None),
+        let sessions = match (&self.server, &address) {
+            (Some(Server::Pool(pool)), _) => Sessions::like(pool).await?,
+            (_, Some(address)) => Sessions::new(address),
             _ => return refuse("neither a URL nor a pool"),
         };
+        let doorbell = rings.then(|| Doorbell::new(&sessions, &namespace, &table));
         Ok(Opened { sessions, namespace, table, doorbell })
     }
 }

@@ -1,11 +1,9 @@
 use std::fmt;
-use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, Result};
-use mysql_async::{Opts, OptsBuilder, PoolConstraints};
+use mysql_async::Opts;
 use url::Url;
 
-use crate::sessions::SETUP;
 use crate::{Namespace, TableName};
 
 /// Where the server is and what is ours there: a checked `mysql://` URL with our own parameters taken out of it.
@@ -23,22 +21,8 @@ pub struct Address {
     pub doorbell: bool,
 }
 
-/// How many connections a pool may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tuning {
-    /// What the URL says with `pool_min` and `pool_max`; 0 to 32 where it says nothing.
-    Ordinary,
-    /// Two, apart from the rest: so that leases are renewed also while all the others are busy.
-    Reserved,
-    /// As many as ordinary ones, each kept for as long as somebody waits or holds.
-    Doorbell,
-}
-
 /// The most connections of a pool whose URL does not say.
 const ORDINARY: usize = 32;
-
-/// Idle connections beyond the pool's minimum are closed after this.
-const IDLE: Duration = Duration::from_secs(60);
 
 impl Address {
     /// Reads `mysql://user:password@host:port/database?namespace=…&table=…&doorbell=…` and the driver's own
@@ -68,25 +52,9 @@ impl Address {
         Ok(Self { opts, shown, namespace: ours.namespace, table: ours.table, doorbell })
     }
 
-    /// The database in which the tables are.
-    pub(crate) fn database(&self) -> &str {
-        self.opts.db_name().unwrap_or_default()
-    }
-
-    /// What the driver needs, with our session settings.
-    pub(crate) fn opts(&self, tuning: Tuning) -> OptsBuilder {
-        let pool = self.opts.pool_opts().clone().with_reset_connection(false).with_inactive_connection_ttl(IDLE);
-        let pool = match tuning {
-            Tuning::Ordinary => pool,
-            Tuning::Reserved => pool.with_constraints(PoolConstraints::new(0, 2).unwrap_or_default()),
-            Tuning::Doorbell => {
-                let most = pool.constraints().max();
-                pool.with_constraints(PoolConstraints::new(0, most).unwrap_or_default())
-            }
-        };
-        // Its default: to reconnect by the path that the server calls its socket, wherever that server is. Who listens
-        // at that path on this machine is another server, and would be asked for the locks instead.
-        OptsBuilder::from_opts(self.opts.clone()).prefer_socket(false).pool_opts(pool).setup(vec![SETUP])
+    /// What the driver needs, but for what [`Connections`](crate::connections::Connections) sets.
+    pub(crate) fn opts(&self) -> &Opts {
+        &self.opts
     }
 }
 

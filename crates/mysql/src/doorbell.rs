@@ -9,13 +9,12 @@ use async_trait::async_trait;
 use leasehold_core::clock::Moment;
 use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, GrantRef, Held, Listener, LockKey, OwnerId, Renewal};
 use leasehold_core::{Result, Wakeups};
-use mysql_async::Pool;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use self::bell::{Bell, Ear};
-use crate::{Address, Namespace, TableName, Tuning};
+use crate::connections::{Connections, Lane};
+use crate::{Namespace, Sessions, TableName};
 
 /// A queue of the server's for who asks for a key next: whoever holds the key's `GET_LOCK` is the one to ask for it.
 ///
@@ -27,7 +26,7 @@ use crate::{Address, Namespace, TableName, Tuning};
 /// the URL's `pool_max`, beside those of the pool.
 #[derive(Clone)]
 pub struct Doorbell {
-    pool: Pool,
+    connections: Connections,
     free: Arc<Semaphore>,
     /// Database, table and namespace: `GET_LOCK` knows none of them.
     scope: Arc<[u8]>,
@@ -63,17 +62,17 @@ const TRUST: Duration = Duration::from_secs(1);
 /// Beyond as many keys, those that nobody is after any more are forgotten.
 const MANY: usize = 1000;
 
-/// How long it may take to get a connection.
-const CHECKOUT: Duration = Duration::from_secs(1);
+/// How long the connections may take to close.
+const CLOSE: Duration = Duration::from_secs(1);
 
 impl Doorbell {
-    pub(crate) fn new(address: &Address, namespace: &Namespace, table: &TableName) -> Self {
-        let opts = address.opts(Tuning::Doorbell);
-        let most = mysql_async::Opts::from(opts.clone()).pool_opts().constraints().max();
-        let scope = [address.database().as_bytes(), table.as_str().as_bytes()].join(&b"\0"[..]);
+    pub(crate) fn new(sessions: &Sessions, namespace: &Namespace, table: &TableName) -> Self {
+        let connections = sessions.connections().clone();
+        let scope = [connections.database().as_bytes(), table.as_str().as_bytes()].join(&b"\0"[..]);
+        let free = Arc::new(Semaphore::new(connections.most(Lane::Doorbell)));
         Self {
-            pool: Pool::new(opts),
-            free: Arc::new(Semaphore::new(most)),
+            connections,
+            free,
             scope: scope.into(),
             namespace: namespace.clone(),
             clock: Clock::system(),
@@ -172,7 +171,7 @@ impl Doorbell {
         for bell in open {
             bell.give_up().await;
         }
-        drop(timeout(CHECKOUT, self.pool.clone().disconnect()).await);
+        self.connections.close(Lane::Doorbell, CLOSE).await;
     }
 
     /// At most 64 characters, of which the server may ignore the case.
@@ -194,10 +193,9 @@ impl Wakeups for Doorbell {
         let unavailable = |why: String| Error::new(ErrorKind::Unavailable, "listen").key(key).detail(why);
         let free = Arc::clone(&self.free).try_acquire_owned();
         let free = free.map_err(|_| unavailable("the doorbell has no connection left; see pool_max".into()))?;
-        let session = timeout(CHECKOUT, self.pool.get_conn()).await;
-        let session = session.map_err(|_| unavailable("no connection for the doorbell within 1 s".into()))?;
-        let session = session.map_err(|failure| unavailable(failure.to_string()))?;
-        let bell = Arc::new(Bell::wait(key.clone(), self.name_of(key), session, free));
+        let session = self.connections.check_out(Lane::Doorbell, "listen").await.map_err(|error| error.key(key))?;
+        let left = self.connections.left(&session.origin);
+        let bell = Arc::new(Bell::wait(key.clone(), self.name_of(key), session, left, free));
         let mut keys = self.keys();
         keys.open.retain(|bell| bell.strong_count() > 0);
         keys.open.push(Arc::downgrade(&bell));
@@ -219,14 +217,16 @@ impl fmt::Debug for Doorbell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Address;
 
     #[tokio::test]
     async fn each_key_of_each_place_has_a_name_that_the_server_takes() {
         let mut names = Vec::new();
         for url in ["mysql://u@h/one", "mysql://u@h/other"] {
             for (table, namespace, key) in [("t", "n", "k"), ("t", "n", "K"), ("t", "m", "k"), ("s", "n", "k")] {
-                let (address, table) = (Address::parse(url).unwrap(), TableName::new(table).unwrap());
-                let bell = Doorbell::new(&address, &Namespace::new(namespace).unwrap(), &table);
+                let sessions = Sessions::new(&Address::parse(url).unwrap());
+                let table = TableName::new(table).unwrap();
+                let bell = Doorbell::new(&sessions, &Namespace::new(namespace).unwrap(), &table);
                 names.push(bell.name_of(&LockKey::new(key).unwrap()));
             }
         }

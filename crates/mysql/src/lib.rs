@@ -5,6 +5,7 @@ mod access;
 mod address;
 mod names;
 // how it is spoken to,
+mod connections;
 mod refusal;
 mod renewals;
 mod schema;
@@ -15,8 +16,6 @@ mod doorbell;
 // and what the crates' own tests stand on.
 #[cfg(feature = "testing")]
 pub mod testing;
-
-use address::Tuning;
 
 pub use access::{Access, Opened};
 pub use address::Address;

@@ -17,6 +17,8 @@ pub struct Verdict {
     pub kind: ErrorKind,
     /// The server undid it because of another session, so the same statement may be sent again at once.
     pub again: bool,
+    /// The server did not do it, because it is not, or not any more, the one that takes writes.
+    pub elsewhere: bool,
     /// What a person can do about it, if there is anything.
     pub advice: Option<&'static str>,
 }
@@ -42,12 +44,17 @@ pub fn classify(failure: &Failure, stage: Stage) -> Verdict {
 fn of_code(code: u16, unknown: ErrorKind) -> Verdict {
     use ErrorKind::{Backend, Unavailable};
     match code {
-        // Deadlock; lock wait timeout; NOWAIT on MySQL; snapshot conflict on MariaDB. Each undid the statement.
-        1213 | 1205 | 3572 | 1020 => Verdict { kind: Unavailable, again: true, advice: None },
+        // Deadlock; lock wait timeout; NOWAIT on MySQL; snapshot conflict on MariaDB; a conflict between the members of a
+        // group. Each undid the statement. A table that changed under a prepared one, which was not begun.
+        1213 | 1205 | 3572 | 1020 | 3101 | 1615 => Verdict { again: true, ..plain(Unavailable) },
         1040 | 1203 | 1226 => advise(Unavailable, "the server has no connection left"),
-        1290 | 1836 | 1792 => advise(Unavailable, "the server is read-only: is it a replica?"),
-        // Galera is not ready; too many errors from this host; the network between.
-        1047 | 1129 | 1158..=1161 => plain(Unavailable),
+        1290 | 1836 | 1792 => {
+            Verdict { elsewhere: true, ..advise(Unavailable, "the server is read-only: is it a replica?") }
+        }
+        // A node of Galera that is cut off; a member that its group does not let commit; a server in offline mode.
+        1047 | 3100 | 3032 => Verdict { elsewhere: true, ..plain(Unavailable) },
+        // Too many errors from this host; the network between.
+        1129 | 1158..=1161 => plain(Unavailable),
         // The session or statement was ended, in the worst case between the commit and the answer.
         1053 | 1152 | 1180 | 1317 | 1927 | 1969 | 2006 | 2013 | 3024 | 4031 => plain(unknown),
         1044 | 1045 | 1698 => advise(Backend, "check user, password, and the user's rights to the database"),
@@ -64,11 +71,11 @@ pub(crate) const MIGRATE: &str =
     "the table is missing or not as it should be: run `leasehold migrate` or call `migrate()`";
 
 fn plain(kind: ErrorKind) -> Verdict {
-    Verdict { kind, again: false, advice: None }
+    Verdict { kind, again: false, elsewhere: false, advice: None }
 }
 
 fn advise(kind: ErrorKind, advice: &'static str) -> Verdict {
-    Verdict { kind, again: false, advice: Some(advice) }
+    Verdict { advice: Some(advice), ..plain(kind) }
 }
 
 impl Verdict {
@@ -97,12 +104,17 @@ mod tests {
             (1205, Unavailable, true, ""),
             (3572, Unavailable, true, ""),
             (1020, Unavailable, true, ""),
+            (3101, Unavailable, true, ""),
+            (1615, Unavailable, true, ""),
             (1040, Unavailable, false, "connection"),
             (1203, Unavailable, false, "connection"),
             (1226, Unavailable, false, "connection"),
             (1290, Unavailable, false, "read-only"),
             (1836, Unavailable, false, "read-only"),
+            (1792, Unavailable, false, "read-only"),
             (1047, Unavailable, false, ""),
+            (3100, Unavailable, false, ""),
+            (3032, Unavailable, false, ""),
             (1053, Indeterminate, false, ""),
             (1927, Indeterminate, false, ""),
             (2006, Indeterminate, false, ""),
@@ -122,6 +134,8 @@ mod tests {
             assert_eq!((verdict.kind, verdict.again), (kind, again), "{code}");
             assert!(verdict.advice.unwrap_or_default().contains(advice), "{code}: {verdict:?}");
             assert_eq!(verdict.advice.is_some(), !advice.is_empty(), "{code}");
+            let elsewhere = [1290, 1836, 1792, 1047, 3100, 3032].contains(&code);
+            assert_eq!(verdict.elsewhere, elsewhere, "{code}");
         }
     }
 

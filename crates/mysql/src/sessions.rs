@@ -1,14 +1,14 @@
-use std::fmt;
 use std::time::Duration;
 
 use leasehold_core::{Clock, Error, ErrorKind, Result};
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error as Failure, Params, Pool, Row, Value};
+use mysql_async::{Error as Failure, Params, Pool, Row, Value};
 use rand::Rng;
 use tokio::time::{sleep, timeout};
 
+use crate::Address;
+use crate::connections::{Connections, Fate, Lane, Origin, contained, panicked};
 use crate::refusal::{Stage, classify};
-use crate::{Address, Tuning};
 
 /// What every session is told first.
 ///
@@ -20,31 +20,36 @@ use crate::{Address, Tuning};
 pub(crate) const SETUP: &str = "SET SESSION autocommit = 1, sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
                                 innodb_lock_wait_timeout = 1, lock_wait_timeout = 1";
 
-/// How long a statement may take to get a connection.
-const CHECKOUT: Duration = Duration::from_secs(1);
 /// How long a session may take to end what nobody waits for any more.
 const CLEAN_UP: Duration = Duration::from_millis(500);
 /// How long a statement that the server undid because of another session is sent again.
 const INSIST: Duration = Duration::from_secs(1);
+/// How long the connections may take to close.
+const CLOSE: Duration = Duration::from_secs(1);
 
-/// The connections to one server. Cloning gives another handle on the same ones.
-#[derive(Clone)]
+/// What is sent to one server. Cloning gives another handle on the same connections.
+#[derive(Clone, Debug)]
 pub struct Sessions {
-    pool: Pool,
-    reserved: Option<Pool>,
-    /// Somebody else configured the pool, so its sessions are told [`SETUP`] at each checkout.
-    foreign: bool,
+    connections: Connections,
     clock: Clock,
-    shown: String,
 }
 
-/// Which connections a statement may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
-    /// The pool.
-    Common,
-    /// Those kept apart for renewals, where there are any.
-    Reserved,
+/// How a sending failed.
+struct Failed {
+    error: Error,
+    next: Next,
+}
+
+/// What may be done about it.
+enum Next {
+    /// Nothing here.
+    GiveUp,
+    /// The server undid it because of another session.
+    SendAgain,
+    /// This server takes no writes; the one that does may have the address by now.
+    LookElsewhere,
+    /// The connection broke. Once the server has ended this session, nothing of it is applied any more.
+    Settle(Origin),
 }
 
 /// One statement on its way.
@@ -63,7 +68,7 @@ pub struct Step<'s> {
 pub struct Reply {
     /// The rows of a query.
     pub rows: Vec<Row>,
-    /// How many rows were changed, or, on a caller's pool with `client_found_rows`, matched.
+    /// How many rows were changed, or, with `client_found_rows`, matched.
     pub affected: u64,
     /// What `LAST_INSERT_ID(…)` was set to; zero if it was not.
     pub id: u64,
@@ -81,7 +86,8 @@ impl<'s> Step<'s> {
         Self { lane: Lane::Reserved, ..self }
     }
 
-    /// Doing it twice is doing it once, so it is sent once more when the connection breaks.
+    /// Doing it twice is doing it once, so it is sent once more when the connection breaks and the server has ended the
+    /// session that it was sent in.
     pub fn repeatable(self) -> Self {
         Self { repeatable: true, ..self }
     }
@@ -93,20 +99,22 @@ impl<'s> Step<'s> {
 }
 
 impl Sessions {
-    /// Pools of our own for this address. Nothing is sent yet.
+    /// Connections of our own to this address. Nothing is sent yet.
     pub fn new(address: &Address) -> Self {
-        Self {
-            pool: Pool::new(address.opts(Tuning::Ordinary)),
-            reserved: Some(Pool::new(address.opts(Tuning::Reserved))),
-            foreign: false,
-            clock: Clock::system(),
-            shown: address.to_string(),
-        }
+        Self::on(Connections::new(address.opts().clone(), address.to_string()))
     }
 
-    /// A pool of the caller's. Each checkout costs one more statement, because its sessions may be in any state.
-    pub fn from_pool(pool: Pool) -> Self {
-        Self { pool, reserved: None, foreign: true, clock: Clock::system(), shown: "a pool of the caller's".into() }
+    /// Connections of our own to the server of the caller's pool, by its options. The pool is asked for one of its
+    /// connections, once, and gets it back as it was.
+    ///
+    /// # Errors
+    /// Those of connecting, and [`ErrorKind::InvalidOptions`] if the driver has left the address for a local socket.
+    pub async fn like(pool: &Pool) -> Result<Self> {
+        Connections::like(pool).await.map(Self::on)
+    }
+
+    fn on(connections: Connections) -> Self {
+        Self { connections, clock: Clock::system() }
     }
 
     /// Sends one statement, again for up to a second if the server undid it because of another session.
@@ -118,87 +126,109 @@ impl Sessions {
         let params = params.into();
         let give_up = self.clock.now().plus(INSIST);
         let mut pause = Duration::from_millis(2);
-        let mut repeats = u32::from(step.repeatable);
+        let (mut repeats, mut looks) = (u32::from(step.repeatable), 1);
         let mut doubtful = false;
         loop {
-            let (error, again) = match self.once(step, params.clone()).await {
+            let Failed { error, next } = match self.once(step, params.clone()).await {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
-            let broke = error.kind() == ErrorKind::Indeterminate;
-            doubtful |= broke;
-            let once_more = broke && repeats > 0;
-            if !(again || once_more) || self.clock.now() >= give_up {
+            let again = match next {
+                Next::GiveUp => false,
+                Next::SendAgain => self.clock.now() < give_up,
+                Next::LookElsewhere => std::mem::take(&mut looks) > 0,
+                Next::Settle(broken) => {
+                    doubtful = true;
+                    // While the first may still be applied, the answer to a second says nothing about it.
+                    std::mem::take(&mut repeats) > 0 && self.is_over(&broken).await
+                }
+            };
+            if !again {
+                let broke = error.kind() == ErrorKind::Indeterminate;
                 return Err(if doubtful && !broke { in_doubt(step.operation, &error) } else { error });
             }
-            repeats -= u32::from(once_more);
             let jitter = rand::rng().random_range(0.5..=1.0);
             sleep(pause.mul_f64(jitter)).await;
             pause = (pause * 2).min(Duration::from_millis(50));
         }
     }
 
-    async fn once(&self, step: Step<'_>, params: Params) -> Result<Reply, (Error, bool)> {
-        let at = |detail: String| format!("{}: {detail}", self.shown);
-        let failed = |failure: Failure, stage| {
-            let verdict = classify(&failure, stage);
-            let said = verdict.detail(&failure);
-            let error = Error::new(verdict.kind, step.operation);
-            let error = error.detail(if stage == Stage::Connecting { at(said) } else { said });
-            (if verdict.advice.is_some() { error.caused_by(failure) } else { error }, verdict.again)
-        };
-        let Ok(session) = timeout(CHECKOUT, self.check_out(step.lane)).await else {
-            let error = Error::new(ErrorKind::Unavailable, step.operation);
-            return Err((error.detail(at("no connection within 1 s".into())), false));
-        };
-        let mut session = session.map_err(|failure| failed(failure, Stage::Connecting))?;
-        let id = session.id();
-        let Ok(answer) = timeout(step.limit, session.exec::<Row, _, _>(step.statement, params)).await else {
+    async fn once(&self, step: Step<'_>, params: Params) -> Result<Reply, Failed> {
+        let checked_out = self.connections.check_out(step.lane, step.operation).await;
+        let mut session = checked_out.map_err(|error| Failed { error, next: Next::GiveUp })?;
+        let sent = contained(session.conn.exec::<Row, _, _>(step.statement, params));
+        let Ok(answer) = timeout(step.limit, sent).await else {
+            let origin = session.origin.clone();
             // Dropping it does not un-send it: the server would go on, and might commit much later.
             drop(session);
-            self.end(id).await;
+            self.is_over(&origin).await;
             let error = Error::new(ErrorKind::Indeterminate, step.operation);
-            return Err((error.detail(format!("no answer within {:?}", step.limit)), false));
+            return Err(Failed {
+                error: error.detail(format!("no answer within {:?}", step.limit)),
+                next: Next::GiveUp,
+            });
         };
-        let rows = answer.map_err(|failure| failed(failure, Stage::Sent))?;
-        Ok(Reply { rows, affected: session.affected_rows(), id: session.last_insert_id().unwrap_or(0) })
-    }
-
-    async fn check_out(&self, lane: Lane) -> Result<Conn, Failure> {
-        let pool = match (lane, &self.reserved) {
-            (Lane::Reserved, Some(reserved)) => reserved,
-            _ => &self.pool,
-        };
-        let mut session = pool.get_conn().await?;
-        if self.foreign {
-            // A reset on return would cost a round trip and every prepared statement.
-            session.reset_connection(false);
-            session.query_drop(SETUP).await?;
+        match answer.unwrap_or_else(|| Err(panicked())) {
+            Ok(rows) => {
+                let (affected, id) = (session.conn.affected_rows(), session.conn.last_insert_id().unwrap_or(0));
+                Ok(Reply { rows, affected, id })
+            }
+            Err(failure) => Err(self.failed(step, &session.origin, failure)),
         }
-        Ok(session)
     }
 
-    /// Ends a session of ours in the server, so that what it was doing is done or undone soon, and not in a minute.
-    async fn end(&self, id: u32) {
-        let end = async {
-            let mut session = self.check_out(Lane::Reserved).await?;
-            session.query_drop(format!("KILL CONNECTION {id}")).await
+    fn failed(&self, step: Step<'_>, origin: &Origin, failure: Failure) -> Failed {
+        let verdict = classify(&failure, Stage::Sent);
+        let error = Error::new(verdict.kind, step.operation).detail(verdict.detail(&failure));
+        let next = if verdict.elsewhere {
+            self.connections.leave_server_of(origin);
+            Next::LookElsewhere
+        } else if verdict.again {
+            Next::SendAgain
+        } else if verdict.kind == ErrorKind::Indeterminate {
+            Next::Settle(origin.clone())
+        } else {
+            Next::GiveUp
         };
-        // If it cannot be done either, the lease bounds what the statement may still do.
-        drop(timeout(CLEAN_UP, end).await);
+        Failed { error: if verdict.advice.is_some() { error.caused_by(failure) } else { error }, next }
     }
 
-    /// Closes the connections of our own pools; a caller's pool stays as it is.
+    /// Ends a session of ours in its server, so that what it was doing is done or undone soon, and not in a minute.
+    /// Answers whether it is over; if that cannot be found out, the lease bounds what it may still do.
+    async fn is_over(&self, broken: &Origin) -> bool {
+        timeout(CLEAN_UP, self.end(broken)).await.unwrap_or(false)
+    }
+
+    async fn end(&self, broken: &Origin) -> bool {
+        let Ok(mut session) = self.connections.check_out(Lane::Reserved, "end a session").await else { return false };
+        // Its id may be somebody else's in another server, and in another life of the same.
+        match session.fate_of(broken) {
+            Fate::Here => {}
+            fate => return fate == Fate::Over,
+        }
+        loop {
+            match contained(session.conn.query_drop(format!("KILL CONNECTION {}", broken.id))).await {
+                Some(Ok(())) => sleep(Duration::from_millis(2)).await,
+                Some(Err(Failure::Server(refusal))) => return refusal.code == NO_SUCH_SESSION,
+                _ => return false,
+            }
+        }
+    }
+
+    /// Closes the connections.
     pub async fn close(&self) {
-        if self.foreign {
-            return;
+        for lane in [Lane::Common, Lane::Reserved] {
+            self.connections.close(lane, CLOSE).await;
         }
-        for pool in [Some(&self.pool), self.reserved.as_ref()].into_iter().flatten() {
-            // It waits for statements under way; those end by themselves, and nobody needs to wait longer.
-            drop(timeout(CHECKOUT, pool.clone().disconnect()).await);
-        }
+    }
+
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
     }
 }
+
+/// The server's answer when a session that is to be ended has ended.
+const NO_SUCH_SESSION: u16 = 1094;
 
 /// An earlier sending may have been applied, whatever became of this one.
 fn in_doubt(operation: &'static str, last: &Error) -> Error {
@@ -208,10 +238,4 @@ fn in_doubt(operation: &'static str, last: &Error) -> Error {
 /// Parameters by name.
 pub fn named<const N: usize>(params: [(&str, Value); N]) -> Params {
     Params::Named(params.into_iter().map(|(name, value)| (name.as_bytes().to_vec(), value)).collect())
-}
-
-impl fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sessions").field(&self.shown).finish()
-    }
 }

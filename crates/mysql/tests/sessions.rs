@@ -34,7 +34,7 @@ async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
     let url = format!("{}&pool_max=1", server.url());
     let sessions = Sessions::new(&Address::parse(&url).unwrap());
-    let busy = sessions.run(Step::new("test", "DO SLEEP(2)"), Params::Empty);
+    let busy = sessions.run(Step::new("test", "DO SLEEP(3600)").limit(Duration::from_secs(3600)), Params::Empty);
     let waits = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         let common = sessions.run(Step::new("test", "DO 1"), Params::Empty).await;
@@ -42,8 +42,13 @@ async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
         let reserved = sessions.run(Step::new("test", "DO 1").reserved(), Params::Empty).await;
         (common, reserved)
     };
-    let (_, (common, reserved)) = tokio::join!(busy, waits);
-    assert_eq!(common.unwrap_err().kind(), ErrorKind::Unavailable);
+    let (common, reserved) = tokio::select! {
+        done = busy => panic!("it slept for an hour: {done:?}"),
+        answers = waits => answers,
+    };
+    let error = common.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("pool_max"), "{error}");
     reserved.unwrap();
 }
 

@@ -3,11 +3,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{Hint, Listener, LockKey};
-use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use rand::Rng;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::connections::{Session, contained};
 
 /// One place in the queue of a key: first waited for, then ours. Dropping it gives it up.
 #[derive(Debug)]
@@ -37,11 +38,25 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 impl Bell {
     /// Waits for it on a connection of its own. If the task never runs, the connection closes, and nobody is waited for.
-    pub(super) fn wait(key: LockKey, name: String, session: Conn, free: OwnedSemaphorePermit) -> Self {
+    ///
+    /// It is no bell any more once `left` ends, which is when the server is not the one to ask.
+    pub(super) fn wait(
+        key: LockKey,
+        name: String,
+        session: Session,
+        left: impl Future<Output = ()> + Send + 'static,
+        free: OwnedSemaphorePermit,
+    ) -> Self {
         let (until, kept) = watch::channel(None);
         let (news, state) = watch::channel(State::Awaited);
         tokio::spawn(async move {
-            ring(session, &name, kept, &news).await;
+            let rung = tokio::select! {
+                rung = contained(ring(session, &name, kept, &news)) => rung,
+                () = left => None,
+            };
+            if rung.is_none() {
+                news.send_replace(State::Broken);
+            }
             drop(free);
         });
         Self { key, until, state }
@@ -77,7 +92,12 @@ impl Bell {
 }
 
 /// Waits for the bell, keeps it, gives it up.
-async fn ring(mut session: Conn, name: &str, mut kept: watch::Receiver<Option<Instant>>, news: &watch::Sender<State>) {
+async fn ring(
+    mut session: Session,
+    name: &str,
+    mut kept: watch::Receiver<Option<Instant>>,
+    news: &watch::Sender<State>,
+) {
     let mut given_up = std::pin::pin!(async move {
         loop {
             let until = *kept.borrow_and_update();
@@ -96,7 +116,7 @@ async fn ring(mut session: Conn, name: &str, mut kept: watch::Receiver<Option<In
     let wait = format!("SELECT IS_USED_LOCK('{name}') IS NOT NULL, GET_LOCK('{name}', {})", WAIT.as_secs());
     let mut after_others = false;
     loop {
-        let answer = timeout(WAIT + ANSWER, session.query_first::<(bool, Option<bool>), _>(&wait));
+        let answer = timeout(WAIT + ANSWER, session.conn.query_first::<(bool, Option<bool>), _>(&wait));
         tokio::select! {
             // With the statement under way, the connection closes, and the server takes us off its queue.
             () = &mut given_up => return,
@@ -115,7 +135,7 @@ async fn ring(mut session: Conn, name: &str, mut kept: watch::Receiver<Option<In
     news.send_replace(State::Ours { after_others });
     given_up.await;
     // Late, it closes the connection, which does the same.
-    drop(timeout(ANSWER, session.query_drop(format!("DO RELEASE_LOCK('{name}')"))).await);
+    drop(timeout(ANSWER, session.conn.query_drop(format!("DO RELEASE_LOCK('{name}')"))).await);
 }
 
 /// Hears when it is our turn; and while it is, and the key is held all the same, asks to try again and again.

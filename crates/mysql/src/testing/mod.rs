@@ -5,10 +5,12 @@ pub mod clocks;
 pub mod places;
 pub mod privilege;
 pub mod processes;
+mod proxy;
 mod server;
 mod subject;
 pub mod traps;
 
+pub use proxy::Proxy;
 pub use server::Server;
 pub use subject::Subject;
 
@@ -42,6 +44,14 @@ macro_rules! shared_tests {
         );
         $crate::shared_tests!($subject, places:
             the_lock_is_on_the_server_of_the_address,
+            a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once,
+            a_session_of_another_server_is_not_ended,
+            a_pool_of_the_callers_is_given_back_as_it_was,
+            a_pool_whose_sessions_left_the_address_is_refused,
+            a_claim_that_broke_is_not_taken_for_refused,
+            a_claim_that_broke_in_a_server_that_was_left_is_in_doubt,
+            a_server_far_away_can_be_connected_to,
+            a_burst_queues_for_connections,
         );
         $crate::shared_tests!($subject, clocks: a_client_whose_clock_is_an_hour_off_is_like_any_other);
         $crate::shared_tests!($subject, privilege: the_rights_that_the_readme_names_suffice);

@@ -6,10 +6,19 @@
     reason = "tests, whose names say what they show"
 )]
 
-use leasehold_core::{Backed, LockerExt};
-use mysql_async::prelude::Queryable;
+use std::time::Duration;
 
-use super::{Server, Subject};
+use leasehold_core::{Attempt, Backed, Backend, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Result, Wait};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, OptsBuilder, Pool, Row};
+use tokio::time::{sleep, timeout};
+
+use super::traps::claim;
+use super::{Proxy, Server, Subject};
+use crate::{Access, Address, Params, Sessions, Step};
+
+/// Longer than anything here takes, also where everything is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The names of the keys that this server has rows of.
 async fn keys<S: Subject>(server: &Server) -> Vec<String> {
@@ -42,4 +51,221 @@ pub async fn the_lock_is_on_the_server_of_the_address<S: Subject>() {
     }
     assert_eq!(keys::<S>(&distant).await, ["there"]);
     assert_eq!(keys::<S>(&local).await, ["here"]);
+}
+
+/// A primary and its replica, with a user whom `read_only` binds.
+async fn pair() -> Option<(Server, Server)> {
+    let arguments = |id: &'static str| ["--log-bin", "--log-slave-updates", "--binlog-format=ROW", id];
+    let primary = Server::start_or_skip(&arguments("--server-id=1")).await?;
+    let replica = Server::start_or_skip(&arguments("--server-id=2")).await?;
+    let follow = format!(
+        "CHANGE MASTER TO master_host = '127.0.0.1', master_port = {}, master_user = 'root', \
+         master_use_gtid = slave_pos, master_connect_retry = 1",
+        primary.port()
+    );
+    replica.sql(&["RESET MASTER", "SET GLOBAL gtid_slave_pos = ''", &follow, "START SLAVE"]).await;
+    primary.sql(&["CREATE USER u@'%'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
+    replica.sql(&["SET GLOBAL read_only = 1"]).await;
+    Some((primary, replica))
+}
+
+/// As an operator does it: the old one takes no writes any more, the new one has all of them, and takes more.
+async fn switch_over(old: &Server, new: &Server) {
+    let mut session = old.session().await.unwrap();
+    session.query_drop("SET GLOBAL read_only = 1").await.unwrap();
+    let position: Option<String> = session.query_first("SELECT @@global.gtid_binlog_pos").await.unwrap();
+    let caught_up = format!("SELECT MASTER_GTID_WAIT('{}', {})", position.unwrap(), PATIENCE.as_secs());
+    let mut session = new.session().await.unwrap();
+    assert_eq!(session.query_first(caught_up).await.unwrap(), Some(0), "the replica did not follow");
+    session.query_drop("STOP SLAVE").await.unwrap();
+    session.query_drop("SET GLOBAL read_only = 0").await.unwrap();
+}
+
+pub async fn a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once<S: Subject>() {
+    let Some((old, new)) = pair().await else { return };
+    S::migrate_at(&old.url()).await.unwrap();
+    let address = Proxy::to(&old).await;
+    let url = address.url(&old.url_of("u", ""));
+    let (ours, theirs) = (S::connect_to(&url).await.unwrap(), S::connect_to(&url).await.unwrap());
+    let ttl = Duration::from_secs(6);
+    let lease = LockOptions::new().ttl(ttl);
+    let held = ours.acquire(&LockKey::new("held").unwrap(), &lease).await.unwrap().unwrap();
+    let token = held.fencing_token();
+    let waits = tokio::spawn({
+        let patient = lease.clone().wait(Wait::UpTo(PATIENCE * 2));
+        async move { theirs.acquire(&LockKey::new("held").unwrap(), &patient).await }
+    });
+    sleep(Duration::from_millis(300)).await;
+
+    // The connections that there are stay with the old one.
+    switch_over(&old, &new).await;
+    address.lead_to(&new);
+    sleep(ttl * 3 / 2).await;
+    assert!(held.is_held(), "the lease did not go on: {:?}", held.renew().await);
+    held.renew().await.unwrap();
+    assert!(!waits.is_finished(), "granted beside the holder");
+    held.release().await.unwrap();
+    let granted = timeout(PATIENCE / 4, waits).await.expect("the waiter stayed with the old server");
+    let granted = granted.unwrap().unwrap().expect("it was released");
+    assert!(granted.fencing_token() > token);
+    let rows = format!("SELECT COUNT(*) FROM leasehold.{} WHERE {} > UTC_TIMESTAMP(6)", S::TABLE, S::EXPIRY);
+    let live: Option<u64> = new.session().await.unwrap().query_first(rows).await.unwrap();
+    assert_eq!(live, Some(1), "the lock is not on the new server");
+}
+
+/// A session of another user's with this id.
+async fn stranger(server: &Server, id: u32) -> Conn {
+    loop {
+        let session = server.session().await.unwrap();
+        assert!(session.id() <= id, "the id {id} is gone");
+        if session.id() == id {
+            return session;
+        }
+    }
+}
+
+pub async fn a_session_of_another_server_is_not_ended<S: Subject>() {
+    let Some(old) = Server::start_or_skip(&[]).await else { return };
+    let Some(new) = Server::start_or_skip(&[]).await else { return };
+    // So that the ids of the old one are free in the new one.
+    for _ in 0..20 {
+        drop(old.session().await.unwrap());
+    }
+    let address = Proxy::to(&old).await;
+    let sessions = Sessions::new(&Address::parse(&address.url(&old.url())).unwrap());
+    let reply = sessions.run(Step::new("test", "SELECT CONNECTION_ID()"), Params::Empty).await.unwrap();
+    let id: u32 = reply.rows[0].get(0).unwrap();
+    let mut stranger = stranger(&new, id).await;
+    let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(300));
+    address.lead_to(&new);
+    let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate);
+    // The killing is done by now, and would be noticed by the next statement.
+    let still_there: Result<Option<u32>, _> = stranger.query_first("SELECT CONNECTION_ID()").await;
+    assert_eq!(still_there.unwrap(), Some(id), "somebody else's session was ended");
+}
+
+/// All that a session's statements may depend on.
+async fn settings(session: &mut Conn) -> Vec<(String, String)> {
+    let rows: Vec<Row> = session.query("SHOW SESSION VARIABLES").await.unwrap();
+    let changing = ["timestamp", "last_insert_id", "identity", "rand_seed1", "rand_seed2", "in_transaction"];
+    let text = |row: &Row, index| String::from_utf8_lossy(&row.get::<Vec<u8>, usize>(index).unwrap()).into_owned();
+    let all = rows.iter().map(|row| (text(row, 0), text(row, 1)));
+    all.filter(|(name, _)| !changing.contains(&name.as_str()) && !name.starts_with("gtid")).collect()
+}
+
+pub async fn a_pool_of_the_callers_is_given_back_as_it_was<S: Subject>() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    S::migrate_at(&server.url()).await.unwrap();
+    // One session, which is not reset, with settings of the caller's own.
+    let url = format!("{}&prefer_socket=false&pool_min=1&pool_max=1&reset_connection=false", server.url());
+    let pool = Pool::from_url(&url).unwrap();
+    let mut session = pool.get_conn().await.unwrap();
+    let own =
+        "SET SESSION autocommit = 0, sql_mode = '', innodb_lock_wait_timeout = 77, lock_wait_timeout = 88, @a = 'b'";
+    session.query_drop(own).await.unwrap();
+    let (id, before) = (session.id(), settings(&mut session).await);
+    drop(session);
+
+    let locks = S::connect(Access::default().pool(pool.clone())).await.unwrap();
+    let guard = locks.lock("k").await.unwrap();
+    guard.renew().await.unwrap();
+    assert!(locks.try_lock("other").await.unwrap().is_some());
+    guard.release().await.unwrap();
+    let mut session = pool.get_conn().await.unwrap();
+    assert_eq!(session.id(), id);
+    let after = settings(&mut session).await;
+    let changed: Vec<_> = after.iter().filter(|setting| !before.contains(setting)).collect();
+    assert!(changed.is_empty(), "{changed:?}");
+    assert_eq!(session.query_first("SELECT @a").await.unwrap(), Some("b".to_owned()));
+    // While the caller has all of its sessions, the locks go on.
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    locks.engine().close().await;
+    session.query_drop("DO 1").await.unwrap();
+}
+
+pub async fn a_pool_whose_sessions_left_the_address_is_refused<S: Subject>() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("usual.sock").display().to_string();
+    let Some(server) = Server::start_or_skip(&[&format!("--socket={path}")]).await else { return };
+    S::migrate_at(&server.url()).await.unwrap();
+    let opts = Opts::from_url(&server.url()).unwrap();
+    // The driver's default leads to the socket, and nobody can tell whose it is.
+    let error = S::connect(Access::default().pool(Pool::new(opts.clone()))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+    assert!(error.to_string().contains("prefer_socket(false)"), "{error}");
+    // Who asks for the socket gets it.
+    let socket = OptsBuilder::from_opts(opts).prefer_socket(false).socket(Some(path));
+    let locks = S::connect(Access::default().pool(Pool::new(socket))).await.unwrap();
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    let locks = S::connect_to(&format!("{}&socket={}", server.url(), folder.path().join("usual.sock").display())).await;
+    assert!(locks.unwrap().try_lock("k").await.is_ok());
+}
+
+pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    S::migrate_at(&server.url()).await.unwrap();
+    let address = Proxy::to(&server).await;
+    let ours = S::store(Access::default().url(format!("{}&pool_max=1", address.url(&server.url())))).await.unwrap();
+    let theirs = S::connect_to(&server.url()).await.unwrap();
+    let held = theirs.lock("k").await.unwrap();
+    // A session that knows the statement sends the claim, its connection breaks, and the claim is still on its way.
+    ours.try_acquire(&claim("k", PATIENCE)).await.unwrap();
+    address.keep_back();
+    let claim = claim("k", PATIENCE);
+    let mut claiming = std::pin::pin!(ours.try_acquire(&claim));
+    let underway = timeout(Duration::from_millis(200), claiming.as_mut()).await;
+    assert!(underway.is_err(), "it was not kept back: {underway:?}");
+    address.cut();
+    let answer = claiming.await;
+    held.release().await.unwrap();
+    address.deliver();
+    sleep(Duration::from_millis(500)).await;
+    let free = theirs.try_lock("k").await.unwrap().is_some();
+    let refused = matches!(answer, Ok(Attempt::Busy { .. }));
+    assert!(!refused || free, "it was said to be refused, and holds the key");
+    assert!(refused || answer.is_err_and(|error| error.kind() == ErrorKind::Indeterminate));
+}
+
+/// A claim whose server cannot be asked any more what became of it.
+pub async fn a_claim_that_broke_in_a_server_that_was_left_is_in_doubt<S: Subject>() {
+    let Some((old, new)) = pair().await else { return };
+    S::migrate_at(&old.url()).await.unwrap();
+    let address = Proxy::to(&old).await;
+    let ours =
+        S::store(Access::default().url(format!("{}&pool_max=1", address.url(&old.url_of("u", ""))))).await.unwrap();
+    let held = S::connect_to(&old.url()).await.unwrap().lock("k").await.unwrap();
+    ours.try_acquire(&claim("k", PATIENCE)).await.unwrap();
+    address.keep_back();
+    let claim = claim("k", PATIENCE);
+    let mut claiming = std::pin::pin!(ours.try_acquire(&claim));
+    assert!(timeout(Duration::from_millis(200), claiming.as_mut()).await.is_err());
+    switch_over(&old, &new).await;
+    address.lead_to(&new);
+    address.cut();
+    assert_eq!(claiming.await.unwrap_err().kind(), ErrorKind::Indeterminate);
+    drop(held);
+}
+
+pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    S::migrate_at(&server.url()).await.unwrap();
+    let address = Proxy::to(&server).await;
+    // A round trip of 400 ms: TCP is established by the proxy, but the login is not.
+    address.take(Duration::from_millis(200));
+    let locks = S::connect_to(&address.url(&server.url())).await.unwrap();
+    locks.lock("k").await.unwrap().release().await.unwrap();
+}
+
+pub async fn a_burst_queues_for_connections<S: Subject>() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let sessions = Sessions::new(&Address::parse(&format!("{}&pool_max=2", server.url())).unwrap());
+    // Two and a half seconds of work for two connections.
+    let statements = (0..50).map(|_| {
+        let sessions = sessions.clone();
+        tokio::spawn(async move { sessions.run(Step::new("test", "DO SLEEP(0.1)"), Params::Empty).await.map(|_| ()) })
+    });
+    for statement in statements.collect::<Vec<_>>() {
+        statement.await.unwrap().unwrap();
+    }
 }

@@ -135,6 +135,11 @@ impl Server {
         fs::read_to_string(self.folder.path().join("pid")).ok()?.trim().parse().ok()
     }
 
+    /// Where it listens.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Where it listens: a URL with its database.
     pub fn url(&self) -> String {
         self.url_of("root", "")
