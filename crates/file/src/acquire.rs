@@ -10,7 +10,7 @@ use crate::fault::{failed, refused, unavailable};
 use crate::flocked::{Flocked, Opened};
 use crate::layout::{self, Content};
 use crate::presence::{Grant, Written};
-use crate::record::{Readers, Record, names};
+use crate::record::{Readers, Record};
 use crate::session::Census;
 use crate::turn::{self, Turn};
 
@@ -31,14 +31,22 @@ impl FileBackend {
             return Ok(Attempt::Granted { tenure: Some(tenure) });
         }
         for _ in 0..TRIES {
-            match self.attempt(claim).await? {
-                Tried::Granted(grant) => {
+            match self.attempt(claim).await {
+                Ok(Tried::Granted(grant)) => {
                     let tenure = Some(grant.tenure);
                     self.held().insert(claim.owner, grant);
                     return Ok(Attempt::Granted { tenure });
                 }
-                Tried::Busy => return Ok(Attempt::Busy { retry_in: None }),
-                Tried::Replaced => {}
+                Ok(Tried::Busy) => return Ok(Attempt::Busy { retry_in: None }),
+                Ok(Tried::Replaced) => {
+                    self.follow()?;
+                }
+                // What cannot be done in a directory that is not the one at its path any more means nothing.
+                Err(error) => {
+                    if !self.follow()? {
+                        return Err(error);
+                    }
+                }
             }
         }
         let place = self.directory.place(&claim.key);
@@ -102,11 +110,18 @@ impl FileBackend {
         if let Some(opened) = self.idle.take(&place.lock) {
             return Ok(Some(opened));
         }
-        let opened = Opened::at(&place.lock, true)?;
-        if opened.is_none() {
-            self.directory.prepare()?;
+        Opened::at(&place.lock, true)
+    }
+
+    /// Goes on in the directory that is at its path, if that is another by now and as safe. True if so.
+    pub(crate) fn follow(&self) -> Result<bool> {
+        let another = self.directory.follow()?;
+        if another {
+            self.idle.clear();
+            // If the session cannot be carried over, only those who inspect are misled.
+            let _ = self.sessions.follow(&self.directory.sessions());
         }
-        Ok(opened)
+        Ok(another)
     }
 
     /// Counts while other readers do. `None`: not alone.
@@ -145,9 +160,9 @@ impl FileBackend {
         if dead.is_empty() {
             return Ok(());
         }
-        for name in names(self.directory.folder())? {
+        for name in self.directory.names()? {
             if name.ends_with(Place::READERS) {
-                let readers = Readers::new(self.directory.folder().join(name));
+                let readers = Readers::new(self.directory.spot(&name));
                 readers.sweep(|session| self.sessions.lives(session, &mut census))?;
             }
         }

@@ -1,11 +1,12 @@
-use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use leasehold_core::{Error, ErrorKind, Result};
+use nix::unistd::{Uid, User};
 use percent_encoding::percent_decode_str;
 use rustix::process::geteuid;
 
@@ -57,16 +58,25 @@ fn wrong(why: &str) -> Error {
     Error::new(ErrorKind::InvalidOptions, "open locks").backend(BACKEND).detail(why)
 }
 
-/// `leasehold` in the user's runtime directory or, without one, `leasehold-UID` in the system's temporary directory.
-pub(crate) fn default_dir() -> PathBuf {
-    default_dir_of(env::var_os("XDG_RUNTIME_DIR"), &env::temp_dir(), geteuid().as_raw())
+/// The same for every process of a user, whatever is in its environment: a cron job and a login session that looked in
+/// different directories would not exclude each other. And in a place that nobody else can take.
+pub(crate) fn default_dir() -> Result<PathBuf> {
+    let us = geteuid();
+    let known = User::from_uid(Uid::from_raw(us.as_raw()));
+    // Who cannot be asked for now may be known later, and would be somewhere else then.
+    let known = known.map_err(|cause| {
+        let error = Error::new(ErrorKind::Unavailable, "open locks").backend(BACKEND);
+        error.detail("cannot look up our user; name a directory").caused_by(io::Error::from(cause))
+    })?;
+    Ok(default_dir_of(known.map(|user| user.dir), us.as_raw()))
 }
 
-fn default_dir_of(runtime: Option<OsString>, temporary: &Path, user: u32) -> PathBuf {
-    let runtime = runtime.map(PathBuf::from).filter(|path| path.is_absolute());
-    // After `su` or `sudo` it may still be another user's.
-    let ours = runtime.filter(|path| fs::metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == user));
-    ours.map_or_else(|| temporary.join(format!("leasehold-{user}")), |path| path.join("leasehold"))
+fn default_dir_of(home: Option<PathBuf>, user: u32) -> PathBuf {
+    let is_theirs = |home: &PathBuf| fs::metadata(home).is_ok_and(|found| found.is_dir() && found.uid() == user);
+    match home.filter(|home| home.is_absolute() && is_theirs(home)) {
+        Some(home) => home.join(".local/state/leasehold"),
+        None => PathBuf::from(format!("/tmp/leasehold-{user}")),
+    }
 }
 
 #[cfg(test)]
@@ -110,19 +120,15 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_the_users_runtime_directory_if_it_is_theirs() {
+    fn the_default_is_in_the_users_home_if_it_is_theirs() {
         let dir = tempfile::tempdir().unwrap();
         let us = geteuid().as_raw();
-        let theirs = |runtime: &str| default_dir_of(Some(runtime.into()), Path::new("/t"), us);
-        assert_eq!(default_dir_of(Some(dir.path().into()), Path::new("/t"), us), dir.path().join("leasehold"));
-        let fallback = PathBuf::from(format!("/t/leasehold-{us}"));
-        assert_eq!(default_dir_of(None, Path::new("/t"), us), fallback);
-        assert_eq!(theirs(""), fallback);
-        assert_eq!(theirs("relative"), fallback);
-        assert_eq!(theirs("/no/such/directory"), fallback);
-        assert_eq!(
-            default_dir_of(Some(dir.path().into()), Path::new("/t"), us + 1),
-            PathBuf::from(format!("/t/leasehold-{}", us + 1))
-        );
+        let fallback = |user: u32| PathBuf::from(format!("/tmp/leasehold-{user}"));
+        assert_eq!(default_dir_of(Some(dir.path().into()), us), dir.path().join(".local/state/leasehold"));
+        assert_eq!(default_dir_of(None, us), fallback(us));
+        for home in ["", "relative", "/no/such/directory", "/dev/null"] {
+            assert_eq!(default_dir_of(Some(home.into()), us), fallback(us), "{home}");
+        }
+        assert_eq!(default_dir_of(Some(dir.path().into()), us + 1), fallback(us + 1));
     }
 }

@@ -1,5 +1,3 @@
-use std::fs;
-
 use leasehold_core::{Cursor, ErrorKind, Holder, Holders, LockKey, Mode, Page, Result};
 
 use crate::FileBackend;
@@ -7,10 +5,10 @@ use crate::acquire::ours;
 use crate::counter::Counter;
 use crate::directory::Place;
 use crate::fault::{failed, unavailable};
-use crate::flocked::{Flocked, Identity, Opened};
+use crate::flocked::{Flocked, Opened};
 use crate::layout::{self, Content};
 use crate::name;
-use crate::record::{Readers, Record, names};
+use crate::record::{Readers, Record};
 use crate::session::Census;
 
 /// How often a file is read again that is being written.
@@ -19,6 +17,7 @@ const SETTLES: u32 = 4;
 impl FileBackend {
     /// Who holds the key. Takes no lock that anybody waits for, so nobody who tries to acquire finds it taken by us.
     pub(crate) fn look_at(&self, key: &LockKey) -> Result<Holders> {
+        self.follow()?;
         let place = self.directory.place(key);
         let holders = match Opened::at(&place.lock, false)? {
             Some(lock) => self.holders(&place, &lock, &mut Census::new())?,
@@ -31,7 +30,8 @@ impl FileBackend {
     pub(crate) fn page(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
         const HELD: usize = 100;
         const LOOKS: usize = 5000;
-        let mut stems = names(self.directory.folder())?;
+        self.follow()?;
+        let mut stems = self.directory.names()?;
         stems.retain_mut(|name| {
             let Some(stem) = name.strip_suffix(Place::LOCK) else { return false };
             let decoded = name::decode(stem);
@@ -64,9 +64,10 @@ impl FileBackend {
     /// Once the new one is there, nothing is granted on the old one any more; so the count is read from it then. The
     /// new one is locked until the count is in it. If we die before that, the count goes on as if it had been lost.
     pub(crate) async fn take_away(&self, key: &LockKey) -> Result<Holders> {
+        self.follow()?;
         let place = self.directory.place(key);
         let free = Holders { key: key.clone(), holders: Vec::new() };
-        if Identity::at(&place.lock)?.is_none() {
+        if !place.lock.is_there()? {
             return Ok(free);
         }
         // Two at a time could each save the count of a file that the other has replaced.
@@ -76,7 +77,9 @@ impl FileBackend {
         let fresh = fresh(&place)?;
         // Before, for a holder that looks in the next moment; and after, for one that came in between.
         old.write(&[layout::FORCED], layout::MARK_AT, &place.lock)?;
-        fs::rename(place.fresh(), &place.lock).map_err(|cause| failed("replace", &place.lock, cause))?;
+        if !place.fresh().replace(&place.lock)? {
+            return Err(unavailable(place.fresh(), "was removed just now"));
+        }
         old.write(&[layout::FORCED], layout::MARK_AT, &place.lock)?;
         if let Some(counter) = settled_counter(&old, &place)? {
             fresh.0.write(counter.to_line().as_bytes(), 0, &place.lock)?;
@@ -86,7 +89,7 @@ impl FileBackend {
     }
 
     fn found(&self, stem: &str, prefix: &str, census: &mut Census) -> Result<Option<Holders>> {
-        let path = self.directory.folder().join(format!("{stem}{}", Place::LOCK));
+        let path = self.directory.spot(&format!("{stem}{}", Place::LOCK));
         let Some(lock) = Opened::at(&path, false)? else { return Ok(None) };
         let key = name::decode(stem).or_else(|| {
             let bytes = lock.read(&path).ok()?;
@@ -94,7 +97,7 @@ impl FileBackend {
         });
         let Some(key) = key.filter(|key| key.as_str().starts_with(prefix)) else { return Ok(None) };
         let place = self.directory.place(&key);
-        if place.lock != path {
+        if place.lock.path() != path.path() {
             return Ok(None);
         }
         let holders = self.holders(&place, &lock, census)?;
@@ -155,6 +158,7 @@ fn settled_counter(old: &Opened, place: &Place) -> Result<Option<Counter>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use leasehold_core::{Attempt, Backend, Claim, OwnerId};
@@ -180,7 +184,7 @@ mod tests {
         // As after a clock that was set back: nothing but this file knows the number.
         let ahead = backend.clock.unix_millis() + 1_000_000_000;
         let counter = Counter { tenure: ahead, reserved: ahead + 10 };
-        fs::write(&place.lock, layout::render(Some(counter), &place.key, None)).unwrap();
+        fs::write(place.lock.path(), layout::render(Some(counter), &place.key, None)).unwrap();
         assert_eq!(tenure(&backend, &key).await, ahead + 1);
         assert_eq!(backend.force_release(&key).await.unwrap().holders.len(), 1);
         assert_eq!(tenure(&backend, &key).await, ahead + 2);
@@ -193,13 +197,13 @@ mod tests {
         let key = LockKey::new("k").unwrap();
         let place = backend.directory.place(&key);
         let before = tenure(&backend, &key).await;
-        fs::write(place.fresh(), "left over").unwrap();
+        fs::write(place.fresh().path(), "left over").unwrap();
         assert_eq!(backend.force_release(&key).await.unwrap().holders.len(), 1);
         let after = tenure(&backend, &key).await;
         assert!(after > before);
         // And one that died between its two steps.
-        fs::write(place.fresh(), layout::render(None, &place.key, None)).unwrap();
-        fs::rename(place.fresh(), &place.lock).unwrap();
+        fs::write(place.fresh().path(), layout::render(None, &place.key, None)).unwrap();
+        fs::rename(place.fresh().path(), place.lock.path()).unwrap();
         assert!(tenure(&backend, &key).await > after);
     }
 }

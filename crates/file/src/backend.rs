@@ -32,7 +32,7 @@ impl FileBackend {
     /// # Errors
     /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) for an empty name;
     /// [`Backend`](crate::ErrorKind::Backend) for a directory that cannot be created or written, that others can
-    /// write to, that is another user's, or that is on a network file system.
+    /// write to or move, that is another user's, or that is on a network file system.
     pub fn open(directory: impl AsRef<Path>, namespace: &str) -> Result<Self> {
         let directory = Directory::open(directory.as_ref(), namespace)?;
         let sessions = Sessions::new(directory.sessions());

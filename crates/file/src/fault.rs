@@ -10,18 +10,18 @@ use rustix::io::Errno;
 pub(crate) const BACKEND: &str = "file";
 
 /// An error that the file system gave while we were `doing` something to `path`.
-pub(crate) fn failed(doing: &str, path: &Path, cause: io::Error) -> Error {
-    error(kind(&cause)).detail(format!("cannot {doing} {}", path.display())).caused_by(cause)
+pub(crate) fn failed(doing: &str, path: impl AsRef<Path>, cause: io::Error) -> Error {
+    error(kind(&cause)).detail(format!("cannot {doing} {}", path.as_ref().display())).caused_by(cause)
 }
 
 /// Something about `path` that only a person can put right.
-pub(crate) fn refused(path: &Path, why: &str) -> Error {
-    error(ErrorKind::Backend).detail(format!("{} {why}", path.display()))
+pub(crate) fn refused(path: impl AsRef<Path>, why: &str) -> Error {
+    error(ErrorKind::Backend).detail(format!("{} {why}", path.as_ref().display()))
 }
 
 /// Something that passes by itself.
-pub(crate) fn unavailable(path: &Path, why: &str) -> Error {
-    error(ErrorKind::Unavailable).detail(format!("{} {why}", path.display()))
+pub(crate) fn unavailable(path: impl AsRef<Path>, why: &str) -> Error {
+    error(ErrorKind::Unavailable).detail(format!("{} {why}", path.as_ref().display()))
 }
 
 /// The engine puts the operation in the place of this one.

@@ -1,20 +1,17 @@
 //! Files and the kernel's locks on them.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::result::Result as Either;
 use std::time::Duration;
 
 use leasehold_core::{Mode, Result};
-use rustix::fs::{FileType, OFlags, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::fault::{failed, refused, unavailable};
-
-/// No symbolic link is followed to somebody else's file, and no pipe that lies there makes us wait.
-const FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+use crate::folder::Spot;
 
 /// Which file it is, whatever it is called. Not used again as long as somebody has it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +22,15 @@ pub(crate) struct Identity {
 
 impl Identity {
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, reason = "these have another type on every system")]
-    fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
     }
 
-    /// What `path` names now.
-    pub(crate) fn at(path: &Path) -> Result<Option<Self>> {
+    /// What `path` leads to now.
+    pub(crate) fn found_at(path: &Path) -> Result<Option<Self>> {
         match rustix::fs::lstat(path) {
             Ok(stat) => Ok(Some(Self::of(&stat))),
-            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(cause) => Err(failed("look at", path, cause.into())),
         }
     }
@@ -48,34 +45,23 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// For reading and writing. `None`: it is not there or, given `create`, its directory is not.
-    pub(crate) fn at(path: &Path, create: bool) -> Result<Option<Self>> {
-        let mut how = OpenOptions::new();
-        how.read(true).write(true).create(create).truncate(false).mode(0o600).custom_flags(FLAGS);
-        let file = match how.open(path) {
-            Ok(file) => file,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(failed("open", path, cause)),
-        };
-        let stat = rustix::fs::fstat(&file).map_err(|cause| failed("look at", path, cause.into()))?;
+    pub(crate) fn at(spot: &Spot, create: bool) -> Result<Option<Self>> {
+        let Some(file) = spot.open(create)? else { return Ok(None) };
+        let stat = rustix::fs::fstat(&file).map_err(|cause| failed("look at", spot, cause.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(refused(path, "is not a regular file; move it away"));
+            return Err(refused(spot, "is not a regular file; move it away"));
         }
         Ok(Some(Self { file, identity: Identity::of(&stat) }))
     }
 
-    /// Whether `path` names this file: if not, its lock means nothing.
-    pub(crate) fn is_at(&self, path: &Path) -> Result<bool> {
-        Ok(Identity::at(path)? == Some(self.identity))
-    }
-
-    /// Whether any path names this file: removing and replacing a file take its name away.
-    pub(crate) fn has_a_name(&self, path: &Path) -> Result<bool> {
-        let stat = rustix::fs::fstat(&self.file).map_err(|cause| failed("look at", path, cause.into()))?;
-        Ok(stat.st_nlink > 0)
+    /// Whether the path leads to this file: if not, its lock means nothing. The whole path is looked at, because each
+    /// directory on the way may have been replaced.
+    pub(crate) fn is_at(&self, spot: &Spot) -> Result<bool> {
+        Ok(Identity::found_at(spot.path())? == Some(self.identity))
     }
 
     /// Locks it, or gives it back: another open file holds a lock that is in the way.
-    pub(crate) fn attempt(self, mode: Mode, path: &Path) -> Result<Either<Flocked, Self>> {
+    pub(crate) fn attempt(self, mode: Mode, spot: &Spot) -> Result<Either<Flocked, Self>> {
         let locked = match mode {
             Mode::Exclusive => self.file.try_lock(),
             Mode::Shared => self.file.try_lock_shared(),
@@ -83,18 +69,18 @@ impl Opened {
         match locked {
             Ok(()) => Ok(Ok(Flocked(self))),
             Err(TryLockError::WouldBlock) => Ok(Err(self)),
-            Err(TryLockError::Error(cause)) => Err(failed("lock", path, cause)),
+            Err(TryLockError::Error(cause)) => Err(failed("lock", spot, cause)),
         }
     }
 
     /// What is in it, as far as we could have written it.
-    pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self, spot: &Spot) -> Result<Vec<u8>> {
         const LONGEST: usize = 32 * 1024;
         let mut bytes = vec![0; LONGEST];
         let mut length = 0;
         while length < LONGEST {
             let more = self.file.read_at(&mut bytes[length..], length as u64);
-            match more.map_err(|cause| failed("read", path, cause))? {
+            match more.map_err(|cause| failed("read", spot, cause))? {
                 0 => break,
                 more => length += more,
             }
@@ -104,8 +90,8 @@ impl Opened {
     }
 
     /// Overwrites a part of it.
-    pub(crate) fn write(&self, bytes: &[u8], at: u64, path: &Path) -> Result<()> {
-        self.file.write_all_at(bytes, at).map_err(|cause| failed("write", path, cause))
+    pub(crate) fn write(&self, bytes: &[u8], at: u64, spot: &Spot) -> Result<()> {
+        self.file.write_all_at(bytes, at).map_err(|cause| failed("write", spot, cause))
     }
 }
 
@@ -122,12 +108,12 @@ pub(crate) struct Flocked(pub(crate) Opened);
 
 impl Flocked {
     /// Waits for an exclusive lock that others hold for microseconds only, unless they were stopped.
-    pub(crate) async fn soon(opened: Opened, path: &Path) -> Result<Self> {
+    pub(crate) async fn soon(opened: Opened, spot: &Spot) -> Result<Self> {
         const YIELDS: u32 = 20;
         const PAUSES: u32 = 200;
         let mut waiting = opened;
         for turn in 0..YIELDS + PAUSES {
-            waiting = match waiting.attempt(Mode::Exclusive, path)? {
+            waiting = match waiting.attempt(Mode::Exclusive, spot)? {
                 Ok(locked) => return Ok(locked),
                 Err(busy) => busy,
             };
@@ -137,12 +123,12 @@ impl Flocked {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
-        Err(unavailable(path, "is locked by a process that does not go on; was it stopped?"))
+        Err(unavailable(spot, "is locked by a process that does not go on; was it stopped?"))
     }
 
     /// Keeps the file open for the next time.
-    pub(crate) fn unlock(self, path: &Path) -> Result<Opened> {
-        self.0.file.unlock().map_err(|cause| failed("unlock", path, cause))?;
+    pub(crate) fn unlock(self, spot: &Spot) -> Result<Opened> {
+        self.0.file.unlock().map_err(|cause| failed("unlock", spot, cause))?;
         Ok(self.0)
     }
 }

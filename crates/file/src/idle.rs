@@ -1,30 +1,30 @@
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::flocked::Opened;
+use crate::folder::Spot;
 
 /// Lock files that are open and not locked, for whoever needs them next: a key is often taken again.
 ///
 /// A file is here or in use, never both: two uses of one open file would not exclude each other.
 #[derive(Debug, Default)]
-pub(crate) struct IdleFiles(Mutex<VecDeque<(PathBuf, Opened)>>);
+pub(crate) struct IdleFiles(Mutex<VecDeque<(Spot, Opened)>>);
 
 impl IdleFiles {
     const MOST: usize = 16;
 
-    pub(crate) fn take(&self, path: &Path) -> Option<Opened> {
+    pub(crate) fn take(&self, spot: &Spot) -> Option<Opened> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = idle.iter().position(|(kept, _)| kept == path)?;
+        let at = idle.iter().position(|(kept, _)| kept.path() == spot.path())?;
         idle.remove(at).map(|(_, opened)| opened)
     }
 
-    pub(crate) fn keep(&self, path: PathBuf, opened: Opened) {
+    pub(crate) fn keep(&self, spot: Spot, opened: Opened) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() == Self::MOST {
             idle.pop_back();
         }
-        idle.push_front((path, opened));
+        idle.push_front((spot, opened));
     }
 
     pub(crate) fn clear(&self) {
@@ -35,12 +35,14 @@ impl IdleFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::Folder;
 
     #[test]
     fn a_file_is_kept_until_it_is_taken_or_pushed_out() {
         let dir = tempfile::tempdir().unwrap();
         let idle = IdleFiles::default();
-        let path = |number: usize| dir.path().join(number.to_string());
+        let folder = Folder::open(dir.path()).unwrap();
+        let path = |number: usize| folder.spot(&number.to_string());
         for number in 0..=IdleFiles::MOST {
             idle.keep(path(number), Opened::at(&path(number), true).unwrap().unwrap());
         }

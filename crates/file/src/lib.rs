@@ -16,11 +16,13 @@ mod counter;
 mod directory;
 mod fault;
 mod flocked;
+mod folder;
 mod idle;
 mod layout;
 mod name;
 mod record;
 mod session;
+mod trust;
 mod turn;
 
 pub use leasehold_core::{

@@ -41,9 +41,12 @@ impl FileLocks {
         FileLocksBuilder { directory: None, namespace: "leasehold".to_owned() }
     }
 
-    /// Where a user's locks are unless they say otherwise: `leasehold` in `$XDG_RUNTIME_DIR` if that is a directory of
-    /// theirs, else `leasehold-UID` in the system's temporary directory.
-    pub fn default_dir() -> PathBuf {
+    /// Where a user's locks are unless they say otherwise: `.local/state/leasehold` in the home directory that the system
+    /// knows of them or, if that is not theirs, `/tmp/leasehold-UID`. The environment changes nothing about it.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) if the system's list of users cannot be asked.
+    pub fn default_dir() -> Result<PathBuf> {
         address::default_dir()
     }
 
@@ -95,7 +98,7 @@ impl FileLocksBuilder {
     /// # Errors
     /// As for [`FileBackend::open`].
     pub fn open(self) -> Result<FileLocks> {
-        let directory = self.directory.unwrap_or_else(FileLocks::default_dir);
+        let directory = self.directory.map_or_else(FileLocks::default_dir, Ok)?;
         Ok(FileBackend::open(directory, &self.namespace)?.into())
     }
 }

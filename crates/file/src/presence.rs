@@ -1,11 +1,11 @@
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 
 use leasehold_core::{GrantRef, Held, LockKey, Result};
 
 use crate::FileBackend;
 use crate::directory::Place;
 use crate::flocked::Flocked;
+use crate::folder::Spot;
 use crate::idle::IdleFiles;
 use crate::layout;
 use crate::record::Entry;
@@ -30,8 +30,7 @@ impl FileBackend {
         }
         let Some(ours) = held.remove(&grant.owner) else { return Ok(Held::No) };
         drop(held);
-        // A third of the price of looking at the path, which renewals do: enough for saying what became of it.
-        let answer = ours.locked.0.has_a_name(&ours.lock).map(|named| ours.presence(named));
+        let answer = ours.is_in_place().map(|in_place| ours.presence(in_place));
         if !matches!(answer, Ok(Held::No | Held::Forced)) {
             ours.free(&self.idle);
         }
@@ -45,7 +44,7 @@ impl FileBackend {
 pub(crate) struct Grant {
     pub(crate) key: LockKey,
     pub(crate) tenure: u64,
-    lock: PathBuf,
+    lock: Spot,
     holder_at: u64,
     // Dropped in this order, for the reason that `free` has.
     written: Written,

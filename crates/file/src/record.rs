@@ -1,14 +1,11 @@
 use std::borrow::Cow;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 
 use leasehold_core::{FencingToken, Holder, Mode, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::directory;
-use crate::fault::{failed, unavailable};
+use crate::fault::unavailable;
 use crate::flocked::{Identity, Opened};
+use crate::folder::Spot;
 
 /// A holder as it writes itself down, for whoever inspects the key. It decides nothing: the kernel's lock does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,20 +60,20 @@ impl From<Mode> for ModeName {
 /// One file for each reader of a key, called `tenure.session`: no two readers ever have the same tenure.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    folder: PathBuf,
+    folder: Spot,
 }
 
 impl Readers {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: Spot) -> Self {
         Self { folder }
     }
 
     /// Writes a reader down; to be removed with the file that this names.
     pub(crate) fn write(&self, record: &Record<'_>) -> Result<Entry> {
-        let path = self.folder.join(format!("{}.{}", record.tenure, record.session));
+        let path = self.folder.below(&format!("{}.{}", record.tenure, record.session));
         let mut opened = Opened::at(&path, true)?;
         if opened.is_none() {
-            directory::create(&self.folder)?;
+            self.folder.create_folder()?;
             opened = Opened::at(&path, true)?;
         }
         let Some(opened) = opened else { return Err(unavailable(&self.folder, "was removed just now")) };
@@ -118,12 +115,14 @@ impl Readers {
         Ok(())
     }
 
-    fn entries(&self) -> Result<Vec<(PathBuf, String)>> {
-        Ok(names(&self.folder)?
+    fn entries(&self) -> Result<Vec<(Spot, String)>> {
+        Ok(self
+            .folder
+            .names()?
             .into_iter()
             .filter_map(|name| {
                 let (_tenure, session) = name.split_once('.')?;
-                Some((self.folder.join(&name), session.to_owned()))
+                Some((self.folder.below(&name), session.to_owned()))
             })
             .collect())
     }
@@ -131,27 +130,11 @@ impl Readers {
 
 /// A reader's file; removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Entry(PathBuf);
+pub(crate) struct Entry(Spot);
 
 impl Drop for Entry {
     fn drop(&mut self) {
         // If it cannot be removed, it ends with its session.
-        let _ = fs::remove_file(&self.0);
+        self.0.remove();
     }
-}
-
-/// What is in a directory; nothing, if there is none.
-pub(crate) fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(cause) => return Err(failed("list", folder, cause)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|cause| failed("list", folder, cause))?;
-        // What is not text is not ours.
-        names.extend(entry.file_name().into_string());
-    }
-    Ok(names)
 }

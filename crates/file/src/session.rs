@@ -1,16 +1,12 @@
 use std::collections::HashMap;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::{Mode, Result};
 use uuid::Uuid;
 
-use crate::directory;
-use crate::fault::{failed, unavailable};
-use crate::flocked::{Flocked, Identity, Opened};
-use crate::record::names;
+use crate::fault::unavailable;
+use crate::flocked::{Flocked, Opened};
+use crate::folder::Spot;
 
 /// Which of those who wrote themselves down as holders are alive.
 ///
@@ -20,14 +16,14 @@ use crate::record::names;
 /// something else in every container.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    folder: PathBuf,
+    folder: Mutex<Spot>,
     ours: Mutex<Option<Session>>,
 }
 
 #[derive(Debug)]
 struct Session {
     id: Arc<str>,
-    path: PathBuf,
+    spot: Spot,
     locked: Flocked,
 }
 
@@ -35,8 +31,22 @@ struct Session {
 pub(crate) type Census = HashMap<String, bool>;
 
 impl Sessions {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, ours: Mutex::new(None) }
+    pub(crate) fn new(folder: Spot) -> Self {
+        Self { folder: Mutex::new(folder), ours: Mutex::new(None) }
+    }
+
+    /// Goes on in another folder: the records there name the same session.
+    pub(crate) fn follow(&self, folder: &Spot) -> Result<()> {
+        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = folder.clone();
+        let mut ours = self.lock();
+        let Some(session) = &mut *ours else { return Ok(()) };
+        folder.create_folder()?;
+        session.spot = folder.below(&session.id);
+        session.mend()
+    }
+
+    fn folder(&self) -> Spot {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The name of ours, and whether it began just now: then it is time to sweep.
@@ -45,8 +55,9 @@ impl Sessions {
         if let Some(session) = &*ours {
             return Ok((Arc::clone(&session.id), false));
         }
-        directory::create(&self.folder)?;
-        let session = Session::begin(&self.folder)?;
+        let folder = self.folder();
+        folder.create_folder()?;
+        let session = Session::begin(&folder)?;
         let id = Arc::clone(&session.id);
         *ours = Some(session);
         Ok((id, true))
@@ -77,7 +88,7 @@ impl Sessions {
     /// Those whose process ended without removing its file.
     pub(crate) fn dead(&self, census: &mut Census) -> Result<Vec<String>> {
         let mut dead = Vec::new();
-        for id in names(&self.folder)? {
+        for id in self.folder().names()? {
             if Uuid::try_parse(&id).is_ok() && !self.lives(&id, census)? {
                 dead.push(id);
             }
@@ -88,7 +99,7 @@ impl Sessions {
     pub(crate) fn bury(&self, dead: &[String]) {
         for id in dead {
             // Another may have been quicker.
-            let _ = fs::remove_file(self.folder.join(id));
+            self.folder().below(id).remove();
         }
     }
 
@@ -97,10 +108,10 @@ impl Sessions {
             // A record says anything; it must not lead out of the folder.
             return Ok(false);
         }
-        let path = self.folder.join(id);
-        let Some(opened) = Opened::at(&path, false)? else { return Ok(false) };
+        let spot = self.folder().below(id);
+        let Some(opened) = Opened::at(&spot, false)? else { return Ok(false) };
         // Shared, so that two who probe at once do not take each other for the session.
-        Ok(opened.attempt(Mode::Shared, &path)?.is_err())
+        Ok(opened.attempt(Mode::Shared, &spot)?.is_err())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Session>> {
@@ -109,21 +120,21 @@ impl Sessions {
 }
 
 impl Session {
-    fn begin(folder: &Path) -> Result<Self> {
+    fn begin(folder: &Spot) -> Result<Self> {
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
             let id = Uuid::new_v4().simple().to_string();
-            let path = folder.join(&id);
-            if let Some(locked) = Self::lock(&path)? {
-                return Ok(Self { id: id.into(), path, locked });
+            let spot = folder.below(&id);
+            if let Some(locked) = Self::lock(&spot)? {
+                return Ok(Self { id: id.into(), spot, locked });
             }
         }
         Err(unavailable(folder, "does not keep files; is something cleaning up there?"))
     }
 
     fn mend(&mut self) -> Result<()> {
-        if Identity::at(&self.path)?.is_none()
-            && let Some(locked) = Self::lock(&self.path)?
+        if !self.spot.is_there()?
+            && let Some(locked) = Self::lock(&self.spot)?
         {
             self.locked = locked;
         }
@@ -132,31 +143,31 @@ impl Session {
 
     /// The file gets its name when it is locked: one that has a name and no lock is dead, and stays so. `None`: it was
     /// removed before that.
-    fn lock(path: &Path) -> Result<Option<Flocked>> {
-        let unnamed = path.with_extension("new");
+    fn lock(spot: &Spot) -> Result<Option<Flocked>> {
+        let unnamed = spot.with_ending("new");
         let Some(opened) = Opened::at(&unnamed, true)? else { return Ok(None) };
         let Ok(locked) = opened.attempt(Mode::Exclusive, &unnamed)? else { return Ok(None) };
-        match fs::rename(&unnamed, path) {
-            Ok(()) => Ok(Some(locked)),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(failed("rename", &unnamed, cause)),
-        }
+        Ok(unnamed.replace(spot)?.then_some(locked))
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         // If it cannot be removed, it is not locked any more, and the next one sweeps it.
-        let _ = fs::remove_file(&self.path);
+        self.spot.remove();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+    use crate::folder::Folder;
 
     fn sessions(folder: &Path) -> Sessions {
-        Sessions::new(folder.to_owned())
+        Sessions::new(Folder::open(folder).unwrap().spot(""))
     }
 
     #[test]
@@ -184,7 +195,7 @@ mod tests {
         let dead = sessions.dead(&mut Census::new()).unwrap();
         assert_eq!(dead, [left]);
         sessions.bury(&dead);
-        assert_eq!(names(dir.path()).unwrap(), [&*ours]);
+        assert_eq!(Folder::open(dir.path()).unwrap().spot("").names().unwrap(), [&*ours]);
     }
 
     #[test]
@@ -203,7 +214,7 @@ mod tests {
                 scope.spawn(begin_and_sweep);
             }
         });
-        assert_eq!(names(dir.path()).unwrap(), [""; 0]);
+        assert_eq!(Folder::open(dir.path()).unwrap().spot("").names().unwrap(), [""; 0]);
     }
 
     #[test]

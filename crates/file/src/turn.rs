@@ -1,5 +1,4 @@
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use leasehold_core::{Clock, Result};
@@ -8,6 +7,7 @@ use crate::counter::Counter;
 use crate::directory::Place;
 use crate::fault::{failed, unavailable};
 use crate::flocked::{Flocked, Opened};
+use crate::folder::Spot;
 
 /// How far ahead the spare copy is written, so that it is written rarely.
 const SPAN: u64 = 1 << 16;
@@ -23,38 +23,38 @@ const SPAN: u64 = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Turn {
     locked: Flocked,
-    path: PathBuf,
+    spot: Spot,
 }
 
 impl Turn {
     /// Waits for the turn; the others take microseconds.
-    pub(crate) async fn take(path: &Path) -> Result<Self> {
+    pub(crate) async fn take(spot: &Spot) -> Result<Self> {
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
-            let Some(opened) = Opened::at(path, true)? else { break };
-            if let Some(turn) = Self::wait(opened, path).await? {
+            let Some(opened) = Opened::at(spot, true)? else { break };
+            if let Some(turn) = Self::wait(opened, spot).await? {
                 return Ok(turn);
             }
         }
-        Err(unavailable(path, "does not stay where it is; is something cleaning up there?"))
+        Err(unavailable(spot, "does not stay where it is; is something cleaning up there?"))
     }
 
     /// The same, if anybody ever took a turn.
-    async fn existing(path: &Path) -> Result<Option<Self>> {
-        match Opened::at(path, false)? {
-            Some(opened) => Self::wait(opened, path).await,
+    async fn existing(spot: &Spot) -> Result<Option<Self>> {
+        match Opened::at(spot, false)? {
+            Some(opened) => Self::wait(opened, spot).await,
             None => Ok(None),
         }
     }
 
-    async fn wait(opened: Opened, path: &Path) -> Result<Option<Self>> {
-        let turn = Self { locked: Flocked::soon(opened, path).await?, path: path.to_owned() };
+    async fn wait(opened: Opened, spot: &Spot) -> Result<Option<Self>> {
+        let turn = Self { locked: Flocked::soon(opened, spot).await?, spot: spot.clone() };
         Ok(turn.is_ours()?.then_some(turn))
     }
 
     fn spare(&self) -> Result<u64> {
         let mut line = [0; Counter::BYTES];
-        let read = self.locked.0.file.read_at(&mut line, 0).map_err(|cause| failed("read", &self.path, cause))?;
+        let read = self.locked.0.file.read_at(&mut line, 0).map_err(|cause| failed("read", &self.spot, cause))?;
         Ok(Counter::from_line(&line[..read]).map_or(0, |spare| spare.tenure))
     }
 
@@ -62,13 +62,13 @@ impl Turn {
     fn reserve(&self, tenure: u64) -> Result<u64> {
         let reserved = self.spare()?.max(tenure.saturating_add(SPAN));
         let line = Counter { tenure: reserved, reserved: 0 }.to_line();
-        self.locked.0.write(line.as_bytes(), 0, &self.path)?;
-        if self.is_ours()? { Ok(reserved) } else { Err(unavailable(&self.path, "was removed while it was written")) }
+        self.locked.0.write(line.as_bytes(), 0, &self.spot)?;
+        if self.is_ours()? { Ok(reserved) } else { Err(unavailable(&self.spot, "was removed while it was written")) }
     }
 
     /// Whether it is still ours alone: if the file is gone, another reader may have a turn on a new one.
     pub(crate) fn is_ours(&self) -> Result<bool> {
-        self.locked.0.is_at(&self.path)
+        self.locked.0.is_at(&self.spot)
     }
 }
 
@@ -115,9 +115,14 @@ async fn recover(spare: u64, place: &Place, clock: &Clock) -> Result<Counter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder::Folder;
+
+    fn spot(dir: &tempfile::TempDir, name: &str) -> Spot {
+        Folder::open(dir.path()).unwrap().spot(name)
+    }
 
     fn place(dir: &tempfile::TempDir) -> Place {
-        Place { lock: dir.path().join("k.lock"), key: "k".into() }
+        Place { lock: spot(dir, "k.lock"), key: "k".into() }
     }
 
     #[tokio::test]
@@ -127,7 +132,7 @@ mod tests {
         let before = clock.unix_millis();
         let next = count(Some(Counter { tenure: 5, reserved: 0 }), None, &place, &clock).await.unwrap();
         assert!(next.tenure >= before && next.reserved == 0);
-        assert!(!place.count().exists());
+        assert!(!place.count().is_there().unwrap());
     }
 
     #[tokio::test]
@@ -159,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn the_spare_copy_never_goes_down() {
         let dir = tempfile::tempdir().unwrap();
-        let turn = Turn::take(&dir.path().join("k.count")).await.unwrap();
+        let turn = Turn::take(&spot(&dir, "k.count")).await.unwrap();
         let high = turn.reserve(1_000_000).unwrap();
         assert_eq!(turn.reserve(10).unwrap(), high);
         assert_eq!(turn.spare().unwrap(), high);
@@ -168,17 +173,17 @@ mod tests {
     #[tokio::test]
     async fn a_torn_spare_copy_counts_as_none() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("k.count");
-        std::fs::write(&path, b"leasehold1 000").unwrap();
+        let path = spot(&dir, "k.count");
+        std::fs::write(path.path(), b"leasehold1 000").unwrap();
         assert_eq!(Turn::take(&path).await.unwrap().spare().unwrap(), 0);
-        std::fs::write(&path, vec![0xff; 4096]).unwrap();
+        std::fs::write(path.path(), vec![0xff; 4096]).unwrap();
         assert_eq!(Turn::take(&path).await.unwrap().spare().unwrap(), 0);
     }
 
     #[tokio::test]
     async fn a_turn_that_does_not_end_is_an_error_and_no_wait() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("k.count");
+        let path = spot(&dir, "k.count");
         let _taken = Turn::take(&path).await.unwrap();
         let error = Turn::take(&path).await.unwrap_err();
         assert_eq!(error.kind(), leasehold_core::ErrorKind::Unavailable);

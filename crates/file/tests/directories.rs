@@ -154,3 +154,25 @@ async fn a_url_and_a_builder_open_the_same_locks() {
     let error = FileLocks::connect(&format!("file:{path}?namespace=")).await.map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
 }
+
+/// What the test below asks of a process with another environment.
+#[test]
+fn helper() {
+    if support::role().is_some() {
+        support::say(&FileLocks::default_dir().unwrap().display().to_string());
+    }
+}
+
+/// A cron job has neither a runtime directory nor the variables of a login session.
+#[test]
+fn the_default_is_the_same_in_every_environment_of_a_user() {
+    let directory = directory();
+    let ours = FileLocks::default_dir().unwrap().display().to_string();
+    for variables in [&[][..], &["XDG_RUNTIME_DIR"], &["XDG_STATE_HOME", "HOME"], &["TMPDIR", "USER"]] {
+        let mut helper = std::process::Command::new(std::env::current_exe().unwrap());
+        helper.args(["--exact", "helper", "--nocapture"]).env_clear();
+        helper.envs(variables.iter().map(|name| (name, directory.path())));
+        let mut helper = support::Helper::run(&mut helper, "default", directory.path());
+        assert_eq!(helper.hear().unwrap(), ours, "{variables:?}");
+    }
+}

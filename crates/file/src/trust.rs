@@ -1,0 +1,140 @@
+//! Whether somebody else could put a directory of his in the place of ours.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use leasehold_core::Result;
+use rustix::fs::Stat;
+use rustix::process::geteuid;
+
+use crate::fault::{failed, refused};
+use crate::folder::Folder;
+
+/// Checks every directory on the way to `path`, and every link that leads on, as `ssh` does with its files: they are
+/// ours or the super-user's, and nobody else may rename what is in them.
+pub(crate) fn check_the_way_to(path: &Path) -> Result<()> {
+    const LINKS: u32 = 40;
+    let (mut at, mut ahead, mut links) = (PathBuf::from("/"), steps(path), 0);
+    while let Some(step) = ahead.pop() {
+        check_what_is_in(&at)?;
+        if step == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(step);
+        let found = fs::symlink_metadata(&next).map_err(|cause| failed("look at", &next, cause))?;
+        if !found.is_symlink() {
+            at = next;
+            continue;
+        }
+        if !is_trusted(found.uid()) {
+            return Err(refused(&next, "is a symbolic link of another user; name a directory of your own"));
+        }
+        links += 1;
+        if links > LINKS {
+            return Err(failed("follow", &next, io::Error::from(rustix::io::Errno::LOOP)));
+        }
+        let target = fs::read_link(&next).map_err(|cause| failed("follow", &next, cause))?;
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        ahead.extend(steps(&target));
+    }
+    Ok(())
+}
+
+/// Checks the directory of the locks itself, which is open.
+pub(crate) fn is_ours_alone(directory: &Stat, path: &Path) -> Result<()> {
+    let us = geteuid().as_raw();
+    if directory.st_uid != us {
+        let owner = directory.st_uid;
+        return Err(refused(path, &format!("belongs to user {owner}, not to us ({us}); name another directory")));
+    }
+    if directory.st_mode & 0o022 != 0 {
+        return Err(refused(path, "can be written to by others; run chmod go-w on it or name another directory"));
+    }
+    if directory.st_mode & 0o700 != 0o700 {
+        return Err(refused(path, "cannot be read, written and entered by its owner; run chmod u+rwx on it"));
+    }
+    Ok(())
+}
+
+/// The last one first.
+fn steps(path: &Path) -> Vec<OsString> {
+    let steps = path.components().rev().filter(|step| matches!(step, Component::Normal(_) | Component::ParentDir));
+    steps.map(|step| step.as_os_str().to_owned()).collect()
+}
+
+fn check_what_is_in(parent: &Path) -> Result<()> {
+    const STICKY: u32 = 0o1000;
+    let found = fs::symlink_metadata(parent).map_err(|cause| failed("look at", parent, cause))?;
+    if !is_trusted(found.uid()) {
+        let owner = found.uid();
+        return Err(refused(
+            parent,
+            &format!("belongs to user {owner}, who could move what is in it; name another directory"),
+        ));
+    }
+    if found.mode() & 0o022 != 0 && found.mode() & STICKY == 0 {
+        return Err(refused(parent, "can be written to by others; run chmod go-w on it or name another directory"));
+    }
+    Ok(())
+}
+
+fn is_trusted(owner: u32) -> bool {
+    owner == 0 || owner == geteuid().as_raw()
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn refuse_network(folder: &Folder, path: &Path) -> Result<()> {
+    let found = rustix::fs::fstatfs(folder.as_fd()).map_err(|cause| failed("look at", path, cause.into()))?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the constants have 32 bits")]
+    match network(found.f_type as u32) {
+        Some(name) => Err(refused(path, &format!("is on {name}: network file systems are not supported"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn refuse_network(_folder: &Folder, _path: &Path) -> Result<()> {
+    Ok(())
+}
+
+/// The file systems on which another machine, or another kernel, may hold the same lock without ours knowing.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn network(magic: u32) -> Option<&'static str> {
+    Some(match magic {
+        0x6969 => "NFS",
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x7375_7245 => "Coda",
+        0x564c => "NCP",
+        0x00c3_6400 => "Ceph",
+        0x0102_1997 => "9P",
+        0x0bd0_0bd0 => "Lustre",
+        0x0116_1970 => "GFS2",
+        0x7461_636f => "OCFS2",
+        0x786f_4256 => "a shared folder of VirtualBox",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn network_file_systems_are_told_from_local_ones() {
+        for magic in [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0102_1997] {
+            assert!(network(magic).is_some(), "{magic:x}");
+        }
+        // ext4, tmpfs, btrfs, XFS, ZFS, overlayfs
+        for magic in [0xef53, 0x0102_1994, 0x9123_683e, 0x5846_5342, 0x2fc1_2fc1, 0x794c_7630] {
+            assert_eq!(network(magic), None, "{magic:x}");
+        }
+    }
+}
