@@ -1,5 +1,7 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::hash_map::Entry;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::{Attempt, Claim, Error, GrantRef, Held, LockKey, Result};
 use leasehold_mysql::{Step, Value, micros, named};
@@ -49,7 +51,7 @@ impl MysqlRwBackend {
     /// ask at the same time draw together: one of them draws for all who had asked when its statement left.
     async fn draw(&self, claim: &Claim) -> Result<Attempt> {
         loop {
-            let lane = self.drawing.lane(&claim.key);
+            let lane = self.drawing.enter(&claim.key);
             let (sender, mut number) = oneshot::channel();
             let wish = Wish { waits: claim.waits, number: sender };
             lane.wanted.lock().unwrap_or_else(PoisonError::into_inner).push(wish);
@@ -75,7 +77,6 @@ impl MysqlRwBackend {
             }
             // Only now, so that whoever has the turn and no number finds its wish still there.
             drop(turn);
-            self.drawing.leave(&claim.key, &lane);
             if let Ok(drawn) = number.try_recv() {
                 return drawn;
             }
@@ -115,12 +116,26 @@ fn shared_out(drawn: &Result<(Attempt, u64)>) -> impl Iterator<Item = Result<Att
 
 /// Who in this process wants a number, by key.
 #[derive(Debug, Default)]
-pub(crate) struct Drawing(Mutex<HashMap<LockKey, Arc<Lane>>>);
+pub(crate) struct Drawing(Mutex<HashMap<LockKey, Visited>>);
+
+#[derive(Debug, Default)]
+struct Visited {
+    lane: Arc<Lane>,
+    visitors: usize,
+}
 
 #[derive(Debug, Default)]
 struct Lane {
     turn: tokio::sync::Mutex<()>,
     wanted: Mutex<Vec<Wish>>,
+}
+
+/// Somebody in a lane. The last to leave takes the lane away, whichever way it leaves.
+#[derive(Debug)]
+struct Visit<'d> {
+    drawing: &'d Drawing,
+    key: LockKey,
+    lane: Arc<Lane>,
 }
 
 #[derive(Debug)]
@@ -130,26 +145,46 @@ struct Wish {
 }
 
 impl Drawing {
-    fn lane(&self, key: &LockKey) -> Arc<Lane> {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(lanes.entry(key.clone()).or_default())
+    fn enter(&self, key: &LockKey) -> Visit<'_> {
+        let mut lanes = self.lanes();
+        let visited = lanes.entry(key.clone()).or_default();
+        visited.visitors += 1;
+        Visit { drawing: self, key: key.clone(), lane: Arc::clone(&visited.lane) }
     }
 
-    /// Forgets the lane if nobody else has it in hand.
-    fn leave(&self, key: &LockKey, lane: &Arc<Lane>) {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map's and ours: nobody can take another while the map is locked.
-        if Arc::strong_count(lane) <= 2 {
-            lanes.remove(key);
+    fn lanes(&self) -> MutexGuard<'_, HashMap<LockKey, Visited>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for Visit<'_> {
+    type Target = Lane;
+    fn deref(&self) -> &Lane {
+        &self.lane
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut visited) = self.drawing.lanes().entry(self.key.clone()) {
+            visited.get_mut().visitors -= 1;
+            if visited.get().visitors == 0 {
+                visited.remove();
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::ErrorKind;
+    use std::time::Duration;
+
+    use leasehold_core::{Backend, ErrorKind, Mode};
+    use leasehold_mysql::testing::Server;
+    use leasehold_mysql::testing::traps::claim;
 
     use super::*;
+    use crate::MysqlRw;
 
     #[test]
     fn those_who_draw_together_get_a_number_each() {
@@ -158,5 +193,25 @@ mod tests {
         assert_eq!(numbers, [105, 106, 107].map(|tenure| Attempt::Granted { tenure: Some(tenure) }));
         let failed = Err(Error::new(ErrorKind::Unavailable, "acquire"));
         assert!(shared_out(&failed).take(2).all(|answer| answer.is_err_and(|error| error.is_transient())));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn readers_who_draw_together_leave_nothing_behind() {
+        let Some(server) = Server::start_or_skip(&[]).await else { return };
+        MysqlRw::migrate(&server.url()).await.unwrap();
+        let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+        let mut readers = tokio::task::JoinSet::new();
+        for number in 0..64 {
+            let store = store.clone();
+            readers.spawn(async move {
+                let claim = Claim { mode: Mode::Shared, ..claim(&format!("k{}", number % 4), Duration::from_secs(60)) };
+                let reading = store.try_acquire(&claim);
+                // Some leave before they have an answer.
+                let patience = Duration::from_millis(if number % 3 == 0 { number } else { 20_000 });
+                drop(tokio::time::timeout(patience, reading).await);
+            });
+        }
+        readers.join_all().await;
+        assert_eq!(store.drawing.lanes().len(), 0);
     }
 }

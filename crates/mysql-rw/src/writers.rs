@@ -5,15 +5,11 @@ use crate::MysqlRwBackend;
 use crate::backend::{answer, text};
 
 /// What a look at the readers after a claim found.
-enum Drained {
-    /// No reader is left.
-    Free,
-    /// Some are left, and all of them are alive.
-    Readers,
-    /// Some are left whose lease ran out.
-    Dead,
-    /// The claim is not ours any more.
-    Gone,
+struct Found {
+    /// The readers that are left, alive or not.
+    readers: u64,
+    /// The rows whose lease ran out.
+    dead: u64,
 }
 
 impl MysqlRwBackend {
@@ -53,16 +49,17 @@ impl MysqlRwBackend {
     /// Looks for readers after a claim. Those whose lease ran out are evicted; for the others, the claim becomes a mark
     /// if its owner waits, and is given up if not.
     async fn drain(&self, claim: &Claim, granted: Attempt) -> Result<Attempt> {
-        let mut drained = self.readers_left(claim).await?;
-        if matches!(drained, Drained::Dead) {
+        let mut found = self.readers_left(claim).await?;
+        if found.as_ref().is_some_and(|found| found.dead > 0) {
             let params = named([("name", self.name(&claim.key))]);
             self.sessions.run(Step::new("acquire", &self.statements.purge).repeatable(), params).await?;
-            drained = self.readers_left(claim).await?;
+            found = self.readers_left(claim).await?;
         }
-        match drained {
-            Drained::Free => return Ok(granted),
-            Drained::Gone => {}
-            Drained::Readers | Drained::Dead if claim.waits => {
+        match found {
+            Some(Found { readers: 0, .. }) => return Ok(granted),
+            // The claim is not ours any more.
+            None => {}
+            Some(_) if claim.waits => {
                 let owner = claim.owner.as_bytes().into();
                 let params = named([
                     ("name", self.name(&claim.key)),
@@ -71,24 +68,20 @@ impl MysqlRwBackend {
                 ]);
                 self.sessions.run(Step::new("acquire", &self.statements.mark).repeatable(), params).await?;
             }
-            Drained::Readers | Drained::Dead => {
+            Some(_) => {
                 self.let_go_writer(&claim.grant(None)).await?;
             }
         }
         Ok(Attempt::Busy { retry_in: None })
     }
 
-    async fn readers_left(&self, claim: &Claim) -> Result<Drained> {
+    /// `None`: the claim is not ours any more.
+    async fn readers_left(&self, claim: &Claim) -> Result<Option<Found>> {
         let params = named([("name", self.name(&claim.key)), ("owner", claim.owner.as_bytes().into())]);
         let reply = self.sessions.run(Step::new("acquire", &self.statements.drain).repeatable(), params).await?;
-        let Some(row) = reply.rows.first() else { return Ok(Drained::Gone) };
+        let Some(row) = reply.rows.first() else { return Ok(None) };
         let mut columns = Columns::of(row, "acquire");
-        let (left, dead): (u64, u64) = (columns.take()?, columns.take()?);
-        Ok(match (left, dead) {
-            (0, _) => Drained::Free,
-            (_, 0) => Drained::Readers,
-            _ => Drained::Dead,
-        })
+        Ok(Some(Found { readers: columns.take()?, dead: columns.take()? }))
     }
 
     pub(crate) async fn let_go_writer(&self, grant: &GrantRef) -> Result<Held> {

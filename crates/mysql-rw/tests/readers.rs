@@ -124,6 +124,35 @@ async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
 }
 
 #[tokio::test]
+async fn the_rows_of_readers_that_died_go_with_the_next_writer() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = migrated(&server).await;
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let brief = || Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(2)) };
+    for forced in [false, true] {
+        // They are never heard of again, so that nobody who was told takes its row away.
+        for _ in 0..3 {
+            assert!(matches!(store.try_acquire(&brief()).await.unwrap(), Attempt::Granted { .. }));
+        }
+        if forced {
+            assert_eq!(store.force_release(&brief().key).await.unwrap().holders.len(), 3);
+        }
+        let mut session = server.session().await.unwrap();
+        let all =
+            "SELECT COUNT(*), COUNT(IF(expires_at <= UTC_TIMESTAMP(6), 1, NULL)) FROM leasehold.leasehold_rw_readers";
+        let mut rows = (3, 0);
+        while rows != (3, 3) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            rows = session.query_first(all).await.unwrap().unwrap();
+            assert_eq!(rows.0, 3, "forced: {forced}");
+        }
+        locks.write("k").await.unwrap().release().await.unwrap();
+        let left: Option<(u64, u64)> = session.query_first(all).await.unwrap();
+        assert_eq!(left, Some((0, 0)), "forced: {forced}");
+    }
+}
+
+#[tokio::test]
 async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
     let locks = migrated(&server).await;
