@@ -37,7 +37,8 @@ impl Holder {
 /// One page of [`list`](crate::Admin::list).
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Held keys with their holders, in no promised order.
+    /// Held keys with their holders, in no promised order. There may be none although there is a next page: a page ends
+    /// also where much was looked through.
     pub keys: Vec<Holders>,
     /// Where the next page starts; `None` after the last one.
     pub next: Option<Cursor>,

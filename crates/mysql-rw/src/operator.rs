@@ -2,9 +2,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leasehold_core::{Cursor, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
-use leasehold_mysql::{Columns, Step, Value, named};
+use leasehold_mysql::{Columns, Step, Sweep, Value, Walk, named};
 
 use crate::MysqlRwBackend;
+use crate::statements::Statements;
 
 /// How many keys a page has at most.
 const PAGE: usize = 100;
@@ -17,17 +18,28 @@ impl MysqlRwBackend {
     }
 
     pub(crate) async fn page(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let (from, to) = self.namespace.range_of(prefix);
         let after = after.map_or_else(Vec::new, |after| self.namespace.followed_by(after.0.as_bytes()));
-        let range = [("from", from), ("to", to), ("after", after)].map(|(name, value)| (name, Value::Bytes(value)));
-        let found = self.sessions.run(Step::new("list", &self.statements.keys).repeatable(), named(range)).await?.rows;
-        let name = |row| Columns::of(row, "list").take::<Vec<u8>>();
-        let names: Vec<_> = found.iter().take(PAGE).map(name).collect::<Result<_>>()?;
-        let (Some(first), Some(last)) = (names.first(), names.last()) else { return Ok(Page::default()) };
-        let held = self.holders_within(first.clone(), last.clone()).await?;
-        let next = Some(last).filter(|_| found.len() > PAGE).and_then(|last| self.namespace.key_of(last));
-        let keys = held.into_iter().map(|(key, holders)| Holders { key, holders }).collect();
-        Ok(Page { keys, next: next.map(|key| Cursor(key.as_str().to_owned())) })
+        let mut walk = Walk::new(self.namespace.range_of(prefix), after);
+        let mut keys = Vec::new();
+        loop {
+            let reach = [self.statements.reach_locks.as_str(), self.statements.reach_readers.as_str()];
+            let stretch = walk.stretch(&self.sessions, "list", &reach).await?;
+            let step = Step::new("list", &self.statements.keys).repeatable();
+            let found = self.sessions.run(step, named(stretch.names())).await?.rows;
+            let name = |row| Columns::of(row, "list").take::<Vec<u8>>();
+            let names: Vec<_> = found.iter().take(PAGE).map(name).collect::<Result<_>>()?;
+            if let (Some(first), Some(last)) = (names.first(), names.last()) {
+                let held = self.holders_within(first.clone(), last.clone()).await?;
+                keys.extend(held.into_iter().map(|(key, holders)| Holders { key, holders }));
+            }
+            let full = names.last().filter(|_| found.len() > PAGE).cloned();
+            let Some(end) = full.or(stretch.last) else { return Ok(Page { keys, next: None }) };
+            if let Some(key) = self.namespace.key_of(&end) {
+                return Ok(Page { keys, next: Some(Cursor(key.as_str().to_owned())) });
+            }
+            // It ends at a row that is none of ours, and no page goes on from there.
+            walk = walk.after(end);
+        }
     }
 
     /// Who holds the keys from the first to the last of these names.
@@ -74,54 +86,15 @@ impl MysqlRwBackend {
 
     pub(crate) async fn collect(&self, older_than: Duration) -> Result<u64> {
         let older_than = older_than.max(Duration::from_secs(1));
-        Ok(self.bury(older_than).await? + self.collect_keys(older_than).await?)
-    }
-
-    /// Rows of readers that died, and that no writer had a reason to evict.
-    async fn bury(&self, older_than: Duration) -> Result<u64> {
+        let Statements { reach_locks, idle, collect, reach_readers, dead_readers, bury_readers, .. } =
+            &*self.statements;
+        let walk = || Walk::new(self.namespace.range_of(""), Vec::new());
+        // Those that died, and that no writer had a reason to evict.
+        let readers = Sweep { reach: reach_readers, find: dead_readers, delete: bury_readers };
         let age = Value::UInt(u64::try_from(older_than.as_micros()).unwrap_or(u64::MAX >> 8));
-        let (from, to) = self.namespace.range_of("");
-        let (mut after, mut buried) = (Vec::new(), 0);
-        loop {
-            let range = [("from", from.clone()), ("to", to.clone()), ("after", after)];
-            let [from, to, after_name] = range.map(|(name, value)| (name, Value::Bytes(value)));
-            let params = named([from, to, after_name, ("age", age.clone())]);
-            let step = Step::new("collect", &self.statements.dead_readers).repeatable();
-            let dead = self.sessions.run(step, params).await?;
-            let Some(last) = dead.rows.last() else { return Ok(buried) };
-            after = Columns::of(last, "collect").take()?;
-            let before = buried;
-            for row in &dead.rows {
-                let mut columns = Columns::of(row, "collect");
-                let (name, owner): (Vec<u8>, Vec<u8>) = (columns.take()?, columns.take()?);
-                let params = named([("name", Value::Bytes(name)), ("owner", Value::Bytes(owner))]);
-                let step = Step::new("collect", &self.statements.bury_reader).repeatable();
-                buried += self.sessions.run(step, params).await?.affected;
-            }
-            if buried == before {
-                // Somebody else buries them.
-                return Ok(buried);
-            }
-        }
-    }
-
-    async fn collect_keys(&self, older_than: Duration) -> Result<u64> {
+        let buried = walk().sweep(&self.sessions, readers, age).await?;
+        let keys = Sweep { reach: reach_locks, find: idle, delete: collect };
         let age = Value::UInt(u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX >> 8));
-        let (from, to) = self.namespace.range_of("");
-        let (mut after, mut collected) = (Vec::new(), 0);
-        loop {
-            let range = [("from", from.clone()), ("to", to.clone()), ("after", after)];
-            let [from, to, after_name] = range.map(|(name, value)| (name, Value::Bytes(value)));
-            let params = named([from, to, after_name, ("age", age.clone())]);
-            let idle = self.sessions.run(Step::new("collect", &self.statements.idle).repeatable(), params).await?;
-            let Some(last) = idle.rows.last() else { return Ok(collected) };
-            after = Columns::of(last, "collect").take()?;
-            for row in &idle.rows {
-                let name: Vec<u8> = Columns::of(row, "collect").take()?;
-                let params = named([("name", Value::Bytes(name)), ("age", age.clone())]);
-                let step = Step::new("collect", &self.statements.collect).repeatable();
-                collected += self.sessions.run(step, params).await?.affected;
-            }
-        }
+        Ok(buried + walk().sweep(&self.sessions, keys, age).await?)
     }
 }

@@ -97,7 +97,7 @@ impl MysqlRwBackend {
             return Ok(Held::Yes);
         }
         let name = self.namespace.name_of(&grant.key);
-        let held = self.statements.readers.why_not(&self.sessions, &name, grant.owner).await?;
+        let held = self.statements.readers().why_not(&self.sessions, &name, grant.owner).await?;
         self.sessions.run(Step::new("release", &self.statements.forget_reader).repeatable(), params()).await?;
         Ok(held)
     }

@@ -91,6 +91,6 @@ impl MysqlRwBackend {
             return Ok(Held::Yes);
         }
         let name = self.namespace.name_of(&grant.key);
-        self.statements.writers.why_not(&self.sessions, &name, grant.owner).await
+        self.statements.writers().why_not(&self.sessions, &name, grant.owner).await
     }
 }

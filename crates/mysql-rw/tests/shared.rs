@@ -41,6 +41,24 @@ impl Subject for Rw {
         MysqlRwBuilder::from(access).migrate().await
     }
 
+    /// Every other row is a reader's; each of those that were killed belongs to a key of its own.
+    fn fill(rows: u64, each: u64) -> Vec<String> {
+        let name = "CONCAT('leasehold', CHAR(0), 'key/', LPAD(seq, 8, '0'))";
+        let half = rows / 2;
+        vec![
+            format!(
+                "INSERT INTO leasehold.leasehold_rw SELECT {name}, IF(seq % {each} = 2, 1000, UNIX_TIMESTAMP() * 1000), \
+                 0, 0, IF(seq % {each} = 1, UNHEX(MD5(seq)), NULL), NULL, UTC_TIMESTAMP(6) + INTERVAL 1 DAY, \
+                 '2000-01-01', '2000-01-01', '2000-01-01', NULL, NULL, NULL FROM leasehold.seq_1_to_{half}"
+            ),
+            format!(
+                "INSERT INTO leasehold.leasehold_rw_readers SELECT {name}, UNHEX(MD5(seq)), 1000, \
+                 UTC_TIMESTAMP(6) + INTERVAL IF(seq % {each} = 2, -9, IF(seq % {each} = 1, 1, 0)) DAY, \
+                 UTC_TIMESTAMP(6), NULL, NULL, 0 FROM leasehold.seq_{half}_to_{rows}"
+            ),
+        ]
+    }
+
     async fn gc(locks: &MysqlRw, older_than: Duration) -> Result<u64> {
         locks.gc(older_than).await
     }

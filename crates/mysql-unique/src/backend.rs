@@ -6,7 +6,9 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
     Holders, LockKey, Mode, Page, Renewal, Result, Wakeups,
 };
-use leasehold_mysql::{Columns, Doorbell, Namespace, Opened, RENEWAL_BATCH, Row, Sessions, Step, Value, micros, named};
+use leasehold_mysql::{
+    Columns, Doorbell, Namespace, Opened, RENEWAL_BATCH, Row, Sessions, Step, Sweep, Value, Walk, micros, named,
+};
 
 use crate::statements::Statements;
 
@@ -73,22 +75,9 @@ impl MysqlUniqueBackend {
     pub(crate) async fn collect(&self, older_than: Duration) -> Result<u64> {
         let age =
             Value::UInt(u64::try_from(older_than.max(Duration::from_secs(1)).as_millis()).unwrap_or(u64::MAX >> 2));
-        let (from, to) = self.namespace.range_of("");
-        let (mut after, mut collected) = (Vec::new(), 0);
-        loop {
-            let page = [("from", from.clone()), ("to", to.clone()), ("after", after)];
-            let [from, to, after_name] = page.map(|(name, value)| (name, Value::Bytes(value)));
-            let params = named([from, to, after_name, ("age", age.clone())]);
-            let idle = self.sessions.run(Step::new("collect", &self.statements.idle).repeatable(), params).await?;
-            let Some(last) = idle.rows.last() else { return Ok(collected) };
-            after = Columns::of(last, "collect").take()?;
-            for row in &idle.rows {
-                let name: Vec<u8> = Columns::of(row, "collect").take()?;
-                let params = named([("name", Value::Bytes(name)), ("age", age.clone())]);
-                let step = Step::new("collect", &self.statements.collect).repeatable();
-                collected += self.sessions.run(step, params).await?.affected;
-            }
-        }
+        let Statements { reach, idle, collect, .. } = &*self.statements;
+        let walk = Walk::new(self.namespace.range_of(""), Vec::new());
+        walk.sweep(&self.sessions, Sweep { reach, find: idle, delete: collect }, age).await
     }
 
     /// A key that is held, from a row with name, tenure, what is left, label and reason. `None`: the row is not ours.
@@ -126,7 +115,7 @@ impl Backend for MysqlUniqueBackend {
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
         let lease = |renewal: &Renewal| (self.namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl);
         let leases: Vec<_> = renewals.iter().map(lease).collect();
-        let answers = self.statements.leases.renew(&self.sessions, &leases).await;
+        let answers = self.statements.leases().renew(&self.sessions, &leases).await;
         if let Some(doorbell) = &self.doorbell {
             renewals.iter().zip(&answers).for_each(|(renewal, answer)| doorbell.renewed(renewal, answer));
         }
@@ -143,7 +132,7 @@ impl Backend for MysqlUniqueBackend {
             return Ok(Held::Yes);
         }
         let name = self.namespace.name_of(&grant.key);
-        self.statements.leases.why_not(&self.sessions, &name, grant.owner).await
+        self.statements.leases().why_not(&self.sessions, &name, grant.owner).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
@@ -154,17 +143,25 @@ impl Backend for MysqlUniqueBackend {
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let (from, to) = self.namespace.range_of(prefix);
         let after = after.map_or_else(Vec::new, |after| self.namespace.followed_by(after.0.as_bytes()));
-        let params = [("from", from), ("to", to), ("after", after)].map(|(name, value)| (name, Value::Bytes(value)));
-        let step = Step::new("list", &self.statements.list).repeatable();
-        let rows = self.sessions.run(step, named(params)).await?.rows;
+        let mut walk = Walk::new(self.namespace.range_of(prefix), after);
         let mut keys = Vec::new();
-        for row in rows.iter().take(PAGE) {
-            keys.extend(self.holders(row)?);
+        loop {
+            let stretch = walk.stretch(&self.sessions, "list", &[&self.statements.reach]).await?;
+            let step = Step::new("list", &self.statements.list).repeatable();
+            let rows = self.sessions.run(step, named(stretch.names())).await?.rows;
+            for row in rows.iter().take(PAGE) {
+                keys.extend(self.holders(row)?);
+            }
+            let full = rows.get(PAGE - 1).filter(|_| rows.len() > PAGE);
+            let end = full.map(|row| Columns::of(row, "list").take()).transpose()?.or(stretch.last);
+            let Some(end) = end else { return Ok(Page { keys, next: None }) };
+            if let Some(key) = self.namespace.key_of(&end) {
+                return Ok(Page { keys, next: Some(Cursor(key.as_str().to_owned())) });
+            }
+            // It ends at a row that is none of ours, and no page goes on from there.
+            walk = walk.after(end);
         }
-        let next = keys.last().filter(|_| rows.len() > PAGE).map(|last| Cursor(last.key.as_str().to_owned()));
-        Ok(Page { keys, next })
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {

@@ -2,6 +2,8 @@
 
 mod backend;
 mod builder;
+#[cfg(test)]
+mod cost;
 mod statements;
 
 use std::time::Duration;

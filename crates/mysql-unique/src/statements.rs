@@ -1,4 +1,4 @@
-use leasehold_mysql::{Column, Kind, Layout, Namespace, Table, TableName, statement};
+use leasehold_mysql::{Column, Kind, Layout, Leases, Namespace, statements};
 
 /// The one table. No auto-increment column: it would take over `LAST_INSERT_ID`. No second index: it would cost every
 /// claim. No text column for the name: every collation merges different keys.
@@ -17,31 +17,13 @@ pub(crate) const LAYOUT: Layout = Layout {
     primary_key: &["name"],
 };
 
-/// The statements, for one table.
-#[derive(Debug)]
-pub(crate) struct Statements {
-    pub(crate) claim: String,
-    pub(crate) leases: Table,
-    pub(crate) let_go: String,
-    pub(crate) inspect: String,
-    pub(crate) list: String,
-    pub(crate) evict: String,
-    pub(crate) idle: String,
-    pub(crate) collect: String,
+statements! {
+    /// The statements, for one table.
+    Statements(table): claim, extend, look, let_go, inspect, reach, list, evict, idle, collect
 }
 
 impl Statements {
-    pub(crate) fn new(table: &TableName) -> Self {
-        let of = |source| statement(source, &[("table", table)]);
-        Self {
-            claim: of(include_str!("sql/claim.sql")),
-            leases: Table { extend: of(include_str!("sql/extend.sql")), look: of(include_str!("sql/look.sql")) },
-            let_go: of(include_str!("sql/let_go.sql")),
-            inspect: of(include_str!("sql/inspect.sql")),
-            list: of(include_str!("sql/list.sql")),
-            evict: of(include_str!("sql/evict.sql")),
-            idle: of(include_str!("sql/idle.sql")),
-            collect: of(include_str!("sql/collect.sql")),
-        }
+    pub(crate) fn leases(&self) -> Leases<'_> {
+        Leases { extend: &self.extend, look: &self.look }
     }
 }

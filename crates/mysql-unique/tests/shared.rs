@@ -31,6 +31,15 @@ impl Subject for Unique {
         MysqlUniqueBuilder::from(access).migrate().await
     }
 
+    fn fill(rows: u64, each: u64) -> Vec<String> {
+        vec![format!(
+            "INSERT INTO leasehold.leasehold_locks SELECT CONCAT('leasehold', CHAR(0), 'key/', LPAD(seq, 8, '0')), \
+             UNHEX(MD5(seq)), IF(seq % {each} = 2, 1000, UNIX_TIMESTAMP() * 1000), \
+             UTC_TIMESTAMP(6) + INTERVAL IF(seq % {each} = 1, 1, -1) DAY, UTC_TIMESTAMP(6), NULL, NULL, NULL \
+             FROM leasehold.seq_1_to_{rows}"
+        )]
+    }
+
     async fn gc(locks: &MysqlUnique, older_than: Duration) -> Result<u64> {
         locks.gc(older_than).await
     }

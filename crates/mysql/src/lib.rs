@@ -5,12 +5,14 @@ mod access;
 mod address;
 mod names;
 // how it is spoken to,
+mod batch;
 mod connections;
 mod refusal;
 mod renewals;
 mod schema;
 mod sessions;
 mod statement;
+mod walk;
 // how waiters learn of a release,
 mod doorbell;
 // and what the crates' own tests stand on.
@@ -19,11 +21,13 @@ pub mod testing;
 
 pub use access::{Access, Opened};
 pub use address::Address;
+pub use batch::{Target, each};
 pub use doorbell::Doorbell;
 pub use mysql_async::{Params, Pool, Row, Value};
 pub use names::{Namespace, TableName};
 pub use refusal::{Stage, Verdict, classify};
-pub use renewals::{RENEWAL_BATCH, Table, micros};
+pub use renewals::{Lease, Leases, Place, RENEWAL_BATCH, micros};
 pub use schema::{Column, Kind, Layout};
 pub use sessions::{Reply, Sessions, Step, named};
 pub use statement::{Columns, statement};
+pub use walk::{Stretch, Sweep, Walk};

@@ -16,6 +16,31 @@ pub fn statement(source: &str, tables: &[(&str, &TableName)]) -> String {
     text
 }
 
+/// A type that has the statements of a crate, each by the name of its file in the folder `sql` beside this one, and
+/// `all` of them, so that a test can miss none.
+#[macro_export]
+macro_rules! statements {
+    ($(#[$about:meta])* $name:ident($($table:ident),+): $($statement:ident),+ $(,)?) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub(crate) struct $name {
+            $(pub(crate) $statement: String),+
+        }
+
+        impl $name {
+            pub(crate) fn new($($table: &$crate::TableName),+) -> Self {
+                let of = |source| $crate::statement(source, &[$((stringify!($table), $table)),+]);
+                Self { $($statement: of(include_str!(concat!("sql/", stringify!($statement), ".sql")))),+ }
+            }
+
+            #[cfg(test)]
+            pub(crate) fn all(&self) -> Vec<(&'static str, &str)> {
+                vec![$((stringify!($statement), self.$statement.as_str())),+]
+            }
+        }
+    };
+}
+
 /// Reads the columns of a row in order. What is not of the expected type is an error and never a panic.
 #[derive(Debug)]
 pub struct Columns<'r> {

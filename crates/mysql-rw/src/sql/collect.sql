@@ -1,4 +1,5 @@
--- COLLECT deletes one row if it is still idle. A reader that is there stays safe: its own row is what bars writers.
-DELETE FROM {locks}
-WHERE name = :name AND (writer IS NULL OR writer_expires_at <= UTC_TIMESTAMP(6))
-  AND tenure + :age < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000
+-- COLLECT deletes those of these rows that are still idle. A reader that is there stays safe: its own row is what bars
+-- writers.
+DELETE {locks} FROM {locks} FORCE INDEX (PRIMARY)
+WHERE ({any name = ?}) AND (writer IS NULL OR writer_expires_at <= UTC_TIMESTAMP(6))
+  AND tenure + ? < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000

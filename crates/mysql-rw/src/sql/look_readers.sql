@@ -1,5 +1,3 @@
--- LOOK, for readers: 1 for who holds, 2 for who was released by force.
-SELECT name, owner, 1 FROM {readers}
-WHERE (name, owner) IN ({pairs}) AND forced = 0 AND expires_at > UTC_TIMESTAMP(6)
-UNION ALL
-SELECT name, owner, 2 FROM {readers} WHERE (name, owner) IN ({pairs}) AND forced = 1
+-- LOOK, for readers: answers, for these names and owners, who holds and who was released by force.
+SELECT name, IF(forced = 0 AND expires_at > UTC_TIMESTAMP(6), owner, NULL), IF(forced = 1, owner, NULL)
+FROM {readers} FORCE INDEX (PRIMARY) WHERE {any name = ? AND owner = ?}

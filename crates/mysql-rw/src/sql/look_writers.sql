@@ -1,5 +1,3 @@
--- LOOK, for writers: 1 for who holds, 2 for who was released by force.
-SELECT name, writer, 1 FROM {locks}
-WHERE (name, writer) IN ({pairs}) AND waiting IS NULL AND writer_expires_at > UTC_TIMESTAMP(6)
-UNION ALL
-SELECT name, forced, 2 FROM {locks} WHERE (name, forced) IN ({pairs})
+-- LOOK, for writers: answers, for these names, who holds and who was released by force last.
+SELECT name, IF(waiting IS NULL AND writer_expires_at > UTC_TIMESTAMP(6), writer, NULL), forced
+FROM {locks} FORCE INDEX (PRIMARY) WHERE {any name = ?}

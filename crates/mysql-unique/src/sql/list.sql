@@ -1,4 +1,4 @@
--- LIST shows who holds the keys of a range, from after a name on, in the order of the names.
+-- LIST shows who holds the keys of a stretch, in the order of the names.
 SELECT name, tenure, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), expires_at), label, reason FROM {table}
-WHERE name >= :from AND name < :to AND name > :after AND expires_at > UTC_TIMESTAMP(6)
+WHERE name >= :from AND name < :to AND name > :after AND name <= :upto AND expires_at > UTC_TIMESTAMP(6)
 ORDER BY name LIMIT 101

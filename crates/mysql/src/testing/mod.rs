@@ -2,10 +2,12 @@
 
 pub mod bad_input;
 pub mod clocks;
+pub mod cost;
 pub mod places;
 pub mod privilege;
 pub mod processes;
 mod proxy;
+pub mod scale;
 mod server;
 mod subject;
 pub mod traps;
@@ -53,6 +55,7 @@ macro_rules! shared_tests {
             a_server_far_away_can_be_connected_to,
             a_burst_queues_for_connections,
         );
+        $crate::shared_tests!($subject, scale: no_statement_reads_far_in_a_table_of_a_million_rows);
         $crate::shared_tests!($subject, clocks: a_client_whose_clock_is_an_hour_off_is_like_any_other);
         $crate::shared_tests!($subject, privilege: the_rights_that_the_readme_names_suffice);
         $crate::shared_tests!($subject, processes: no_token_repeats_or_goes_back);

@@ -71,9 +71,17 @@ impl Server {
     ///
     /// # Panics
     /// If `LEASEHOLD_CONFORMANCE_REQUIRED` is set.
-    #[allow(clippy::print_stderr, reason = "it speaks to whoever runs the tests")]
     pub async fn start_or_skip(arguments: &[&str]) -> Option<Self> {
-        match Self::start(arguments).await {
+        Self::start_in_or_skip(&std::env::temp_dir(), arguments).await
+    }
+
+    /// The same, with its data in a folder of its own below this one.
+    ///
+    /// # Panics
+    /// As for [`start_or_skip`](Self::start_or_skip).
+    #[allow(clippy::print_stderr, reason = "it speaks to whoever runs the tests")]
+    pub async fn start_in_or_skip(place: &Path, arguments: &[&str]) -> Option<Self> {
+        match Self::start_in(place, arguments).await {
             Ok(server) => Some(server),
             Err(why) => {
                 assert!(std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_none(), "no server: {why}");

@@ -40,6 +40,10 @@ pub trait Subject: Send + Sync + 'static {
         Self::migrate(Access::default().url(url))
     }
 
+    /// The statements that fill the tables with so many rows of keys `key/00000001` and so on. Of each so many, one key is
+    /// held for a day and one has been idle for long; all others were free a moment ago.
+    fn fill(rows: u64, each: u64) -> Vec<String>;
+
     /// What else happens in the life of a key, by two clients.
     fn more_life(_ours: &Self::Locks, _theirs: &Self::Locks, _key: &str) -> impl Future<Output = ()> + Send {
         async {}

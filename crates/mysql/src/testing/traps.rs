@@ -280,6 +280,19 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     assert!(store.renew(&renewals).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
     assert_eq!(server.status("Com_update").await - before, 1);
 
+    // As many leases of their own each take no more statements, and everybody gets what was asked for.
+    let of_its_own = |n: usize| Duration::from_secs(100 + 60 * n as u64);
+    let mut differ = renewals.clone();
+    differ.iter_mut().enumerate().for_each(|(n, renewal)| renewal.ttl = of_its_own(n));
+    let before = server.status("Com_update").await;
+    assert!(store.renew(&differ).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
+    assert_eq!(server.status("Com_update").await - before, 1);
+    for n in [0, 1, 64, RENEWAL_BATCH - 1] {
+        let left = store.inspect(&claims[n].key).await.unwrap().holders[0].remaining.unwrap();
+        let missing = of_its_own(n).checked_sub(left);
+        assert!(missing.is_some_and(|missing| missing < Duration::from_secs(59)), "{n}: {left:?}");
+    }
+
     // One that was released and one that was evicted are told apart from the rest.
     assert_eq!(store.release(&claims[7].grant(None)).await.unwrap(), Held::Yes);
     store.force_release(&claims[9].key).await.unwrap();

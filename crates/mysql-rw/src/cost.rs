@@ -1,0 +1,183 @@
+//! What each statement touches of tables with thousands of other rows.
+
+use leasehold_core::OwnerId;
+use leasehold_mysql::testing::Server;
+use leasehold_mysql::testing::cost::{self, Cost, OTHERS, Trial};
+use leasehold_mysql::{Lease, Leases, TableName, Target, Value, Walk, each};
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use crate::MysqlRw;
+use crate::statements::{Statements, readers_of};
+
+/// The keys of the trials: written by us, marked by a writer that waits, free, read by some of whom one is dead and one
+/// was released by force, read by a crowd, and without a row.
+const WRITTEN: &str = "key/00009001/written";
+const MARKED: &str = "key/00009002";
+const FREE: &str = "key/00009003";
+const READ: &str = "key/00009004";
+const CROWDED: &str = "key/00009005";
+const NONE: &str = "key/00009006/no";
+const ALL: [&str; 6] = [WRITTEN, MARKED, FREE, READ, CROWDED, NONE];
+/// The rows of readers of `READ`.
+const FEW: u64 = 5;
+
+/// Other rows of both tables, of which few are held, and ours between them.
+async fn filled(server: &Server, others: u64, held: &Held) -> Conn {
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    for table in ["leasehold_rw", "leasehold_rw_readers"] {
+        session.query_drop(format!("TRUNCATE TABLE {table}")).await.unwrap();
+    }
+    let past = "'2000-01-01'";
+    let writer =
+        format!("1000, 1000, 0, ?, NULL, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, {past}, {past}, {past}, NULL, NULL, NULL");
+    let reader = format!("1000, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, {past}, NULL, NULL");
+    let name = "CONCAT('leasehold', CHAR(0), 'key/', LPAD(seq, 8, '0'))";
+    let idle = writer.replace('?', "NULL");
+    for statement in [
+        format!("INSERT INTO leasehold_rw SELECT {name}, {idle} FROM seq_1_to_{others}"),
+        format!(
+            "INSERT INTO leasehold_rw_readers SELECT {name}, UNHEX(MD5(seq)), {reader}, seq % 1000 != 1 FROM seq_1_to_{others}"
+        ),
+    ] {
+        session.query_drop(statement).await.unwrap();
+    }
+    let parents = ALL[..5].iter().map(|key| (cost::name_of(key),));
+    session.exec_batch(format!("REPLACE INTO leasehold_rw VALUES (?, {idle})"), parents).await.unwrap();
+    let rows = |leases: &[Lease]| -> Vec<_> {
+        leases.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec())).collect()
+    };
+    session.exec_batch(format!("REPLACE INTO leasehold_rw VALUES (?, {writer})"), rows(&held.writers)).await.unwrap();
+    let mut readers = [rows(&held.readers), rows(&held.crowd)].concat();
+    for key in [WRITTEN, READ] {
+        readers.extend((0..FEW).map(|_| (cost::name_of(key), OwnerId::random().as_bytes().to_vec())));
+    }
+    for key in [FREE, READ] {
+        let delete = "DELETE FROM leasehold_rw_readers WHERE name = ?";
+        session.exec_drop(delete, (cost::name_of(key),)).await.unwrap();
+    }
+    session.exec_batch(format!("INSERT INTO leasehold_rw_readers VALUES (?, ?, {reader}, 0)"), readers).await.unwrap();
+    for change in ["expires_at = '2000-01-01'", "forced = 1"] {
+        let one = format!(
+            "UPDATE leasehold_rw_readers SET {change} WHERE name = ? AND forced = 0 AND expires_at > '2001-01-01' LIMIT 1"
+        );
+        session.exec_drop(one, (cost::name_of(READ),)).await.unwrap();
+    }
+    let mark = "UPDATE leasehold_rw SET writer = REPEAT('w', 16), waiting = REPEAT('c', 16) WHERE name = ?";
+    session.exec_drop(mark, (cost::name_of(MARKED),)).await.unwrap();
+    session.query_drop("ANALYZE TABLE leasehold_rw, leasehold_rw_readers").await.unwrap();
+    session
+}
+
+/// Our leases: writers, the first of `WRITTEN`, readers of as many keys, and readers of the one that is crowded.
+struct Held {
+    writers: Vec<Lease>,
+    readers: Vec<Lease>,
+    crowd: Vec<Lease>,
+}
+
+impl Held {
+    fn new() -> Self {
+        let crowd = cost::leases("").into_iter().map(|(_, owner, ttl)| (cost::name_of(CROWDED), owner, ttl));
+        Self { writers: cost::leases("written"), readers: cost::leases("read"), crowd: crowd.collect() }
+    }
+
+    fn many(&self) -> u64 {
+        self.crowd.len() as u64 + 1
+    }
+}
+
+fn look(leases: Leases<'_>, held: &[Lease]) -> Vec<Trial> {
+    cost::batches(held, false, |held| {
+        let places = held.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
+        leases.looking(&places.collect::<Vec<_>>())
+    })
+}
+
+/// A statement that deletes many rows.
+fn delete(text: &str, held: &[Lease]) -> Vec<Trial> {
+    cost::batches(held, true, |leases| {
+        let identity = |(name, owner, _): &&Lease| Target::of([Value::Bytes(name.clone()), owner.as_bytes().into()]);
+        let (text, mut params) = each(text, &leases.iter().map(identity).collect::<Vec<_>>());
+        params.push(1.into());
+        (text, params)
+    })
+}
+
+fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<Trial> {
+    let owner = |owner: OwnerId| Value::from(owner.as_bytes());
+    let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
+    let params = |owner: &Value| {
+        let owner = [("owner", owner.clone()), ("writer", owner.clone()), ("client", owner.clone())];
+        let rest = [("tenure", 1000.into()), ("ttl", 60_000_000.into()), ("count", 3.into()), ("waits", 1.into())];
+        [&owner[..], &rest, &[("label", Value::NULL), ("reason", Value::NULL)]].concat()
+    };
+    // As each of the three, on each key.
+    let each_key = |most: Cost| -> Vec<Trial> {
+        let owners = [&ours, &reader, &stranger];
+        owners.into_iter().flat_map(|owner| cost::one_row(text, &ALL, &params(owner), most)).collect()
+    };
+    // On each key, beside what it touches for each of its readers; at REPEATABLE READ also the gap behind them.
+    let each_reader = |reads: u64, locks: fn(u64) -> u64, gaps: fn(u64) -> u64| -> Vec<Trial> {
+        let readers = [(WRITTEN, FEW), (FREE, 0), (READ, FEW), (CROWDED, held.many()), (NONE, 0)];
+        let trial = |(key, readers)| {
+            let trials = cost::one_row(text, &[key], &params(&ours), Cost::new(reads + readers, locks(readers)));
+            trials.into_iter().map(move |trial| trial.gaps(gaps(readers)))
+        };
+        readers.into_iter().flat_map(trial).collect()
+    };
+    let scan = Cost::new(Walk::STRETCH + 1, 0);
+    match name {
+        "create" | "mark" | "let_go_writer" | "evict_writer" | "draw" | "admit" | "step_down_draw"
+        | "step_down_admit" | "let_go_reader" | "forget_reader" => each_key(Cost::new(1, 1)),
+        // It looks for a reader that lives, which REPEATABLE READ locks, with the dead before it.
+        "claim" => each_reader(2, |_| 1, |readers| 1 + readers.min(FEW)),
+        "drain" => each_reader(2, |_| 0, |_| 0),
+        "purge" | "evict_readers" => each_reader(1, |readers| readers, |_| 2),
+        "extend_writers" => cost::batches(&held.writers, true, |leases| statements.writers().extending(leases)),
+        "extend_readers" => [&held.readers, &held.crowd]
+            .into_iter()
+            .flat_map(|held| cost::batches(held, true, |leases| statements.readers().extending(leases)))
+            .collect(),
+        "look_writers" => look(statements.writers(), &held.writers),
+        "look_readers" => {
+            [&held.readers, &held.crowd].into_iter().flat_map(|held| look(statements.readers(), held)).collect()
+        }
+        "collect" => delete(text, &held.writers),
+        "bury_readers" => [&held.readers, &held.crowd].into_iter().flat_map(|held| delete(text, held)).collect(),
+        "reach_locks" | "reach_readers" => cost::stretch(text, &[], scan),
+        "idle" | "dead_readers" => cost::stretch(text, &[("age", 1.into())], scan),
+        // Two tables, and what was found in both.
+        "keys" => cost::stretch(text, &[], Cost::new(2 * (Walk::STRETCH + 1) + 101, 0)),
+        "holders" => {
+            let first = |name| Value::Bytes(cost::name_of(name));
+            let range = [("from", first("key/00000001")), ("to", first("key/00005000"))];
+            cost::stretch(text, &range, Cost::new(2 * (Walk::STRETCH + 1), 0))
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn no_statement_touches_more_rows_than_it_has_keys() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let locks = TableName::new("leasehold_rw").unwrap();
+    let statements = Statements::new(&locks, &readers_of(&locks).unwrap());
+    let held = Held::new();
+    for others in OTHERS {
+        let mut session = filled(&server, others, &held).await;
+        let all = statements.all().into_iter().map(|(name, text)| (name, trials(name, text, &statements, &held)));
+        let excess = cost::excess(&mut session, &all.collect::<Vec<_>>()).await;
+        assert!(excess.is_empty(), "beside {others}:\n{}", excess.join("\n"));
+    }
+}
+
+#[test]
+fn every_statement_has_its_file() {
+    let locks = TableName::new("t").unwrap();
+    let statements = Statements::new(&locks, &locks);
+    let names: Vec<_> = statements.all().into_iter().map(|(name, _)| name).collect();
+    cost::check_files(env!("CARGO_MANIFEST_DIR"), &names);
+}

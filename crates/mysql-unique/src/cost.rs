@@ -1,0 +1,85 @@
+//! What each statement touches of a table with thousands of other rows.
+
+use leasehold_core::OwnerId;
+use leasehold_mysql::testing::Server;
+use leasehold_mysql::testing::cost::{self, Cost, OTHERS, Trial};
+use leasehold_mysql::{Lease, TableName, Target, Value, Walk, each};
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use crate::MysqlUnique;
+use crate::statements::Statements;
+
+/// Other rows of which few are held, and ours between them.
+async fn filled(server: &Server, others: u64, held: &[Lease]) -> Conn {
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    session.query_drop("TRUNCATE TABLE leasehold_locks").await.unwrap();
+    let others = format!(
+        "INSERT INTO leasehold_locks SELECT CONCAT('leasehold', CHAR(0), 'key/', LPAD(seq, 8, '0')), UNHEX(MD5(seq)), \
+         1000, UTC_TIMESTAMP(6) + INTERVAL IF(seq % 1000 = 1, 1, -1) DAY, UTC_TIMESTAMP(6), NULL, NULL, NULL \
+         FROM seq_1_to_{others}"
+    );
+    session.query_drop(others).await.unwrap();
+    let ours = "INSERT INTO leasehold_locks VALUES (?, ?, 1000, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, '2000-01-01', \
+                NULL, NULL, NULL)";
+    let rows = held.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
+    session.exec_batch(ours, rows).await.unwrap();
+    session.query_drop("ANALYZE TABLE leasehold_locks").await.unwrap();
+    session
+}
+
+fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Vec<Trial> {
+    let stranger = ("owner", OwnerId::random().as_bytes().into());
+    let ours = ("owner", held[0].1.as_bytes().into());
+    let grant = [("ttl", 60_000_000.into()), ("label", Value::NULL), ("reason", Value::NULL)];
+    let with = |owner: &(&'static str, Value)| [std::slice::from_ref(owner), &grant].concat();
+    // Held by us, held by another, free, and without a row.
+    let keys = ["key/00009001/held", "key/00009001", "key/00009000", "key/00009001/no"];
+    let (row, look) = (Cost::new(1, 1), Cost::new(1, 0));
+    let scan = Cost::new(Walk::STRETCH + 1, 0);
+    match name {
+        "claim" => [stranger, ours].iter().flat_map(|owner| cost::one_row(text, &keys, &with(owner), row)).collect(),
+        "let_go" => [stranger, ours]
+            .iter()
+            .flat_map(|owner| cost::one_row(text, &keys, std::slice::from_ref(owner), row))
+            .collect(),
+        "evict" => cost::one_row(text, &keys, &[("tenure", 1000.into())], row),
+        "inspect" => cost::one_row(text, &keys, &[], look),
+        "extend" => cost::batches(held, true, |leases| statements.leases().extending(leases)),
+        "look" => cost::batches(held, false, |leases| {
+            let places = leases.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
+            statements.leases().looking(&places.collect::<Vec<_>>())
+        }),
+        "collect" => cost::batches(held, true, |leases| {
+            let rows: Vec<_> = leases.iter().map(|(name, ..)| Target::of([Value::Bytes(name.clone())])).collect();
+            let (text, mut params) = each(text, &rows);
+            params.push(1.into());
+            (text, params)
+        }),
+        "reach" | "list" => cost::stretch(text, &[], scan),
+        "idle" => cost::stretch(text, &[("age", 1.into())], scan),
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn no_statement_touches_more_rows_than_it_has_keys() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let statements = Statements::new(&TableName::new("leasehold_locks").unwrap());
+    let held = cost::leases("held");
+    for others in OTHERS {
+        let mut session = filled(&server, others, &held).await;
+        let all = statements.all().into_iter().map(|(name, text)| (name, trials(name, text, &statements, &held)));
+        let excess = cost::excess(&mut session, &all.collect::<Vec<_>>()).await;
+        assert!(excess.is_empty(), "beside {others}:\n{}", excess.join("\n"));
+    }
+}
+
+#[test]
+fn every_statement_has_its_file() {
+    let statements = Statements::new(&TableName::new("t").unwrap());
+    let names: Vec<_> = statements.all().into_iter().map(|(name, _)| name).collect();
+    cost::check_files(env!("CARGO_MANIFEST_DIR"), &names);
+}

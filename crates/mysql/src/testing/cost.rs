@@ -1,0 +1,183 @@
+//! What a statement touches, as the server counts it: every row that it reads, and every row that it locks.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test may panic")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use leasehold_core::{LockKey, OwnerId};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Params, Value};
+
+use crate::{Lease, Namespace, RENEWAL_BATCH};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How many rows of other keys the tables hold while statements are measured: many, and so few that a server might
+/// rather read all of them.
+pub const OTHERS: [u64; 2] = [10_000, 200];
+
+/// REPEATABLE READ also locks gaps: in place of a row that is not there, behind a range, and before a row that is the
+/// first of its page.
+const ISOLATIONS: [&str; 2] = ["READ COMMITTED", "REPEATABLE READ"];
+
+/// What a statement touched, or the most that it may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The sum of `Handler_read_*`.
+    pub reads: u64,
+    /// The row locks that it holds until it commits, those on gaps included.
+    pub locks: u64,
+}
+
+impl Cost {
+    /// So many.
+    pub fn new(reads: u64, locks: u64) -> Self {
+        Self { reads, locks }
+    }
+}
+
+/// One statement with its parameters, and the most that it may touch.
+#[derive(Debug)]
+pub struct Trial {
+    /// What is special about it.
+    pub about: String,
+    /// The statement.
+    pub text: String,
+    /// Its parameters.
+    pub params: Params,
+    /// The most that it may touch at READ COMMITTED.
+    pub most: Cost,
+    /// The locks on gaps at REPEATABLE READ that are not beside one of those.
+    pub gaps: u64,
+}
+
+impl Trial {
+    /// Without locks on gaps.
+    pub fn new(about: &str, (text, params): (impl Into<String>, impl Into<Params>), most: Cost) -> Self {
+        Self { about: about.into(), text: text.into(), params: params.into(), most, gaps: 0 }
+    }
+
+    /// With these locks on gaps.
+    #[must_use]
+    pub fn gaps(self, gaps: u64) -> Self {
+        Self { gaps, ..self }
+    }
+}
+
+/// Runs each trial of each statement in a transaction of its own, undoes it, and answers which touched too much.
+pub async fn excess(session: &mut Conn, trials: &[(&str, Vec<Trial>)]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for isolation in ISOLATIONS {
+        session.query_drop(format!("SET SESSION TRANSACTION ISOLATION LEVEL {isolation}")).await.unwrap();
+        for (name, trials) in trials {
+            assert!(!trials.is_empty(), "nobody says what {name} may touch");
+            for trial in trials {
+                let found = measure(session, &trial.text, trial.params.clone()).await;
+                // Beside each row a gap, where the row is the first of its page.
+                let gaps = if isolation == "REPEATABLE READ" { trial.most.locks + trial.gaps } else { 0 };
+                if found.reads > trial.most.reads || found.locks > trial.most.locks + gaps {
+                    let Trial { about, most, .. } = trial;
+                    faults.push(format!("{name}, {about}, {isolation}: {found:?}, and may {most:?} and {gaps} gaps"));
+                }
+            }
+        }
+    }
+    faults
+}
+
+/// As many leases as a batch may have, on keys between those of the other rows.
+pub fn leases(kind: &str) -> Vec<Lease> {
+    let lease = |number: usize| (name_of(&format!("key/{:08}/{kind}", 9001 + number)), OwnerId::random(), MINUTE);
+    (0..RENEWAL_BATCH).map(lease).collect()
+}
+
+/// The row of a key in the usual namespace.
+pub fn name_of(key: &str) -> Vec<u8> {
+    Namespace::default().name_of(&LockKey::new(key).unwrap())
+}
+
+/// The trials of a statement about many rows, which may read as many, and lock as many if it `locks`: for one lease
+/// and for several, all alike and all different, held, of strangers, and on keys without a row.
+pub fn batches(held: &[Lease], locks: bool, build: impl Fn(&[&Lease]) -> (String, Vec<Value>)) -> Vec<Trial> {
+    let all_differ = (0u64..)
+        .zip(held)
+        .map(|(number, (name, owner, _))| (name.clone(), *owner, MINUTE + Duration::from_millis(number)));
+    let strangers = held.iter().map(|(name, ..)| (name.clone(), OwnerId::random(), MINUTE));
+    let nowhere = held.iter().map(|(name, owner, _)| ([name, b"/nowhere".as_slice()].concat(), *owner, MINUTE));
+    let kinds: [(&str, Vec<Lease>); 4] = [
+        ("all alike", held.to_vec()),
+        ("all different", all_differ.collect()),
+        ("of strangers", strangers.collect()),
+        ("without rows", nowhere.collect()),
+    ];
+    let trial = |kind: &str, leases: &[Lease]| {
+        let (text, params) = build(&leases.iter().collect::<Vec<_>>());
+        let count = leases.len() as u64;
+        let most = Cost::new(count, if locks { count } else { 0 });
+        Trial::new(&format!("{count} leases {kind}"), (text, params), most)
+    };
+    let sizes = [1, 2, 3, held.len()];
+    kinds.iter().flat_map(|(kind, leases)| sizes.map(|size| trial(kind, &leases[..size]))).collect()
+}
+
+/// The statement about a row of each of these keys, with these parameters too.
+pub fn one_row(text: &str, keys: &[&str], more: &[(&str, Value)], most: Cost) -> Vec<Trial> {
+    let trial = |key: &&str| {
+        let params = more.iter().cloned().chain([("name", Value::Bytes(name_of(key)))]);
+        let params = params.map(|(name, value)| (name.as_bytes().to_vec(), value)).collect();
+        Trial::new(key, (text, Params::Named(params)), most)
+    };
+    keys.iter().map(trial).collect()
+}
+
+/// The statement about the first stretch of the rows, with these parameters too.
+pub fn stretch(text: &str, more: &[(&str, Value)], most: Cost) -> Vec<Trial> {
+    let names = [("from", ""), ("to", "l"), ("after", "key/00000000"), ("upto", "key/00005000")];
+    let names = names.map(|(name, key)| (name, Value::Bytes(Namespace::default().followed_by(key.as_bytes()))));
+    let params = names.into_iter().chain(more.iter().cloned());
+    let params = params.map(|(name, value)| (name.as_bytes().to_vec(), value)).collect();
+    vec![Trial::new("a stretch", (text, Params::Named(params)), most)]
+}
+
+/// What one statement touches; it is undone.
+pub async fn measure(session: &mut Conn, text: &str, params: Params) -> Cost {
+    let prepared = session.prep(text).await.unwrap_or_else(|error| panic!("{text}: {error}"));
+    session.query_drop("FLUSH STATUS").await.unwrap();
+    session.query_drop("BEGIN").await.unwrap();
+    session.exec_drop(&prepared, params).await.unwrap_or_else(|error| panic!("{text}: {error}"));
+    let reads: Vec<(String, u64)> = session.query("SHOW SESSION STATUS LIKE 'Handler_read%'").await.unwrap();
+    let status: Vec<(String, String, String)> = session.query("SHOW ENGINE INNODB STATUS").await.unwrap();
+    let locks = locks_of(&status[0].2, session.id());
+    session.query_drop("ROLLBACK").await.unwrap();
+    session.close(prepared).await.unwrap();
+    Cost { reads: reads.iter().map(|(_, count)| count).sum(), locks }
+}
+
+/// The row locks of a session, in the words of the server.
+fn locks_of(status: &str, session: u32) -> u64 {
+    let (before, _) = status.split_once(&format!("thread id {session},")).unwrap_or_default();
+    let transaction = before.rsplit("---TRANSACTION").next().unwrap_or_default();
+    let (count, _) = transaction.split_once(" row lock(s)").unwrap_or_default();
+    count.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// That each file of a crate's folder of statements is among these names, and no more.
+pub fn check_files(manifest: &str, names: &[&str]) {
+    let files = fs::read_dir(format!("{manifest}/src/sql")).unwrap();
+    let files: BTreeSet<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let names: BTreeSet<String> = names.iter().map(|name| format!("{name}.sql")).collect();
+    assert_eq!(files, names, "a statement's file and its name");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_read_from_the_sessions_own_transaction() {
+        let status = "---TRANSACTION 7, ACTIVE 0 sec\n2 lock struct(s), heap size 1128, 31 row lock(s)\n\
+                      MariaDB thread id 5, OS\n---TRANSACTION 8, ACTIVE 0 sec\nMariaDB thread id 6, OS\n";
+        assert_eq!((locks_of(status, 5), locks_of(status, 6), locks_of(status, 9)), (31, 0, 0));
+    }
+}
