@@ -21,10 +21,11 @@ pub(crate) struct Vote {
 }
 
 impl Vote {
-    /// Counts until a majority granted, or cannot any more. What has arrived by then is counted too.
+    /// Counts until it is decided: until a majority granted, or said that it is busy where none can grant, or neither
+    /// can come any more. What has arrived by then is counted too.
     pub(crate) async fn count(nodes: usize, asked: &mut Asked<Claimed>) -> Self {
         let mut vote = Self { nodes, ..Self::default() };
-        while !vote.is_won() && vote.granted.len() + asked.len() >= vote.majority() {
+        while vote.is_open(asked.len()) {
             let Some((index, answer)) = asked.next().await else { break };
             vote.add(index, answer);
         }
@@ -32,6 +33,13 @@ impl Vote {
             vote.add(index, answer);
         }
         vote
+    }
+
+    /// Whether those who have not answered yet can still decide it.
+    fn is_open(&self, left: usize) -> bool {
+        let may_win = self.granted.len() + left >= self.majority();
+        let may_be_busy = self.answered() + left >= self.majority();
+        !self.is_won() && may_be_busy && (may_win || !self.is_busy())
     }
 
     fn add(&mut self, index: usize, answer: Claimed) {
@@ -93,22 +101,61 @@ pub(crate) fn soon(took: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use futures::future::{BoxFuture, pending};
+
     use super::*;
     use crate::condition::NodeCondition;
+
+    fn claimed(index: usize, answer: &str) -> Claimed {
+        match answer.split_once(' ') {
+            Some((by, left)) => Claimed::Busy { left: Duration::from_millis(left.parse().unwrap()), by: by.to_owned() },
+            None if answer == "ours" => Claimed::Granted { seed: index as u64, token: None },
+            None => Claimed::Failed(Failure::of(NodeCondition::Reset)),
+        }
+    }
+
+    /// Counts answers that come in this order; `silent` ones never do.
+    async fn counted(answers: [&'static str; 5]) -> Vote {
+        let answer = |(index, answer): (usize, &'static str)| -> BoxFuture<'static, (usize, Claimed)> {
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(index as u64)).await;
+                if answer == "silent" { pending().await } else { (index, claimed(index, answer)) }
+            })
+        };
+        let mut asked = answers.into_iter().enumerate().map(answer).collect();
+        let counting = Vote::count(answers.len(), &mut asked);
+        tokio::time::timeout(Duration::from_secs(1), counting).await.expect("the answers decide it")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_held_key_is_busy_in_whatever_order_the_nodes_say_so() {
+        for failed in 0..5 {
+            for other in 0..5 {
+                let mut answers = ["x 500"; 5];
+                answers[failed] = "-";
+                answers[other] = "-";
+                let vote = counted(answers).await;
+                assert!(!vote.is_won() && vote.is_busy(), "{answers:?}: {vote:?}");
+            }
+        }
+        // Its own leftovers, or a vote that is split.
+        for answers in [["-", "x 500", "x 500", "ours", "y 500"], ["ours", "-", "-", "x 500", "x 500"]] {
+            assert!(counted(answers).await.is_busy(), "{answers:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_decided_is_not_waited_for() {
+        assert!(counted(["ours", "ours", "ours", "silent", "silent"]).await.is_won());
+        assert!(counted(["x 5", "x 5", "x 5", "silent", "silent"]).await.is_busy());
+        let failed = counted(["-", "-", "-", "silent", "silent"]).await;
+        assert!(!failed.is_won() && !failed.is_busy());
+    }
 
     fn vote(answers: &[&str]) -> Vote {
         let mut vote = Vote { nodes: answers.len(), ..Vote::default() };
         for (index, answer) in answers.iter().enumerate() {
-            vote.add(
-                index,
-                match answer.split_once(' ') {
-                    Some((by, left)) => {
-                        Claimed::Busy { left: Duration::from_millis(left.parse().unwrap()), by: by.to_owned() }
-                    }
-                    None if *answer == "ours" => Claimed::Granted { seed: index as u64, token: None },
-                    None => Claimed::Failed(Failure::of(NodeCondition::Reset)),
-                },
-            );
+            vote.add(index, claimed(index, answer));
         }
         vote
     }

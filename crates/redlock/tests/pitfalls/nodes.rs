@@ -103,6 +103,20 @@ async fn a_node_that_came_back_empty_does_not_count_until_it_is_healed() {
 }
 
 #[tokio::test]
+async fn a_held_key_is_busy_and_not_unavailable_beside_a_node_that_was_reset() {
+    let Some(mut nodes) = Nodes::start(5).await else { return };
+    let (ours, theirs) = (nodes.redlock().await, nodes.redlock().await);
+    let guard = take(&ours, "k").await;
+    nodes.0[0].restart().await;
+    until("it is seen to be empty", async || conditions(&theirs).await[0] == NodeCondition::Reset).await;
+    for tries in 0..100 {
+        let tried = acquire(&theirs, "k", &once()).await;
+        assert!(matches!(tried, Ok(None)), "try {tries}: {tried:?}");
+    }
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
 async fn healing_waits_until_the_leases_that_lost_a_vote_are_over() {
     let Some(mut nodes) = Nodes::start(3).await else { return };
     let locks = nodes.redlock().await;
