@@ -92,7 +92,8 @@ impl Fleet {
             return Err(self.same_server(one, other));
         }
         self.put_into_service(&peers, &markers).await;
-        join_all(self.nodes.iter().zip(peers).map(|(node, peer)| prepare(node, peer))).await;
+        let known = self.nodes.iter().zip(peers).zip(markers);
+        join_all(known.map(|((node, peer), marker)| prepare(node, peer, marker))).await;
         let failures: Vec<_> =
             self.nodes.iter().enumerate().filter_map(|(index, node)| Some((index, node.peer().err()?))).collect();
         for (index, failure) in &failures {
@@ -123,19 +124,25 @@ impl Fleet {
     }
 
     /// Lets a node take part that could not be reached before.
+    ///
+    /// The others are asked only once it answers, and one of them that does not answer stays: it may be slow for a
+    /// moment, and without it there may be no majority.
     async fn admit(&self, index: usize) -> Result<(), Failure> {
         let node = &self.nodes[index];
+        let peer = node.reach().await?;
+        node.mark(&peer, Mark::Look, OwnerId::random()).await?;
         let mut peers: Vec<Option<Peer>> = self.nodes.iter().map(|node| node.peer().ok()).collect();
-        peers[index] = Some(node.reach().await?);
-        let markers = self.look(&mut peers).await;
-        if markers[index].is_none() {
-            return Err(node.peer().err().unwrap_or_else(|| Failure::of(NodeCondition::Reset)));
-        }
-        let refuse_twins = |markers: &[Option<Marker>]| match twins(markers) {
-            Some((one, other)) if one == index || other == index => {
-                Err(Failure::of(NodeCondition::SameServer(self.name(one + other - index))))
+        peers[index] = Some(peer);
+        let markers = self.mark(&peers, Mark::Look).await.into_iter().map(|marker| marker.and_then(Result::ok));
+        let markers: Vec<Option<Marker>> = markers.collect();
+        let refuse_twins = |markers: &[Option<Marker>]| {
+            let others = self.nodes.iter().zip(markers).map(|(node, marker)| marker.clone().or_else(|| node.marker()));
+            match twins(&others.collect::<Vec<_>>()) {
+                Some((one, other)) if one == index || other == index => {
+                    Err(Failure::of(NodeCondition::SameServer(self.name(one + other - index))))
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
         };
         refuse_twins(&markers)?;
         let markers = self.set_up(&peers, markers).await;
@@ -143,7 +150,7 @@ impl Fleet {
         self.put_into_service(&peers, &markers).await;
         if let Some(peer) = peers[index].take() {
             Node::teach(&peer).await?;
-            node.join(peer);
+            node.join(peer, markers[index].clone());
             tracing::info!(node = node.name(), "a node of the quorum takes part again");
         }
         Ok(())
@@ -221,12 +228,12 @@ impl Fleet {
     }
 }
 
-async fn prepare(node: &Node, peer: Option<Peer>) {
+async fn prepare(node: &Node, peer: Option<Peer>, marker: Option<Marker>) {
     let Some(peer) = peer else { return };
     match Node::teach(&peer).await {
         Ok(()) => {
             warn_of_eviction(&peer.connection).await;
-            node.join(peer);
+            node.join(peer, marker);
         }
         Err(failure) => node.leave(failure.condition),
     }

@@ -47,7 +47,8 @@ pub(crate) enum Source {
 }
 
 enum Link {
-    Up(Peer),
+    /// With its marker as it was then.
+    Up(Peer, Option<Marker>),
     Down(NodeCondition),
 }
 
@@ -164,8 +165,8 @@ impl Node {
         Ok(Peer { connection, commits, signals })
     }
 
-    pub(crate) fn join(&self, peer: Peer) {
-        *self.link.write().unwrap_or_else(PoisonError::into_inner) = Link::Up(peer);
+    pub(crate) fn join(&self, peer: Peer, marker: Option<Marker>) {
+        *self.link.write().unwrap_or_else(PoisonError::into_inner) = Link::Up(peer, marker);
     }
 
     pub(crate) fn leave(&self, why: NodeCondition) {
@@ -174,8 +175,16 @@ impl Node {
 
     pub(crate) fn peer(&self) -> Result<Peer, Failure> {
         match &*self.link.read().unwrap_or_else(PoisonError::into_inner) {
-            Link::Up(peer) => Ok(peer.clone()),
+            Link::Up(peer, _) => Ok(peer.clone()),
             Link::Down(why) => Err(Failure::of(why.clone())),
+        }
+    }
+
+    /// Its marker when it began to take part, if it does.
+    pub(crate) fn marker(&self) -> Option<Marker> {
+        match &*self.link.read().unwrap_or_else(PoisonError::into_inner) {
+            Link::Up(_, marker) => marker.clone(),
+            Link::Down(_) => None,
         }
     }
 

@@ -1,11 +1,11 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_redis::testing::Server;
+use leasehold_redis::testing::{Proxy, Server};
 use leasehold_redlock::core::Clock;
-use leasehold_redlock::{LossReason, QuorumNotReached, Redlock};
+use leasehold_redlock::{LossReason, NodeCondition, QuorumNotReached, Redlock};
 
-use crate::bench::{Nodes, acquire, cycle, patient, take, unavailable, until};
+use crate::bench::{Nodes, acquire, conditions, cycle, patient, take, unavailable, until};
 
 /// The durations of some cycles, sorted.
 async fn timed(locks: &Redlock, cycles: usize) -> Vec<Duration> {
@@ -107,4 +107,26 @@ async fn a_release_wakes_a_waiter_with_a_minority_down() {
     guard.release().await.unwrap();
     drop(waiting.await.unwrap());
     nodes.0[0].resume();
+}
+
+#[tokio::test]
+async fn a_node_that_is_slow_while_another_comes_back_goes_on_taking_part() {
+    let Some(nodes) = Nodes::start(5).await else { return };
+    nodes.redlock().await.close().await;
+    let slow = Proxy::start(nodes.0[0].port()).await;
+    let urls = nodes.0[1..].iter().map(Server::url);
+    nodes.0[4].pause();
+    let locks = Redlock::builder().nodes(std::iter::once(slow.url()).chain(urls)).connect().await.unwrap();
+    // Beyond every limit.
+    slow.delay(Duration::from_secs(20));
+    nodes.0[4].resume();
+    until("the other one takes part", async || conditions(&locks).await[4] == NodeCondition::Serving).await;
+    let told = format!("{locks:?}");
+    assert!(!told.contains("condition: Unreachable"), "{told}");
+    // With another away, its vote is needed as soon as it comes.
+    nodes.0[1..3].iter().for_each(Server::pause);
+    slow.delay(Duration::ZERO);
+    slow.cut();
+    take(&locks, "k").await.release().await.unwrap();
+    nodes.0[1..3].iter().for_each(Server::resume);
 }
