@@ -3,7 +3,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::clock::Moment;
+use leasehold_core::{Clock, Error, ErrorKind, Result};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -37,7 +38,7 @@ pub struct GroupCommit {
 impl GroupCommit {
     /// Over this connection, of these steps; each alone unless it is `enabled`.
     pub fn new(connection: &Connection, steps: &'static Steps, enabled: bool) -> Self {
-        let line = || Arc::new(Line { connection: connection.clone(), steps, state: Mutex::default() });
+        let line = || Arc::new(Line::new(connection, steps));
         let line = (enabled && connection.keys_in_a_script() > 1).then(line);
         Self { connection: connection.clone(), steps, line }
     }
@@ -56,6 +57,8 @@ impl GroupCommit {
 
     /// Runs one of the steps, within the command timeout or less; before, as long again for what is in flight.
     ///
+    /// What is given less time than the command timeout and misses it fails alone: others wait for as long as theirs.
+    ///
     /// # Errors
     /// As [`classify`](crate::classify) says, each step its own; [`Unavailable`](ErrorKind::Unavailable) if it never
     /// left because what left before got no answer.
@@ -68,10 +71,11 @@ impl GroupCommit {
         let Some(line) = &self.line else { return Box::pin(order.alone(&self.connection)).await };
         match line.enter(order) {
             Place::InFlight(order, flight) => {
+                let (limit, sent_at) = (order.limit, line.clock.now());
                 // Boxed, because the driver's futures have kilobytes, which those who wait need not copy.
                 let answer = Box::pin(order.alone(&self.connection)).await;
                 if let Err(error) = &answer {
-                    flight.0.hold_back(error);
+                    flight.0.failed(error, limit, sent_at);
                 }
                 answer
             }
@@ -103,6 +107,7 @@ struct Line {
     connection: Connection,
     steps: &'static Steps,
     state: Mutex<State>,
+    clock: Clock,
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +122,7 @@ struct State {
 #[derive(Debug)]
 struct Waiting {
     order: Order,
+    since: Moment,
     answer: oneshot::Sender<Result<Reply>>,
 }
 
@@ -126,6 +132,10 @@ enum Place {
 }
 
 impl Line {
+    fn new(connection: &Connection, steps: &'static Steps) -> Self {
+        Self { connection: connection.clone(), steps, state: Mutex::default(), clock: Clock::system() }
+    }
+
     fn enter(self: &Arc<Self>, order: Order) -> Place {
         let mut state = self.state();
         if state.in_flight < ENOUGH && state.waiting.is_empty() {
@@ -134,7 +144,7 @@ impl Line {
             return Place::InFlight(order, Flight(Arc::clone(self)));
         }
         let (answer, answered) = oneshot::channel();
-        state.waiting.push(Waiting { order, answer });
+        state.waiting.push(Waiting { order, since: self.clock.now(), answer });
         if state.waiting.len() >= FULL {
             state.in_flight += 1;
             drop(state);
@@ -143,16 +153,31 @@ impl Line {
         Place::Waiting(answered)
     }
 
-    /// What left before failed as a whole. Sent now, those who wait would wait for as long again.
-    fn hold_back(&self, failed: &Error) {
+    /// What was sent at that moment failed as a whole.
+    ///
+    /// A limit shorter than the connection's own says nothing of the connection: then only those give up who have
+    /// waited for as long as theirs.
+    fn failed(&self, error: &Error, limit: Duration, sent_at: Moment) {
+        let now = self.clock.now();
+        let is_only_late = limit < self.connection.command_timeout() && now.since(sent_at) >= limit;
+        self.hold_back(error, |waiting| !is_only_late || now.since(waiting.since) >= waiting.order.limit);
+    }
+
+    /// Sent now, they would wait for as long again.
+    fn hold_back(&self, failed: &Error, whom: impl Fn(&Waiting) -> bool) {
         let kind = match failed.kind() {
             ErrorKind::Closed => ErrorKind::Closed,
             ErrorKind::Unavailable | ErrorKind::Indeterminate => ErrorKind::Unavailable,
             // Their steps may be none that are refused.
             _ => return,
         };
-        let waiting = std::mem::take(&mut self.state().waiting);
-        for Waiting { answer, .. } in waiting {
+        let held_back: Vec<Waiting> = {
+            let mut state = self.state();
+            let (held_back, stay) = std::mem::take(&mut state.waiting).into_iter().partition(whom);
+            state.waiting = stay;
+            held_back
+        };
+        for Waiting { answer, .. } in held_back {
             let error = Error::new(kind, "ask Redis").detail(format!("not sent, for what was sent before: {failed}"));
             let _ = answer.send(Err(error));
         }
@@ -234,7 +259,7 @@ impl Drop for Batches {
             return;
         }
         let error = Error::new(ErrorKind::Unavailable, "ask Redis").detail("the runtime is shutting down");
-        self.line.hold_back(&error);
+        self.line.hold_back(&error, |_| true);
         let mut state = self.line.state();
         state.in_flight -= 1;
         state.carried -= self.carries;
@@ -244,17 +269,18 @@ impl Drop for Batches {
 impl Line {
     async fn deliver(&self, batch: Vec<Waiting>) {
         let (orders, askers): (Vec<_>, Vec<_>) =
-            batch.into_iter().map(|Waiting { order, answer }| (order, answer)).unzip();
+            batch.into_iter().map(|Waiting { order, answer, .. }| (order, answer)).unzip();
         for (asker, answer) in askers.into_iter().zip(self.ask(&orders).await) {
             let _ = asker.send(answer);
         }
     }
 
     async fn ask(&self, orders: &[Order]) -> Vec<Result<Reply>> {
+        let sent_at = self.clock.now();
         if let [order] = orders {
             let answer = order.alone(&self.connection).await;
             if let Err(error) = &answer {
-                self.hold_back(error);
+                self.failed(error, order.limit, sent_at);
             }
             return vec![answer];
         }
@@ -265,7 +291,7 @@ impl Line {
                 join_all(orders.iter().map(|order| order.alone(&self.connection))).await
             }
             Err(error) => {
-                self.hold_back(&error);
+                self.failed(&error, orders.first().map_or(Duration::MAX, |order| order.limit), sent_at);
                 orders.iter().map(|_| Err(error.retell())).collect()
             }
         }

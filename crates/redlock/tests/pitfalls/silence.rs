@@ -5,7 +5,7 @@ use leasehold_redis::testing::{Proxy, Server};
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{LossReason, NodeCondition, QuorumNotReached, Redlock};
 
-use crate::bench::{Nodes, acquire, conditions, cycle, patient, take, unavailable, until};
+use crate::bench::{Nodes, acquire, conditions, cycle, once, patient, take, unavailable, until};
 
 /// The durations of some cycles, sorted.
 async fn timed(locks: &Redlock, cycles: usize) -> Vec<Duration> {
@@ -129,4 +129,27 @@ async fn a_node_that_is_slow_while_another_comes_back_goes_on_taking_part() {
     slow.cut();
     take(&locks, "k").await.release().await.unwrap();
     nodes.0[1..3].iter().for_each(Server::resume);
+}
+
+#[tokio::test]
+async fn the_short_limit_of_one_attempt_fails_no_other_on_its_connections() {
+    let Some(nodes) = Nodes::start(3).await else { return };
+    nodes.redlock().await.close().await;
+    let mut proxies = Vec::new();
+    for node in &nodes.0 {
+        proxies.push(Proxy::start(node.port()).await);
+    }
+    let locks = Redlock::builder().nodes(proxies.iter().map(Proxy::url));
+    let locks = locks.node_limit(Duration::from_secs(10)).connect().await.unwrap();
+    for proxy in &proxies {
+        proxy.delay(Duration::from_millis(200));
+    }
+    // The nodes may take a third of this lease, and answer later than that; what comes behind waits for them.
+    let brief = once().ttl(Duration::from_millis(100));
+    let (a, b, behind) = tokio::join!(acquire(&locks, "a", &brief), acquire(&locks, "b", &brief), async {
+        acquire(&locks, "c", &once()).await
+    },);
+    assert!(a.is_err() && b.is_err(), "the nodes were in time: {a:?} {b:?}");
+    let guard = behind.expect("what came behind was not sent").expect("it is free");
+    assert!(guard.is_held());
 }
