@@ -76,7 +76,7 @@ async fn all_works(url: &str) -> Result<()> {
 async fn the_least_privileges_are_enough_everywhere() -> Result<()> {
     let Some(cluster) = Cluster::start().await else { return Ok(()) };
     for node in cluster.nodes() {
-        restrict(node, &["+cluster|slots", "+cluster|info"]).await;
+        restrict(node, &["+cluster|slots", "+cluster|info", "+cluster|nodes", "+asking"]).await;
     }
     // The first page of a list may be that of another node.
     let url = cluster.url().replacen("://", "://app:secret@", 1);
@@ -118,76 +118,6 @@ async fn a_signal_crosses_the_cluster() -> Result<()> {
         let _ = guard.release().await?;
         let _ = waiting.await.unwrap()?.release().await?;
     }
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_slot_that_moves_to_another_node_takes_its_locks_along() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
-    let (locks, others) = (RedisSingle::connect(&cluster.url()).await?, RedisSingle::connect(&cluster.url()).await?);
-    let options = LockOptions::new().ttl(Duration::from_secs(10));
-    let key = LockKey::new("moving")?;
-    let guard = locks.acquire(&key, &options).await?.unwrap();
-    let name = "{leasehold:moving}:lock";
-    let slot = cluster.nodes()[0].ask(&["CLUSTER", "KEYSLOT", name]).await.number().to_string();
-    let mut ids = Vec::new();
-    for node in cluster.nodes() {
-        ids.push(node.ask(&["CLUSTER", "MYID"]).await.text().to_owned());
-    }
-    let mut owner = None;
-    for (index, node) in cluster.nodes().iter().enumerate() {
-        if node.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot]).await.number() > 0 {
-            owner = Some(index);
-        }
-    }
-    let from = owner.unwrap();
-    let to = (from + 1) % 3;
-    let (source, target) = (&cluster.nodes()[from], &cluster.nodes()[to]);
-    assert_eq!(target.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &ids[from]]).await.text(), "OK");
-    assert_eq!(source.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &ids[to]]).await.text(), "OK");
-    guard.renew().await?;
-    let port = target.port().to_string();
-    for part in ["lock", "fence"] {
-        let name = format!("{{leasehold:moving}}:{part}");
-        assert_eq!(source.ask(&["MIGRATE", "127.0.0.1", &port, &name, "0", "5000"]).await.text(), "OK");
-    }
-    // Half-way: the source does not have it any more, the target does not serve it yet.
-    assert_eq!(guard.renew().await.unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(others.try_lock(&key).await.unwrap_err().kind(), ErrorKind::Unavailable);
-    let elsewhere = locks.lock("elsewhere").await?;
-    for node in cluster.nodes() {
-        assert_eq!(node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &ids[to]]).await.text(), "OK");
-    }
-    // Moved for good: the first command is sent on.
-    guard.renew().await?;
-    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
-    assert!(elsewhere.is_held());
-    assert!(locks.try_lock(&key).await?.is_some());
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_node_that_is_down_costs_its_own_keys_only() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
-    for node in cluster.nodes() {
-        node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
-    }
-    let locks = RedisSingle::connect(&cluster.url()).await?;
-    let stopped = &cluster.nodes()[1];
-    let (mut down, mut up) = (None, None);
-    for number in 0..100 {
-        let name = format!("{{leasehold:k{number}}}:lock");
-        let slot = stopped.ask(&["CLUSTER", "KEYSLOT", &name]).await.number();
-        let place = if (5461..=10922).contains(&slot) { &mut down } else { &mut up };
-        place.get_or_insert(LockKey::new(format!("k{number}"))?);
-    }
-    let (down, up) = (down.unwrap(), up.unwrap());
-    stopped.pause();
-    let error = timeout(MINUTE, locks.try_lock(&down)).await.expect("an end").unwrap_err();
-    assert!(error.is_transient(), "{error}");
-    eventually("the other keys work", async || locks.try_lock(&up).await.is_ok_and(|guard| guard.is_some())).await;
-    stopped.resume();
-    eventually("all keys work", async || locks.try_lock(&down).await.is_ok_and(|guard| guard.is_some())).await;
     Ok(())
 }
 

@@ -1,5 +1,8 @@
 use std::time::Duration;
 
+use fred::types::config::Server;
+use fred::util::redis_keyslot;
+use futures::future::join_all;
 use leasehold_core::{Attempt, Error, ErrorKind, Held, Result};
 
 use crate::Connection;
@@ -45,18 +48,20 @@ impl Confirmation {
         tenure: u64,
         give_back: impl Future<Output = Result<Held>>,
     ) -> Result<Attempt> {
-        let Some(short) = self.shortfall(connection, name).await else {
+        let nodes = connection.writers(redis_keyslot(name.as_bytes()));
+        let asked = nodes.into_iter().map(|node| self.shortfall(connection, node, "the grant, which was given back,"));
+        let Some(short) = join_all(asked).await.into_iter().flatten().next() else {
             return Ok(Attempt::Granted { tenure: Some(tenure) });
         };
         let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
         Err(give_back.await.map_or_else(unknown, |_| short))
     }
 
-    async fn shortfall(self, connection: &Connection, name: &str) -> Option<Error> {
-        match connection.confirm(name, self.replicas, self.within).await {
+    async fn shortfall(self, connection: &Connection, node: Option<Server>, what: &str) -> Option<Error> {
+        match connection.confirm(node, self.replicas, self.within).await {
             Ok(confirmed) if confirmed >= u64::from(self.replicas) => None,
-            Ok(confirmed) => Some(Error::new(ErrorKind::Unavailable, "acquire").detail(format!(
-                "{confirmed} of {} replicas confirmed the grant within {:?}; it was given back",
+            Ok(confirmed) => Some(Error::new(ErrorKind::Unavailable, "ask Redis").detail(format!(
+                "{confirmed} of {} replicas confirmed {what} within {:?}",
                 self.replicas, self.within
             ))),
             Err(error) => Some(error),

@@ -1,24 +1,24 @@
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fred::clients::Client;
 use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::{ClientLike, ClusterInterface};
-use fred::types::config::{Options, Server};
-use fred::types::{ClusterHash, CustomCommand, Value};
+use fred::types::Value;
+use fred::types::config::{Config, Server, ServerConfig};
 use leasehold_core::{Error, ErrorKind, Result};
-use tokio::time::{sleep, timeout};
+use tokio::sync::watch;
 
-use crate::lifeline::{Doubt, Lifeline};
+use crate::cluster::Cluster;
+pub(crate) use crate::link::Target;
+use crate::link::{self, Command, Link};
 use crate::secrets::Secrets;
-use crate::{Endpoint, error, settings};
+use crate::sentinels::Sentinels;
+use crate::{Endpoint, error};
 
-/// How many commands may wait for their answers; more are refused before they are sent.
-pub(crate) const MOST_IN_FLIGHT: usize = 10_000;
-
-/// One server, Sentinel set or Cluster, over one connection each that all commands share. Clones share it.
+/// One server, Sentinel set or Cluster, over one connection to each primary that all commands share. Clones share it.
 ///
 /// An own connection ([`open`](Self::open)) ends with its last clone, or with [`close`](Self::close); a borrowed one
 /// ([`borrow`](Self::borrow)) is left alone.
@@ -26,14 +26,18 @@ pub(crate) const MOST_IN_FLIGHT: usize = 10_000;
 pub struct Connection(Arc<Inner>);
 
 struct Inner {
-    client: Client,
+    route: Route,
     shown: String,
     secrets: Secrets,
     command_timeout: Duration,
-    /// `None`: borrowed.
-    lifeline: Option<Lifeline>,
-    in_flight: AtomicUsize,
     closed: AtomicBool,
+}
+
+/// How commands find their server.
+enum Route {
+    One(Link),
+    Sentinels(Sentinels),
+    Cluster(Cluster),
 }
 
 impl Connection {
@@ -46,40 +50,54 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
     pub async fn open(endpoint: &Endpoint, command_timeout: Duration) -> Result<Self> {
-        let secrets = Secrets::of(endpoint.config());
-        let unreachable = |error| error::unreachable(&endpoint.to_string(), &error, &secrets);
-        let client = settings::builder(endpoint.config().clone(), command_timeout).build().map_err(unreachable)?;
-        let lifeline = Lifeline::start(&client).await.map_err(unreachable)?;
-        Ok(Self::new(client, endpoint.to_string(), command_timeout, Some(lifeline)))
+        let (config, shown) = (endpoint.config(), endpoint.to_string());
+        let route = match &config.server {
+            ServerConfig::Sentinel { .. } => {
+                Sentinels::open(config, shown.clone(), command_timeout).await.map(Route::Sentinels)
+            }
+            ServerConfig::Clustered { .. } => {
+                Cluster::open(config, shown.clone(), command_timeout).await.map(Route::Cluster)
+            }
+            ServerConfig::Centralized { .. } => {
+                Link::open(config.clone(), shown.clone(), command_timeout).await.map(Route::One)
+            }
+        };
+        let secrets = Secrets::of(config);
+        let route = route.map_err(|error| error::unreachable(&shown, &error, &secrets))?;
+        Ok(Self::new(route, shown, secrets, command_timeout))
     }
 
     /// Uses a client that somebody else made and will close.
     ///
-    /// Its reconnection policy is the owner's business; timeouts and the rule that no command is sent twice are ours.
+    /// Its reconnection policy is the owner's business, and so is how it follows a fail-over or a Cluster that changes;
+    /// timeouts and the rule that no command is sent twice are ours.
     pub fn borrow(client: Client, command_timeout: Duration) -> Self {
-        let hosts: Vec<_> = client.client_config().server.hosts().iter().map(ToString::to_string).collect();
-        Self::new(client, hosts.join(","), command_timeout, None)
+        let secrets = Secrets::of(&client.client_config());
+        let link = Link::borrow(client);
+        let shown = link.shown().to_owned();
+        Self::new(Route::One(link), shown, secrets, command_timeout)
     }
 
-    fn new(client: Client, shown: String, command_timeout: Duration, lifeline: Option<Lifeline>) -> Self {
-        let (in_flight, closed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let secrets = Secrets::of(&client.client_config());
-        Self(Arc::new(Inner { client, shown, secrets, command_timeout, lifeline, in_flight, closed }))
+    fn new(route: Route, shown: String, secrets: Secrets, command_timeout: Duration) -> Self {
+        Self(Arc::new(Inner { route, shown, secrets, command_timeout, closed: AtomicBool::new(false) }))
     }
 
     /// Says goodbye to the server and ends the connection, if it is our own. Later commands fail with
     /// [`Closed`](ErrorKind::Closed).
     pub async fn close(&self) {
-        if !self.0.closed.swap(true, Ordering::AcqRel)
-            && let Some(lifeline) = &self.0.lifeline
-        {
-            lifeline.close().await;
+        if self.0.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        match &self.0.route {
+            Route::One(link) => link.close().await,
+            Route::Sentinels(sentinels) => sentinels.close().await,
+            Route::Cluster(cluster) => cluster.close().await,
         }
     }
 
-    /// The driver's client.
-    pub fn client(&self) -> &Client {
-        &self.0.client
+    /// The driver's client, where there is one: behind Sentinels and in a Cluster they come and go.
+    pub fn client(&self) -> Option<&Client> {
+        if let Route::One(link) = &self.0.route { Some(link.client()) } else { None }
     }
 
     /// How long a command may take unless the caller says otherwise.
@@ -89,15 +107,47 @@ impl Connection {
 
     /// Whether keys are spread over nodes by hash slot, so that a script may touch those of one slot only.
     pub fn is_clustered(&self) -> bool {
-        self.0.client.is_clustered()
+        match &self.0.route {
+            Route::One(link) => link.client().is_clustered(),
+            Route::Sentinels(_) => false,
+            Route::Cluster(_) => true,
+        }
     }
 
     /// The nodes that hold data: one, or every primary of a Cluster. `None` goes with any command to the only one.
     pub(crate) fn primaries(&self) -> Vec<Option<Server>> {
-        match self.0.client.cached_cluster_state().filter(|_| self.is_clustered()) {
-            Some(state) => state.unique_primary_nodes().into_iter().map(Some).collect(),
-            None => vec![None],
+        match &self.0.route {
+            Route::Cluster(cluster) => cluster.primaries().into_iter().map(Some).collect(),
+            Route::One(link) if link.client().is_clustered() => match link.client().cached_cluster_state() {
+                Some(state) => state.unique_primary_nodes().into_iter().map(Some).collect(),
+                None => vec![None],
+            },
+            _ => vec![None],
         }
+    }
+
+    /// Who may have what was written for this slot; as for [`primaries`](Self::primaries).
+    pub(crate) fn writers(&self, slot: u16) -> Vec<Option<Server>> {
+        match &self.0.route {
+            Route::Cluster(cluster) => cluster.with(slot).into_iter().map(Some).collect(),
+            Route::One(link) if link.client().is_clustered() => {
+                let state = link.client().cached_cluster_state();
+                vec![state.and_then(|state| state.get_server(slot).cloned())]
+            }
+            _ => vec![None],
+        }
+    }
+
+    /// Where signals are heard at this moment.
+    pub(crate) fn post(&self) -> Result<Post, DriverError> {
+        let post = match &self.0.route {
+            Route::One(link) => Some(Post { config: link.client().client_config(), stays: true, leaves: None }),
+            Route::Sentinels(sentinels) => {
+                sentinels.primary().map(|(config, leaves)| Post { config, stays: true, leaves: Some(leaves) })
+            }
+            Route::Cluster(cluster) => cluster.any().map(|config| Post { config, stays: false, leaves: None }),
+        };
+        post.ok_or_else(|| DriverError::new(DriverKind::Routing, "There is no connection at this moment."))
     }
 
     /// Sends one command and waits for its answer for at most `within`; before, as long again for a lost connection
@@ -109,32 +159,19 @@ impl Connection {
         target: Target,
         within: Duration,
     ) -> Result<Value, Failed> {
-        /// A node may send us on, and the next one again.
-        const REDIRECTIONS: usize = 3;
-        self.ready(within).await.map_err(Failed::Here)?;
-        let place = self.place().map_err(Failed::Here)?;
-        let (slot, node) = match target {
-            Target::Slot(slot) => (Some(slot), None),
-            Target::Node(node) => (None, node),
-        };
-        let command = CustomCommand::new_static(name, slot.map_or(ClusterHash::Random, ClusterHash::Custom), false);
-        let client = self.0.client.with_options(&self.options(within, node));
-        let mut redirections = if self.is_clustered() { REDIRECTIONS } else { 0 };
-        let answer = loop {
-            if redirections == 0 {
-                break client.custom(command, arguments).await;
-            }
-            let answer: Result<Value, DriverError> = client.custom(command.clone(), arguments.clone()).await;
-            // Not carried out by the node that it went to; the driver knows the right one by now.
-            if !answer.as_ref().is_err_and(|error| *error.kind() == DriverKind::Routing) {
-                break answer;
-            }
-            redirections -= 1;
-        };
-        if let Err(error) = &answer {
-            self.look_into(error);
+        if self.0.closed.load(Ordering::Acquire) {
+            return Err(Failed::Here(Error::new(ErrorKind::Closed, "ask Redis")));
         }
-        answer.map_err(|error| Failed::There(place.blame(error), self.0.secrets.clone()))
+        let command = Command { name, arguments, target };
+        let answer = match &self.0.route {
+            Route::One(link) => link.send(command, within).await,
+            Route::Sentinels(sentinels) => sentinels.send(command, within).await,
+            Route::Cluster(cluster) => cluster.send(command, within).await,
+        };
+        answer.map_err(|failed| match failed {
+            link::Failed::Here(error) => Failed::Here(error),
+            link::Failed::There(error) => Failed::There(error, self.0.secrets.clone()),
+        })
     }
 
     /// The error of a command, for the engine, which adds operation, backend and key.
@@ -151,64 +188,19 @@ impl Connection {
     pub fn refused(&self, reply: &str) -> Error {
         // Redis before 7 puts a `-` in front.
         let error = DriverError::new(DriverKind::Unknown, reply.trim_start_matches('-').to_owned());
-        self.look_into(&error);
+        match &self.0.route {
+            Route::One(link) => link.look_into(&error),
+            Route::Sentinels(sentinels) => sentinels.look_into(&error),
+            Route::Cluster(cluster) => cluster.look_into(&error),
+        }
         self.failed(&error)
     }
 
-    async fn ready(&self, within: Duration) -> Result<()> {
-        /// There is no event that covers all ways of coming back.
-        const SLICE: Duration = Duration::from_millis(10);
-        if self.0.closed.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::Closed, "ask Redis"));
-        }
-        if self.is_connected() {
-            return Ok(());
-        }
-        let connected = async {
-            while !self.is_connected() {
-                sleep(SLICE).await;
-            }
-        };
-        timeout(within, connected).await.map_err(|_| {
-            let detail = format!("no connection to {}; it is being tried again", self.0.shown);
-            Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail)
-        })
-    }
-
     fn is_connected(&self) -> bool {
-        self.0.client.is_connected() && !self.0.lifeline.as_ref().is_some_and(Lifeline::is_down)
-    }
-
-    fn place(&self) -> Result<Place<'_>> {
-        let before = self.0.in_flight.fetch_add(1, Ordering::AcqRel);
-        let place = Place(&self.0.in_flight);
-        if before < MOST_IN_FLIGHT {
-            return Ok(place);
-        }
-        let detail = format!("{MOST_IN_FLIGHT} commands are waiting for their answers");
-        Err(Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail))
-    }
-
-    fn options(&self, within: Duration, node: Option<Server>) -> Options {
-        let client = &self.0.client;
-        // A client that follows redirections by itself needs a try for each; `fail_fast` keeps it from using them
-        // after a lost connection.
-        let follows = client.is_clustered() && client.connection_config().max_redirections > 0;
-        Options {
-            max_attempts: Some(if follows { 4 } else { 1 }),
-            fail_fast: follows,
-            timeout: Some(within),
-            cluster_node: node,
-            ..Options::default()
-        }
-    }
-
-    fn look_into(&self, error: &DriverError) {
-        let Some(lifeline) = &self.0.lifeline else { return };
-        match error::refusal(error) {
-            Some(refusal) if refusal.is_of_a_wrong_server() => lifeline.doubt(Doubt::WrongServer),
-            None if *error.kind() == DriverKind::Timeout => lifeline.doubt(Doubt::Silence),
-            _ => {}
+        match &self.0.route {
+            Route::One(link) => link.is_connected(),
+            Route::Sentinels(sentinels) => sentinels.is_connected(),
+            Route::Cluster(cluster) => cluster.is_connected(),
         }
     }
 }
@@ -222,11 +214,27 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Where a command goes. Means something in a Cluster only.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    Slot(u16),
-    Node(Option<Server>),
+/// Where signals are heard.
+pub(crate) struct Post {
+    pub(crate) config: Config,
+    /// When the connection breaks, the same server is the one to listen to. Otherwise another may be.
+    stays: bool,
+    /// Changes when another server is the one to listen to.
+    leaves: Option<watch::Receiver<Option<Arc<Link>>>>,
+}
+
+impl Post {
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
+    }
+
+    /// Waits until another server is the one to listen to.
+    pub(crate) async fn left(self) {
+        match self.leaves {
+            Some(mut leaves) => drop(leaves.changed().await),
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Why there is no answer.
@@ -243,28 +251,5 @@ impl From<Failed> for Error {
             Failed::Here(error) => error,
             Failed::There(error, secrets) => error::failed(&error, &secrets),
         }
-    }
-}
-
-/// One of the commands that wait for their answers.
-struct Place<'c>(&'c AtomicUsize);
-
-impl Place<'_> {
-    /// When the driver drops a connection over a refusal, it tells all commands in flight the same, also those that
-    /// the server may have carried out.
-    fn blame(&self, error: DriverError) -> DriverError {
-        let alone = self.0.load(Ordering::Acquire) == 1;
-        if !alone && error::refusal(&error).is_some_and(error::Refusal::is_told_to_all) {
-            let told =
-                DriverError::new(DriverKind::Canceled, format!("The connection ended with: {}", error.details()));
-            return told;
-        }
-        error
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -137,6 +137,11 @@ impl<'e> Refusal<'e> {
         matches!(self.word, "READONLY" | "MASTERDOWN")
     }
 
+    /// Whether a server may say so that is cut off from the others, or whose place another has taken.
+    fn is_of_another_server(self) -> bool {
+        matches!(self.word, "READONLY" | "MASTERDOWN" | "NOREPLICAS" | "LOADING" | "CLUSTERDOWN")
+    }
+
     /// Whether fred drops the connection over it and tells the same to every command in flight.
     pub(crate) fn is_told_to_all(self) -> bool {
         matches!(self.word, "LOADING" | "READONLY" | "CLUSTERDOWN" | "MASTERDOWN")
@@ -148,6 +153,16 @@ pub(crate) fn refusal(error: &DriverError) -> Option<Refusal<'_>> {
     let from_the_server =
         matches!(error.kind(), Auth | Cluster | Config | InvalidArgument | InvalidCommand | Sentinel | Unknown);
     Refusal::read(error.details()).filter(|_| from_the_server)
+}
+
+/// Whether it is a reason to ask who serves what: the server says that it is not the one, or says nothing.
+pub(crate) fn is_of_another_server(error: &DriverError) -> bool {
+    match refusal(error) {
+        Some(refusal) => refusal.is_of_another_server(),
+        None => {
+            matches!(error.kind(), DriverKind::IO | DriverKind::Timeout | DriverKind::Canceled | DriverKind::Unknown)
+        }
+    }
 }
 
 #[cfg(test)]

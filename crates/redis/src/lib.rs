@@ -2,6 +2,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod access;
+mod cluster;
 mod confirmation;
 mod connection;
 mod endpoint;
@@ -10,13 +11,16 @@ mod error;
 mod eviction;
 mod group_commit;
 mod lifeline;
+mod link;
 mod metadata;
 mod names;
 mod scan;
 mod script;
 mod secrets;
+mod sentinels;
 mod settings;
 mod signals;
+mod slots;
 mod step;
 #[cfg(feature = "testing")]
 pub mod testing;

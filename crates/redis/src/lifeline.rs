@@ -6,7 +6,6 @@ use fred::clients::Client;
 use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::config::Options;
-use leasehold_core::Clock;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -42,11 +41,19 @@ pub(crate) enum Doubt {
 impl Lifeline {
     /// Connects. On failure, or when this future is dropped, nothing is left behind.
     pub(crate) async fn start(client: &Client) -> Result<Self, DriverError> {
-        let router = connect(client).await?;
+        Ok(Self::keep(client, Some(connect(client).await?)))
+    }
+
+    /// Begins to connect, and goes on until it has.
+    pub(crate) fn launch(client: &Client) -> Self {
+        Self::keep(client, None)
+    }
+
+    fn keep(client: &Client, router: Option<Router>) -> Self {
         let (doubts, doubted) = mpsc::channel(1);
-        let flags = Arc::new(Flags::default());
+        let flags = Arc::new(Flags { down: AtomicBool::new(router.is_none()), ..Flags::default() });
         let task = tokio::spawn(watch_over(client.clone(), router, doubted, Arc::clone(&flags)));
-        Ok(Self { client: client.clone(), task: AbortOnDrop(task), doubts, flags })
+        Self { client: client.clone(), task: AbortOnDrop(task), doubts, flags }
     }
 
     pub(crate) fn is_down(&self) -> bool {
@@ -106,43 +113,33 @@ pub(crate) async fn connect(client: &Client) -> Result<Router, DriverError> {
 }
 
 /// Replaces the routing task when it ended or is of no use. Ends when the client is closed.
-async fn watch_over(client: Client, mut router: Router, mut doubts: mpsc::Receiver<Doubt>, flags: Arc<Flags>) {
-    let (clock, mut asked_again) = (Clock::system(), None);
+async fn watch_over(client: Client, mut router: Option<Router>, mut doubts: mpsc::Receiver<Doubt>, flags: Arc<Flags>) {
     loop {
-        let useless = tokio::select! {
-            _ = &mut router.0 => true,
-            Some(doubt) = doubts.recv() => {
-                if client.is_clustered() {
-                    // While it asks, the driver does nothing else, also for nodes that answer.
-                    if asked_again.is_none_or(|last| clock.now().since(last) > BETWEEN_QUESTIONS) {
-                        ask_who_serves_what(&client).await;
-                        asked_again = Some(clock.now());
-                    }
-                    false
-                } else {
-                    is_useless(&client, doubt).await
+        let mut going = match router.take() {
+            Some(router) => router,
+            None => connect_again(&client).await,
+        };
+        flags.down.store(false, Ordering::Release);
+        let useless = async {
+            loop {
+                tokio::select! {
+                    _ = &mut going.0 => return,
+                    Some(doubt) = doubts.recv() => if is_useless(&client, doubt).await { return },
                 }
             }
         };
+        useless.await;
         if flags.closing.load(Ordering::Acquire) {
             return;
         }
-        if useless {
-            flags.down.store(true, Ordering::Release);
-            drop(router);
-            router = connect_again(&client).await;
-            flags.down.store(false, Ordering::Release);
-        }
+        flags.down.store(true, Ordering::Release);
+        drop(going);
+        sleep(PAUSE).await;
     }
 }
 
-/// How often a node that does not answer is a reason to ask the Cluster whether another has taken over.
-const BETWEEN_QUESTIONS: Duration = Duration::from_secs(15);
-
-async fn ask_who_serves_what(client: &Client) {
-    // If that takes longer, the driver goes on with it all the same.
-    let _ = timeout(2 * crate::settings::CONNECT_TIMEOUT, client.force_reconnection()).await;
-}
+/// Before a connection that is of no use is made anew.
+const PAUSE: Duration = Duration::from_millis(50);
 
 async fn is_useless(client: &Client, doubt: Doubt) -> bool {
     match doubt {
@@ -157,12 +154,12 @@ async fn is_useless(client: &Client, doubt: Doubt) -> bool {
 }
 
 async fn connect_again(client: &Client) -> Router {
-    let mut pause = Duration::from_millis(50);
+    let mut pause = PAUSE;
     loop {
-        sleep(pause).await;
         if let Ok(router) = connect(client).await {
             return router;
         }
+        sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(2));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fred::bytes_utils::Str;
 use fred::types::Value;
+use fred::types::config::Server;
 use fred::util::{redis_keyslot, sha1_hash};
 use leasehold_core::{Error, ErrorKind, Result};
 
@@ -109,17 +110,17 @@ impl Connection {
         if self.is_clustered() { 1 } else { 250 }
     }
 
-    /// How many replicas have all that this connection wrote for the slot of `name`, after waiting until it is
-    /// `replicas` of them, or for `within`. Everything else on the connection waits as long.
+    /// How many replicas have all that this connection wrote on a node, after waiting until it is `replicas` of them, or
+    /// for `within`. Everything else on the connection waits as long.
     ///
     /// The same connection that wrote: on another, Redis counts what *that* one wrote, which is nothing.
     ///
     /// # Errors
     /// As [`classify`](crate::classify) says.
-    pub(crate) async fn confirm(&self, name: &str, replicas: u32, within: Duration) -> Result<u64> {
-        let slot = Target::Slot(redis_keyslot(name.as_bytes()));
+    pub(crate) async fn confirm(&self, node: Option<Server>, replicas: u32, within: Duration) -> Result<u64> {
         let words = [replicas.to_string(), within.as_millis().to_string()].map(Value::from).to_vec();
-        let answer = self.send("WAIT", words, slot, within.saturating_add(self.command_timeout())).await?;
+        let limit = within.saturating_add(self.command_timeout());
+        let answer = self.send("WAIT", words, Target::Node(node), limit).await?;
         Ok(answer.as_u64().unwrap_or(0))
     }
 

@@ -19,9 +19,15 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) fn builder(config: Config, command_timeout: Duration) -> Builder {
     let mut policy = ReconnectPolicy::new_exponential(0, 50, 2_000, 2);
     policy.set_jitter(50);
+    let mut builder = without_reconnecting(config, command_timeout);
+    builder.set_policy(policy);
+    builder
+}
+
+/// The same for a connection that ends when it breaks: whoever made it goes elsewhere then.
+pub(crate) fn without_reconnecting(config: Config, command_timeout: Duration) -> Builder {
     let mut builder = Builder::from_config(config);
     builder
-        .set_policy(policy)
         .with_performance_config(|performance| {
             performance.default_command_timeout = command_timeout;
             performance.broadcast_channel_capacity = 4096;
@@ -30,11 +36,8 @@ pub(crate) fn builder(config: Config, command_timeout: Duration) -> Builder {
             connection.connection_timeout = CONNECT_TIMEOUT;
             connection.internal_command_timeout = CONNECT_TIMEOUT;
             connection.max_command_attempts = 1;
-            // It follows ASK in circles until its routing task dies. This way it asks the Cluster who serves what,
-            // and hands the command back; see `Connection::send`.
-            connection.max_redirections = 0;
             // Above the connection's own bound: a full buffer cannot take the order to reconnect.
-            connection.max_command_buffer_len = 2 * crate::connection::MOST_IN_FLIGHT;
+            connection.max_command_buffer_len = 2 * crate::link::MOST_IN_FLIGHT;
             connection.reconnect_errors = vec![
                 ReconnectError::ReadOnly,
                 ReconnectError::Loading,

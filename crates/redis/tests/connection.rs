@@ -94,7 +94,7 @@ async fn closing_ends_the_connection_for_all_clones() {
 async fn a_borrowed_client_is_left_alone() {
     let Some(server) = Server::start(&[]).await else { return };
     let own = open(&server.url()).await.unwrap();
-    let borrowed = Connection::borrow(own.client().clone(), DEFAULT_COMMAND_TIMEOUT);
+    let borrowed = Connection::borrow(own.client().unwrap().clone(), DEFAULT_COMMAND_TIMEOUT);
     assert_eq!(echo(&borrowed, "a").await.unwrap(), "heard a");
     borrowed.close().await;
     assert_eq!(echo(&borrowed, "a").await.unwrap_err().kind(), ErrorKind::Closed);
@@ -151,7 +151,7 @@ async fn without_a_connection_it_is_certain_that_nothing_was_sent() {
 async fn a_driver_that_gave_up_is_started_again() {
     let Some(server) = Server::start(&[]).await else { return };
     let connection = open(&server.url()).await.unwrap();
-    connection.client().quit().await.unwrap();
+    connection.client().unwrap().quit().await.unwrap();
     eventually("it works again", async || echo(&connection, "a").await.is_ok()).await;
 }
 

@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 
 use fred::clients::{Client, Pipeline};
@@ -10,6 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::hub::Hub;
+use crate::connection::Post;
 use crate::lifeline::{self, AbortOnDrop, Router};
 use crate::{Connection, settings};
 
@@ -30,15 +32,16 @@ struct Order {
 
 impl Station {
     pub(super) async fn open(connection: &Connection, hub: &Arc<Hub>) -> Result<Self, DriverError> {
-        let config = connection.client().client_config();
-        let client = settings::builder(config, connection.command_timeout()).build()?;
+        let post = connection.post()?;
+        let settings = if post.stays() { settings::builder } else { settings::without_reconnecting };
+        let client = settings(post.config.clone(), connection.command_timeout()).build()?;
         let router = lifeline::connect(&client).await?;
         let (orders, ordered) = mpsc::unbounded_channel();
         let (leaving, left) = mpsc::unbounded_channel();
         hub.tell_leaving(leaving);
         let attendant =
             Attendant { client: client.clone(), hub: Arc::clone(hub), subscribed: HashSet::new(), ordered, left };
-        Ok(Self { client, orders, task: AbortOnDrop(tokio::spawn(attendant.attend(router))) })
+        Ok(Self { client, orders, task: AbortOnDrop(tokio::spawn(attendant.attend(router, post))) })
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -78,16 +81,18 @@ struct Attendant {
 
 impl Attendant {
     /// Until the connection is of no use any more. A new station subscribes to everything that is wanted.
-    async fn attend(mut self, mut router: Router) {
+    async fn attend(mut self, mut router: Router, post: Post) {
         let mut messages = self.client.message_rx();
         let mut reconnected = self.client.reconnect_rx();
         let mut moved = self.client.cluster_change_rx();
         if let Err(error) = self.subscribe(self.hub.channels()).await {
             return self.fail(&error).await;
         }
+        let mut left = pin!(post.left());
         loop {
             let attended = tokio::select! {
                 _ = &mut router.0 => return,
+                () = &mut left => return,
                 message = messages.recv() => match message {
                     Ok(message) => {
                         self.hub.received(&message.channel, &message.value.as_str().unwrap_or_default());

@@ -20,7 +20,7 @@ pub use self::authority::{Authority, Issued};
 pub use self::fake::Fake;
 pub use self::proxy::Proxy;
 pub use self::server::Server;
-pub use self::topologies::{Cluster, Sentinels};
+pub use self::topologies::{Cluster, Layout, Moving, Sentinels};
 
 /// Polls until it is so.
 ///

@@ -52,6 +52,11 @@ impl Proxy {
         Self { port, faults, _accepting: AbortOnDrop(accepting) }
     }
 
+    /// Where it listens, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// How to connect through it.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)

@@ -1,0 +1,220 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::error::{Error as DriverError, ErrorKind as DriverKind};
+use fred::interfaces::ClientLike;
+use fred::types::config::{Config, Options, Server, ServerConfig};
+use fred::types::{ClusterHash, CustomCommand, Value};
+use leasehold_core::{Error, ErrorKind, Result};
+use tokio::time::{sleep, timeout};
+
+use crate::lifeline::{Doubt, Lifeline};
+use crate::{error, settings};
+
+/// How many commands may wait for their answers on one connection; more are refused before they are sent.
+pub(crate) const MOST_IN_FLIGHT: usize = 10_000;
+
+/// One connection, to one server: or whatever a borrowed client is connected to.
+pub(crate) struct Link {
+    client: Client,
+    shown: String,
+    /// `None`: borrowed.
+    lifeline: Option<Lifeline>,
+    in_flight: AtomicUsize,
+}
+
+/// What is asked, and of whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
+    pub(crate) arguments: Vec<Value>,
+    pub(crate) target: Target,
+}
+
+/// Where a command goes. Means something in a Cluster only.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Slot(u16),
+    Node(Option<Server>),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// It never left.
+    Here(Error),
+    There(DriverError),
+}
+
+impl Link {
+    /// Connects.
+    pub(crate) async fn open(config: Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
+        let client = settings::builder(config, command_timeout).build()?;
+        let lifeline = Some(Lifeline::start(&client).await?);
+        Ok(Self { client, shown, lifeline, in_flight: AtomicUsize::new(0) })
+    }
+
+    /// Begins to connect, and goes on until it has.
+    pub(crate) fn launch(config: Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
+        let client = settings::builder(config, command_timeout).build()?;
+        let lifeline = Some(Lifeline::launch(&client));
+        Ok(Self { client, shown, lifeline, in_flight: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn borrow(client: Client) -> Self {
+        let hosts: Vec<_> = client.client_config().server.hosts().iter().map(ToString::to_string).collect();
+        Self { client, shown: hosts.join(","), lifeline: None, in_flight: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.is_connected() && !self.lifeline.as_ref().is_some_and(Lifeline::is_down)
+    }
+
+    pub(crate) async fn close(&self) {
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.close().await;
+        }
+    }
+
+    /// Waits until it is connected.
+    pub(crate) async fn ready(&self, within: Duration) -> Result<()> {
+        /// There is no event that covers all ways of coming back.
+        const SLICE: Duration = Duration::from_millis(10);
+        let connected = async {
+            while !self.is_connected() {
+                sleep(SLICE).await;
+            }
+        };
+        timeout(within, connected).await.map_err(|_| nowhere(&self.shown))
+    }
+
+    /// Sends one command and waits for its answer for at most `within`; before, as long again for a lost connection
+    /// to come back.
+    pub(crate) async fn send(&self, command: Command, within: Duration) -> Result<Value, Failed> {
+        /// A node may send us on, and the next one again.
+        const REDIRECTIONS: usize = 3;
+        self.ready(within).await.map_err(Failed::Here)?;
+        let place = self.place().map_err(Failed::Here)?;
+        let (hash, node) = match command.target {
+            Target::Slot(slot) => (ClusterHash::Custom(slot), None),
+            Target::Node(node) => (ClusterHash::Random, node),
+        };
+        let custom = CustomCommand::new_static(command.name, hash, false);
+        // A borrowed client may be one that looks after a whole Cluster.
+        let clustered = self.client.is_clustered();
+        let node = node.filter(|_| clustered);
+        let client = self.client.with_options(&self.options(within, node));
+        let mut redirections = if clustered { REDIRECTIONS } else { 0 };
+        let answer = loop {
+            if redirections == 0 {
+                break client.custom(custom, command.arguments).await;
+            }
+            let answer: Result<Value, DriverError> = client.custom(custom.clone(), command.arguments.clone()).await;
+            // Not carried out by the node that it went to; the driver knows the right one by now.
+            if !answer.as_ref().is_err_and(|error| *error.kind() == DriverKind::Routing) {
+                break answer;
+            }
+            redirections -= 1;
+        };
+        self.told(answer, &place)
+    }
+
+    /// Sends one command to a node that does not serve its slot yet.
+    pub(crate) async fn send_asking(&self, command: Command, within: Duration) -> Result<Value, Failed> {
+        self.ready(within).await.map_err(Failed::Here)?;
+        let place = self.place().map_err(Failed::Here)?;
+        let batch = self.client.pipeline().with_options(&self.options(within, None));
+        let answer = async {
+            let custom = |name| CustomCommand::new_static(name, ClusterHash::Random, false);
+            // It counts for the next command on the connection, so that nothing may come between.
+            batch.custom::<Value, Value>(custom("ASKING"), Vec::new()).await?;
+            batch.custom::<Value, Value>(custom(command.name), command.arguments).await?;
+            batch.last::<Value>().await
+        };
+        let answer = answer.await;
+        self.told(answer, &place)
+    }
+
+    fn told(&self, answer: Result<Value, DriverError>, place: &Place<'_>) -> Result<Value, Failed> {
+        if let Err(error) = &answer {
+            self.look_into(error);
+        }
+        answer.map_err(|error| place.blame(error))
+    }
+
+    fn options(&self, within: Duration, node: Option<Server>) -> Options {
+        let client = &self.client;
+        // A client that follows redirections by itself needs a try for each; `fail_fast` keeps it from using them
+        // after a lost connection.
+        let follows = client.is_clustered() && client.connection_config().max_redirections > 0;
+        Options {
+            max_attempts: Some(if follows { 4 } else { 1 }),
+            fail_fast: follows,
+            timeout: Some(within),
+            cluster_node: node,
+            ..Options::default()
+        }
+    }
+
+    fn place(&self) -> Result<Place<'_>> {
+        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
+        let place = Place(&self.in_flight);
+        if before < MOST_IN_FLIGHT {
+            return Ok(place);
+        }
+        let detail = format!("{MOST_IN_FLIGHT} commands are waiting for their answers");
+        Err(Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail))
+    }
+
+    /// Has the connection looked after, if the error is a reason to.
+    pub(crate) fn look_into(&self, error: &DriverError) {
+        let Some(lifeline) = &self.lifeline else { return };
+        match error::refusal(error) {
+            Some(refusal) if refusal.is_of_a_wrong_server() => lifeline.doubt(Doubt::WrongServer),
+            None if *error.kind() == DriverKind::Timeout => lifeline.doubt(Doubt::Silence),
+            _ => {}
+        }
+    }
+}
+
+/// For the connection to one server, with everything else as in the configuration of a set of servers.
+pub(crate) fn to(server: Server, config: &Config) -> Config {
+    Config { server: ServerConfig::Centralized { server }, ..config.clone() }
+}
+
+pub(crate) fn nowhere(shown: &str) -> Error {
+    let detail = format!("no connection to {shown}; it is being tried again");
+    Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail)
+}
+
+/// One of the commands that wait for their answers.
+struct Place<'c>(&'c AtomicUsize);
+
+impl Place<'_> {
+    /// When the driver drops a connection over a refusal, it tells all commands in flight the same, also those that
+    /// the server may have carried out.
+    fn blame(&self, error: DriverError) -> Failed {
+        let alone = self.0.load(Ordering::Acquire) == 1;
+        if !alone && error::refusal(&error).is_some_and(error::Refusal::is_told_to_all) {
+            let told =
+                DriverError::new(DriverKind::Canceled, format!("The connection ended with: {}", error.details()));
+            return Failed::There(told);
+        }
+        Failed::There(error)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,377 @@
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::error::{Error as DriverError, ErrorKind as DriverKind};
+use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
+use fred::types::config::{Config, Server, ServerConfig};
+use fred::types::{ClusterHash, CustomCommand, RespVersion, Value};
+use leasehold_core::ErrorKind;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::lifeline::{self, AbortOnDrop};
+use crate::link::{Command, Failed, Link, Target, nowhere, to};
+use crate::{error, settings};
+
+/// A primary that Sentinels name, and the connection to it.
+///
+/// All Sentinels are listened to and asked all the time, and the newest word counts: a fail-over that is planned cuts no
+/// connection, so that nothing else tells that the primary is none any more.
+pub(crate) struct Sentinels {
+    state: Arc<State>,
+    /// One for each Sentinel, and one that follows what they say. If they never run, the primary stays who it was.
+    tasks: Vec<AbortOnDrop<()>>,
+}
+
+struct State {
+    config: Config,
+    service: String,
+    shown: String,
+    command_timeout: Duration,
+    views: Mutex<Views>,
+    named: watch::Sender<Option<Named>>,
+    /// `None` between two primaries.
+    link: watch::Sender<Option<Arc<Link>>>,
+    /// Has all Sentinels asked now.
+    doubts: watch::Sender<()>,
+}
+
+/// Who is the primary, and by which vote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    epoch: u64,
+    server: Server,
+}
+
+/// What one Sentinel says.
+#[derive(Clone, Debug)]
+enum View {
+    /// It was not heard yet.
+    Awaited,
+    Says(Named),
+    Silent(DriverError),
+}
+
+#[derive(Debug)]
+struct Views(Vec<View>);
+
+impl Sentinels {
+    /// Asks all Sentinels, and connects to whom they name.
+    pub(crate) async fn open(config: &Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
+        let ServerConfig::Sentinel { hosts, service_name, username, password } = &config.server else {
+            return Err(DriverError::new(DriverKind::Config, "There are no Sentinels."));
+        };
+        let state = Arc::new(State {
+            config: config.clone(),
+            service: service_name.clone(),
+            shown,
+            command_timeout,
+            views: Mutex::new(Views(vec![View::Awaited; hosts.len()])),
+            named: watch::Sender::new(None),
+            link: watch::Sender::new(None),
+            doubts: watch::Sender::new(()),
+        });
+        let mut tasks = Vec::new();
+        for (index, host) in hosts.iter().enumerate() {
+            let mut config = to(host.clone(), config);
+            (config.username, config.password) = (username.clone(), password.clone());
+            (config.database, config.version) = (None, RespVersion::RESP3);
+            tasks.push(AbortOnDrop(tokio::spawn(attend(Arc::clone(&state), index, config))));
+        }
+        let named = state.first_named().await?;
+        let link = state.reach(&named).await?;
+        state.link.send_replace(Some(Arc::new(link)));
+        tasks.push(AbortOnDrop(tokio::spawn(follow(Arc::clone(&state), named))));
+        Ok(Self { state, tasks })
+    }
+
+    pub(crate) async fn close(&self) {
+        for task in &self.tasks {
+            task.0.abort();
+        }
+        let link = self.state.link.borrow().clone();
+        if let Some(link) = link {
+            link.close().await;
+        }
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.state.link.borrow().as_ref().is_some_and(|link| link.is_connected())
+    }
+
+    /// How to connect to the primary, and what changes when it is none any more.
+    pub(crate) fn primary(&self) -> Option<(Config, watch::Receiver<Option<Arc<Link>>>)> {
+        let mut changes = self.state.link.subscribe();
+        let link = changes.borrow_and_update().clone()?;
+        Some((link.client().client_config(), changes))
+    }
+
+    /// Asks the primary. What one answers that is none any more by then counts for nothing.
+    pub(crate) async fn send(&self, command: Command, within: Duration) -> Result<Value, Failed> {
+        let Some(link) = self.state.link(within).await else {
+            return Err(Failed::Here(nowhere(&self.state.shown)));
+        };
+        let answer = link.send(command, within).await;
+        match &answer {
+            Err(Failed::Here(error)) if error.kind() == ErrorKind::Unavailable => self.state.doubt(),
+            Err(Failed::There(error)) => self.look_into(error),
+            _ => {}
+        }
+        let stays = self.state.link.borrow().as_ref().is_some_and(|now| Arc::ptr_eq(now, &link));
+        if answer.is_ok() && !stays {
+            let error = DriverError::new(DriverKind::Canceled, "Another server has become the primary meanwhile.");
+            return Err(Failed::There(error));
+        }
+        answer
+    }
+
+    /// Has the Sentinels asked, if this is a reason to.
+    pub(crate) fn look_into(&self, error: &DriverError) {
+        if error::is_of_another_server(error) {
+            self.state.doubt();
+        }
+    }
+}
+
+/// Listens to one Sentinel, and asks it from time to time.
+async fn attend(state: Arc<State>, index: usize, config: Config) {
+    const PAUSE: Duration = Duration::from_millis(500);
+    let mut listens = true;
+    loop {
+        let Err(error) = state.converse(index, &config, listens).await;
+        // It lets us ask, but not listen.
+        let deaf = listens && error::refusal(&error).is_some();
+        state.heard(index, View::Silent(error));
+        listens = !deaf;
+        sleep(PAUSE).await;
+    }
+}
+
+/// Goes where the Sentinels say.
+async fn follow(state: Arc<State>, first: Named) {
+    let (mut named, mut at) = (state.named.subscribe(), Some(first.server));
+    loop {
+        let next = named.borrow_and_update().clone();
+        let Some(next) = next.filter(|next| at.as_ref() != Some(&next.server)) else {
+            let _ = named.changed().await;
+            continue;
+        };
+        tracing::info!(server = ?next.server.to_string(), "the Sentinels name another primary");
+        // From here on nobody asks the old one.
+        at = None;
+        state.link.send_replace(None);
+        tokio::select! {
+            link = state.reach_at_last(&next) => {
+                state.link.send_replace(Some(Arc::new(link)));
+                at = Some(next.server);
+            }
+            _ = named.changed() => {}
+        }
+    }
+}
+
+impl State {
+    /// Until something goes wrong.
+    async fn converse(&self, index: usize, config: &Config, listens: bool) -> Result<Infallible, DriverError> {
+        const OFTEN: Duration = Duration::from_secs(1);
+        let client = settings::without_reconnecting(config.clone(), self.command_timeout).build()?;
+        let _router = lifeline::connect(&client).await?;
+        let (mut messages, mut doubts) = (client.message_rx(), self.doubts.subscribe());
+        if listens {
+            // Answers come in order: a refusal is taken for the answer to the PING.
+            let batch = client.pipeline();
+            batch.subscribe(vec!["+switch-master", "+promoted-slave"]).await?;
+            batch.custom::<Value, Value>(custom("PING"), Vec::new()).await?;
+            batch.last::<Value>().await?;
+        }
+        loop {
+            let named = self.ask(&client).await?;
+            self.heard(index, View::Says(named));
+            tokio::select! {
+                _ = messages.recv() => {}
+                _ = doubts.changed() => {}
+                () = sleep(OFTEN) => {}
+            }
+        }
+    }
+
+    async fn ask(&self, client: &Client) -> Result<Named, DriverError> {
+        let question = |what: &'static str| vec![Value::from_static_str(what), Value::from(self.service.as_str())];
+        let answer: Value = client.custom(custom("SENTINEL"), question("GET-MASTER-ADDR-BY-NAME")).await?;
+        let unknown = || DriverError::new(DriverKind::Sentinel, "The Sentinel knows no such service.");
+        let (host, port): (String, u16) = if answer.is_null() { return Err(unknown()) } else { answer.convert()? };
+        // The address changes with the promotion, and so does the epoch; the other fields change later.
+        let details: Result<Value, DriverError> = client.custom(custom("SENTINEL"), question("MASTER")).await;
+        let epoch = match details {
+            Ok(details) => {
+                let fields: HashMap<String, String> = details.convert()?;
+                fields.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0)
+            }
+            // It may name the primary and nothing else: then it is believed when all others agree.
+            Err(error) if error::refusal(&error).is_some() => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(Named { epoch, server: Server::new(host, port) })
+    }
+
+    fn heard(&self, index: usize, view: View) {
+        let mut views = self.views();
+        if let Some(place) = views.0.get_mut(index) {
+            *place = view;
+        }
+        self.named.send_if_modified(|named| {
+            let next = views.choose(named.as_ref());
+            let changes = next != *named;
+            *named = next;
+            changes
+        });
+    }
+
+    /// When most Sentinels were heard, or all that there are.
+    async fn first_named(&self) -> Result<Named, DriverError> {
+        const SLICE: Duration = Duration::from_millis(5);
+        let heard = async {
+            while !self.views().is_enough() {
+                sleep(SLICE).await;
+            }
+        };
+        // One that hangs must not keep us when others have spoken.
+        let _ = timeout(settings::CONNECT_TIMEOUT, heard).await;
+        let named = self.named.borrow().clone();
+        named.ok_or_else(|| self.views().trouble())
+    }
+
+    /// Connects to a server that was named, if it says so itself.
+    async fn reach(&self, named: &Named) -> Result<Link, DriverError> {
+        let config = to(named.server.clone(), &self.config);
+        let link = Link::open(config, self.shown.clone(), self.command_timeout).await?;
+        let role = Command { name: "ROLE", arguments: Vec::new(), target: Target::Node(None) };
+        match link.send(role, settings::CONNECT_TIMEOUT).await {
+            Ok(Value::Array(role)) if role.first().is_some_and(|role| role.as_str().as_deref() == Some("master")) => {
+                Ok(link)
+            }
+            Ok(_) => Err(DriverError::new(DriverKind::Sentinel, "The server that was named is no primary.")),
+            Err(Failed::There(error)) => Err(error),
+            Err(Failed::Here(error)) => Err(DriverError::new(DriverKind::Sentinel, error.to_string())),
+        }
+    }
+
+    async fn reach_at_last(&self, named: &Named) -> Link {
+        const PAUSE: Duration = Duration::from_millis(100);
+        loop {
+            if let Ok(link) = self.reach(named).await {
+                return link;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn link(&self, within: Duration) -> Option<Arc<Link>> {
+        if let Some(link) = &*self.link.borrow() {
+            return Some(Arc::clone(link));
+        }
+        let mut links = self.link.subscribe();
+        let link = timeout(within, links.wait_for(Option::is_some)).await.ok()?.ok()?;
+        link.clone()
+    }
+
+    fn doubt(&self) {
+        self.doubts.send_replace(());
+    }
+
+    fn views(&self) -> MutexGuard<'_, Views> {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn custom(name: &'static str) -> CustomCommand {
+    CustomCommand::new_static(name, ClusterHash::Random, false)
+}
+
+impl Views {
+    fn says(&self) -> impl Iterator<Item = &Named> {
+        self.0.iter().filter_map(|view| if let View::Says(named) = view { Some(named) } else { None })
+    }
+
+    fn are_most(&self, count: usize) -> bool {
+        count > self.0.len() / 2
+    }
+
+    fn is_enough(&self) -> bool {
+        self.are_most(self.says().count()) || !self.0.iter().any(|view| matches!(view, View::Awaited))
+    }
+
+    /// The newest word. An older one than what was believed before is of a Sentinel that did not hear yet; unless all
+    /// say so, and they are most: then they were set up anew.
+    fn choose(&self, believed: Option<&Named>) -> Option<Named> {
+        let newest = self.says().max_by_key(|named| named.epoch);
+        let (Some(newest), Some(believed)) = (newest, believed) else { return newest.or(believed).cloned() };
+        let confirmed = self.says().any(|named| named == believed);
+        let anew = self.are_most(self.says().count()) && self.says().all(|named| named == newest);
+        let newer = newest.epoch > believed.epoch || (newest.epoch == believed.epoch && !confirmed) || anew;
+        Some(if newer { newest.clone() } else { believed.clone() })
+    }
+
+    /// Why nobody is named.
+    fn trouble(&self) -> DriverError {
+        let errors = self.0.iter().filter_map(|view| if let View::Silent(error) = view { Some(error) } else { None });
+        // What a server said tells more than that another did not answer.
+        let told = errors.max_by_key(|error| error::refusal(error).is_some());
+        told.cloned().unwrap_or_else(|| DriverError::new(DriverKind::Timeout, "No Sentinel answers."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(epoch: u64, host: &str) -> Named {
+        Named { epoch, server: Server::new(host, 1) }
+    }
+
+    fn says(epoch: u64, host: &str) -> View {
+        View::Says(named(epoch, host))
+    }
+
+    fn silent() -> View {
+        View::Silent(DriverError::new(DriverKind::IO, "gone"))
+    }
+
+    #[test]
+    fn the_newest_word_counts_and_nobody_is_led_back() {
+        let old = named(1, "old");
+        let new = named(2, "new");
+        for (views, believed, expected) in [
+            (vec![View::Awaited, silent(), silent()], None, None),
+            (vec![silent(), silent(), silent()], Some(&new), Some(&new)),
+            (vec![says(1, "old"), View::Awaited, View::Awaited], None, Some(&old)),
+            (vec![says(1, "old"), says(2, "new"), says(1, "old")], Some(&old), Some(&new)),
+            (vec![says(1, "old"), says(1, "old"), says(2, "new")], None, Some(&new)),
+            // The one that knew is gone, another did not hear yet.
+            (vec![says(1, "old"), silent(), silent()], Some(&new), Some(&new)),
+            (vec![says(1, "old"), silent(), says(2, "new")], Some(&new), Some(&new)),
+            // Set up anew.
+            (vec![says(1, "old"), says(1, "old"), silent()], Some(&new), Some(&old)),
+            // Without epochs: when none says any more what was believed.
+            (vec![says(1, "old"), says(1, "other"), silent()], Some(&old), Some(&old)),
+            (vec![says(1, "other"), says(1, "other"), silent()], Some(&old), Some(&named(1, "other"))),
+        ] {
+            let views = Views(views);
+            assert_eq!(views.choose(believed).as_ref(), expected, "{views:?} {believed:?}");
+        }
+    }
+
+    #[test]
+    fn most_sentinels_are_enough_and_so_are_all_that_answer() {
+        assert!(!Views(vec![says(1, "a"), View::Awaited, View::Awaited]).is_enough());
+        assert!(!Views(vec![says(1, "a"), silent(), View::Awaited]).is_enough());
+        assert!(Views(vec![says(1, "a"), says(1, "a"), View::Awaited]).is_enough());
+        assert!(Views(vec![says(1, "a"), silent(), silent()]).is_enough());
+        assert!(Views(vec![silent(), silent(), silent()]).is_enough());
+        let refused = View::Silent(DriverError::new(DriverKind::Auth, "WRONGPASS no"));
+        assert_eq!(*Views(vec![silent(), refused, silent()]).trouble().kind(), DriverKind::Auth);
+    }
+}
