@@ -215,7 +215,7 @@ pub struct SessionId(pub u64);
 #[async_trait]
 pub trait Wakeups: Send + Sync {
     /// Listens for what becomes of `key`. When it returns, no later release and no grant out of the store's queue is
-    /// missed, unless the connection breaks.
+    /// missed, unless the connection breaks. A failure is not for good: while somebody waits it is called again now and then.
     async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>>;
 }
 
@@ -223,6 +223,8 @@ pub trait Wakeups: Send + Sync {
 #[async_trait]
 pub trait Listener: Send {
     /// Ends when there is news of the key since the last call. Too often is harmless. Cancel safe.
+    ///
+    /// After a break that cost signals it says [`Freed`](Hint::Freed), or [`Ended`](Hint::Ended) if it will not hear again.
     async fn hint(&mut self) -> Hint;
 }
 
@@ -239,4 +241,6 @@ pub enum Hint {
         /// The tenure number.
         tenure: Option<u64>,
     },
+    /// Nothing will be heard any more, because the connection broke for good: the engine asks the store, and listens anew.
+    Ended,
 }

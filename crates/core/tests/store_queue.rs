@@ -23,7 +23,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 struct Queueing {
     inner: MemoryBackend,
     state: Arc<Mutex<State>>,
-    hints: broadcast::Sender<Hint>,
+    hints: Arc<Mutex<broadcast::Sender<Hint>>>,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +33,8 @@ struct State {
     renewals: usize,
     /// Hints are lost.
     deaf: bool,
+    /// The next listener is refused for the moment.
+    unreachable: bool,
     /// The next claim is carried out and its answer lost.
     unanswered: bool,
     /// The next claim is carried out and its answer late.
@@ -46,6 +48,19 @@ impl Queueing {
         self.state.lock().unwrap()
     }
 
+    fn tell(&self, hint: Hint) {
+        let _ = self.hints.lock().unwrap().send(hint);
+    }
+
+    /// Ends all listeners.
+    fn breaks(&self) {
+        *self.hints.lock().unwrap() = broadcast::Sender::new(16);
+    }
+
+    fn is_listened_to(&self) -> bool {
+        self.hints.lock().unwrap().receiver_count() > 0
+    }
+
     /// Of who holds the key.
     async fn epoch(&self) -> Option<u64> {
         let holders = self.inner.inspect(&key()).await.unwrap().holders;
@@ -57,7 +72,7 @@ impl Queueing {
         let claim = Claim { ttl: FIRST_LEASE, ..next };
         let Attempt::Granted { tenure } = self.inner.try_acquire(&claim).await.unwrap() else { panic!("not free") };
         if !self.state().deaf {
-            let _ = self.hints.send(Hint::Granted { owner: claim.owner, tenure });
+            self.tell(Hint::Granted { owner: claim.owner, tenure });
         }
     }
 }
@@ -120,7 +135,11 @@ impl Backend for Queueing {
 #[async_trait]
 impl Wakeups for Queueing {
     async fn listen(&self, _key: &LockKey) -> Result<Box<dyn Listener>> {
-        Ok(Box::new(Ear(self.hints.subscribe())))
+        let unreachable = std::mem::take(&mut self.state().unreachable);
+        if unreachable {
+            return Err(Error::new(ErrorKind::Unavailable, "listen"));
+        }
+        Ok(Box::new(Ear(self.hints.lock().unwrap().subscribe())))
     }
 }
 
@@ -129,7 +148,7 @@ struct Ear(broadcast::Receiver<Hint>);
 #[async_trait]
 impl Listener for Ear {
     async fn hint(&mut self) -> Hint {
-        self.0.recv().await.unwrap()
+        self.0.recv().await.unwrap_or(Hint::Ended)
     }
 }
 
@@ -145,7 +164,7 @@ type WaitingTask = tokio::task::JoinHandle<Result<Option<LockGuard>>>;
 fn bench() -> Bench {
     let clock = Clock::tokio();
     let inner = MemoryBackend::new(clock.clone());
-    let store = Queueing { inner, state: Arc::default(), hints: broadcast::Sender::new(16) };
+    let store = Queueing { inner, state: Arc::default(), hints: Arc::new(Mutex::new(broadcast::Sender::new(16))) };
     let engine = || Engine::with(store.clone(), Settings::new().clock(clock.clone()));
     Bench { ours: engine(), theirs: engine(), clock, store }
 }
@@ -372,7 +391,7 @@ async fn a_grant_that_is_told_after_another_has_the_key_makes_no_guard() {
         tokio::time::sleep(ASK_AGAIN).await;
         settle().await;
         assert!(bench.store.state().claims.len() > asked, "it has not asked again");
-        bench.store.hints.send(late).unwrap();
+        bench.store.tell(late);
         settle().await;
         assert!(!waiter.is_finished(), "a guard beside that of another");
         let token = theirs.fencing_token();
@@ -380,4 +399,45 @@ async fn a_grant_that_is_told_after_another_has_the_key_makes_no_guard() {
         let next = waiter.await.unwrap().unwrap().unwrap();
         assert!(next.is_held() && next.fencing_token() > token);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_ended_or_was_not_to_be_had_is_replaced_while_the_wait_goes_on() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    for unreachable in [false, false, true, false] {
+        assert!(bench.store.is_listened_to());
+        bench.store.state().unreachable = unreachable;
+        bench.store.breaks();
+        tokio::time::timeout(Duration::from_secs(60), async {
+            while !bench.store.is_listened_to() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await
+        .expect("another listener");
+    }
+    settle().await;
+    let asked = bench.store.state().claims.len();
+    guard.release().await.unwrap();
+    drop(waiter.await.unwrap().unwrap().unwrap());
+    assert_eq!(bench.store.state().claims.len(), asked, "it was not told of its grant");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_ends_each_listener_at_once_is_not_asked_all_the_time() {
+    let bench = bench();
+    let guard = take(&bench.theirs).await;
+    let waiter = bench.waiter(options()).await;
+    let asked = bench.store.state().claims.len();
+    let minute = bench.clock.now().plus(Duration::from_secs(60));
+    while bench.clock.now() < minute {
+        bench.store.breaks();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let asked = bench.store.state().claims.len() - asked;
+    assert!(asked < 60 * 50, "{asked} times in a minute");
+    guard.release().await.unwrap();
+    drop(waiter.await.unwrap().unwrap().unwrap());
 }

@@ -2,11 +2,13 @@ mod hub;
 mod station;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Error, ErrorKind, Listener, LockKey, OwnerId, Result, Wakeups};
+use leasehold_core::clock::Moment;
+use leasehold_core::{Clock, Error, ErrorKind, Listener, LockKey, OwnerId, Result, Wakeups};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -17,11 +19,14 @@ use crate::{Connection, Names};
 /// The part of a key's names on which its releases are published.
 pub const CHANNEL: &str = "freed";
 
+/// How long no subscription is asked for after one was refused: an operator may have changed the rules since.
+const REFUSED: Duration = Duration::from_secs(5);
+
 /// Signals of releases, over Redis pub/sub: a script publishes on the key's [`CHANNEL`], whoever waits hears it.
 ///
 /// A second connection, made when somebody waits for the first time, one subscription per key that is waited for.
 /// After a reconnection, and when signals came too fast, everybody is woken: one may have been lost. Where the server
-/// does not allow subscriptions, [`listen`](Wakeups::listen) fails, and waiters poll.
+/// does not allow subscriptions, [`listen`](Wakeups::listen) fails, and waiters poll; it is asked again after a few seconds.
 pub struct Signals {
     connection: Connection,
     names: Names,
@@ -29,7 +34,9 @@ pub struct Signals {
     part: &'static str,
     hub: Arc<Hub>,
     station: Mutex<Option<Station>>,
-    refused: AtomicBool,
+    /// Until then no subscription is asked for, because the server refused one.
+    refused_until: std::sync::Mutex<Option<Moment>>,
+    clock: Clock,
     closed: AtomicBool,
 }
 
@@ -42,7 +49,8 @@ impl Signals {
             part: CHANNEL,
             hub: Arc::default(),
             station: Mutex::default(),
-            refused: AtomicBool::new(false),
+            refused_until: std::sync::Mutex::default(),
+            clock: Clock::system(),
             closed: AtomicBool::new(false),
         }
     }
@@ -71,6 +79,10 @@ impl Signals {
         }
     }
 
+    fn refused_until(&self) -> MutexGuard<'_, Option<Moment>> {
+        self.refused_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Subscribes, on the connection there is or on a new one.
     async fn tune_in(&self, ear: &Ear) -> Result<()> {
         let mut slot = self.station.lock().await;
@@ -93,7 +105,7 @@ impl Signals {
 #[async_trait]
 impl Wakeups for Signals {
     async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
-        if self.refused.load(Ordering::Acquire) {
+        if self.refused_until().is_some_and(|until| self.clock.now() < until) {
             return Err(Error::new(ErrorKind::Unsupported, "listen for releases"));
         }
         let ear = self.hub.ear(self.names.of(key).part(self.part));
@@ -103,10 +115,14 @@ impl Wakeups for Signals {
             Err(error.detail("the connection for signals takes too long"))
         });
         if let Err(error) = tuned {
-            if error.kind() == ErrorKind::Backend && !self.refused.swap(true, Ordering::AcqRel) {
+            let until = self.clock.now().plus(REFUSED);
+            if error.kind() == ErrorKind::Backend && self.refused_until().replace(until).is_none() {
                 tracing::warn!(%error, "Redis refuses subscriptions; waiting goes on by polling");
             }
             return Err(error);
+        }
+        if self.refused_until().take().is_some() {
+            tracing::info!("Redis takes subscriptions again");
         }
         Ok(Box::new(ear))
     }

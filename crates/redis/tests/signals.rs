@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{ErrorKind, Listener, LockKey, Wakeups};
+use leasehold_core::{ErrorKind, Hint, Listener, LockKey, Wakeups};
 use leasehold_redis::testing::{Answer, Proxy, Server, eventually};
 use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Signals};
 use tokio::time::timeout;
@@ -130,7 +130,17 @@ async fn listening_goes_on_after_the_server_was_away() {
     eventually("listening fails", async || radio.listen("b").await.is_err()).await;
     server.restart().await;
     eventually("listening works", async || radio.listen("b").await.is_ok()).await;
-    eventually("who listened before is served again", async || publish(&server, "a").await == 1).await;
+    let listens_again = async {
+        loop {
+            match early.hint().await {
+                Hint::Ended => break early = radio.listen("a").await.unwrap(),
+                _ if publish(&server, "a").await == 1 => break,
+                _ => {}
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), listens_again).await.expect("news, or an end");
+    assert_eq!(publish(&server, "a").await, 1);
     hears(&mut *early).await;
 }
 
@@ -149,7 +159,7 @@ async fn a_flood_of_signals_loses_nobody() {
 }
 
 #[tokio::test]
-async fn refused_subscriptions_are_an_error_and_are_not_asked_for_again() {
+async fn refused_subscriptions_are_an_error_and_are_asked_for_again_only_after_a_while() {
     let Some(server) = Server::start(&[]).await else { return };
     server.ask(&["ACL", "SETUSER", "mute", "on", ">pw", "~*", "resetchannels", "+@all"]).await;
     let url = server.url().replace("redis://", "redis://mute:pw@");
@@ -160,6 +170,24 @@ async fn refused_subscriptions_are_an_error_and_are_not_asked_for_again() {
     let kind = radio.listen("k").await.err().unwrap().kind();
     assert_eq!(kind, ErrorKind::Unsupported);
     assert_eq!(server.calls("subscribe").await, subscriptions);
+    server.ask(&["ACL", "SETUSER", "mute", "allchannels"]).await;
+    eventually("the server is asked again", async || radio.listen("k").await.is_ok()).await;
+}
+
+#[tokio::test]
+async fn whoever_listens_is_told_when_nothing_will_be_heard_any_more() {
+    let Some(server) = Server::start(&[]).await else { return };
+    server.ask(&["ACL", "SETUSER", "app", "on", ">pw", "~*", "allchannels", "+@all"]).await;
+    let radio = Radio::new(&server.url().replace("redis://", "redis://app:pw@")).await;
+    let mut listener = radio.listen("k").await.unwrap();
+    // The connection is gone, and subscribing again is refused.
+    server.ask(&["ACL", "SETUSER", "app", "resetchannels"]).await;
+    let ended = async { while listener.hint().await != Hint::Ended {} };
+    timeout(Duration::from_secs(60), ended).await.expect("an end");
+    server.ask(&["ACL", "SETUSER", "app", "allchannels"]).await;
+    let mut listener = radio.listen("k").await.unwrap();
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *listener).await;
 }
 
 #[tokio::test]

@@ -68,6 +68,7 @@ impl Ears {
 
 enum Event {
     Signal(usize),
+    Ended(usize),
     Joined(usize, Heard),
     Enough,
 }
@@ -79,12 +80,14 @@ impl Ears {
         let unheard = self.open.iter_mut().filter(|(index, _)| !heard.contains(index));
         let signals = unheard.map(|(index, ear)| {
             Box::pin(async move {
-                ear.hint().await;
-                *index
+                match ear.hint().await {
+                    Hint::Ended => Event::Ended(*index),
+                    _ => Event::Signal(*index),
+                }
             })
         });
         tokio::select! {
-            (index, ..) = select_all(signals) => Event::Signal(index),
+            (event, ..) = select_all(signals) => event,
             Some((index, joined)) = self.joining.next() => Event::Joined(index, joined),
             () = sleep_until(latest.unwrap_or_else(Instant::now)), if latest.is_some() => Event::Enough,
         }
@@ -104,6 +107,12 @@ impl Listener for Ears {
                 Event::Signal(index) if self.echoes.remove(&index) => {}
                 Event::Signal(index) => {
                     self.heard.insert(index);
+                }
+                Event::Ended(index) => {
+                    self.open.retain(|(open, _)| *open != index);
+                    if self.open.len() < self.majority {
+                        return Hint::Ended;
+                    }
                 }
                 Event::Joined(index, Ok(ear)) => self.open.push((index, ear)),
                 Event::Joined(_, Err(_)) => {}
@@ -127,10 +136,7 @@ mod tests {
     #[async_trait]
     impl Listener for Ear {
         async fn hint(&mut self) -> Hint {
-            if self.0.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            Hint::Freed
+            if self.0.changed().await.is_ok() { Hint::Freed } else { Hint::Ended }
         }
     }
 
@@ -152,6 +158,19 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_secs(60), ears.hint()).await.is_err());
         nodes[1..4].iter().for_each(|node| node.send_replace(()));
         assert!(ears.hint().now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_when_no_majority_is_listened_to_any_more() {
+        let (mut nodes, mut ears) = five();
+        nodes.truncate(3);
+        for node in &nodes {
+            node.send_replace(());
+        }
+        assert_eq!(ears.hint().await, Hint::Freed);
+        assert!(ears.hint().now_or_never().is_none());
+        nodes.truncate(2);
+        assert_eq!(ears.hint().await, Hint::Ended);
     }
 
     #[tokio::test(start_paused = true)]

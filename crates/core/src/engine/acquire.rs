@@ -54,7 +54,7 @@ impl<B: Backend> Core<B> {
             return result;
         }
         let mut ticket = self.queue.join(request.key, request.mode, request.options, self.session);
-        let mut waiting = Waiting::new();
+        let mut waiting = Waiting::new(request.started);
         let mut place: Option<Place<B>> = None;
         let mut last = None;
         loop {
@@ -136,9 +136,9 @@ impl<B: Backend> Core<B> {
                             _ => {}
                         }
                     }
-                    (_, still) => {
+                    (hint, still) => {
                         place = still;
-                        waiting.start_over();
+                        waiting.heard(hint);
                     }
                 },
                 () = self.clock.reach(until) => {}
@@ -244,13 +244,15 @@ impl<B: Backend> Core<B> {
     /// Starts to listen for releases if it does not yet. True if the key must be tried once more, because it may have
     /// been freed before anybody listened.
     async fn listen(&self, waiting: &mut Waiting, request: &Request<'_>) -> bool {
-        if waiting.listener.is_some() || waiting.deaf {
+        let now = self.clock.now();
+        if waiting.listener.is_some() || now < waiting.deaf_until {
             return false;
         }
         let Some(wakeups) = self.backend.wakeups() else {
-            waiting.deaf = true;
+            waiting.deaf_until = Moment::NEVER;
             return false;
         };
+        waiting.deaf_until = now.plus(waiting.between_listeners.next(None));
         let listening = tokio::select! {
             listening = wakeups.listen(request.key) => listening,
             () = self.clock.reach(request.limit) => return false,
@@ -263,7 +265,6 @@ impl<B: Backend> Core<B> {
             }
             Err(error) => {
                 tracing::debug!(backend = self.name(), key = request.key.as_str(), %error, "no wake-up signals; polling");
-                waiting.deaf = true;
                 false
             }
         }
@@ -273,19 +274,36 @@ impl<B: Backend> Core<B> {
 /// The state of one wait between its attempts.
 struct Waiting {
     listener: Option<Box<dyn Listener>>,
-    deaf: bool,
+    /// No other listener is asked for before.
+    deaf_until: Moment,
+    between_listeners: BackOff,
     polling: BackOff,
     after_failure: BackOff,
 }
 
 impl Waiting {
-    fn new() -> Self {
-        Self { listener: None, deaf: false, polling: BackOff::polling(), after_failure: BackOff::after_failure() }
+    fn new(now: Moment) -> Self {
+        Self {
+            listener: None,
+            deaf_until: now,
+            between_listeners: BackOff::between_listeners(),
+            polling: BackOff::polling(),
+            after_failure: BackOff::after_failure(),
+        }
     }
 
     fn between_polls(&mut self, retry_in: Option<Duration>) -> Duration {
         self.after_failure = BackOff::after_failure();
         self.polling.next(retry_in)
+    }
+
+    fn heard(&mut self, hint: Hint) {
+        if hint == Hint::Ended {
+            self.listener = None;
+        } else {
+            self.between_listeners = BackOff::between_listeners();
+        }
+        self.start_over();
     }
 
     fn start_over(&mut self) {

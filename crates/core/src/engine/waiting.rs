@@ -23,6 +23,11 @@ impl BackOff {
         Self { step: Duration::from_millis(100), longest: Duration::from_secs(1) }
     }
 
+    /// Between the times that a listener is asked for, who may take as long as a round trip to fail.
+    pub(super) fn between_listeners() -> Self {
+        Self { step: Duration::from_millis(500), longest: Duration::from_secs(30) }
+    }
+
     /// Between attempts on a store that does not answer.
     pub(super) fn after_failure() -> Self {
         Self { step: Duration::from_millis(20), longest: Duration::from_secs(1) }

@@ -111,6 +111,12 @@ impl Hub {
         }
     }
 
+    /// Nobody who listens now will hear anything any more.
+    pub(super) fn end(&self) {
+        self.set_open(false);
+        self.state().topics.clear();
+    }
+
     pub(super) fn wake_all(&self) {
         for signals in self.state().topics.values() {
             signals.send_replace(Hint::Freed);
@@ -145,7 +151,7 @@ impl Listener for Ear {
         {
             return *signals.borrow_and_update();
         }
-        std::future::pending().await
+        Hint::Ended
     }
 }
 

@@ -67,7 +67,7 @@ impl Station {
 
 impl Drop for Attendant {
     fn drop(&mut self) {
-        self.hub.set_open(false);
+        self.hub.end();
     }
 }
 
