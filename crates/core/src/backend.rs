@@ -131,6 +131,10 @@ pub enum Attempt {
         /// The tenure number of who holds the key: the newest of the key. Only a grant with a larger one is later than
         /// this answer. `None`, where it is not known: no told grant is taken for later, and the claim is made again.
         epoch_of_holder: Option<u64>,
+        /// The largest tenure number that a grant out of the queue can have within `lease` of this answer: the store's
+        /// clock bounds it. A told grant with a larger one was not told by the store, or is asked for once more in vain.
+        /// `None`, where messages cannot be forged: every number counts.
+        latest_epoch: Option<u64>,
         /// The claim must be made again within this, or its place may be lost.
         retry_in: Duration,
         /// Whether a grant will be told to a listener, also to one that begins to listen only now. If not, the claim
@@ -234,7 +238,8 @@ pub enum Hint {
     /// The key may have become free.
     Freed,
     /// The store's queue granted it. It counts if the number is larger than the one that came with the last answer
-    /// [`Queued`](Attempt::Queued): the message may be late, and the key another's since.
+    /// [`Queued`](Attempt::Queued), for the message may be late, and the key another's since; and not beyond the bound that
+    /// came with it, for the message may be anybody's.
     Granted {
         /// To whom: the owner of the claim in the queue.
         owner: OwnerId,

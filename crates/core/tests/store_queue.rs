@@ -100,7 +100,7 @@ impl Backend for Queueing {
         if !state.queue.iter().any(|queued| queued.owner == claim.owner) {
             state.queue.push_back(claim.clone());
         }
-        Ok(Attempt::Queued { epoch_of_holder, retry_in: ASK_AGAIN, lease: FIRST_LEASE, told: true })
+        Ok(Attempt::Queued { epoch_of_holder, latest_epoch: None, retry_in: ASK_AGAIN, lease: FIRST_LEASE, told: true })
     }
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
         self.state().renewals += renewals.len();

@@ -34,6 +34,24 @@ const NO_INBOX: &str = "-";
 /// the others for no longer.
 const LONGEST_FIRST_LEASE: Duration = Duration::from_secs(3);
 
+/// Whether waiters queue in Redis, and whether what a message says of a grant is believed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    Off,
+    Trusted,
+    Verified,
+}
+
+impl Line {
+    pub(crate) fn of(queue: bool, verify: bool) -> Self {
+        match (queue, verify) {
+            (false, _) => Self::Off,
+            (true, false) => Self::Trusted,
+            (true, true) => Self::Verified,
+        }
+    }
+}
+
 /// The store-level steps of [`RedisSingle`](crate::RedisSingle), each one script; from
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).
 #[derive(Debug)]
@@ -56,13 +74,13 @@ impl RedisSingleBackend {
         fence_retention: Duration,
         confirmation: Option<Confirmation>,
         group_commit: bool,
-        queue: bool,
+        line: Line,
     ) -> Self {
         let names = Names::new(namespace);
         // What is confirmed is what this connection wrote, and a grant out of the line is written by another.
-        let queues = queue && confirmation.is_none();
-        let signals =
-            if queues { Signals::with_inbox(&connection, &names, LOCK) } else { Signals::new(&connection, &names) };
+        let queues = line != Line::Off && confirmation.is_none();
+        let inbox = || Signals::with_inbox(&connection, &names, LOCK, line == Line::Trusted);
+        let signals = if queues { inbox() } else { Signals::new(&connection, &names) };
         let commits = GroupCommit::new(&connection, &STEPS, group_commit);
         Self {
             connection,
@@ -206,7 +224,7 @@ impl Backend for RedisSingleBackend {
                 (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
-            ["queued", left, holder] => Ok(queued(claim, left, holder, &inbox)),
+            ["queued", left, numbers] => Ok(queued(claim, left, numbers, &inbox)),
             ["endless", key] => refused(format!(
                 "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
             )),
@@ -264,11 +282,14 @@ impl Backend for RedisSingleBackend {
     }
 }
 
-fn queued(claim: &Claim, left: &str, holder: &str, inbox: &str) -> Attempt {
+fn queued(claim: &Claim, left: &str, numbers: &str, inbox: &str) -> Attempt {
+    let (holder, latest) = numbers.split_once(' ').unwrap_or((numbers, ""));
     let lease = claim.ttl.min(LONGEST_FIRST_LEASE);
     let left = Duration::from_millis(left.parse().unwrap_or(0));
     Attempt::Queued {
         epoch_of_holder: holder.parse().ok(),
+        // Without it, none is believed.
+        latest_epoch: Some(latest.parse().unwrap_or(0)),
         // Three times within its first lease, and when the lease in the way runs out.
         retry_in: (lease / 3).min(left + Duration::from_millis(1)),
         told: inbox != NO_INBOX,

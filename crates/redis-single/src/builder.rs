@@ -4,7 +4,7 @@ use leasehold_core::{HandOver, Result, Settings};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::{Access, Confirmation, Connection, Namespace, Source};
 
-use crate::backend::NAME;
+use crate::backend::{Line, NAME};
 use crate::{RedisSingle, RedisSingleBackend};
 
 /// Settings of a [`RedisSingle`]. Nothing is checked or sent before [`connect`](Self::connect).
@@ -14,6 +14,7 @@ pub struct RedisSingleBuilder {
     access: Access,
     group_commit: bool,
     queue: bool,
+    verify_grants: bool,
     hand_over: HandOver,
 }
 
@@ -84,6 +85,15 @@ impl RedisSingleBuilder {
         Self { queue, ..self }
     }
 
+    /// Whether a message that tells of a grant out of the line is only a reason to ask Redis; default no.
+    ///
+    /// Whoever may publish to the inboxes of a namespace and read its lines can forge such a message. It makes a guard
+    /// that is lost with its first renewal, some 20 ms later. This way it makes none, for a third command an acquisition that
+    /// waited in line: a key that goes round between processes is acquired about 40 % less often.
+    pub fn verify_grants(self, verify_grants: bool) -> Self {
+        Self { verify_grants, ..self }
+    }
+
     /// How far grants pass from guard to guard inside this process; see [`HandOver`].
     pub fn hand_over(self, hand_over: HandOver) -> Self {
         Self { hand_over, ..self }
@@ -114,19 +124,27 @@ impl RedisSingleBuilder {
     async fn open(self) -> Result<RedisSingleBackend> {
         let (retention, confirmation) = (self.access.fence_retention, self.access.confirmation);
         let (connection, namespace) = self.access.open().await?;
-        Ok(RedisSingleBackend::new(connection, &namespace, retention, confirmation, self.group_commit, self.queue))
+        let line = Line::of(self.queue, self.verify_grants);
+        Ok(RedisSingleBackend::new(connection, &namespace, retention, confirmation, self.group_commit, line))
     }
 
     /// With default settings and without a word to the server.
     pub(crate) fn borrowing(self, client: Client) -> RedisSingleBackend {
         let connection = Connection::borrow(client, self.access.command_timeout);
         let retention = self.access.fence_retention;
-        RedisSingleBackend::new(connection, &Namespace::default(), retention, None, self.group_commit, self.queue)
+        let line = Line::of(self.queue, self.verify_grants);
+        RedisSingleBackend::new(connection, &Namespace::default(), retention, None, self.group_commit, line)
     }
 }
 
 impl Default for RedisSingleBuilder {
     fn default() -> Self {
-        Self { access: Access::default(), group_commit: true, queue: true, hand_over: HandOver::new() }
+        Self {
+            access: Access::default(),
+            group_commit: true,
+            queue: true,
+            verify_grants: false,
+            hand_over: HandOver::new(),
+        }
     }
 }

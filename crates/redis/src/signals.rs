@@ -58,10 +58,11 @@ impl Signals {
     /// For the keys of one namespace, with an inbox: a channel of this client's own, on which the grants of all keys come
     /// in, and no channel per key. Connects later.
     ///
-    /// A message is the owner (32 hex digits), the tenure number and the name of that `part` of the key.
-    pub fn with_inbox(connection: &Connection, names: &Names, part: &'static str) -> Self {
+    /// A message is the owner (32 hex digits), the tenure number and the name of that `part` of the key. Whoever may
+    /// publish can forge one: not `trusted`, it is only a reason to ask.
+    pub fn with_inbox(connection: &Connection, names: &Names, part: &'static str, trusted: bool) -> Self {
         let inbox = names.own(&format!("inbox:{}", OwnerId::random().to_hex()));
-        let hub = Arc::new(Hub::with_inbox(inbox, names.clone(), part));
+        let hub = Arc::new(Hub::with_inbox(inbox, names.clone(), part, trusted));
         Self { part, hub, ..Self::new(connection, names) }
     }
 

@@ -130,7 +130,7 @@ impl<B: Backend> Core<B> {
                 },
                 hint = heard(&mut waiting.listener, place.as_ref()) => match (hint, place.take()) {
                     (Hint::Granted { tenure, .. }, Some(granted)) => {
-                        match self.granted_in(granted, tenure, request.options).await {
+                        match self.granted_in(granted.told(), tenure, request.options).await {
                             Tried::Granted(hold) => return Ok(Some(self.arrived(&ticket, hold, queued))),
                             Tried::Failed(error) => self.observer.attempt_failed(request.key, &error),
                             _ => {}
@@ -318,7 +318,7 @@ async fn heard<B: Backend>(listener: &mut Option<Box<dyn Listener>>, place: Opti
         let hint = listener.hint().await;
         let Hint::Granted { owner, tenure } = hint else { return hint };
         if let Some(place) = place.filter(|place| place.owner() == owner) {
-            return if place.is_older_than(tenure) { hint } else { Hint::Freed };
+            return if place.may_have_become(tenure) { hint } else { Hint::Freed };
         }
     }
 }

@@ -46,8 +46,9 @@ pub(super) struct Place<B: Backend> {
     grant: GrantRef,
     ttl: Duration,
     first_lease: FirstLease,
-    /// The tenure number of who had the key when the place in the queue was last confirmed.
-    epoch_of_holder: Option<u64>,
+    /// The tenure number of who had the key when the place in the queue was last confirmed, and the largest that a grant
+    /// may have since.
+    epochs: Option<(u64, u64)>,
     runtime: Handle,
 }
 
@@ -56,10 +57,17 @@ impl<B: Backend> Place<B> {
         self.grant.owner
     }
 
-    /// Whether a grant with this number is later than the last confirmation, from which its lease counts. A message may
-    /// be so late that another was granted the key since.
-    pub(super) fn is_older_than(&self, tenure: Option<u64>) -> bool {
-        self.epoch_of_holder.zip(tenure).is_some_and(|(before, granted)| before < granted)
+    /// Whether the store may have granted this number since the last confirmation, from which the lease counts. A message
+    /// may be so late that another was granted the key since, and it may not be the store's at all.
+    pub(super) fn may_have_become(&self, tenure: Option<u64>) -> bool {
+        let within = |((before, latest), granted)| before < granted && granted <= latest;
+        self.epochs.zip(tenure).is_some_and(within)
+    }
+
+    /// A message says that it is granted.
+    pub(super) fn told(mut self) -> Self {
+        self.first_lease.told = true;
+        self
     }
 
     /// There is nothing to give up any more: it became a grant, or the same owner's next place.
@@ -122,7 +130,7 @@ impl<B: Backend> Core<B> {
         let answer = self.backend.try_acquire(&claim).await;
         let took = u64::try_from(self.clock.now().since(sent_at).as_nanos()).unwrap_or(u64::MAX);
         self.round_trip.store(took, Ordering::Relaxed);
-        let lease = |length| FirstLease { length, sent_at, ends: self.leased() };
+        let lease = |length| FirstLease { length, sent_at, ends: self.leased(), told: false };
         let (in_store, first_lease) = match &answer {
             Ok(Attempt::Busy { .. } | Attempt::HeldBy { .. }) => (false, lease(claim.ttl)),
             Ok(Attempt::Queued { lease: length, .. }) => (true, lease(claim.ttl.min(*length))),
@@ -130,12 +138,14 @@ impl<B: Backend> Core<B> {
             Ok(Attempt::Granted { .. }) => (true, queued.unwrap_or_else(|| lease(claim.ttl))),
             Err(error) => (error.kind() == ErrorKind::Indeterminate, lease(claim.ttl)),
         };
-        let epoch_of_holder = match answer {
-            Ok(Attempt::Queued { epoch_of_holder, .. }) => epoch_of_holder,
+        let epochs = match answer {
+            Ok(Attempt::Queued { epoch_of_holder, latest_epoch, .. }) => {
+                epoch_of_holder.map(|before| (before, latest_epoch.unwrap_or(u64::MAX)))
+            }
             _ => None,
         };
         let core = in_store.then_some(self);
-        (answer, Place { core, grant: claim.grant(None), ttl: claim.ttl, first_lease, epoch_of_holder, runtime })
+        (answer, Place { core, grant: claim.grant(None), ttl: claim.ttl, first_lease, epochs, runtime })
     }
 
     /// The store granted what a waiter here asked for, or had a place for in its queue.
@@ -170,7 +180,7 @@ impl<B: Backend> Core<B> {
         };
         // The keeper does it for the others, while they are held already.
         if !options.renew
-            && lease.length < options.ttl
+            && lease.is_provisional(options.ttl)
             && let Err(error) = hold.renew().await
         {
             return Tried::Failed(error);
@@ -180,7 +190,7 @@ impl<B: Backend> Core<B> {
 
     pub(super) async fn adopt(self: &Arc<Self>, handed: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
         let grant = handed.to_grant();
-        let lease = FirstLease { length: options.ttl, sent_at: self.clock.now(), ends: self.leased() };
+        let lease = FirstLease { length: options.ttl, sent_at: self.clock.now(), ends: self.leased(), told: false };
         let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
         match self.backend.renew(std::slice::from_ref(&renewal)).await.pop() {
             Some(Ok(Held::Yes)) => self.hold(grant, handed.hand_overs(), options, lease, Handle::current()).map(Some),

@@ -158,8 +158,8 @@ impl<B: Backend> Core<B> {
     fn end(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> End {
         let reason = grip.tenure.loss();
         let last = self.leave(grip);
-        // The store may still have us as the holder for a while.
-        if last && matches!(reason, Some(LossReason::MaxHold | LossReason::Unreachable)) {
+        // The store may still have us as the holder for a while, or in its queue, if the grant was none.
+        if last && matches!(reason, Some(LossReason::MaxHold | LossReason::Unreachable | LossReason::Stolen)) {
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
         match reason {

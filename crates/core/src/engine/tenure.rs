@@ -55,6 +55,8 @@ pub(super) struct FirstLease {
     pub(super) sent_at: Moment,
     /// False for a kernel lock, which has no deadline.
     pub(super) ends: bool,
+    /// Nobody but a message says so, and somebody may have forged it.
+    pub(super) told: bool,
 }
 
 impl FirstLease {
@@ -62,9 +64,15 @@ impl FirstLease {
     pub(super) fn deadline(&self) -> Moment {
         if self.ends { deadline(self.sent_at, self.length) } else { Moment::NEVER }
     }
+
+    /// Whether a renewal soon makes it what was asked for.
+    pub(super) fn is_provisional(&self, ttl: Duration) -> bool {
+        self.told || self.length < ttl
+    }
 }
 
-/// How long a grant out of the store's queue stays with its short first lease: who is done by then has cost no renewal.
+/// How long a grant out of the store's queue stays unconfirmed and with its short first lease: who is done by then has
+/// cost no renewal.
 const SOON: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +90,8 @@ impl Tenure {
         lease: FirstLease,
     ) -> Self {
         let since = clock.now();
-        let next_renewal = match lease {
-            FirstLease { length, sent_at, .. } if length < options.ttl => {
-                since.plus(SOON).min(renewal_after(sent_at, length))
-            }
-            FirstLease { sent_at, .. } => renewal_after(sent_at, options.ttl),
-        };
+        let third = renewal_after(lease.sent_at, lease.length.min(options.ttl));
+        let next_renewal = if lease.is_provisional(options.ttl) { since.plus(SOON).min(third) } else { third };
         Self {
             grant,
             ttl: options.ttl,
@@ -344,7 +348,7 @@ mod tests {
             mode: Mode::Exclusive,
             tenure: Some(1),
         };
-        let lease = FirstLease { length: options.ttl, sent_at: clock.now(), ends: true };
+        let lease = FirstLease { length: options.ttl, sent_at: clock.now(), ends: true, told: false };
         Arc::new(Tenure::new(grant, options, &Arc::new(Observer::new("test")), clock, lease))
     }
 

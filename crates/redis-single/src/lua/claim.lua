@@ -1,8 +1,8 @@
 -- Grants a key to an owner, or says who is in the way.
 -- Keys: lock, fence, line. Arguments: owner (32 hex digits), lease in ms, lifetime of the counter in ms, metadata (what
 -- follows the first member of a JSON object), inbox (see `line.lua`; empty: takes no place in line).
--- Answers, in one text: granted, number · busy, ms left · queued, ms left, number of who has it or - · endless, key ·
--- spent, key · foreign, key, type · refused, reply.
+-- Answers, in one text: granted, number · busy, ms left · queued, ms left, number of who has it or -, the largest
+-- number that a grant may have as long as the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
 -- An owner who asks again is told the same and gets no longer lease. A key that is free while others wait goes to the
 -- first of them.
 local function claim(k, a)
@@ -43,5 +43,9 @@ local function claim(k, a)
   if inbox ~= '' then
     queued, refused = queue(line, owner, inbox, lease, lifetime, metadata)
   end
-  return refused or string.format(queued and 'queued %d %s' or 'busy %d', left, number or '-')
+  if refused or not queued then
+    return refused or string.format('busy %d', left)
+  end
+  local latest = math.max(tonumber(number) or 0, clock()) + COUNTS
+  return string.format('queued %d %s %d', left, number or '-', latest)
 end

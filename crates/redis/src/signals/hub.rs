@@ -29,6 +29,8 @@ struct Inbox {
     /// Topics are the names of this part of the keys.
     names: Names,
     part: &'static str,
+    /// What a message says is so, and not only worth a question.
+    trusted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -41,8 +43,8 @@ struct State {
 }
 
 impl Hub {
-    pub(super) fn with_inbox(channel: String, names: Names, part: &'static str) -> Self {
-        Self { inbox: Some(Inbox { channel, names, part }), ..Self::default() }
+    pub(super) fn with_inbox(channel: String, names: Names, part: &'static str, trusted: bool) -> Self {
+        Self { inbox: Some(Inbox { channel, names, part, trusted }), ..Self::default() }
     }
 
     pub(super) fn ear(self: &Arc<Self>, topic: String) -> Ear {
@@ -89,13 +91,12 @@ impl Hub {
     }
 
     pub(super) fn received(&self, channel: &str, message: &str) {
-        if self.inbox.is_none() {
-            return self.tell(channel, Hint::Freed);
-        }
+        let Some(inbox) = &self.inbox else { return self.tell(channel, Hint::Freed) };
         let mut words = message.splitn(3, ' ');
         let granted = (words.next().and_then(OwnerId::parse_hex), words.next().map(str::parse), words.next());
         if let (Some(owner), Some(Ok(tenure)), Some(topic)) = granted {
-            self.tell(topic, Hint::Granted { owner, tenure: Some(tenure) });
+            let granted = Hint::Granted { owner, tenure: Some(tenure) };
+            self.tell(topic, if inbox.trusted { granted } else { Hint::Freed });
         }
     }
 
@@ -260,7 +261,7 @@ mod tests {
     }
 
     fn with_inbox() -> Arc<Hub> {
-        Arc::new(Hub::with_inbox("inbox".into(), Names::new(&Namespace::default()), "lock"))
+        Arc::new(Hub::with_inbox("inbox".into(), Names::new(&Namespace::default()), "lock", true))
     }
 
     fn lock(key: &str) -> String {
