@@ -1,0 +1,81 @@
+//! Whose turn it is, between readers and writers of different clients, on a private server.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and says what it measured")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use leasehold_mysql::testing::Server;
+use leasehold_mysql_rw::{MysqlRw, RwLockerExt};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+const HOLD: Duration = Duration::from_millis(100);
+
+/// Writers of one client that take the key in turn until they are told to stop, and count their tenures.
+struct Writers {
+    tenures: Arc<AtomicUsize>,
+    over: Arc<AtomicBool>,
+    tasks: JoinSet<()>,
+}
+
+impl Writers {
+    async fn start(server: &Server, count: usize) -> Self {
+        let client = MysqlRw::connect(&server.url()).await.unwrap();
+        let (tenures, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let mut tasks = JoinSet::new();
+        for _ in 0..count {
+            let (client, tenures, over) = (client.clone(), Arc::clone(&tenures), Arc::clone(&over));
+            tasks.spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    let guard = client.write("k").await.unwrap();
+                    tenures.fetch_add(1, Ordering::SeqCst);
+                    sleep(HOLD).await;
+                    guard.release().await.unwrap();
+                }
+            });
+        }
+        Self { tenures, over, tasks }
+    }
+
+    fn tenures(&self) -> usize {
+        self.tenures.load(Ordering::SeqCst)
+    }
+
+    async fn stop(self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.tasks.join_all().await;
+    }
+}
+
+/// How many tenures of writers began while this client waited to read, each time.
+async fn reads(server: &Server, writers: &Writers, times: usize) -> Vec<usize> {
+    let client = MysqlRw::connect(&server.url()).await.unwrap();
+    let mut passed = Vec::new();
+    for _ in 0..times {
+        let before = writers.tenures();
+        let reader = client.read("k").await.unwrap();
+        passed.push(writers.tenures() - before);
+        reader.release().await.unwrap();
+        // Long enough for a writer to be back.
+        while writers.tenures() == before + passed[passed.len() - 1] {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    passed
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_waits_for_two_tenures_of_writers_elsewhere_at_most() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let writers = Writers::start(&server, 4).await;
+    let alone = reads(&server, &writers, 20).await;
+    // Readers of several clients that wait together have their turn together.
+    let (one, another, third) =
+        tokio::join!(reads(&server, &writers, 7), reads(&server, &writers, 7), reads(&server, &writers, 7));
+    writers.stop().await;
+    let together = [one, another, third].concat();
+    eprintln!("tenures of writers before a reader: alone {alone:?}, with others {together:?}");
+    assert!(alone.iter().chain(&together).all(|&tenures| tenures <= 2), "alone {alone:?}, with others {together:?}");
+}
