@@ -1,9 +1,12 @@
+mod encryption;
+
 use std::fmt;
 
 use leasehold_core::{Error, ErrorKind, Result};
-use mysql_async::Opts;
+use mysql_async::{Opts, OptsBuilder};
 use url::Url;
 
+use self::encryption::Encryption;
 use crate::{Namespace, TableName};
 
 /// Where the server is and what is ours there: a checked `mysql://` URL with our own parameters taken out of it.
@@ -25,29 +28,38 @@ pub struct Address {
 const ORDINARY: usize = 32;
 
 impl Address {
-    /// Reads `mysql://user:password@host:port/database?namespace=…&table=…&doorbell=…` and the driver's own
-    /// parameters.
+    /// Reads `mysql://user:password@host:port/database?namespace=…&table=…&doorbell=…`, the driver's own parameters,
+    /// and of TLS `ssl_ca=`, `ssl_cert=` and `ssl_key=`, each the path of a PEM file. A password needs TLS, or
+    /// `allow_public_key_retrieval=true`; see the README.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`], in words that show no credential.
     pub fn parse(url: &str) -> Result<Self> {
         let mut url = Url::parse(url).map_err(|wrong| refuse(format!("the URL cannot be read: {wrong}")))?;
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
-        let mut ours = Ours::default();
+        let (mut ours, mut encryption) = (Ours::default(), Encryption::default());
         url.set_query(None);
         for (name, value) in sized(pairs) {
-            if !ours.takes(&name, &value)? {
-                check_tls(&name, &value)?;
+            if !ours.takes(&name, &value)? && !encryption.takes(&name, &value)? {
                 check_socket(&name, &value)?;
                 url.query_pairs_mut().append_pair(&name, &value);
             }
+        }
+        if encryption.is_wanted()? {
+            url.query_pairs_mut().append_pair("require_ssl", "true");
         }
         // The driver checks scheme, host and values; its messages show parameters, and those are no secrets.
         let opts = Opts::from_url(url.as_str()).map_err(|wrong| refuse(wrong.to_string()))?;
         if opts.db_name().is_none() {
             return Err(refuse("the URL names no database: mysql://user@host/database"));
         }
-        let shown = format!("mysql://{}:{}/{}", opts.ip_or_hostname(), opts.tcp_port(), opts.db_name().unwrap_or(""));
+        let opts = encryption.of(with_plain_host(opts))?;
+        let host = if opts.ip_or_hostname().contains(':') {
+            format!("[{}]", opts.ip_or_hostname())
+        } else {
+            opts.ip_or_hostname().into()
+        };
+        let shown = format!("mysql://{}:{}/{}", host, opts.tcp_port(), opts.db_name().unwrap_or(""));
         let doorbell = ours.doorbell.unwrap_or(false);
         Ok(Self { opts, shown, namespace: ours.namespace, table: ours.table, doorbell })
     }
@@ -81,12 +93,10 @@ impl Ours {
     }
 }
 
-/// The driver panics when it is to encrypt and was built without TLS.
-fn check_tls(name: &str, value: &str) -> Result<()> {
-    if cfg!(not(feature = "tls-rustls")) && name == "require_ssl" && value == "true" {
-        return Err(refuse("require_ssl needs the cargo feature `tls-rustls`"));
-    }
-    Ok(())
+/// The driver would look for a host whose name has the brackets of an IPv6 address.
+fn with_plain_host(opts: Opts) -> Opts {
+    let host = opts.ip_or_hostname().trim_matches(['[', ']']).to_owned();
+    OptsBuilder::from_opts(opts).ip_or_hostname(host).into()
 }
 
 /// The driver's way to a local socket may lead to another server than the address; see the README.
@@ -138,8 +148,7 @@ mod tests {
 
     #[test]
     fn our_own_parameters_are_taken_out() {
-        let url =
-            "mysql://u:canary@db.example:3307/locks?namespace=billing&doorbell=true&table=l_1&prefer_socket=false";
+        let url = "mysql://u@db.example:3307/locks?namespace=billing&doorbell=true&table=l_1&prefer_socket=false";
         let address = Address::parse(url).unwrap();
         assert_eq!(address.namespace, Some(Namespace::new("billing").unwrap()));
         assert_eq!(address.table, Some(TableName::new("l_1").unwrap()));
@@ -167,6 +176,13 @@ mod tests {
             "mysql://u:canary@host/locks?pool_max=0",
             "mysql://u:canary@host/locks?prefer_socket=2",
             "mysql://u:canary@host/locks?prefer_socket=true",
+            "mysql://u:canary@host/locks?allow_public_key_retrieval=1",
+            "mysql://u:canary@host/locks?allow_public_key_retrieval=false",
+            "mysql://u:canary@host/locks?require_ssl=false",
+            "mysql://u:canary@host/locks?enable_cleartext_plugin=true&allow_public_key_retrieval=true",
+            "mysql://u:canary@host/locks?verify_ca=true&require_ssl=false",
+            "mysql://u:canary@host/locks?require_ssl=true&ssl_ca=/no/such/file",
+            "mysql://u:canary@host/locks?require_ssl=true&ssl_cert=/dev/null",
         ] {
             let error = Address::parse(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
@@ -182,6 +198,37 @@ mod tests {
             let address = Address::parse(&format!("mysql://u@host/locks?{query}")).unwrap();
             let constraints = address.opts.pool_opts().constraints();
             assert_eq!((constraints.min(), constraints.max()), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_password_goes_to_who_was_asked_for_only() {
+        let needs_tls = Address::parse("mysql://u:canary@host/locks").unwrap_err().to_string();
+        assert!(needs_tls.contains("require_ssl=true") && needs_tls.contains("allow_public_key_retrieval=true"));
+        for fine in [
+            "u:canary@host/locks?allow_public_key_retrieval=true",
+            "u:canary@host/locks?socket=/s",
+            "u@host/l",
+            "u:@host/l",
+        ] {
+            Address::parse(&format!("mysql://{fine}")).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_address_of_version_6_keeps_its_brackets_in_what_is_shown_alone() {
+        let address = Address::parse("mysql://u@[::1]:3307/locks").unwrap();
+        assert_eq!(address.opts.ip_or_hostname(), "::1");
+        assert_eq!(address.to_string(), "mysql://[::1]:3307/locks");
+    }
+
+    #[cfg(feature = "tls-rustls")]
+    #[test]
+    fn whatever_is_said_of_certificates_asks_for_tls() {
+        for (word, both) in [("ssl_ca", ""), ("ssl-ca", ""), ("verify_ca", ""), ("ssl_cert", "&ssl-key=/dev/null")] {
+            let value = if word == "verify_ca" { "true" } else { "/dev/null" };
+            let address = Address::parse(&format!("mysql://u:p@host/locks?{word}={value}{both}")).unwrap();
+            assert!(address.opts.ssl_opts().is_some(), "{word}");
         }
     }
 

@@ -28,7 +28,15 @@ pub fn classify(failure: &Failure, stage: Stage) -> Verdict {
     let unknown = if stage == Stage::Sent { ErrorKind::Indeterminate } else { ErrorKind::Unavailable };
     match failure {
         Failure::Server(refusal) => of_code(refusal.code, unknown),
-        Failure::Io(IoError::Io(_))
+        // TLS did not come about, which waiting does not change: a certificate that is not trusted, or none.
+        Failure::Io(IoError::Io(why))
+            if stage == Stage::Connecting && why.kind() == std::io::ErrorKind::InvalidData =>
+        {
+            plain(ErrorKind::Backend)
+        }
+        // Other: the driver stumbled over an answer, and nobody knows how far the server had come.
+        Failure::Other(_)
+        | Failure::Io(IoError::Io(_))
         | Failure::Driver(
             DriverError::ConnectionClosed | DriverError::PacketOutOfOrder | DriverError::UnexpectedPacket { .. },
         ) => plain(unknown),
@@ -36,7 +44,7 @@ pub fn classify(failure: &Failure, stage: Stage) -> Verdict {
         Failure::Driver(DriverError::NoClientSslFlagFromServer) => {
             advise(ErrorKind::Backend, "the server does not offer TLS")
         }
-        // With TLS there is one more class of Io: a certificate that is not trusted does not become so by waiting.
+        // With TLS there is one more class of Io, of the same kind.
         _ => plain(ErrorKind::Backend),
     }
 }
@@ -58,6 +66,7 @@ fn of_code(code: u16, unknown: ErrorKind) -> Verdict {
         // The session or statement was ended, in the worst case between the commit and the answer.
         1053 | 1152 | 1180 | 1317 | 1927 | 1969 | 2006 | 2013 | 3024 | 4031 => plain(unknown),
         1044 | 1045 | 1698 => advise(Backend, "check user, password, and the user's rights to the database"),
+        3159 => advise(Backend, "the server wants TLS: require_ssl=true"),
         1049 => advise(Backend, "create the database first"),
         1142 | 1143 => advise(Backend, "the user lacks a right to the table: see \"Server requirements\""),
         1146 | 1054 => advise(Backend, MIGRATE),
@@ -122,6 +131,7 @@ mod tests {
             (1044, Backend, false, "rights"),
             (1045, Backend, false, "password"),
             (1049, Backend, false, "create the database"),
+            (3159, Backend, false, "require_ssl"),
             (1054, Backend, false, "migrate"),
             (1142, Backend, false, "right"),
             (1146, Backend, false, "migrate"),

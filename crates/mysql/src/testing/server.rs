@@ -155,7 +155,8 @@ impl Server {
 
     /// The same for another user.
     pub fn url_of(&self, user: &str, password: &str) -> String {
-        format!("mysql://{user}:{password}@127.0.0.1:{}/leasehold?pool_min=0", self.port)
+        let trust = if password.is_empty() { "pool_min=0" } else { "allow_public_key_retrieval=true" };
+        format!("mysql://{user}:{password}@127.0.0.1:{}/leasehold?{trust}", self.port)
     }
 
     /// Runs statements as root, one after the other.

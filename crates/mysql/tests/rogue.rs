@@ -1,0 +1,150 @@
+//! What a server that is none may do to its clients.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+
+use leasehold_core::{ErrorKind, Result};
+use leasehold_mysql::{Address, Params, Reply, Sessions, Step};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const PASSWORD: &str = "canary-of-the-application";
+
+/// What it answers, one packet after the other: to the login first, then to every statement.
+type Script = &'static [&'static [u8]];
+
+/// Asks for the password itself, and offers a key of its own to encrypt it with.
+const FULL: Script = &[b"\x01\x04"];
+/// Asks for it by another plugin than the one that it began with.
+const SWITCH_TO_FULL: Script = &[b"\xfecaching_sha2_password\x00abcdefghijklmnopqrst\x00", b"\x01\x04"];
+const SWITCH_TO_CLEAR: Script = &[b"\xfemysql_clear_password\x00"];
+const SWITCH_TO_DIALOG: Script = &[b"\xfedialog\x00\x02Password: "];
+const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
+/// More columns than there is room for in any memory.
+const COLUMNS: Script = &[OK, b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff"];
+const NONSENSE: Script = &[OK, b"", b"\xfb", b"\x00"];
+
+struct Rogue {
+    port: u16,
+    heard: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Rogue {
+    async fn with(plugin: &'static str, script: Script) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard = Arc::<Mutex<Vec<u8>>>::default();
+        let ears = Arc::clone(&heard);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(serve(client, plugin, script, Arc::clone(&ears)));
+            }
+        });
+        Self { port, heard }
+    }
+
+    fn url(&self, query: &str) -> String {
+        format!("mysql://app:{PASSWORD}@127.0.0.1:{}/locks?{query}", self.port)
+    }
+
+    fn heard(&self) -> Vec<u8> {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+async fn serve(mut client: TcpStream, plugin: &str, script: Script, ears: Arc<Mutex<Vec<u8>>>) {
+    let mut greeting = b"\x0a8.0.36\x00\x01\x00\x00\x00abcdefgh\x00".to_vec();
+    // Protocol 4.1, long passwords, plugins, transactions, databases; no TLS.
+    greeting.extend(0x0008_a20f_u32.to_le_bytes()[..2].iter());
+    greeting.extend(b"\x2d\x02\x00");
+    greeting.extend(0x0008_a20f_u32.to_le_bytes()[2..].iter());
+    greeting.extend(b"\x15\0\0\0\0\0\0\0\0\0\0ijklmnopqrst\x00");
+    greeting.extend(plugin.as_bytes());
+    greeting.push(0);
+    drop(send(&mut client, 0, &greeting).await);
+    let mut answers = script.iter().peekable();
+    loop {
+        let mut header = [0; 4];
+        if client.read_exact(&mut header).await.is_err() {
+            return;
+        }
+        let mut packet = vec![0; usize::from(header[0]) + (usize::from(header[1]) << 8)];
+        drop(client.read_exact(&mut packet).await);
+        ears.lock().unwrap().extend(&packet);
+        // The last one is repeated.
+        let Some(answer) = answers.next_if(|_| true).or(script.last()) else { return };
+        if send(&mut client, header[3].wrapping_add(1), answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn send(client: &mut TcpStream, number: u8, packet: &[u8]) -> std::io::Result<()> {
+    let length = u32::try_from(packet.len()).unwrap().to_le_bytes();
+    client.write_all(&[&length[..3], &[number], packet].concat()).await
+}
+
+async fn ask(url: &str) -> Result<Reply> {
+    let sessions = Sessions::new(&Address::parse(url)?);
+    let reply = sessions.run(Step::new("test", "SELECT 1"), Params::Empty).await;
+    sessions.close().await;
+    reply
+}
+
+/// In the clear, or as what may be read by who knows what it sent.
+fn knows_the_password(heard: &[u8]) -> bool {
+    let contains = |wanted: &[u8]| heard.windows(wanted.len()).any(|window| window == wanted);
+    contains(PASSWORD.as_bytes())
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_the_password_does_not_get_it() {
+    for script in [FULL, SWITCH_TO_FULL, SWITCH_TO_CLEAR, SWITCH_TO_DIALOG] {
+        for plugin in ["caching_sha2_password", "mysql_native_password"] {
+            let rogue = Rogue::with(plugin, script).await;
+            let error = ask(&rogue.url("")).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+            assert!(rogue.heard().is_empty(), "something was sent");
+            assert_eq!(
+                ask(&rogue.url("enable_cleartext_plugin=true")).await.unwrap_err().kind(),
+                ErrorKind::InvalidOptions
+            );
+            assert!(rogue.heard().is_empty(), "something was sent");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_trusts_the_network_still_sends_no_password_in_the_clear() {
+    for plugin in ["caching_sha2_password", "mysql_native_password"] {
+        for script in [SWITCH_TO_CLEAR, SWITCH_TO_DIALOG] {
+            let rogue = Rogue::with(plugin, script).await;
+            let error = ask(&rogue.url("allow_public_key_retrieval=true")).await.unwrap_err();
+            assert!(!knows_the_password(&rogue.heard()), "{error}");
+            assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error:?}");
+            assert!(!rogue.heard().is_empty());
+        }
+    }
+    // This is what the URL has to allow: the driver asks for a key, and would use whatever comes.
+    let rogue = Rogue::with("caching_sha2_password", FULL).await;
+    drop(ask(&rogue.url("allow_public_key_retrieval=true")).await);
+    assert_eq!(rogue.heard().last(), Some(&2), "the rogue is harmless, so this shows nothing");
+}
+
+#[tokio::test]
+async fn answers_that_no_server_gives_are_errors_and_no_panics() {
+    for script in [COLUMNS, NONSENSE, &[OK, OK], &[b""], &[b"\x01"], &[b"\xfe"], &[b"\x01\x04", b""]] {
+        let rogue = Rogue::with("caching_sha2_password", script).await;
+        let sessions =
+            Sessions::new(&Address::parse(&rogue.url("allow_public_key_retrieval=true&pool_max=1")).unwrap());
+        // More often than there are connections: none may be lost with a panic.
+        for _ in 0..3 {
+            let error = sessions.run(Step::new("test", "SELECT 1"), Params::Empty).await;
+            let Err(error) = error else { continue };
+            assert!(!error.to_string().contains("busy"), "a connection is lost: {error}");
+            assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error:?}");
+        }
+        sessions.close().await;
+    }
+}
