@@ -83,6 +83,21 @@ fn what_ci_runs_is_what_the_readme_says() {
 }
 
 #[test]
+fn every_expected_failure_is_a_test() {
+    let list = "crates/core/src/conformance/expected-failures.txt";
+    let tests: String = rust_files().iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
+    check(vec![root().join(list)], |text| {
+        let lines =
+            text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(" | ").collect::<Vec<_>>());
+        let no_test = lines.filter(|columns| match columns.as_slice() {
+            [_, _, test, _] => !tests.contains(&format!("fn {test}(")),
+            _ => true,
+        });
+        no_test.map(|columns| format!("names no test: {columns:?}")).collect()
+    });
+}
+
+#[test]
 fn headings_in_code_do_not_count() {
     assert_eq!(headings("# Title\n## One\n```sh\n## not one\n```\n### Deeper\n## Two\n"), ["One", "Two"]);
 }

@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::process::ExitCode;
 
 use leasehold_core::conformance::Expected;
@@ -149,11 +151,32 @@ impl<F: FnOnce() -> W + Send + 'static, W: Future<Output: Outcome>> Body<Async> 
 pub fn run(package: &str, target: &str, tests: Vec<Test>) -> ExitCode {
     let place = format!("{}/{target}", package.strip_prefix("leasehold-").unwrap_or(package));
     let required = std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1");
+    keep_expected_panics_quiet();
     let trials = tests.into_iter().map(|test| {
         let expected = Expected::of(&place, test.name.rsplit("::").next().unwrap_or(test.name).trim());
         Trial::ignorable_test(test.name.replace(' ', ""), move || told(test.body, required, expected))
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_else(|| "it panicked".to_owned())
+}
+
+thread_local! {
+    /// Whether a panic on this thread is what is expected.
+    static EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+fn keep_expected_panics_quiet() {
+    let print = take_hook();
+    set_hook(Box::new(move |panic| {
+        if !EXPECTED.get() {
+            print(panic);
+        }
+    }));
 }
 
 /// How the end of a test is told.
@@ -162,15 +185,17 @@ fn told(
     required: bool,
     expected: Option<&Expected>,
 ) -> Result<Completion, Failed> {
+    EXPECTED.set(expected.is_some());
     let verdict = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(verdict) => verdict,
         Err(unwound) => match unwound.downcast::<Absent>() {
             Ok(absent) if required => return Err(format!("{}, and it is required", absent.0).into()),
             Ok(absent) => return Ok(Completion::ignored_with(absent.0)),
             Err(panic) if expected.is_none() => resume_unwind(panic),
-            Err(_) => Err("it panicked".to_owned()),
+            Err(panic) => Err(words(&*panic)),
         },
     };
+    EXPECTED.set(false);
     match expected {
         Some(expected) => expected.settle(&verdict).map(Completion::ignored_with).map_err(Failed::from),
         None => verdict.map(|()| Completion::Completed).map_err(Failed::from),

@@ -1,5 +1,6 @@
 //! The one list of what is known to be broken, for the suite and for every other test.
 
+use std::fmt;
 use std::sync::LazyLock;
 
 /// One line of the list: a test that has to fail for now.
@@ -48,10 +49,13 @@ impl Expected {
     }
 
     /// Why the test counts as ignored although it failed; an error if it did not fail.
-    pub fn settle<E>(&self, verdict: &Result<(), E>) -> Result<String, String> {
+    pub fn settle<E: fmt::Display>(&self, verdict: &Result<(), E>) -> Result<String, String> {
         let Self { finding, test, reason, .. } = self;
         match verdict {
-            Err(_) => Ok(format!("expected failure {finding}: {reason}")),
+            Err(seen) => {
+                let seen = seen.to_string().replace('\n', " ");
+                Ok(format!("expected failure {finding}: {reason}; {seen}"))
+            }
             Ok(()) => {
                 Err(format!("{test} passes, but is listed as the expected failure {finding}: take it off the list"))
             }
@@ -68,7 +72,7 @@ mod tests {
         let listed = Expected::of("file", "c06_after_closing_no_guard_is_born").or(Expected::all().first());
         let Some(listed) = listed else { return };
         assert!(listed.settle(&Err("broken")).is_ok_and(|why| why.contains(listed.reason)));
-        assert!(listed.settle(&Ok::<_, ()>(())).is_err_and(|why| why.contains(listed.test)));
+        assert!(listed.settle(&Ok::<_, &str>(())).is_err_and(|why| why.contains(listed.test)));
     }
 
     #[test]

@@ -1,0 +1,261 @@
+//! What is known to be broken and not mended yet, beside the suite: see `src/conformance/expected-failures.txt`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, GrantRef, Held, Holders, Listener, LockKey,
+    LockOptions, Locker, LockerExt, Memory, MemoryBackend, Mode, Page, Renewal, Result, Settings, Wait, Wakeups,
+};
+use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+
+const LEASE: Duration = Duration::from_secs(30);
+
+async fn with_lock_tells_a_loss_in_the_last_poll_of_the_work() {
+    let clock = Clock::system();
+    let locks = Memory::with_clock(clock.clone());
+    // As when the process is stopped in the middle of its last step.
+    let done = locks.with_lock("k", |_| async move { clock.advance(LEASE * 2) }).await;
+    assert!(done.is_err(), "the work ended under a lost lock, and that was told as success");
+}
+
+/// A store whose answers fail in ways that a driver may have.
+#[derive(Clone, Debug)]
+struct Flawed {
+    store: MemoryBackend,
+    panics: Arc<AtomicBool>,
+    never_listens: bool,
+}
+
+impl Flawed {
+    fn engine(clock: &Clock, store: &MemoryBackend, never_listens: bool) -> (Engine<Self>, Arc<AtomicBool>) {
+        let panics = Arc::new(AtomicBool::new(false));
+        let flawed = Self { store: store.clone(), panics: Arc::clone(&panics), never_listens };
+        (Engine::with(flawed, Settings::new().clock(clock.clone())), panics)
+    }
+}
+
+#[async_trait]
+impl Backend for Flawed {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        self.store.try_acquire(claim).await
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "on purpose, once");
+        self.store.renew(renewals).await
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+        self.store.release(grant).await
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.store.inspect(key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.store.list(prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.store.force_release(key).await
+    }
+
+    fn wakeups(&self) -> Option<&dyn Wakeups> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Wakeups for Flawed {
+    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
+        if self.never_listens {
+            std::future::pending::<()>().await;
+        }
+        self.store.listen(key).await
+    }
+}
+
+async fn a_panic_in_one_renewal_does_not_end_renewal() {
+    let clock = Clock::tokio();
+    let (locks, panics) = Flawed::engine(&clock, &MemoryBackend::new(clock.clone()), false);
+    let guard = locks.lock("k").await.unwrap();
+    panics.store(true, Ordering::SeqCst);
+    tokio::time::sleep(LEASE * 2).await;
+    assert!(!panics.load(Ordering::SeqCst), "no renewal was asked for");
+    assert!(guard.is_held(), "one renewal panicked, and none followed: {:?}", guard.loss());
+}
+
+async fn a_listener_that_never_comes_does_not_keep_a_waiter() {
+    let clock = Clock::tokio();
+    let store = MemoryBackend::new(clock.clone());
+    let (ours, _) = Flawed::engine(&clock, &store, true);
+    let theirs = Engine::with(store, Settings::new().clock(clock.clone()));
+    let guard = theirs.lock("k").await.unwrap();
+    let waiting = tokio::spawn({
+        let ours = ours.clone();
+        async move { ours.lock_for("k", LEASE * 100).await }
+    });
+    tokio::time::sleep(LEASE / 2).await;
+    guard.release().await.unwrap();
+    let served = tokio::time::timeout(LEASE, waiting).await;
+    assert!(served.is_ok(), "it still waits for its ear, and polls no more");
+}
+
+async fn a_store_in_memory_forgets_what_expired() {
+    let clock = Clock::tokio();
+    let store = MemoryBackend::new(clock.clone());
+    let claim = Claim::new(&LockKey::new("left-to-its-lease").unwrap(), Mode::Exclusive, LEASE);
+    store.try_acquire(&claim).await.unwrap();
+    clock.advance(LEASE * 100);
+    store.try_acquire(&Claim::new(&LockKey::new("another").unwrap(), Mode::Exclusive, LEASE)).await.unwrap();
+    assert!(!format!("{store:?}").contains("left-to-its-lease"), "the store grows with every key that expires");
+}
+
+async fn a_store_that_forgot_everything_goes_on_above_what_it_gave() {
+    let before = MemoryBackend::new(Clock::system());
+    let key = LockKey::new("k").unwrap();
+    let mut newest = None;
+    for _ in 0..5000 {
+        let claim = Claim::new(&key, Mode::Exclusive, LEASE);
+        if let Attempt::Granted { tenure } = before.try_acquire(&claim).await.unwrap() {
+            newest = tenure;
+            before.release(&claim.grant(tenure)).await.unwrap();
+        }
+    }
+    let after = MemoryBackend::new(Clock::system());
+    let first = after.try_acquire(&Claim::new(&key, Mode::Exclusive, LEASE)).await.unwrap();
+    let Attempt::Granted { tenure: first } = first else { panic!("an empty store said {first:?}") };
+    assert!(first > newest, "{first:?} after {newest:?}");
+}
+
+struct Is<T>(PhantomData<T>);
+
+impl<T: Locker> Is<T> {
+    #[allow(dead_code, clippy::unused_self, reason = "it is chosen once the trait is implemented")]
+    fn a_locker(&self) -> bool {
+        true
+    }
+}
+
+trait Otherwise {
+    fn a_locker(&self) -> bool {
+        false
+    }
+}
+
+impl<T> Otherwise for Is<T> {}
+
+fn a_boxed_locker_is_a_locker() {
+    assert!(Is::<Memory>(PhantomData).a_locker());
+    assert!(Is::<Box<dyn Locker>>(PhantomData).a_locker());
+}
+
+/// Counts what is recorded of how long guards were held, and looks for the token in spans.
+#[derive(Default)]
+struct Witness {
+    held: AtomicUsize,
+    has_token: AtomicBool,
+}
+
+#[derive(Clone)]
+struct Seen(Arc<Witness>);
+
+impl HistogramFn for Witness {
+    fn record(&self, _: f64) {
+        self.held.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Recorder for Seen {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        if key.name() == "leasehold_hold_seconds" {
+            Histogram::from_arc(Arc::clone(&self.0))
+        } else {
+            Histogram::noop()
+        }
+    }
+}
+
+impl Subscriber for Seen {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        if span.metadata().name() == "acquire" && span.metadata().fields().field("token").is_some() {
+            self.0.has_token.store(true, Ordering::SeqCst);
+        }
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn the_time_of_holding_is_that_of_each_guard() {
+    let seen = Seen(Arc::default());
+    metrics::with_local_recorder(&seen, || {
+        block_on(async {
+            let locks = Memory::new();
+            let key = LockKey::new("k").unwrap();
+            let options = LockOptions::new().wait(Wait::UpTo(LEASE));
+            let first = locks.lock("k").await.unwrap();
+            let next = locks.acquire(&key, &options);
+            // The second waits already, so that it comes by hand-over from the first.
+            let (next, released) = futures::join!(next, async { first.release().await });
+            released.unwrap();
+            next.unwrap().unwrap().release().await.unwrap();
+        });
+    });
+    assert_eq!(seen.0.held.load(Ordering::SeqCst), 2);
+}
+
+fn the_span_of_an_acquire_has_a_place_for_the_token() {
+    let seen = Seen(Arc::default());
+    tracing::subscriber::with_default(seen.clone(), || {
+        block_on(async { Memory::new().lock("k").await.unwrap().release().await }).unwrap();
+    });
+    assert!(seen.0.has_token.load(Ordering::SeqCst));
+}
+
+leasehold_testkit::main! {
+    with_lock_tells_a_loss_in_the_last_poll_of_the_work,
+    @paused a_panic_in_one_renewal_does_not_end_renewal,
+    @paused a_listener_that_never_comes_does_not_keep_a_waiter,
+    @paused a_store_in_memory_forgets_what_expired,
+    a_store_that_forgot_everything_goes_on_above_what_it_gave,
+    a_boxed_locker_is_a_locker,
+    the_time_of_holding_is_that_of_each_guard,
+    the_span_of_an_acquire_has_a_place_for_the_token,
+}
