@@ -7,6 +7,7 @@
 mod bench;
 mod conformance;
 mod matrix;
+mod mutants;
 mod services;
 mod test;
 // and what they share.
@@ -24,6 +25,8 @@ usage: cargo xtask <command>
                                       --install: first install the servers that are missing
   conformance [BACKEND...] [-- ARG...]
                                       the conformance suite alone; ARG goes to its runner
+  mutants --suite [WORD...]           break real backends on purpose, and see which case of the suite notices
+                                      WORD: only those of this backend, or whose fault has this word
   bench [--quick | --record] [WORKLOAD...]
                                       how fast the locks are, beside bare round trips and other locks
                                       --record: rewrite benches/RESULTS.md and the plots of the READMEs
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(false),
         ["test", "--install"] => test::run(true),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
+        ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
         ["bench", rest @ ..] if !asks_for_help(rest) => bench::run(rest),
         ["services", "up"] => services::by_hand::up(),
         ["services", "env"] => services::by_hand::print_environment(),

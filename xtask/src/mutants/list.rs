@@ -1,0 +1,114 @@
+//! What is broken, and where.
+
+use super::Mutant;
+
+const MEMORY: &str = "crates/core/src/memory.rs";
+const CLAIM_SQL: &str = "crates/mysql-unique/src/sql/claim.sql";
+const EXTEND_SQL: &str = "crates/mysql-unique/src/sql/extend.sql";
+const LINE_LUA: &str = "crates/redis-single/src/lua/line.lua";
+const RENEW_LUA: &str = "crates/redis-single/src/lua/renew.lua";
+const DRAW_LUA: &str = "crates/redis/src/lua/draw.lua";
+const PRESENCE: &str = "crates/file/src/presence.rs";
+
+macro_rules! mutants {
+    ($($backend:literal: $wrong:literal in $file:expr, $right:literal => $instead:literal;)*) => {
+        &[$(Mutant { backend: $backend, wrong: $wrong, file: $file, right: $right, instead: $instead }),*]
+    };
+}
+
+pub(super) const MUTANTS: &[Mutant] = mutants! {
+    "memory": "a lease never ends" in MEMORY,
+        "grants.retain(|grant| grant.ends > now);" => "";
+    "memory": "readers and writers do not exclude each other" in MEMORY,
+        "claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive" => "claim.mode == grant.claim.mode && claim.mode == Mode::Exclusive";
+    "memory": "a claim that is repeated is told that it is busy" in MEMORY,
+        "grants.iter().find(|grant| grant.claim.owner == claim.owner)" => "grants.iter().find(|_| false)";
+    "memory": "tokens do not begin at the clock" in MEMORY,
+        "seed.max(state.newest + 1)" => "seed.min(state.newest + 1)";
+    "memory": "tokens are the clock alone" in MEMORY,
+        "seed.max(state.newest + 1)" => "seed";
+    "memory": "a renewal gives half of the lease" in MEMORY,
+        "now.plus(renewal.ttl)" => "now.plus(renewal.ttl / 2)";
+    "memory": "a renewal brings back what has expired" in MEMORY,
+        "live.filter(|held| held.ends > now).find(" => "live.filter(|_| true).find(";
+    "memory": "a release frees all readers" in MEMORY,
+        "grants.retain(|held| held.claim.owner != grant.owner);" => "grants.clear();";
+    "memory": "who has expired is shown" in MEMORY,
+        "grants.iter().filter(|grant| grant.ends > now).map(" => "grants.iter().map(";
+    "memory": "a listing shows namespaces that begin alike" in MEMORY,
+        "*namespace == self.namespace" => "namespace.starts_with(&*self.namespace)";
+    "memory": "a release by force is not told as such" in MEMORY,
+        "let forced = state.forced.contains_key(&grant.owner);" => "let forced = false;";
+    "memory": "a renewal counts from when its answer came" in "crates/core/src/engine/release.rs",
+        "self.settle_renewal(tenure, sent_at, &answer);" => "{ let _ = sent_at; self.settle_renewal(tenure, self.clock.now(), &answer); }";
+    "memory": "attempts on a store that is down do not back off" in "crates/core/src/engine/waiting.rs",
+        "self.step = (self.step * 2).min(self.longest);" => "";
+
+    "file": "nobody excludes anybody" in "crates/file/src/acquire.rs",
+        "opened.attempt(claim.mode, &place.lock)" => "opened.attempt(Mode::Shared, &place.lock)";
+    "file": "a claim that is repeated is told that it is busy" in "crates/file/src/acquire.rs",
+        "self.repeated(claim)" => "self.repeated(claim).filter(|_| false)";
+    "file": "tokens are the clock alone" in "crates/file/src/counter.rs",
+        "unix_millis.max(self.tenure + 1)" => "unix_millis";
+    "file": "tokens do not begin at the clock" in "crates/file/src/counter.rs",
+        "unix_millis.max(self.tenure + 1)" => "unix_millis.min(self.tenure + 1)";
+    "file": "a release by force is not told as such" in PRESENCE,
+        "mark == [layout::FORCED]" => "mark == [layout::NOBODY]";
+    "file": "who was released by force believes on" in PRESENCE,
+        "ours.presence(ours.is_in_place()?)" => "ours.presence(true)";
+    "file": "who has released is shown" in PRESENCE,
+        "matches!(self.written, Written::Inside)" => "matches!(self.written, Written::Apart(_))";
+    "file": "one of several readers is shown" in "crates/file/src/admin.rs",
+        "readers.iter().map(Record::to_holder).collect()" => "readers.iter().take(1).map(Record::to_holder).collect()";
+    "file": "a listing has one page" in "crates/file/src/admin.rs",
+        "page.next = Some(Cursor(stem.clone()));" => "";
+
+    "redis-single": "a claim that is repeated is told that it is busy" in "crates/redis-single/src/lua/claim.lua",
+        "string.sub(held, 1, 32) == owner" => "string.sub(held, 1, 31) == owner";
+    "redis-single": "a grant lasts twice as long as asked" in LINE_LUA,
+        "'PX', lease)" => "'PX', string.format('%d', lease * 2))";
+    "redis-single": "a grant out of the line is told to nobody" in LINE_LUA,
+        "redis.pcall('PUBLISH', string.sub(inbox, 2)," => "redis.pcall('ECHO',";
+    "redis-single": "a place that was given up is granted" in LINE_LUA,
+        "return place and unlink(" => "return false and unlink(";
+    "redis-single": "anybody renews" in RENEW_LUA,
+        "type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner" => "type(held) ~= 'string'";
+    "redis-single": "a renewal gives half of the lease" in RENEW_LUA,
+        "redis.pcall('PEXPIRE', lock, lease)" => "redis.pcall('PEXPIRE', lock, math.floor(lease / 2))";
+    "redis-single": "a batch renews only its first" in RENEW_LUA,
+        "renew(KEYS[#answers + 1], owner, lease)" => "#answers == 0 and renew(KEYS[1], owner, lease) or 'held'";
+    "redis-single": "one that is gone ends its batch" in RENEW_LUA,
+        "return all_held and 'held' or answers" => "for i in ipairs(answers) do answers[i] = all_held and 'held' or 'gone' end return answers";
+    "redis-single": "anybody releases" in "crates/redis-single/src/lua/release.lua",
+        "type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner" => "type(held) ~= 'string'";
+    "redis-single": "tokens are the clock alone" in DRAW_LUA,
+        "math.max((last or 0) + 1, now)" => "now";
+    "redis-single": "tokens do not begin at the clock" in DRAW_LUA,
+        "math.max((last or 0) + 1, now)" => "(last or 0) + 1";
+    "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force.lua",
+        "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
+
+    "mysql-unique": "a claim takes the key from its owner" in CLAIM_SQL,
+        "owner = IF(expires_at <= UTC_TIMESTAMP(6), :owner, owner)" => "owner = :owner";
+    "mysql-unique": "a claim that is repeated prolongs" in CLAIM_SQL,
+        "expires_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)"
+        => "expires_at = IF(expires_at <= UTC_TIMESTAMP(6) OR owner = :owner, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)";
+    "mysql-unique": "tokens are the clock alone" in CLAIM_SQL,
+        "      tenure + 1," => "      tenure,";
+    "mysql-unique": "labels of the first holder stay" in CLAIM_SQL,
+        "label = IF(expires_at <= UTC_TIMESTAMP(6), :label, label)" => "label = label";
+    "mysql-unique": "a renewal brings back what has expired" in EXTEND_SQL,
+        " AND expires_at > UTC_TIMESTAMP(6)" => "";
+    "mysql-unique": "a renewal gives half of the lease" in EXTEND_SQL,
+        "UTC_TIMESTAMP(6) + INTERVAL {micros of CONCAT(name, owner)} MICROSECOND)" => "UTC_TIMESTAMP(6) + INTERVAL ({micros of CONCAT(name, owner)}) DIV 2 MICROSECOND)";
+    "mysql-unique": "a late renewal shortens the lease" in EXTEND_SQL,
+        "GREATEST(expires_at," => "GREATEST(UTC_TIMESTAMP(6),";
+    "mysql-unique": "anybody releases" in "crates/mysql-unique/src/sql/let_go.sql",
+        "owner = :owner" => "(owner = :owner OR TRUE)";
+    "mysql-unique": "who has expired is shown" in "crates/mysql-unique/src/sql/inspect.sql",
+        " AND expires_at > UTC_TIMESTAMP(6)" => "";
+    "mysql-unique": "who has expired is listed" in "crates/mysql-unique/src/sql/list.sql",
+        " AND expires_at > UTC_TIMESTAMP(6)" => "";
+    "mysql-unique": "a release by force is not told as such" in "crates/mysql-unique/src/sql/evict.sql",
+        "forced = owner" => "forced = NULL";
+};
