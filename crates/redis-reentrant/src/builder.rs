@@ -65,12 +65,14 @@ impl RedisReentrantBuilder {
         Self { max_depth: levels, ..self }
     }
 
-    /// Grants only what so many replicas have within that time, from 1 ms to 10 s; by default none is asked.
+    /// Grants and renews only what so many replicas have within that time, from 1 ms to 10 s; by default none is asked.
     ///
-    /// Replication is asynchronous: without this, a fail-over can forget a grant that was just made, and with it the
-    /// window is smaller, not gone, for a replica that has it need not be the one that is promoted. A grant that falls
-    /// short is given back, and the attempt fails with [`Unavailable`](leasehold_core::ErrorKind::Unavailable), which a waiting acquire
-    /// rides out. Each attempt takes one more round trip (`WAIT`), during which the connection does nothing else.
+    /// Replication is asynchronous: without this, a fail-over can forget a grant that was just made, and a primary that is
+    /// cut off goes on renewing what its successor grants to others. With it neither happens, as long as the replica that is
+    /// promoted is one that confirmed: for certain if all do. A grant that falls short is given back, and the attempt fails with
+    /// [`Unavailable`](leasehold_core::ErrorKind::Unavailable), which a waiting acquire rides out; a renewal that falls short
+    /// is tried again until the guard's deadline. Each attempt takes one more round trip (`WAIT`), and each batch of
+    /// renewals one to each primary; meanwhile the connection does nothing else.
     pub fn confirm_replicas(mut self, replicas: u32, within: Duration) -> Self {
         self.access.confirmation = Confirmation::of(replicas, within);
         self
@@ -82,7 +84,8 @@ impl RedisReentrantBuilder {
         Self { group_commit, ..self }
     }
 
-    /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks.
+    /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks, or whose
+    /// fail-over could put two holders side by side.
     ///
     /// # Errors
     /// [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) before anything is sent;

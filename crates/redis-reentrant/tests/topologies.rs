@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_redis::testing::{Cluster, Sentinels, eventually};
 use leasehold_redis_reentrant::{
-    Admin, LockKey, LockOptions, Locker, LockerExt, RedisReentrant, ReleaseOutcome, Result, Wait,
+    Admin, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
 };
 
 fn patiently() -> LockOptions {
@@ -92,5 +92,24 @@ async fn a_level_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
     assert!(outer.is_held());
     assert_eq!(outer.release().await?, ReleaseOutcome::Released);
     assert!(sessions.session().lock_for("k", Duration::from_secs(60)).await.is_ok(), "no level is left");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_renewal_that_no_replica_has_does_not_count_for_any_level() -> Result<()> {
+    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let builder = RedisReentrant::builder().url(set.primary.url());
+    let sessions = builder.confirm_replicas(1, Duration::from_millis(300)).connect().await?;
+    let (session, key) = (sessions.session(), LockKey::new("k")?);
+    let options = patiently().ttl(Duration::from_secs(3));
+    let levels = [session.acquire(&key, &options).await?.unwrap(), session.acquire(&key, &options).await?.unwrap()];
+    eventually("they are renewed", async || set.primary.calls("pexpire").await >= 8).await;
+    assert!(levels.iter().all(leasehold_redis_reentrant::LockGuard::is_held));
+    set.replica.pause();
+    for level in &levels {
+        let lost = tokio::time::timeout(Duration::from_secs(60), level.lost()).await.expect("lost at the deadline");
+        assert_eq!(lost, LossReason::Unreachable);
+    }
+    set.replica.resume();
     Ok(())
 }

@@ -235,7 +235,10 @@ impl Backend for RedisSingleBackend {
 
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
         let batches = renewals.chunks(self.connection.keys_in_a_script());
-        join_all(batches.map(|batch| self.renew_batch(batch))).await.into_iter().flatten().collect()
+        let answers = join_all(batches.map(|batch| self.renew_batch(batch))).await.into_iter().flatten().collect();
+        let Some(confirmation) = self.confirmation else { return answers };
+        let names = renewals.iter().map(|renewal| self.names.of(&renewal.grant.key).part(LOCK)).collect();
+        confirmation.confirm_renewals(&self.connection, renewals, names, answers).await
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

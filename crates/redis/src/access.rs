@@ -4,7 +4,9 @@ use std::time::Duration;
 use fred::clients::Client;
 use leasehold_core::{Error, ErrorKind, Result};
 
-use crate::{Confirmation, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction};
+use crate::{
+    Confirmation, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction, warn_of_fail_over,
+};
 
 /// What the builders of backends on one Redis have in common. Nothing is checked or sent before [`open`](Self::open).
 #[derive(Clone, Debug)]
@@ -34,7 +36,7 @@ pub enum Source {
 pub const DEFAULT_FENCE_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
 impl Access {
-    /// Checks everything, connects, and warns of a server that evicts locks.
+    /// Checks everything, connects, and warns of a server that evicts locks or that a fail-over could double.
     ///
     /// # Errors
     /// [`InvalidOptions`](ErrorKind::InvalidOptions) before anything is sent; then as for [`Connection::open`].
@@ -53,6 +55,10 @@ impl Access {
             None => return Err(invalid("give it a url or a client")),
         };
         warn_of_eviction(&connection).await;
+        // What replicas confirm is on them.
+        if self.confirmation.is_none() {
+            warn_of_fail_over(&connection).await;
+        }
         Ok((connection, namespace.unwrap_or_default()))
     }
 }

@@ -3,14 +3,15 @@ use std::time::Duration;
 use fred::types::config::Server;
 use fred::util::redis_keyslot;
 use futures::future::join_all;
-use leasehold_core::{Attempt, Error, ErrorKind, Held, Result};
+use leasehold_core::{Attempt, Error, ErrorKind, Held, Renewal, Result};
 
 use crate::Connection;
 
-/// How many replicas must have a grant before it counts, and how long they may take.
+/// How many replicas must have a grant or a renewal before it counts, and how long they may take.
 ///
-/// Replication is asynchronous: a fail-over can forget a grant that was just made. With this the window is smaller, not
-/// gone, for a replica that has it need not be the one that is promoted.
+/// Replication is asynchronous: a fail-over can forget what was just written, and a primary that is cut off goes on
+/// writing what its successor never hears of. With this neither counts, as long as a replica that confirmed is the one
+/// that is promoted.
 #[derive(Clone, Copy, Debug)]
 pub struct Confirmation {
     replicas: u32,
@@ -55,6 +56,40 @@ impl Confirmation {
         };
         let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
         Err(give_back.await.map_or_else(unknown, |_| short))
+    }
+
+    /// Counts those renewals that enough replicas have; `names` are the entries, in the same order. Each primary is asked
+    /// once for all of them.
+    ///
+    /// Those that fall short are [`Unavailable`](ErrorKind::Unavailable): the entry may live longer on the primary, but its
+    /// successor would not know.
+    pub async fn confirm_renewals(
+        self,
+        connection: &Connection,
+        renewals: &[Renewal],
+        names: Vec<String>,
+        mut answers: Vec<Result<Held>>,
+    ) -> Vec<Result<Held>> {
+        // Within what the engine allows beside the renewal itself.
+        let shortest = renewals.iter().map(|renewal| renewal.ttl / 16).min().unwrap_or(self.within);
+        let hasty = Self { within: self.within.min(shortest).max(Duration::from_millis(1)), ..self };
+        let writers: Vec<_> = names.iter().map(|name| connection.writers(redis_keyslot(name.as_bytes()))).collect();
+        let held = answers.iter().map(|answer| matches!(answer, Ok(Held::Yes)));
+        let mut nodes: Vec<&Option<Server>> = Vec::new();
+        for writer in writers.iter().zip(held).filter(|(_, held)| *held).flat_map(|(writers, _)| writers) {
+            if !nodes.contains(&writer) {
+                nodes.push(writer);
+            }
+        }
+        let asked = nodes.iter().map(|node| hasty.shortfall(connection, (*node).clone(), "the renewal"));
+        let shortfalls = join_all(asked).await;
+        for (answer, writers) in answers.iter_mut().zip(&writers) {
+            let short = nodes.iter().zip(&shortfalls).find(|(node, short)| short.is_some() && writers.contains(node));
+            if let (Ok(Held::Yes), Some((_, Some(error)))) = (&answer, short) {
+                *answer = Err(error.retell());
+            }
+        }
+        answers
     }
 
     async fn shortfall(self, connection: &Connection, node: Option<Server>, what: &str) -> Option<Error> {

@@ -114,6 +114,15 @@ impl Connection {
         }
     }
 
+    /// Whether Sentinels may give the place of the server that is asked now to another.
+    pub(crate) fn has_sentinels(&self) -> bool {
+        match &self.0.route {
+            Route::One(link) => matches!(link.client().client_config().server, ServerConfig::Sentinel { .. }),
+            Route::Sentinels(_) => true,
+            Route::Cluster(_) => false,
+        }
+    }
+
     /// The nodes that hold data: one, or every primary of a Cluster. `None` goes with any command to the only one.
     pub(crate) fn primaries(&self) -> Vec<Option<Server>> {
         match &self.0.route {
