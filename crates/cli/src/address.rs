@@ -1,8 +1,12 @@
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use url::Url;
 
 use crate::exit::Failure;
@@ -59,10 +63,29 @@ impl fmt::Debug for Address {
     }
 }
 
-/// The first line of the file.
-pub(crate) fn read_password(file: &Path) -> Result<String, Failure> {
-    let text =
-        fs::read_to_string(file).map_err(|cause| Failure::Password { file: file.display().to_string(), cause })?;
+/// The first line of the file, if nobody else could have written it.
+pub(crate) fn read_password(path: &Path) -> Result<String, Failure> {
+    read_own(path).map_err(|cause| Failure::Password { file: path.display().to_string(), cause })
+}
+
+fn read_own(path: &Path) -> io::Result<String> {
+    const LONGEST: u64 = 64 * 1024;
+    // Opening a pipe would wait for whoever writes into it, and no signal would end that.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let found = file.metadata()?;
+    let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
+    if !found.is_file() {
+        return refuse("it is not a regular file; put a password that does not come from one into LEASEHOLD_PASSWORD");
+    }
+    if ![0, geteuid().as_raw()].contains(&found.uid()) {
+        return refuse("it belongs to another user");
+    }
+    if found.mode() & 0o022 != 0 {
+        return refuse("others can write to it; run chmod go-w on it");
+    }
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text)?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct StoreArgs {
     /// Read the store's password from the first line of FILE
     ///
     /// It replaces one in the URL. Without this option the password in the URL is used, and without that the
-    /// environment variable LEASEHOLD_PASSWORD.
+    /// environment variable LEASEHOLD_PASSWORD. FILE is a regular file of yours or root's that nobody else can write to.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
 

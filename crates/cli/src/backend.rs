@@ -143,12 +143,11 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     if args.session.is_some() && !kind.takes_session {
         return Err(Failure::Usage(format!("the {} store has no sessions; reentrant:redis://HOST has", kind.name)));
     }
-    let replacement = args.password_file.as_deref().map(read_password).transpose()?;
-    let address = match replacement {
+    let address = match args.password_file.as_deref() {
         Some(_) if !kind.takes_password => {
             return Err(Failure::Usage(format!("the {} store takes no password", kind.name)));
         }
-        Some(password) => address.with_password(&password, true)?,
+        Some(file) => address.with_password(&read_password(file)?, true)?,
         None => match std::env::var("LEASEHOLD_PASSWORD") {
             Ok(password) if kind.takes_password && !password.is_empty() => address.with_password(&password, false)?,
             Err(VarError::NotUnicode(_)) if kind.takes_password => {

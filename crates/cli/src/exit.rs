@@ -67,7 +67,7 @@ pub(crate) enum Failure {
     LostBeforeStart { key: LockKey, reason: LossReason },
     /// The command could not be started.
     Command { program: String, cause: io::Error },
-    /// The password file could not be read.
+    /// The password file could not be read, or is not to be trusted.
     Password { file: String, cause: io::Error },
     /// A signal came before there was a command to forward it to.
     Interrupted(Signal),
@@ -157,7 +157,7 @@ impl fmt::Display for Failure {
             }
             Self::Command { program, cause } => write!(f, "cannot run {}: {cause}", words::shown(program)),
             Self::Password { file, cause } => {
-                write!(f, "cannot read the password file {}: {cause}", words::shown(file))
+                write!(f, "cannot take the password from {}: {cause}", words::shown(file))
             }
             Self::Interrupted(signal) => write!(f, "interrupted by signal {}", signal.as_raw()),
             Self::System(cause) => write!(f, "the system refused: {cause}"),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use crate::support::{Place, leasehold, text};
+use crate::support::{Place, Running, leasehold, text};
 
 #[test]
 fn bad_usage_is_64_and_runs_nothing() {
@@ -102,6 +102,43 @@ fn a_password_file_that_cannot_be_read_is_78_and_named() {
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(78), "{output:?}");
     assert!(text(&output.stderr).contains("/no/such/file"));
+}
+
+/// One that opens a pipe waits for its writer, and no signal ends that.
+#[test]
+#[cfg(feature = "redis")]
+fn a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let made = std::process::Command::new("mkfifo").arg(file("pipe")).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(file("folder")).unwrap();
+    for (name, mode) in [("group", 0o620), ("others", 0o602)] {
+        fs::write(file(name), "secret\n").unwrap();
+        fs::set_permissions(file(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    fs::write(file("theirs"), "secret\n").unwrap();
+    let given_away = std::os::unix::fs::chown(file("theirs"), Some(65_534), None).is_ok();
+    if !given_away {
+        println!("ignored for a file of another user: giving one away takes the super-user");
+    }
+    for (name, says) in [
+        ("pipe", "not a regular file"),
+        ("folder", "not a regular file"),
+        ("group", "chmod go-w"),
+        ("others", "chmod go-w"),
+        ("theirs", "another user"),
+    ] {
+        if name == "theirs" && !given_away {
+            continue;
+        }
+        let path = file(name);
+        let args = ["--backend", "redis://127.0.0.1:1", "--password-file", path.to_str().unwrap(), "list"];
+        let ended = Running::start(&mut leasehold(&args)).end_by_itself();
+        assert_eq!(ended.code, Some(78), "{name}: {ended:?}");
+        assert!(ended.errors.contains(says) && ended.errors.contains(name), "{name}: {ended:?}");
+        assert!(!ended.errors.contains("secret"), "{ended:?}");
+    }
 }
 
 #[test]
