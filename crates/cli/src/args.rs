@@ -264,7 +264,8 @@ pub(crate) struct GcArgs {
 
 /// Look for what makes the store unsafe, with the cure
 ///
-/// Exits with 0 if all is well, with 1 for warnings, and with 2 for errors.
+/// It takes and releases a lock on a key of its own, "leasehold doctor". Exits with 0 if all is well, with 1 for
+/// warnings, and with 2 for errors.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {}
 

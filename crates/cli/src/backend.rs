@@ -35,6 +35,10 @@ pub(crate) struct Kind {
     /// What it promises, without asking it.
     pub(crate) capabilities: fn() -> Capabilities,
     pub(crate) connect: for<'u> fn(Place<'u>) -> Doing<'u, Store>,
+    /// What makes the servers of this URL unsafe although they may grant locks, where anything can.
+    pub(crate) examine: Option<Examine>,
+    /// What to do about a server that refuses.
+    pub(crate) cure: &'static str,
     /// What has to be done to its tables, where it has any.
     pub(crate) tables: Option<Tables>,
     /// What is known of its nodes, where it has several that vote.
@@ -85,6 +89,9 @@ impl Health {
         }
     }
 }
+
+/// What is wrong with the servers of a URL.
+pub(crate) type Examine = for<'u> fn(&'u str) -> Doing<'u, Vec<String>>;
 
 pub(crate) type Doing<'u, T> = Pin<Box<dyn Future<Output = Result<T>> + 'u>>;
 

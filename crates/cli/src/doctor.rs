@@ -1,7 +1,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use leasehold_core::{Clock, LockKey};
+use leasehold_core::{Clock, LockKey, LockOptions, Wait};
 
 use crate::admin::print;
 use crate::args::StoreArgs;
@@ -11,6 +11,9 @@ use crate::exit::Failure;
 
 /// A default lease must outlast many round trips: one to grant it, and several tries to renew it.
 const SLOW: Duration = Duration::from_secs(1);
+
+/// Nobody else's.
+const KEY: &str = "leasehold doctor";
 
 /// `leasehold doctor`: looks for what makes this store unsafe, one line each, with the cure.
 ///
@@ -57,6 +60,23 @@ async fn examine(choice: &Choice) -> Vec<Finding> {
         },
         Err(failure) => Finding { health: Health::Error, text: failure.to_string() },
     });
+    findings.push(match lock_and_release(&store).await {
+        Ok(()) => {
+            Finding { health: Health::Well, text: "a lock can be taken, waited for, renewed and released".into() }
+        }
+        Err(error) => {
+            let text = format!("{}: {}", Failure::Store(error), choice.kind.cure);
+            Finding { health: Health::Error, text }
+        }
+    });
+    if let Some(examine) = choice.kind.examine {
+        match examine(choice.address.expose()).await {
+            Ok(warnings) => {
+                findings.extend(warnings.into_iter().map(|text| Finding { health: Health::Warning, text }));
+            }
+            Err(error) => findings.push(Finding { health: Health::Error, text: Failure::Store(error).to_string() }),
+        }
+    }
     if let Some(nodes) = choice.kind.nodes {
         match (nodes.states)(choice.address.expose()).await {
             Ok(states) => findings.extend(states),
@@ -67,9 +87,32 @@ async fn examine(choice: &Choice) -> Vec<Finding> {
     findings
 }
 
+/// Does what every program does, on a key of its own: only that shows what a server refuses. What it leaves is what
+/// any key leaves that was locked once.
+async fn lock_and_release(store: &backend::Store) -> leasehold_core::Result<()> {
+    let key = LockKey::new(KEY)?;
+    let options = LockOptions::new().ttl(Duration::from_secs(10)).label("leasehold doctor");
+    let [patient, brief] = [2000, 200].map(|wait| options.clone().wait(Wait::UpTo(Duration::from_millis(wait))));
+    // Held by another, it is held by another doctor, who sees the same.
+    if let Some(guard) = store.locker.acquire(&key, &patient).await? {
+        if let Some(again) = store.locker.acquire(&key, &brief).await? {
+            again.release().await?;
+        }
+        guard.renew().await?;
+        guard.release().await?;
+    }
+    if let Some(readers) = &store.readers
+        && let Some(guard) = readers.acquire_read(&key, &patient).await?
+    {
+        guard.renew().await?;
+        guard.release().await?;
+    }
+    Ok(())
+}
+
 /// The shortest of three questions about a key that nobody locks.
 async fn round_trip(store: &backend::Store) -> Result<Duration, Failure> {
-    let (clock, key) = (Clock::system(), LockKey::new("leasehold doctor")?);
+    let (clock, key) = (Clock::system(), LockKey::new(KEY)?);
     let mut shortest = Duration::MAX;
     for _ in 0..3 {
         let asked = clock.now();

@@ -1,4 +1,4 @@
-use crate::backend::{Finding, Health, Kind, Nodes, Place, Store, Tables};
+use crate::backend::{Doing, Finding, Health, Kind, Nodes, Place, Store, Tables};
 
 /// Every store that this program was built with. To add one is to add an entry.
 pub(crate) const KINDS: &[Kind] = &[
@@ -15,6 +15,8 @@ pub(crate) const KINDS: &[Kind] = &[
         connect: |Place { url, .. }| {
             Box::pin(async move { leasehold_file::FileLocks::connect(url).await.map(Store::shared) })
         },
+        examine: None,
+        cure: "make room, or name another directory",
         tables: None,
         nodes: None,
     },
@@ -40,6 +42,8 @@ pub(crate) const KINDS: &[Kind] = &[
         connect: |Place { url, .. }| {
             Box::pin(async move { leasehold_redis_single::RedisSingle::connect(url).await.map(Store::exclusive) })
         },
+        examine: Some(of_redis),
+        cure: REDIS_CURE,
         tables: None,
         nodes: None,
     },
@@ -63,6 +67,8 @@ pub(crate) const KINDS: &[Kind] = &[
                 }))
             })
         },
+        examine: Some(of_redis),
+        cure: REDIS_CURE,
         tables: None,
         nodes: None,
     },
@@ -79,6 +85,8 @@ pub(crate) const KINDS: &[Kind] = &[
         connect: |Place { url, .. }| {
             Box::pin(async move { leasehold_redlock::Redlock::connect(url).await.map(Store::exclusive) })
         },
+        examine: Some(of_redis),
+        cure: REDIS_CURE,
         tables: None,
         nodes: Some(Nodes {
             states: |url| {
@@ -112,6 +120,8 @@ pub(crate) const KINDS: &[Kind] = &[
         connect: |Place { url, .. }| {
             Box::pin(async move { leasehold_mysql_unique::MysqlUnique::connect(url).await.map(Store::exclusive) })
         },
+        examine: Some(|url| Box::pin(leasehold_mysql::examine(url))),
+        cure: MYSQL_CURE,
         tables: Some(Tables {
             migrate: |url| Box::pin(leasehold_mysql_unique::MysqlUnique::migrate(url)),
             gc: |url, older_than| {
@@ -138,6 +148,8 @@ pub(crate) const KINDS: &[Kind] = &[
         connect: |Place { url, .. }| {
             Box::pin(async move { leasehold_mysql_rw::MysqlRw::connect(&as_mysql(url)).await.map(Store::shared) })
         },
+        examine: Some(|url| Box::pin(async move { leasehold_mysql::examine(&as_mysql(url)).await })),
+        cure: MYSQL_CURE,
         tables: Some(Tables {
             migrate: |url| Box::pin(async move { leasehold_mysql_rw::MysqlRw::migrate(&as_mysql(url)).await }),
             gc: |url, older_than| {
@@ -152,6 +164,30 @@ pub(crate) const KINDS: &[Kind] = &[
         nodes: None,
     },
 ];
+
+#[cfg(feature = "redis")]
+const REDIS_CURE: &str = "connect to the primary, and give the user the ACL SETUSER rule of the store's README";
+
+#[cfg(feature = "mysql")]
+const MYSQL_CURE: &str = "connect to the primary (or SET GLOBAL read_only = 0), and run GRANT SELECT, INSERT, UPDATE, \
+                          DELETE ON the database's leasehold tables TO the user";
+
+/// Each server that the URL names.
+#[cfg(feature = "redis")]
+fn of_redis(url: &str) -> Doing<'_, Vec<String>> {
+    Box::pin(async move {
+        let servers: Vec<_> = match url.split_once(':') {
+            Some(("redlock", urls)) => urls.split(',').collect(),
+            Some(("reentrant", url)) => vec![url],
+            _ => vec![url],
+        };
+        let mut warnings = Vec::new();
+        for server in servers {
+            warnings.extend(leasehold_redis::examine(server).await?);
+        }
+        Ok(warnings)
+    })
+}
 
 /// The URL as the crate takes it: the server is the same for both kinds of tables.
 #[cfg(feature = "mysql")]

@@ -3,6 +3,7 @@
 // In reading order: where the server is,
 mod access;
 mod address;
+mod examination;
 mod names;
 // how it is spoken to,
 mod batch;
@@ -23,6 +24,7 @@ pub use access::{Access, Opened};
 pub use address::Address;
 pub use batch::{Target, each};
 pub use doorbell::Doorbell;
+pub use examination::examine;
 pub use mysql_async::{Params, Pool, Row, Value};
 pub use names::{Namespace, TableName};
 pub use refusal::{Stage, Verdict, classify};

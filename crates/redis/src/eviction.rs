@@ -29,7 +29,7 @@ pub async fn warn_of_eviction(connection: &Connection) {
 }
 
 /// The policy, if there is a limit to the memory and a policy that deletes.
-fn evicts(info: &str) -> Option<&str> {
+pub(crate) fn evicts(info: &str) -> Option<&str> {
     let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let policy = field("maxmemory_policy")?.trim();
     let limited = field("maxmemory").is_some_and(|limit| limit.trim() != "0");

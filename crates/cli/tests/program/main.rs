@@ -3,6 +3,8 @@
 
 mod admin;
 mod command;
+#[cfg(any(feature = "redis", feature = "mysql"))]
+mod doctor;
 mod holding;
 mod json;
 mod loss;
