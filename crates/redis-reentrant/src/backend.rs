@@ -9,7 +9,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
     Holders, LockKey, Mode, Page, Renewal, Result, SessionId, Wakeups,
 };
-use leasehold_redis::{CHANNEL, DRAW, Metadata, Reply, Script, Step, Steps, Words, digest, millis, trouble};
+use leasehold_redis::{CHANNEL, DRAW, Metadata, Reply, Script, Step, Steps, Words, digest, millis, number, trouble};
 
 use crate::store::Store;
 
@@ -148,15 +148,15 @@ impl Backend for SessionBackend {
         let refused =
             |told: String| Err(Error::new(ErrorKind::Backend, "acquire").detail(self.store.connection.quote(&told)));
         match *reply.words() {
-            ["granted", tenure] => match (tenure.parse(), self.store.confirmation) {
-                (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
-                (Ok(tenure), Some(confirmation)) => {
+            ["granted", tenure] => match (number(tenure), self.store.confirmation) {
+                (Some(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
+                (Some(tenure), Some(confirmation)) => {
                     let name = names.part(LOCK);
                     let grant = claim.grant(Some(tenure));
                     let give_back = self.release(&grant);
                     Box::pin(confirmation.confirm(&self.store.connection, &name, tenure, give_back)).await
                 }
-                (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
+                (None, _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left, by] => {
                 let retry_in = left.parse().ok().map(Duration::from_millis);

@@ -10,7 +10,7 @@ use leasehold_core::{
 };
 use leasehold_redis::{
     CHANNEL, Confirmation, Connection, DRAW, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Metadata, Names, Namespace,
-    Reply, Script, Signals, Step, Steps, Words, millis, trouble,
+    Reply, Script, Signals, Step, Steps, Words, millis, number, trouble,
 };
 
 pub(crate) const NAME: &str = "redis-single";
@@ -213,15 +213,15 @@ impl Backend for RedisSingleBackend {
         let refused =
             |told: String| Err(Error::new(ErrorKind::Backend, "acquire").detail(self.connection.quote(&told)));
         match *reply.words() {
-            ["granted", tenure] => match (tenure.parse(), self.confirmation) {
-                (Ok(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
-                (Ok(tenure), Some(confirmation)) => {
+            ["granted", tenure] => match (number(tenure), self.confirmation) {
+                (Some(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
+                (Some(tenure), Some(confirmation)) => {
                     let name = names.part(LOCK);
                     let grant = claim.grant(Some(tenure));
                     let give_back = self.release(&grant);
                     Box::pin(confirmation.confirm(&self.connection, &name, tenure, give_back)).await
                 }
-                (Err(_), _) => refused(format!("the entry of {} has lost its token", claim.key)),
+                (None, _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
             ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
             ["queued", left, numbers] => Ok(queued(claim, left, numbers, &inbox)),

@@ -2,7 +2,7 @@ use std::fmt;
 
 use leasehold_core::{FencingToken, Holder, Mode};
 
-use crate::{Metadata, Script};
+use crate::{Metadata, Script, number};
 
 /// Reads locks that are an [`Entry`], and answers for each: `held`, entry, ms left · `free` · what means
 /// [`trouble`](crate::trouble).
@@ -30,7 +30,7 @@ impl Entry {
     pub fn read(text: &str) -> Option<Self> {
         let (owner, rest) = text.split_at_checked(32)?;
         let (tenure, metadata) = rest.strip_prefix(' ')?.split_once(' ')?;
-        let tenure = if tenure == "-" { None } else { Some(tenure.parse().ok()?) };
+        let tenure = if tenure == "-" { None } else { Some(number(tenure)?) };
         let since = metadata.strip_prefix("{\"since\":").and_then(|rest| rest.split([',', '}']).next()?.parse().ok());
         let is_owner = owner.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_owner.then(|| Self { owner: owner.to_owned(), tenure, since, metadata: Metadata::read(metadata) })

@@ -27,16 +27,17 @@ impl Connection {
         Ok((keys, next))
     }
 
-    /// What a script that only reads says of these names, in their order.
+    /// What a script that only reads says of these names, in their order, one answer for each.
     ///
     /// # Errors
     /// As [`classify`](crate::classify) says.
     pub async fn inspect(&self, script: &Script, names: Vec<String>) -> Result<Vec<Reply>> {
         let batches = names.chunks(self.keys_in_a_script());
-        let asked = join_all(batches.map(|names| self.run(script, names.to_vec(), [], None))).await;
+        let ask = async |names: &[String]| Ok(self.run(script, names.to_vec(), [], None).await?.each_of(names.len()));
+        let asked: Vec<Result<Vec<Reply>>> = join_all(batches.map(ask)).await;
         let mut seen: Vec<Reply> = Vec::with_capacity(names.len());
-        for reply in asked {
-            seen.extend(reply?.each());
+        for replies in asked {
+            seen.extend(replies?);
         }
         Ok(seen)
     }

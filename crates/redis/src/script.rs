@@ -154,11 +154,10 @@ impl Reply {
         }
     }
 
-    /// So many answers: those that are missing have no words.
+    /// So many answers. If there are more or fewer, nobody knows which belongs to what, and none has words.
     pub fn each_of(self, count: usize) -> Vec<Self> {
-        let mut answers = self.each();
-        answers.resize_with(count, || Self(Value::Null));
-        answers
+        let answers = self.each();
+        if answers.len() == count { answers } else { (0..count).map(|_| Self(Value::Null)).collect() }
     }
 
     /// Its words. In one text they are divided by a space, of which the last may have more.

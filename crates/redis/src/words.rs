@@ -81,6 +81,11 @@ impl Words {
     }
 }
 
+/// A number that tokens are made of: below 2^53, from where on scripts cannot count. `None`: it is none of ours.
+pub fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number| *number < 1 << 53)
+}
+
 /// A duration as scripts take it, in ms.
 pub fn millis(duration: Duration) -> String {
     duration.as_millis().to_string()

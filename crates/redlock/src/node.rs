@@ -7,7 +7,7 @@ use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::{
     CHANNEL, Connection, Endpoint, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Names, Reply, Script, Signals, Step,
-    Steps, Words, millis, trouble,
+    Steps, Words, millis, number, trouble,
 };
 
 use crate::condition::{Failure, NodeCondition};
@@ -205,9 +205,9 @@ impl Node {
             .millis(claiming.lease)
             .text(&claiming.metadata);
         let answered = self.commit(&CLAIM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
-            ["granted", seed, token] => match (seed.parse(), token.parse()) {
-                (Ok(seed), token) => Ok(Claimed::Granted { seed, token: token.ok() }),
-                (Err(_), _) => Err(not_understood(&peer, &[])),
+            ["granted", seed, token] => match (number(seed), number(token)) {
+                (Some(seed), token) => Ok(Claimed::Granted { seed, token }),
+                (None, _) => Err(not_understood(&peer, &[])),
             },
             ["busy", left, by] => {
                 let left = Duration::from_millis(left.parse().unwrap_or_default());

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use leasehold_core::{Hint, Listener, OwnerId};
 use tokio::sync::{mpsc, watch};
 
-use crate::Names;
+use crate::{Names, number};
 
 /// How many grants are kept for ears that come later: the answer to a claim and the message of its grant travel on two
 /// connections. A grant that is forgotten is found by asking again.
@@ -93,8 +93,8 @@ impl Hub {
     pub(super) fn received(&self, channel: &str, message: &str) {
         let Some(inbox) = &self.inbox else { return self.tell(channel, Hint::Freed) };
         let mut words = message.splitn(3, ' ');
-        let granted = (words.next().and_then(OwnerId::parse_hex), words.next().map(str::parse), words.next());
-        if let (Some(owner), Some(Ok(tenure)), Some(topic)) = granted {
+        let granted = (words.next().and_then(OwnerId::parse_hex), words.next().and_then(number), words.next());
+        if let (Some(owner), Some(tenure), Some(topic)) = granted {
             let granted = Hint::Granted { owner, tenure: Some(tenure) };
             self.tell(topic, if inbox.trusted { granted } else { Hint::Freed });
         }
