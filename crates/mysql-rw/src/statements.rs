@@ -3,7 +3,8 @@ use leasehold_mysql::{Column, Kind, Layout, Leases, Namespace, TableName, statem
 
 /// A row per key: the writer, its mark, whose turn it is, and the newest tenure number.
 pub(crate) const LOCKS: Layout = Layout {
-    version: "leasehold mysql-rw 1",
+    name: "leasehold mysql-rw",
+    changes: &[],
     columns: &[
         Column { name: "name", kind: Kind::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "tenure", kind: Kind::Number, optional: false },
@@ -24,7 +25,8 @@ pub(crate) const LOCKS: Layout = Layout {
 
 /// A row per reader, for as long as it reads.
 pub(crate) const READERS: Layout = Layout {
-    version: "leasehold mysql-rw readers 1",
+    name: "leasehold mysql-rw readers",
+    changes: &[],
     columns: &[
         Column { name: "name", kind: Kind::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "owner", kind: Kind::Binary(16), optional: false },

@@ -21,6 +21,7 @@ impl Subject for Rw {
     type Store = MysqlRwBackend;
     type Locks = MysqlRw;
     const TABLE: &'static str = "leasehold_rw";
+    const VERSION_1: &'static str = include_str!("fixture/version_1.sql");
     const EXPIRY: &'static str = "writer_expires_at";
     const RIGHTS: &'static [&'static str] = &[
         "SELECT, INSERT, UPDATE ON leasehold.leasehold_rw",

@@ -3,7 +3,8 @@ use leasehold_mysql::{Column, Kind, Layout, Leases, Namespace, statements};
 /// The one table. No auto-increment column: it would take over `LAST_INSERT_ID`. No second index: it would cost every
 /// claim. No text column for the name: every collation merges different keys.
 pub(crate) const LAYOUT: Layout = Layout {
-    version: "leasehold mysql-unique 1",
+    name: "leasehold mysql-unique",
+    changes: &[],
     columns: &[
         Column { name: "name", kind: Kind::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "owner", kind: Kind::Binary(16), optional: false },

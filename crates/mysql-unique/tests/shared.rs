@@ -14,6 +14,7 @@ impl Subject for Unique {
     type Store = MysqlUniqueBackend;
     type Locks = MysqlUnique;
     const TABLE: &'static str = "leasehold_locks";
+    const VERSION_1: &'static str = include_str!("fixture/version_1.sql");
     const EXPIRY: &'static str = "expires_at";
     const RIGHTS: &'static [&'static str] = &["SELECT, INSERT, UPDATE ON leasehold.leasehold_locks"];
     /// Claim and release.

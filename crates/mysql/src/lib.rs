@@ -29,7 +29,7 @@ pub use mysql_async::{Params, Pool, Row, Value};
 pub use names::{Namespace, TableName};
 pub use refusal::{Stage, Verdict, classify};
 pub use renewals::{Lease, Leases, Place, RENEWAL_BATCH, micros};
-pub use schema::{Column, Kind, Layout};
+pub use schema::{Change, Column, Kind, Layout};
 pub use sessions::{Reply, Sessions, Step, named};
 pub use statement::{Columns, statement};
 pub use walk::{Stretch, Sweep, Walk};

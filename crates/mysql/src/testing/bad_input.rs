@@ -60,6 +60,51 @@ pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {
     assert!(error.to_string().contains("leasehold migrate"), "{error}");
 }
 
+/// A server on which the tables are as the first version made them.
+async fn of_version_1<S: Subject>() -> Option<Server> {
+    let server = Server::start_or_skip(&[]).await?;
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    let text: String = S::VERSION_1.lines().filter(|line| !line.starts_with("--")).collect();
+    for statement in text.split_terminator(';') {
+        session.query_drop(statement).await.unwrap();
+    }
+    Some(server)
+}
+
+pub async fn a_database_of_the_first_version_is_brought_up_to_this_one<S: Subject>() {
+    let Some(server) = of_version_1::<S>().await else { return };
+    // Whether it is this version or an older one: this is all that it takes.
+    S::migrate_at(&server.url()).await.unwrap();
+    let locks = S::connect_to(&server.url()).await.unwrap();
+    locks.lock("k").await.unwrap().renew().await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
+}
+
+pub async fn a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not<S: Subject>() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    S::migrate_at(&server.url()).await.unwrap();
+    let comment = format!("SELECT table_comment FROM information_schema.tables WHERE table_name = '{}'", S::TABLE);
+    let comment: Option<String> = server.session().await.unwrap().query_first(comment).await.unwrap();
+    let comment = comment.unwrap();
+    let (name, version) = comment.split(" since ").next().unwrap().rsplit_once(' ').unwrap();
+    let newer = |rest: String| {
+        format!("ALTER TABLE leasehold.{} ADD COLUMN IF NOT EXISTS later INT, COMMENT='{name} {rest}'", S::TABLE)
+    };
+    server.sql(&[&newer(format!("4711 since {version}"))]).await;
+    S::connect_to(&server.url()).await.unwrap().lock("k").await.unwrap().release().await.unwrap();
+    S::migrate_at(&server.url()).await.unwrap();
+
+    server.sql(&[&newer("4711 since 4710".into())]).await;
+    for error in [refusal::<S>(&server.url()).await, S::migrate_at(&server.url()).await.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        for word in ["4711", "4710", &format!("version {version}"), "newer"] {
+            assert!(error.to_string().contains(word), "{word}: {error}");
+        }
+        assert!(!error.to_string().contains("migrate`"), "that would not help: {error}");
+    }
+}
+
 pub async fn tables_that_would_not_lock_are_refused<S: Subject>() {
     let Some(server) = Server::start_or_skip(&[]).await else { return };
     S::migrate_at(&server.url()).await.unwrap();

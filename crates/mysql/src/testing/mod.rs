@@ -22,6 +22,8 @@ macro_rules! shared_tests {
     ($subject:ty) => {
         $crate::shared_tests!($subject, bad_input:
             what_is_missing_is_said_and_what_to_do,
+            a_database_of_the_first_version_is_brought_up_to_this_one,
+            a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not,
             tables_that_would_not_lock_are_refused,
             addresses_are_checked_before_anything_is_sent,
             a_pool_of_the_callers_does_not_show_its_password_either,

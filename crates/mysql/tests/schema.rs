@@ -1,0 +1,110 @@
+//! How tables get from one version to the next, with versions that there are not yet.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use leasehold_core::{Error, ErrorKind};
+use leasehold_mysql::testing::Server;
+use leasehold_mysql::{Address, Change, Column, Kind, Layout, Params, Sessions, Step, TableName};
+
+const NAME: Column = Column { name: "name", kind: Kind::Bytes(320), optional: false };
+const TOKEN: Column = Column { name: "token", kind: Kind::Number, optional: false };
+const NOTE: Column = Column { name: "note", kind: Kind::Bytes(9), optional: true };
+
+const TWICE: &[Change] = &[
+    Change { alter: "ADD COLUMN note VARBINARY(9) NULL", readable_since: 1 },
+    Change { alter: "MODIFY token BIGINT UNSIGNED NOT NULL", readable_since: 3 },
+];
+
+/// The programs of three versions: the second adds a column, and the third changes what another one means.
+const PROGRAMS: [Layout; 3] = [
+    Layout { name: "leasehold test", changes: &[], columns: &[NAME, TOKEN], primary_key: &["name"] },
+    Layout {
+        name: "leasehold test",
+        changes: TWICE.split_at(1).0,
+        columns: &[NAME, TOKEN, NOTE],
+        primary_key: &["name"],
+    },
+    Layout { name: "leasehold test", changes: TWICE, columns: &[NAME, TOKEN, NOTE], primary_key: &["name"] },
+];
+
+struct Database {
+    server: Server,
+    sessions: Sessions,
+    table: TableName,
+}
+
+impl Database {
+    async fn of_version_1() -> Option<Self> {
+        let server = Server::start_or_skip(&[]).await?;
+        let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
+        let database = Self { server, sessions, table: TableName::new("t").unwrap() };
+        PROGRAMS[0].migrate(&database.sessions, &database.table).await.unwrap();
+        database.server.sql(&["INSERT INTO leasehold.t (name, token) VALUES ('k', 42)"]).await;
+        Some(database)
+    }
+
+    async fn check(&self, program: &Layout) -> Result<(), Error> {
+        program.check(&self.sessions, &self.table).await
+    }
+
+    async fn migrate(&self, program: &Layout) -> Result<(), Error> {
+        program.migrate(&self.sessions, &self.table).await
+    }
+
+    async fn token(&self) -> u64 {
+        let reply = self.sessions.run(Step::new("test", "SELECT token FROM t"), Params::Empty).await.unwrap();
+        reply.rows[0].get(0).unwrap()
+    }
+}
+
+fn is_refused(answer: Result<(), Error>, words: &[&str]) {
+    let error = answer.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it() {
+    let Some(database) = Database::of_version_1().await else { return };
+    let [first, second, third] = &PROGRAMS;
+    is_refused(database.check(third).await, &["version 1", "version 3", "leasehold migrate"]);
+    database.migrate(third).await.unwrap();
+    database.check(third).await.unwrap();
+    assert_eq!(database.token().await, 42);
+    // The third is not for older ones, and neither of them takes it back.
+    for (older, version) in [(first, "version 1"), (second, "version 2")] {
+        is_refused(database.check(older).await, &["version 3", version, "newer"]);
+        is_refused(database.migrate(older).await, &["version 3", version, "newer"]);
+    }
+    database.check(third).await.unwrap();
+}
+
+#[tokio::test]
+async fn programs_go_on_with_a_newer_table_that_was_made_for_them_too() {
+    let Some(database) = Database::of_version_1().await else { return };
+    let [first, second, _] = &PROGRAMS;
+    database.migrate(second).await.unwrap();
+    database.check(second).await.unwrap();
+    database.check(first).await.unwrap();
+    database.migrate(first).await.unwrap();
+    database.check(second).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_that_migrate_at_the_same_time_do_it_once() {
+    let Some(database) = Database::of_version_1().await else { return };
+    let third = &PROGRAMS[2];
+    let all = tokio::join!(database.migrate(third), database.migrate(third), database.migrate(third));
+    for migrated in [all.0, all.1, all.2] {
+        migrated.unwrap();
+    }
+    database.check(third).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_change_that_the_user_may_not_make_changes_nothing() {
+    let Some(database) = Database::of_version_1().await else { return };
+    database.server.sql(&["CREATE USER u@'%'", "GRANT SELECT, CREATE ON leasehold.* TO u@'%'"]).await;
+    let sessions = Sessions::new(&Address::parse(&database.server.url_of("u", "")).unwrap());
+    is_refused(PROGRAMS[2].migrate(&sessions, &database.table).await, &["right"]);
+    database.check(&PROGRAMS[0]).await.unwrap();
+}
