@@ -53,7 +53,8 @@ impl RedisReentrantBuilder {
 
     /// How long the counter of a key is kept after its last grant, from a day to ten years; default 7 days.
     ///
-    /// A counter that is gone starts again at the server's clock, so tokens repeat only if that clock was set back.
+    /// A counter that is gone starts again at the server's clock, so tokens repeat only if that clock was set back,
+    /// or if the key was granted more than 1,000 times a second on average, and so was ahead of it.
     pub fn fence_retention(mut self, retention: Duration) -> Self {
         self.access.fence_retention = retention;
         self

@@ -84,7 +84,8 @@ impl RedlockBuilder {
 
     /// How long the counter of a key is kept after its last grant, from a day to ten years; default 7 days.
     ///
-    /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if those were set back.
+    /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if those were set back,
+    /// or if the key was granted more than 1,000 times a second on average, and so was ahead of them.
     pub fn fence_retention(self, retention: Duration) -> Self {
         Self { fence_retention: retention, ..self }
     }
