@@ -441,3 +441,22 @@ async fn a_store_that_ends_each_listener_at_once_is_not_asked_all_the_time() {
     guard.release().await.unwrap();
     drop(waiter.await.unwrap().unwrap().unwrap());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_carried_out_late_keeps_the_key_for_nobody_for_as_long_as_it_was_late_and_a_second() {
+    for late in [100, 1500, 6_000, 28_000].map(Duration::from_millis) {
+        let bench = bench();
+        bench.store.state().unanswered = true;
+        let lease = Duration::from_secs(3600);
+        let error = bench.ours.acquire(&key(), &options().ttl(lease).wait(Wait::Never)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Indeterminate);
+        settle().await;
+        assert_eq!(bench.holders().await, 0);
+        tokio::time::sleep(late).await;
+        let owner = bench.store.state().claims[0];
+        let claim = Claim { owner, ..Claim::new(&key(), leasehold_core::Mode::Exclusive, lease) };
+        assert!(matches!(bench.store.inner.try_acquire(&claim).await, Ok(Attempt::Granted { .. })));
+        tokio::time::sleep(late + Duration::from_millis(1100)).await;
+        assert_eq!(bench.holders().await, 0, "{late:?} late");
+    }
+}

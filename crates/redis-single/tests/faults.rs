@@ -125,6 +125,32 @@ async fn a_grant_whose_reply_is_lost_is_given_back() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_claim_that_is_carried_out_after_it_was_given_up_does_not_keep_the_key_for_its_lease() -> Result<()> {
+    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let proxy = Proxy::start(server.port()).await;
+    let far = RedisSingle::builder().url(proxy.url()).command_timeout(Duration::from_millis(300)).connect().await?;
+    let (near, key) = (RedisSingle::connect(&server.url()).await?, LockKey::new("k")?);
+    far.lock("warm-up").await?.release().await.map(drop)?;
+    let settled = server.calls("hmget").await;
+    proxy.freeze();
+    let asked = tokio::spawn({
+        let (far, key) = (far.clone(), key.clone());
+        async move { far.acquire(&key, &options().wait(Wait::Never)).await }
+    });
+    eventually("it is on its way", async || proxy.frozen() == 1).await;
+    proxy.cut();
+    assert_eq!(asked.await.unwrap().unwrap_err().kind(), ErrorKind::Indeterminate);
+    // Over a new connection.
+    eventually("it is given up", async || server.calls("hmget").await > settled).await;
+    let counter = "{leasehold:k}:fence";
+    assert_eq!(server.ask(&["EXISTS", counter]).await.number(), 0, "it was carried out before");
+    proxy.thaw();
+    eventually("it is carried out", async || server.ask(&["EXISTS", counter]).await.number() == 1).await;
+    eventually("the key is free", async || is_free(&near, &key).await).await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_release_whose_reply_is_lost_is_settled_without_harm_to_the_next_holder() -> Result<()> {
     let Some(server) = Server::start(&[]).await else { return Ok(()) };
     let proxy = Proxy::start(server.port()).await;

@@ -46,6 +46,8 @@ pub(super) struct Place<B: Backend> {
     grant: GrantRef,
     ttl: Duration,
     first_lease: FirstLease,
+    /// The claim may be carried out still.
+    unanswered: bool,
     /// The tenure number of who had the key when the place in the queue was last confirmed, and the largest that a grant
     /// may have since.
     epochs: Option<(u64, u64)>,
@@ -82,6 +84,9 @@ impl<B: Backend> Drop for Place<B> {
     fn drop(&mut self) {
         if let Some(core) = self.core.take() {
             core.give_back(&self.grant, self.ttl, &self.runtime);
+            if self.unanswered {
+                core.give_back_again(&self.grant, self.ttl, &self.runtime);
+            }
         }
     }
 }
@@ -144,8 +149,8 @@ impl<B: Backend> Core<B> {
             }
             _ => None,
         };
-        let core = in_store.then_some(self);
-        (answer, Place { core, grant: claim.grant(None), ttl: claim.ttl, first_lease, epochs, runtime })
+        let (core, grant, unanswered) = (in_store.then_some(self), claim.grant(None), answer.is_err());
+        (answer, Place { core, grant, ttl: claim.ttl, first_lease, unanswered, epochs, runtime })
     }
 
     /// The store granted what a waiter here asked for, or had a place for in its queue.

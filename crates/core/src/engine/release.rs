@@ -216,6 +216,28 @@ impl<B: Backend> Core<B> {
         };
         runtime.spawn(work);
     }
+
+    /// Releases again for about a minute, each time after twice as long: a claim that got no answer may reach the store
+    /// late, behind its release, when the connection that carried it was given up. So it keeps the key for nobody for
+    /// about as long as it was late, and not for its lease.
+    ///
+    /// Nobody waits for that, and it ends with the engine. If the task never runs, the lease frees the key.
+    pub(super) fn give_back_again(self: &Arc<Self>, grant: &GrantRef, ttl: Duration, runtime: &Handle) {
+        const LONGEST: Duration = Duration::from_secs(32);
+        let (core, clock, grant) = (Arc::downgrade(self), self.clock.clone(), grant.clone());
+        runtime.spawn(async move {
+            let mut pause = Duration::from_secs(1);
+            while pause <= LONGEST.min(ttl) {
+                clock.reach(clock.now().plus(pause)).await;
+                pause *= 2;
+                let Some(core) = core.upgrade().filter(|core| !core.closed.load(Ordering::Acquire)) else { return };
+                if let Ok(Held::Yes) = core.backend.release(&grant).await {
+                    core.queue.freed(&grant.key);
+                    return;
+                }
+            }
+        });
+    }
 }
 
 /// Counts what is under way, for those who wait until nothing is.

@@ -29,6 +29,9 @@ struct Faults {
     connections: AtomicU64,
     /// Connections with a smaller number carry nothing any more.
     stalled_below: AtomicU64,
+    /// On connections with a smaller number, what the client sent is kept until this is zero again.
+    frozen_below: watch::Sender<u64>,
+    frozen: AtomicU64,
 }
 
 impl Proxy {
@@ -47,6 +50,8 @@ impl Proxy {
             cuts: watch::Sender::new(()),
             connections: AtomicU64::new(0),
             stalled_below: AtomicU64::new(0),
+            frozen_below: watch::Sender::new(0),
+            frozen: AtomicU64::new(0),
         });
         let accepting = tokio::spawn(accept(listener, server, Arc::clone(&faults)));
         Self { port, faults, _accepting: AbortOnDrop(accepting) }
@@ -88,6 +93,22 @@ impl Proxy {
         self.faults.stalled_below.store(self.faults.connections.load(Ordering::Acquire), Ordering::Release);
     }
 
+    /// Keeps back what is sent next on each of the connections that there are, also when they break, and loses what
+    /// is sent after it. New ones are as before.
+    pub fn freeze(&self) {
+        self.faults.frozen_below.send_replace(self.faults.connections.load(Ordering::Acquire));
+    }
+
+    /// How many connections keep something back.
+    pub fn frozen(&self) -> u64 {
+        self.faults.frozen.load(Ordering::Acquire)
+    }
+
+    /// Delivers what was kept back.
+    pub fn thaw(&self) {
+        self.faults.frozen_below.send_replace(0);
+    }
+
     /// Whether new connections are broken at once.
     pub fn refuse(&self, refuse: bool) {
         self.faults.refuse.store(refuse, Ordering::Release);
@@ -118,6 +139,12 @@ async fn relay(client: TcpStream, server: u16, faults: Arc<Faults>) -> Result<()
     }
 }
 
+/// When it thaws, whether or not the client is still there.
+async fn deliver(mut to: OwnedWriteHalf, bytes: Vec<u8>, mut frozen_below: watch::Receiver<u64>) -> Result<()> {
+    let _ = frozen_below.wait_for(|below| *below == 0).await;
+    to.write_all(&bytes).await
+}
+
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -137,6 +164,12 @@ async fn pump(
         if replies && faults.swallow.swap(false, Ordering::AcqRel) {
             faults.swallowed.fetch_add(1, Ordering::AcqRel);
             return Ok(());
+        }
+        if !replies && number < *faults.frozen_below.borrow() {
+            bytes.truncate(count);
+            tokio::spawn(deliver(to, bytes, faults.frozen_below.subscribe()));
+            faults.frozen.fetch_add(1, Ordering::AcqRel);
+            return std::future::pending().await;
         }
         let delay = Duration::from_millis(faults.delay_ms.load(Ordering::Relaxed));
         if !delay.is_zero() {
