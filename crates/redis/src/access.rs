@@ -17,7 +17,7 @@ pub struct Access {
     pub namespace: Option<String>,
     /// From 1 ms to a minute.
     pub command_timeout: Duration,
-    /// From a day to ten years.
+    /// From an hour to ten years.
     pub fence_retention: Duration,
     /// How many replicas a grant takes.
     pub confirmation: Option<Confirmation>,
@@ -42,7 +42,7 @@ impl Access {
     /// [`InvalidOptions`](ErrorKind::InvalidOptions) before anything is sent; then as for [`Connection::open`].
     pub async fn open(self) -> Result<(Connection, Namespace)> {
         check("command_timeout", self.command_timeout, Duration::from_millis(1), Duration::from_secs(60))?;
-        check_fence_retention(self.fence_retention)?;
+        check_fence_retention(self.fence_retention, Duration::from_secs(3600))?;
         self.confirmation.map_or(Ok(()), Confirmation::check)?;
         let mut namespace = self.namespace.map(Namespace::new).transpose()?;
         let connection = match self.source {
@@ -95,13 +95,12 @@ pub fn check(what: &str, value: Duration, least: Duration, most: Duration) -> Re
     Err(invalid(format!("a {what} of {value:?} is outside {least:?} to {most:?}")))
 }
 
-/// Checks how long counters are kept: a day to ten years.
+/// Checks how long counters are kept: so long, to ten years.
 ///
 /// # Errors
 /// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is less or more.
-pub fn check_fence_retention(retention: Duration) -> Result<()> {
-    const DAY: Duration = Duration::from_secs(24 * 3600);
-    check("fence_retention", retention, DAY, 3650 * DAY)
+pub fn check_fence_retention(retention: Duration, shortest: Duration) -> Result<()> {
+    check("fence_retention", retention, shortest, Duration::from_secs(3650 * 24 * 3600))
 }
 
 /// A setting that makes no sense.

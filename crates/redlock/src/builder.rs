@@ -129,7 +129,7 @@ impl RedlockBuilder {
     async fn open(self) -> Result<RedlockBackend> {
         check("node_limit", self.node_limit, Duration::from_millis(10), Duration::from_secs(10))?;
         check("drift", self.drift, Duration::ZERO, Duration::from_secs(10))?;
-        check_fence_retention(self.fence_retention)?;
+        check_fence_retention(self.fence_retention, Duration::from_secs(24 * 3600))?;
         let (sources, namespace) = self.sources()?;
         let names = Names::new(&namespace);
         let command_timeout = self.node_limit.max(DEFAULT_COMMAND_TIMEOUT);
