@@ -1,3 +1,4 @@
+use super::admin::listed;
 use super::bench::{AMPLE, ensure, once, patient};
 use super::{Bench, Failure, Verdict};
 use crate::{Clock, ErrorKind, LockKey, LockOptions, ReleaseOutcome, Wait};
@@ -106,8 +107,13 @@ pub(super) async fn c22_namespaces_that_begin_alike_do_not_meet(bench: Bench) ->
             let guard = there.take(&LockKey::new(key)?, &patient()).await?;
             here.sees_nobody(&ours).await?;
             let beside = here.acquire(&ours, &once()).await?;
-            let shown = here.admin.list("", None).await?.keys;
-            ensure!(shown.iter().all(|seen| seen.key == ours), "{base}{joint}b lists {shown:?} of {base}");
+            for (namespace, contender, theirs) in [("the longer", &here, &ours), ("the shorter", &there, guard.key())] {
+                let shown = listed(contender, "").await?;
+                ensure!(
+                    shown.keys().all(|seen| seen == theirs),
+                    "{namespace} of {base}{joint}b and {base} lists {shown:?}"
+                );
+            }
             let Some(beside) = beside else {
                 return Err(Failure(format!("{ours:?} of {base}{joint}b is {:?} of {base}", guard.key())));
             };
