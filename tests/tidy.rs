@@ -82,6 +82,18 @@ fn what_ci_runs_is_what_the_readme_says() {
     });
 }
 
+/// It would pass without having looked: `leasehold_testkit::needs` makes it ignored instead, with the reason.
+#[test]
+fn no_test_returns_early_because_its_server_is_absent() {
+    const RETURNS: [&str; 2] = [".await else { return };", ".await else { return Ok(()) };"];
+    let tests = rust_files().into_iter().filter(|file| file.components().any(|part| part.as_os_str() == "tests"));
+    check(tests.collect(), |text| {
+        let lines = text.lines().map(str::trim);
+        let early = lines.filter(|line| line.starts_with("let Some(") && RETURNS.iter().any(|end| line.ends_with(end)));
+        early.map(|line| format!("passes without a server: {line}")).collect()
+    });
+}
+
 #[test]
 fn every_expected_failure_is_a_test() {
     let list = "crates/core/src/conformance/expected-failures.txt";

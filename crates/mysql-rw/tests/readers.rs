@@ -8,6 +8,7 @@ use leasehold_mysql::testing::traps::claim;
 use leasehold_mysql_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, Held, LockOptions, Mode, MysqlRw, ReleaseOutcome, Renewal, RwLockerExt,
 };
+use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
 
 async fn migrated(server: &Server) -> MysqlRw {
@@ -15,9 +16,8 @@ async fn migrated(server: &Server) -> MysqlRw {
     MysqlRw::connect(&server.url()).await.unwrap()
 }
 
-#[tokio::test]
 async fn a_readers_cycle_takes_three_statements() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let locks = migrated(&server).await;
     locks.read("k").await.unwrap().release().await.unwrap();
     let before = server.status("Questions").await;
@@ -30,9 +30,8 @@ async fn a_readers_cycle_takes_three_statements() {
     assert_eq!(after - before, 300 + asking, "number, admission and release");
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_writer_becomes_a_reader_without_a_gap() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let ours = migrated(&server).await;
     let theirs = MysqlRw::connect(&server.url()).await.unwrap();
     let writer = ours.write("k").await.unwrap();
@@ -63,9 +62,8 @@ async fn a_writer_becomes_a_reader_without_a_gap() {
     ours.close().await;
 }
 
-#[tokio::test]
 async fn a_reader_cannot_become_the_writer() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let locks = migrated(&server).await;
     let reader = locks.read("k").await.unwrap();
     let refused = locks.upgrade(&reader).unwrap_err();
@@ -73,9 +71,8 @@ async fn a_reader_cannot_become_the_writer() {
     assert!(reader.is_held());
 }
 
-#[tokio::test]
 async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlRw::migrate(&server.url()).await.unwrap();
     for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
@@ -108,9 +105,8 @@ async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
     }
 }
 
-#[tokio::test]
 async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlRw::migrate(&server.url()).await.unwrap();
     let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
     let reader = ours.read("k").await.unwrap();
@@ -123,9 +119,8 @@ async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
     assert!(reader.is_held() && second.is_held());
 }
 
-#[tokio::test]
 async fn the_rows_of_readers_that_died_go_with_the_next_writer() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let locks = migrated(&server).await;
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     let brief = || Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(2)) };
@@ -152,9 +147,8 @@ async fn the_rows_of_readers_that_died_go_with_the_next_writer() {
     }
 }
 
-#[tokio::test]
 async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let locks = migrated(&server).await;
     locks.write("k").await.unwrap().release().await.unwrap();
     // The claim passes, and the purge of a dead reader that follows is refused.
@@ -170,9 +164,8 @@ async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
     locks.try_write("k").await.unwrap().expect("the claim stayed behind").release().await.unwrap();
 }
 
-#[tokio::test]
 async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
     ours.read("k").await.unwrap().release().await.unwrap();
     for table in ["leasehold_rw", "leasehold_rw_readers"] {
@@ -186,4 +179,15 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
         let writer = theirs.write_for("k", Duration::from_secs(1)).await;
         writer.expect("a phantom reads").release().await.unwrap();
     }
+}
+
+leasehold_testkit::main! {
+    a_readers_cycle_takes_three_statements,
+    @multi_thread a_writer_becomes_a_reader_without_a_gap,
+    a_reader_cannot_become_the_writer,
+    a_readers_renewal_that_races_its_eviction_leaves_one_holder,
+    the_mark_of_a_writer_that_died_goes_away_by_itself,
+    the_rows_of_readers_that_died_go_with_the_next_writer,
+    a_claim_that_cannot_look_for_readers_bars_nobody,
+    a_cancelled_read_that_commits_later_leaves_no_reader,
 }

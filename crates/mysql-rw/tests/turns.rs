@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use leasehold_mysql::testing::Server;
 use leasehold_mysql_rw::{MysqlRw, RwLockerExt};
+use leasehold_testkit::needs_or_why;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -65,9 +66,8 @@ async fn reads(server: &Server, writers: &Writers, times: usize) -> Vec<usize> {
     passed
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_waits_for_two_tenures_of_writers_elsewhere_at_most() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlRw::migrate(&server.url()).await.unwrap();
     let writers = Writers::start(&server, 4).await;
     let alone = reads(&server, &writers, 20).await;
@@ -78,4 +78,8 @@ async fn a_reader_waits_for_two_tenures_of_writers_elsewhere_at_most() {
     let together = [one, another, third].concat();
     eprintln!("tenures of writers before a reader: alone {alone:?}, with others {together:?}");
     assert!(alone.iter().chain(&together).all(|&tenures| tenures <= 2), "alone {alone:?}, with others {together:?}");
+}
+
+leasehold_testkit::main! {
+    @multi_thread a_reader_waits_for_two_tenures_of_writers_elsewhere_at_most,
 }

@@ -9,6 +9,7 @@ use leasehold_mysql::testing::{Proxy, Server};
 use leasehold_mysql_unique::{
     Capability, Clock, HandOver, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
 };
+use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
@@ -100,9 +101,8 @@ async fn crowd(lockers: &[MysqlUnique], key: &str, times: usize) {
     tasks.join_all().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let lockers = [locker(&server, "").await, locker(&server, "").await];
     crowd(&lockers, "k", 20).await;
     let before = server.status("Questions").await;
@@ -121,10 +121,9 @@ async fn an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another()
     assert!(server.status("Questions").await - before < 210);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn clients_take_turns_in_the_order_in_which_they_came() {
     const CLIENTS: usize = 8;
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let first = locker(&server, "").await;
     let (guard, _) = rung(&first, &locker(&server, "").await, &server, "k").await;
     let turns = Arc::new(Mutex::new(Vec::new()));
@@ -151,9 +150,8 @@ async fn clients_take_turns_in_the_order_in_which_they_came() {
     assert!(fair * 2 > rounds.len(), "everybody had a turn in {fair} of {} rounds: {turns:?}", rounds.len());
 }
 
-#[tokio::test]
 async fn those_who_wait_are_silent() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
     assert!(ours.capabilities().has(Capability::Wakeup) && !MysqlUnique::claims().has(Capability::Wakeup));
     let (guard, _) = rung(&ours, &theirs, &server, "k").await;
@@ -166,9 +164,8 @@ async fn those_who_wait_are_silent() {
     waiter.await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_is_killed_costs_latency_and_nothing_else() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
     // Of one who waits.
     let (guard, name) = rung(&ours, &theirs, &server, "k").await;
@@ -207,9 +204,8 @@ async fn a_connection_that_is_killed_costs_latency_and_nothing_else() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn where_no_connection_is_left_waiters_poll() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let lockers = [locker(&server, "&pool_max=1").await, locker(&server, "&pool_max=1").await];
     let (guard, _) = rung(&lockers[0], &lockers[1], &server, "k").await;
     // Theirs waits for the bell of one key; another key has to do without.
@@ -220,9 +216,8 @@ async fn where_no_connection_is_left_waiters_poll() {
     waiter.await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn beside_a_pool_of_the_callers_it_has_connections_of_its_own() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlUnique::migrate(&server.url()).await.unwrap();
     let pool = leasehold_mysql::Pool::from_url(format!("{}&prefer_socket=false&pool_max=1", server.url())).unwrap();
     let connect = || MysqlUnique::builder().pool(pool.clone()).hand_over(HandOver::off()).doorbell(true).connect();
@@ -235,10 +230,9 @@ async fn beside_a_pool_of_the_callers_it_has_connections_of_its_own() {
     drop(all_of_the_callers);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_bell_of_a_server_that_was_left_is_none() {
-    let Some(old) = Server::start_or_skip(&[]).await else { return };
-    let Some(new) = Server::start_or_skip(&[]).await else { return };
+    let old = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let new = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     for server in [&old, &new] {
         MysqlUnique::migrate(&server.url()).await.unwrap();
         server.sql(&["CREATE USER u@'%'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
@@ -258,9 +252,8 @@ async fn a_bell_of_a_server_that_was_left_is_none() {
     drop(held);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_kept_once_the_guards_have_ended() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
     let given_up = async |name: &str| {
         eventually("the bell is given up", || async { !is_used(&server, name).await }).await;
@@ -305,4 +298,15 @@ async fn nothing_is_kept_once_the_guards_have_ended() {
     ours.close().await;
     assert!(guard.loss().is_some());
     given_up(&name).await;
+}
+
+leasehold_testkit::main! {
+    @multi_thread an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another,
+    @multi_thread clients_take_turns_in_the_order_in_which_they_came,
+    those_who_wait_are_silent,
+    @multi_thread a_connection_that_is_killed_costs_latency_and_nothing_else,
+    @multi_thread where_no_connection_is_left_waiters_poll,
+    @multi_thread beside_a_pool_of_the_callers_it_has_connections_of_its_own,
+    @multi_thread a_bell_of_a_server_that_was_left_is_none,
+    @multi_thread nothing_is_kept_once_the_guards_have_ended,
 }

@@ -4,6 +4,7 @@
 use leasehold_core::{Error, ErrorKind};
 use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Change, Column, Kind, Layout, Params, Sessions, Step, TableName};
+use leasehold_testkit::needs;
 
 const NAME: Column = Column { name: "name", kind: Kind::Bytes(320), optional: false };
 const TOKEN: Column = Column { name: "token", kind: Kind::Number, optional: false };
@@ -62,9 +63,8 @@ fn is_refused(answer: Result<(), Error>, words: &[&str]) {
     assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
 }
 
-#[tokio::test]
 async fn a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it() {
-    let Some(database) = Database::of_version_1().await else { return };
+    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
     let [first, second, third] = &PROGRAMS;
     is_refused(database.check(third).await, &["version 1", "version 3", "leasehold migrate"]);
     database.migrate(third).await.unwrap();
@@ -78,9 +78,8 @@ async fn a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it() 
     database.check(third).await.unwrap();
 }
 
-#[tokio::test]
 async fn programs_go_on_with_a_newer_table_that_was_made_for_them_too() {
-    let Some(database) = Database::of_version_1().await else { return };
+    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
     let [first, second, _] = &PROGRAMS;
     database.migrate(second).await.unwrap();
     database.check(second).await.unwrap();
@@ -89,9 +88,8 @@ async fn programs_go_on_with_a_newer_table_that_was_made_for_them_too() {
     database.check(second).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn programs_that_migrate_at_the_same_time_do_it_once() {
-    let Some(database) = Database::of_version_1().await else { return };
+    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
     let third = &PROGRAMS[2];
     let all = tokio::join!(database.migrate(third), database.migrate(third), database.migrate(third));
     for migrated in [all.0, all.1, all.2] {
@@ -100,11 +98,17 @@ async fn programs_that_migrate_at_the_same_time_do_it_once() {
     database.check(third).await.unwrap();
 }
 
-#[tokio::test]
 async fn a_change_that_the_user_may_not_make_changes_nothing() {
-    let Some(database) = Database::of_version_1().await else { return };
+    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
     database.server.sql(&["CREATE USER u@'%'", "GRANT SELECT, CREATE ON leasehold.* TO u@'%'"]).await;
     let sessions = Sessions::new(&Address::parse(&database.server.url_of("u", "")).unwrap());
     is_refused(PROGRAMS[2].migrate(&sessions, &database.table).await, &["right"]);
     database.check(&PROGRAMS[0]).await.unwrap();
+}
+
+leasehold_testkit::main! {
+    a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it,
+    programs_go_on_with_a_newer_table_that_was_made_for_them_too,
+    @multi_thread programs_that_migrate_at_the_same_time_do_it_once,
+    a_change_that_the_user_may_not_make_changes_nothing,
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use leasehold_core::{Clock, ErrorKind};
 use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Params, Sessions, Step};
+use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
 
-#[tokio::test]
 async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(200));
     let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
@@ -29,9 +29,8 @@ async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
     sessions.close().await;
 }
 
-#[tokio::test]
 async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let url = format!("{}&pool_max=1", server.url());
     let sessions = Sessions::new(&Address::parse(&url).unwrap());
     let busy = sessions.run(Step::new("test", "DO SLEEP(3600)").limit(Duration::from_secs(3600)), Params::Empty);
@@ -52,9 +51,8 @@ async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
     reserved.unwrap();
 }
 
-#[tokio::test]
 async fn what_the_server_undid_because_of_another_session_is_done_again() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     server.sql(&["CREATE TABLE leasehold.t (a INT PRIMARY KEY, b INT)", "INSERT INTO leasehold.t VALUES (1, 0)"]).await;
     let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
     // The server refuses the first two times, as it would a deadlock's victim.
@@ -72,4 +70,10 @@ async fn what_the_server_undid_because_of_another_session_is_done_again() {
     let mut observer = server.session().await.unwrap();
     let tries: Option<u64> = observer.query_first("SELECT COUNT(*) FROM leasehold.tries").await.unwrap();
     assert_eq!(tries, Some(3));
+}
+
+leasehold_testkit::main! {
+    a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server,
+    an_exhausted_pool_is_an_error_and_not_a_wait_for_ever,
+    what_the_server_undid_because_of_another_session_is_done_again,
 }

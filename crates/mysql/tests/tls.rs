@@ -1,5 +1,4 @@
 //! TLS with certificates made here, by the program `openssl`, against a real server.
-#![cfg(feature = "tls-rustls")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::process::Command;
 use leasehold_core::{Error, ErrorKind, Result};
 use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Params, Sessions, Step};
+use leasehold_testkit::{needs, needs_or_why};
 use tempfile::TempDir;
 
 /// Whoever trusts `ca.pem` of its folder trusts what it signs.
@@ -49,9 +49,7 @@ impl Authority {
 }
 
 fn installed() -> bool {
-    let installed = Command::new("openssl").arg("version").output().is_ok();
-    assert!(installed || std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_none(), "no openssl");
-    installed
+    Command::new("openssl").arg("version").output().is_ok()
 }
 
 /// The cipher of a session by this URL.
@@ -74,53 +72,41 @@ fn refused(answer: Result<String>) -> Error {
     error
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_the_ca_that_the_url_names_is_trusted_and_no_other() {
-    if !installed() {
-        return;
-    }
+    needs("openssl", installed().then_some(()));
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let Some(server) = ours.server("IP:127.0.0.1").await else { return };
+    let server = needs("MariaDB or MySQL", ours.server("IP:127.0.0.1").await);
     assert!(!cipher(&server, &ca(&ours.file("ca.pem"))).await.unwrap().is_empty(), "it is not encrypted");
     // An authority of the same name that is another one, and those of the world.
     refused(cipher(&server, &ca(&theirs.file("ca.pem"))).await);
     refused(cipher(&server, "require_ssl=true").await);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_for_another_name_is_refused() {
-    if !installed() {
-        return;
-    }
+    needs("openssl", installed().then_some(()));
     let authority = Authority::new();
-    let Some(server) = authority.server("DNS:db.example").await else { return };
+    let server = needs("MariaDB or MySQL", authority.server("DNS:db.example").await);
     refused(cipher(&server, &ca(&authority.file("ca.pem"))).await);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tls_is_refused_and_so_is_a_client() {
-    if !installed() {
-        return;
-    }
+    needs("openssl", installed().then_some(()));
     let authority = Authority::new();
-    let Some(plain) = Server::start_or_skip(&[]).await else { return };
+    let plain = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     plain.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let error = refused(cipher(&plain, &ca(&authority.file("ca.pem"))).await);
     assert!(error.to_string().contains("does not offer TLS"), "{error}");
 
-    let Some(server) = authority.server("IP:127.0.0.1").await else { return };
+    let server = needs("MariaDB or MySQL", authority.server("IP:127.0.0.1").await);
     server.sql(&["ALTER USER u@'%' REQUIRE SSL"]).await;
     refused(cipher(&server, "allow_public_key_retrieval=true").await);
     cipher(&server, &ca(&authority.file("ca.pem"))).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_client_shows_the_certificate_that_the_url_names() {
-    if !installed() {
-        return;
-    }
+    needs("openssl", installed().then_some(()));
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let Some(server) = ours.server("IP:127.0.0.1").await else { return };
+    let server = needs("MariaDB or MySQL", ours.server("IP:127.0.0.1").await);
     server.sql(&["ALTER USER u@'%' REQUIRE X509"]).await;
     for authority in [&ours, &theirs] {
         authority.sign("client", "DNS:client");
@@ -132,4 +118,11 @@ async fn a_client_shows_the_certificate_that_the_url_names() {
     cipher(&server, &with(&ours)).await.unwrap();
     refused(cipher(&server, &ca(&ours.file("ca.pem"))).await);
     assert!(cipher(&server, &with(&theirs)).await.is_err());
+}
+
+leasehold_testkit::main! {
+    @multi_thread a_server_of_the_ca_that_the_url_names_is_trusted_and_no_other,
+    @multi_thread a_certificate_for_another_name_is_refused,
+    @multi_thread a_server_without_tls_is_refused_and_so_is_a_client,
+    @multi_thread a_client_shows_the_certificate_that_the_url_names,
 }

@@ -1,5 +1,6 @@
 //! What cannot work is refused with a typed error, and nothing changes. The tests start the servers they need;
-//! without `redis-server` they say so and do nothing.
+//! without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use leasehold_redis_reentrant::{
     Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
     Result, Wait,
 };
+use leasehold_testkit::needs;
 
 /// The line in the README.
 const LEAST: [&str; 20] = [
@@ -55,9 +57,8 @@ fn shown(error: &Error) -> String {
     told.join(" ")
 }
 
-#[tokio::test]
 async fn bad_settings_are_refused_before_anything_is_sent() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let url = server.url();
     let builder = || RedisReentrant::builder().url(&url);
     for builder in [
@@ -77,10 +78,9 @@ async fn bad_settings_are_refused_before_anything_is_sent() {
     assert_eq!(server.clients().await, 0);
 }
 
-#[tokio::test]
 async fn no_password_is_ever_shown() {
     const CANARY: &str = "hunter2-canary";
-    let Some(server) = Server::start(&["--requirepass", CANARY]).await else { return };
+    let server = needs("redis-server", Server::start(&["--requirepass", CANARY]).await);
     let address = format!("127.0.0.1:{}", server.port());
     let mut told = Vec::new();
     for url in [
@@ -103,9 +103,8 @@ async fn no_password_is_ever_shown() {
     }
 }
 
-#[tokio::test]
 async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let url = user(&server, &[&LEAST[..], &["~{leasehold:*", "&{leasehold:*"]].concat()).await;
     let here = RedisReentrant::connect(&url).await?.session();
     // As another process: within one, nobody listens while it is known who has the key.
@@ -132,9 +131,8 @@ async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_user_who_may_not_write_leaves_no_lock_behind() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     for denied in ["-hmget", "-hlen", "-get", "-time", "-set", "-hset", "-pexpire"] {
         let url = user(&server, &["+@all", "~*", "&*", denied]).await;
         let error = RedisReentrant::connect(&url).await?.session().try_lock("k").await.unwrap_err();
@@ -144,9 +142,8 @@ async fn a_user_who_may_not_write_leaves_no_lock_behind() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_further_level_that_the_server_refuses_is_not_counted() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let url = user(&server, &["+@all", "~*", "&*"]).await;
     let session = RedisReentrant::connect(&url).await?.session();
     let outer = session.lock("k").await?;
@@ -160,9 +157,8 @@ async fn a_further_level_that_the_server_refuses_is_not_counted() -> Result<()> 
     Ok(())
 }
 
-#[tokio::test]
 async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let key = LockKey::new("typed")?;
     for part in ["lock", "fence"] {
@@ -192,9 +188,8 @@ async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let options = LockOptions::new().ttl(Duration::from_secs(2));
     let mut guards = Vec::new();
@@ -213,9 +208,8 @@ async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_o
     Ok(())
 }
 
-#[tokio::test]
 async fn an_entry_that_never_expires_is_an_error_until_it_is_released_by_force() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let ours = RedisReentrant::connect(&server.url()).await?.session();
     let theirs = RedisReentrant::connect(&server.url()).await?.session();
     let mut held = theirs.lock("k").await?;
@@ -240,9 +234,8 @@ async fn an_entry_that_never_expires_is_an_error_until_it_is_released_by_force()
     Ok(())
 }
 
-#[tokio::test]
 async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     for (counter, told) in [
         ("many", "not a number"),
@@ -263,9 +256,8 @@ async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let (outer, inner) = (session.lock("held").await?, session.lock("held").await?);
     server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
@@ -280,4 +272,17 @@ async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back
     }
     assert_eq!(server.ask(&["EXISTS", "{leasehold:held}:lock"]).await.number(), 0);
     Ok(())
+}
+
+leasehold_testkit::main! {
+    bad_settings_are_refused_before_anything_is_sent,
+    no_password_is_ever_shown,
+    the_least_privileges_are_enough_for_everything,
+    a_user_who_may_not_write_leaves_no_lock_behind,
+    a_further_level_that_the_server_refuses_is_not_counted,
+    an_entry_of_another_type_is_named_and_left_alone,
+    a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other,
+    an_entry_that_never_expires_is_an_error_until_it_is_released_by_force,
+    a_counter_that_cannot_count_is_an_error,
+    a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back,
 }

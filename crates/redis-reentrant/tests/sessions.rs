@@ -1,4 +1,5 @@
-//! What a session promises, on real servers, which the tests start; without `redis-server` they say so and do nothing.
+//! What a session promises, on real servers, which the tests start; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::env;
 use std::io::Read;
@@ -11,6 +12,7 @@ use leasehold_redis_reentrant::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
     Result, Session, Wait,
 };
+use leasehold_testkit::needs;
 use tokio::process::{Child, Command};
 
 const LOCK: &str = "{leasehold:k}:lock";
@@ -38,9 +40,8 @@ async fn counted(server: &Server) -> i64 {
     (server.ask(&["HLEN", LOCK]).await.number() - 3).max(0)
 }
 
-#[tokio::test]
 async fn sessions_share_one_connection_and_exclude_each_other() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (here, there) = (locks.session(), locks.session());
     let outer = here.lock("k").await?;
@@ -56,9 +57,8 @@ async fn sessions_share_one_connection_and_exclude_each_other() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn bad_ids_are_refused() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     for bad in [String::new(), "x".repeat(300)] {
         let error = locks.session_with_id(bad).unwrap_err();
@@ -75,9 +75,8 @@ async fn bad_ids_are_refused() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn two_processes_with_one_id_are_one_owner() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (here, stranger) = (locks.session_with_id("pair")?, locks.session());
     let guard = here.lock("k").await?;
@@ -94,9 +93,8 @@ async fn two_processes_with_one_id_are_one_owner() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_process_that_is_killed_leaves_its_level_to_the_lease() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (here, stranger) = (locks.session_with_id("pair")?, locks.session());
     let guard = lock(&here, &LockOptions::new().ttl(SHORT)).await?;
@@ -125,7 +123,6 @@ fn process(server: &Server, token: u64) -> Child {
 }
 
 /// Not a test by itself: takes a level, and gives it back when its input ends.
-#[tokio::test]
 async fn the_other_process() -> Result<()> {
     let Ok(role) = env::var(HELPER) else { return Ok(()) };
     let (token, url) = role.split_once(' ').unwrap();
@@ -137,9 +134,8 @@ async fn the_other_process() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn beyond_the_depth_limit_it_is_an_error_and_not_a_wait() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::builder().url(server.url()).max_depth(3).connect().await?;
     let session = locks.session();
     let mut guards = levels(&session, &patiently(), 3).await?;
@@ -155,9 +151,8 @@ async fn beyond_the_depth_limit_it_is_an_error_and_not_a_wait() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_thousand_levels_are_taken_and_given_back() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let guards = levels(&session, &patiently(), 1_000).await?;
     let error = session.acquire(&LockKey::new("k")?, &patiently()).await.unwrap_err();
@@ -172,9 +167,8 @@ async fn a_thousand_levels_are_taken_and_given_back() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_retry_after_a_lost_reply_counts_once() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let session = RedisReentrant::connect(&proxy.url()).await?.session();
     let outer = lock(&session, &patiently()).await?;
@@ -190,9 +184,8 @@ async fn a_retry_after_a_lost_reply_counts_once() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_release_whose_reply_is_lost_gives_back_one_level() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let session = RedisReentrant::connect(&proxy.url()).await?.session();
     let mut guards = levels(&session, &patiently(), 3).await?;
@@ -205,9 +198,8 @@ async fn a_release_whose_reply_is_lost_gives_back_one_level() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_loss_reaches_three_levels_and_bars_the_fourth() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let mut guards = levels(&session, &patiently().ttl(SHORT), 3).await?;
     let token = guards[0].fencing_token();
@@ -225,9 +217,8 @@ async fn a_loss_reaches_three_levels_and_bars_the_fourth() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn every_level_learns_of_its_loss_while_the_server_hangs() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     let guards = levels(&session, &patiently().ttl(SHORT), 3).await?;
     server.pause();
@@ -240,9 +231,8 @@ async fn every_level_learns_of_its_loss_while_the_server_hangs() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_loss_by_force_is_told_as_such() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let session = locks.session_with_id("holder of it")?;
     let mut guards = levels(&session, &patiently().label("the tester").ttl(SHORT), 2).await?;
@@ -257,9 +247,8 @@ async fn a_loss_by_force_is_told_as_such() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn max_hold_ends_all_levels_and_frees_the_key_when_they_are_dropped() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let session = locks.session();
     let capped = patiently().ttl(Duration::from_secs(3600)).max_hold(SHORT);
@@ -273,9 +262,8 @@ async fn max_hold_ends_all_levels_and_frees_the_key_when_they_are_dropped() -> R
     Ok(())
 }
 
-#[tokio::test]
 async fn a_wait_ends_with_the_lease_of_a_holder_that_is_gone() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (gone, waits) = (locks.session(), locks.session());
     for guard in levels(&gone, &LockOptions::new().ttl(SHORT).renew(false), 2).await? {
@@ -291,9 +279,8 @@ async fn a_wait_ends_with_the_lease_of_a_holder_that_is_gone() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn closing_tells_the_guards_of_all_sessions_and_leaves_nothing() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (one, two) = (locks.session(), locks.session());
     let mut guards = levels(&one, &patiently(), 3).await?;
@@ -315,9 +302,8 @@ async fn closing_tells_the_guards_of_all_sessions_and_leaves_nothing() -> Result
     Ok(())
 }
 
-#[tokio::test]
 async fn closing_a_session_leaves_the_others() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (one, two) = (locks.session(), locks.session());
     let guards = levels(&one, &patiently(), 2).await?;
@@ -329,9 +315,8 @@ async fn closing_a_session_leaves_the_others() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn the_client_of_the_caller_is_used_and_left_alone() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let mut builder = Builder::from_config(Config::from_url(&server.url()).unwrap());
     let client = builder.set_policy(ReconnectPolicy::default()).build().unwrap();
     client.init().await.unwrap();
@@ -343,4 +328,24 @@ async fn the_client_of_the_caller_is_used_and_left_alone() -> Result<()> {
     let pong: String = client.ping(None).await.unwrap();
     assert_eq!(pong, "PONG");
     Ok(())
+}
+
+leasehold_testkit::main! {
+    sessions_share_one_connection_and_exclude_each_other,
+    bad_ids_are_refused,
+    two_processes_with_one_id_are_one_owner,
+    a_process_that_is_killed_leaves_its_level_to_the_lease,
+    the_other_process,
+    beyond_the_depth_limit_it_is_an_error_and_not_a_wait,
+    a_thousand_levels_are_taken_and_given_back,
+    a_retry_after_a_lost_reply_counts_once,
+    a_release_whose_reply_is_lost_gives_back_one_level,
+    a_loss_reaches_three_levels_and_bars_the_fourth,
+    every_level_learns_of_its_loss_while_the_server_hangs,
+    a_loss_by_force_is_told_as_such,
+    max_hold_ends_all_levels_and_frees_the_key_when_they_are_dropped,
+    a_wait_ends_with_the_lease_of_a_holder_that_is_gone,
+    closing_tells_the_guards_of_all_sessions_and_leaves_nothing,
+    closing_a_session_leaves_the_others,
+    the_client_of_the_caller_is_used_and_left_alone,
 }

@@ -1,4 +1,5 @@
-//! Beyond one server. The tests start what they need; without `redis-server` they say so and do nothing.
+//! Beyond one server. The tests start what they need; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -6,14 +7,14 @@ use leasehold_redis::testing::{Cluster, Sentinels, eventually};
 use leasehold_redis_reentrant::{
     Admin, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
 };
+use leasehold_testkit::needs;
 
 fn patiently() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)))
 }
 
-#[tokio::test]
 async fn a_cluster_holds_the_levels_of_each_key_on_one_node() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     let locks = RedisReentrant::connect(&cluster.url()).await?;
     let (ours, theirs) = (locks.session(), locks.session());
     let mut guards = Vec::new();
@@ -49,9 +50,8 @@ async fn a_cluster_holds_the_levels_of_each_key_on_one_node() -> Result<()> {
 
 /// Replication is asynchronous, so exclusion may break here; tokens must grow all the same, and a guard must not claim
 /// what the new primary does not know.
-#[tokio::test]
 async fn after_a_fail_over_levels_are_renewed_or_lost_on_time_and_tokens_grow() -> Result<()> {
-    let Some(mut sentinels) = Sentinels::start().await else { return Ok(()) };
+    let mut sentinels = needs("redis-server", Sentinels::start().await);
     let locks = RedisReentrant::connect(&sentinels.url()).await?;
     let (ours, theirs) = (locks.session(), locks.session());
     let key = LockKey::new("k")?;
@@ -78,9 +78,8 @@ async fn after_a_fail_over_levels_are_renewed_or_lost_on_time_and_tokens_grow() 
     Ok(())
 }
 
-#[tokio::test]
 async fn a_level_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
-    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start().await);
     let builder = RedisReentrant::builder().url(set.primary.url());
     let sessions = builder.confirm_replicas(1, Duration::from_millis(500)).connect().await?;
     let session = sessions.session();
@@ -95,9 +94,8 @@ async fn a_level_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_renewal_that_no_replica_has_does_not_count_for_any_level() -> Result<()> {
-    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start().await);
     let builder = RedisReentrant::builder().url(set.primary.url());
     let sessions = builder.confirm_replicas(1, Duration::from_millis(300)).connect().await?;
     let (session, key) = (sessions.session(), LockKey::new("k")?);
@@ -112,4 +110,11 @@ async fn a_renewal_that_no_replica_has_does_not_count_for_any_level() -> Result<
     }
     set.replica.resume();
     Ok(())
+}
+
+leasehold_testkit::main! {
+    a_cluster_holds_the_levels_of_each_key_on_one_node,
+    after_a_fail_over_levels_are_renewed_or_lost_on_time_and_tokens_grow,
+    a_level_that_too_few_replicas_confirm_is_given_back,
+    a_renewal_that_no_replica_has_does_not_count_for_any_level,
 }

@@ -1,4 +1,4 @@
-//! Many sessions that wait for one key, on real servers. Where `redis-server` is not installed, the tests say so and pass.
+//! Many sessions that wait for one key, on real servers. Where `redis-server` is not installed, the tests are ignored.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells its figures")]
 
@@ -10,6 +10,7 @@ use leasehold_redis_reentrant::core::Clock;
 use leasehold_redis_reentrant::{
     ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, RedisReentrant, ReleaseOutcome, Result, Session,
 };
+use leasehold_testkit::needs;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -47,9 +48,8 @@ async fn scripts(server: &Server) -> u64 {
     server.calls("evalsha").await + server.calls("eval").await
 }
 
-#[tokio::test]
 async fn of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_holds_it() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, elsewhere) =
         (RedisReentrant::connect(&server.url()).await?, RedisReentrant::connect(&server.url()).await?);
     let guard = lock(&elsewhere.session()).await;
@@ -73,9 +73,8 @@ async fn of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_hold
     Ok(())
 }
 
-#[tokio::test]
 async fn nobody_asks_while_a_session_of_the_same_process_holds_the_key() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let holder = locks.session();
     let guard = lock(&holder).await;
@@ -98,9 +97,8 @@ async fn nobody_asks_while_a_session_of_the_same_process_holds_the_key() -> Resu
     Ok(())
 }
 
-#[tokio::test]
 async fn whoever_acts_for_the_holder_goes_past_those_who_wait() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, elsewhere) =
         (RedisReentrant::connect(&server.url()).await?, RedisReentrant::connect(&server.url()).await?);
     // The holder is here under another handle, or in another process.
@@ -123,9 +121,8 @@ async fn whoever_acts_for_the_holder_goes_past_those_who_wait() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn tasks_of_a_session_that_wait_behind_others_go_in_together_with_the_first() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (holder, pair, stranger) = (locks.session(), locks.session(), locks.session());
     let guard = lock(&holder).await;
@@ -146,9 +143,8 @@ async fn tasks_of_a_session_that_wait_behind_others_go_in_together_with_the_firs
     Ok(())
 }
 
-#[tokio::test]
 async fn closing_a_session_ends_its_waits_behind_others() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let (holder, closes) = (locks.session(), locks.session());
     let _guard = lock(&holder).await;
@@ -162,4 +158,12 @@ async fn closing_a_session_ends_its_waits_behind_others() -> Result<()> {
     assert_eq!(waiting.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
     others.abort_all();
     Ok(())
+}
+
+leasehold_testkit::main! {
+    of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_holds_it,
+    nobody_asks_while_a_session_of_the_same_process_holds_the_key,
+    whoever_acts_for_the_holder_goes_past_those_who_wait,
+    tasks_of_a_session_that_wait_behind_others_go_in_together_with_the_first,
+    closing_a_session_ends_its_waits_behind_others,
 }

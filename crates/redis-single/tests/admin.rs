@@ -1,5 +1,6 @@
 //! Keys of all kinds, and what operators see of them. The tests start the servers they need; without `redis-server`
-//! they say so and do nothing.
+//! they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use leasehold_redis::testing::{Answer, Server};
 use leasehold_redis_single::{
     Admin, Cursor, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result,
 };
+use leasehold_testkit::needs;
 
 async fn all(locks: &RedisSingle, prefix: &str) -> Result<(BTreeSet<LockKey>, usize)> {
     let (mut keys, mut pages, mut after) = (BTreeSet::new(), 0, None);
@@ -22,9 +24,8 @@ async fn all(locks: &RedisSingle, prefix: &str) -> Result<(BTreeSet<LockKey>, us
     }
 }
 
-#[tokio::test]
 async fn odd_keys_are_ordinary() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let longest = "é}".repeat(85);
     let odd = [
@@ -50,9 +51,8 @@ async fn odd_keys_are_ordinary() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_long_list_comes_in_pages_and_shows_only_what_is_held_here() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let other = RedisSingle::builder().url(server.url()).namespace("other").connect().await?;
     let mut guards: Vec<LockGuard> = Vec::new();
@@ -74,9 +74,8 @@ async fn a_long_list_comes_in_pages_and_shows_only_what_is_held_here() -> Result
     Ok(())
 }
 
-#[tokio::test]
 async fn cursors_that_no_list_gave_are_refused() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     for cursor in ["", "0", "x", " x", " -1", "\0"] {
         let error = locks.list("", Some(&Cursor(cursor.into()))).await.unwrap_err();
@@ -87,9 +86,8 @@ async fn cursors_that_no_list_gave_are_refused() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_holder_is_shown_with_all_that_it_said_of_itself() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let key = LockKey::new("k")?;
     let options = LockOptions::new().label("web-1 \"a\"\n").reason("it's 5 o'clock\0").ttl(Duration::from_secs(50));
@@ -102,9 +100,8 @@ async fn a_holder_is_shown_with_all_that_it_said_of_itself() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn what_is_written_is_what_the_readme_says() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let options = LockOptions::new().label("web-1").ttl(Duration::from_secs(50));
     let guard = locks.acquire(&LockKey::new("a b")?, &options).await?.unwrap();
@@ -134,9 +131,8 @@ async fn what_is_written_is_what_the_readme_says() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn the_counter_lives_as_long_as_it_is_told_and_the_url_names_the_namespace() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let url = format!("{}?namespace=shop%3Aeu", server.url());
     let shortest = Duration::from_secs(3600);
     let locks = RedisSingle::builder().url(url).fence_retention(shortest).connect().await?;
@@ -144,4 +140,13 @@ async fn the_counter_lives_as_long_as_it_is_told_and_the_url_names_the_namespace
     let left = server.ask(&["PTTL", "{shop%3Aeu:k}:fence"]).await.number();
     assert!(left > 3_000_000 && left <= 3_600_000, "{left}");
     Ok(())
+}
+
+leasehold_testkit::main! {
+    odd_keys_are_ordinary,
+    a_long_list_comes_in_pages_and_shows_only_what_is_held_here,
+    cursors_that_no_list_gave_are_refused,
+    a_holder_is_shown_with_all_that_it_said_of_itself,
+    what_is_written_is_what_the_readme_says,
+    the_counter_lives_as_long_as_it_is_told_and_the_url_names_the_namespace,
 }

@@ -1,5 +1,5 @@
-//! A Cluster whose slots move and whose nodes die. The tests start it; without `redis-server` they say so and do
-//! nothing.
+//! A Cluster whose slots move and whose nodes die. The tests start it; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use leasehold_redis_single::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
     Result,
 };
+use leasehold_testkit::needs;
 use tokio::time::timeout;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -23,9 +24,8 @@ async fn keys_of_all_nodes(cluster: &Cluster) -> Result<[LockKey; 3]> {
     Ok(found.map(|key| key.expect("a hundred keys are spread")))
 }
 
-#[tokio::test]
 async fn a_held_lock_outlives_the_move_of_its_slot_though_that_takes_longer_than_its_lease() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     let (locks, others) = (RedisSingle::connect(&cluster.url()).await?, RedisSingle::connect(&cluster.url()).await?);
     let options = LockOptions::new().ttl(Duration::from_secs(2));
     let key = LockKey::new("moving")?;
@@ -55,9 +55,8 @@ async fn a_held_lock_outlives_the_move_of_its_slot_though_that_takes_longer_than
     Ok(())
 }
 
-#[tokio::test]
 async fn many_commands_at_once_follow_their_slot_and_do_not_take_the_way_of_each_other() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     let locks = RedisSingle::connect(&cluster.url()).await?;
     let options = LockOptions::new().ttl(Duration::from_secs(60));
     // One slot for all, and each a lock of its own.
@@ -80,10 +79,9 @@ async fn many_commands_at_once_follow_their_slot_and_do_not_take_the_way_of_each
     guard.renew().await
 }
 
-#[tokio::test]
 async fn a_node_that_serves_no_slot_yet_is_asked_when_a_slot_is_on_the_way_to_it() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
-    let Some(newcomer) = cluster.newcomer().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
+    let newcomer = needs("redis-server", cluster.newcomer().await);
     let locks = RedisSingle::connect(&cluster.url()).await?;
     let guard = locks.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(Duration::from_secs(60))).await?.unwrap();
     let moving = cluster.begin_to_move_to(&newcomer, "{leasehold:k}:lock").await;
@@ -98,9 +96,8 @@ async fn a_node_that_serves_no_slot_yet_is_asked_when_a_slot_is_on_the_way_to_it
     Ok(())
 }
 
-#[tokio::test]
 async fn a_waiting_acquisition_rides_out_the_move_of_its_slot() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     let locks = RedisSingle::connect(&cluster.url()).await?;
     let before = locks.lock("moving").await?;
     let token = before.fencing_token();
@@ -116,9 +113,8 @@ async fn a_waiting_acquisition_rides_out_the_move_of_its_slot() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_node_that_hangs_costs_its_own_keys_only() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     for node in cluster.nodes() {
         node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
     }
@@ -133,9 +129,8 @@ async fn a_node_that_hangs_costs_its_own_keys_only() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_node_that_died_costs_its_own_keys_only() -> Result<()> {
-    let Some(mut cluster) = Cluster::start().await else { return Ok(()) };
+    let mut cluster = needs("redis-server", Cluster::start().await);
     for node in cluster.nodes() {
         node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
     }
@@ -174,4 +169,13 @@ async fn a_node_that_died_costs_its_own_keys_only() -> Result<()> {
     }
     cluster.nodes_mut()[0].restart().await;
     Ok(())
+}
+
+leasehold_testkit::main! {
+    a_held_lock_outlives_the_move_of_its_slot_though_that_takes_longer_than_its_lease,
+    many_commands_at_once_follow_their_slot_and_do_not_take_the_way_of_each_other,
+    a_node_that_serves_no_slot_yet_is_asked_when_a_slot_is_on_the_way_to_it,
+    a_waiting_acquisition_rides_out_the_move_of_its_slot,
+    a_node_that_hangs_costs_its_own_keys_only,
+    a_node_that_died_costs_its_own_keys_only,
 }

@@ -1,5 +1,5 @@
-//! A primary whose place another takes, behind Sentinels. The tests start the servers; without `redis-server` they say
-//! so and do nothing.
+//! A primary whose place another takes, behind Sentinels. The tests start the servers; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, fail_over_r
 use leasehold_redis_single::{
     ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
 };
+use leasehold_testkit::needs;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -55,10 +56,9 @@ impl Contest {
     }
 }
 
-#[tokio::test]
 async fn connected_clients_follow_a_planned_fail_over_though_the_old_primary_goes_on() -> Result<()> {
     let layout = Layout { primary: &STAYS_PRIMARY, ..Layout::default() };
-    let Some(set) = Sentinels::start_as(layout).await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start_as(layout).await);
     let (locks, waiting) = (RedisSingle::connect(&set.url()).await?, RedisSingle::connect(&set.url()).await?);
     let options = LockOptions::new().ttl(Duration::from_secs(3));
     let held = locks.acquire(&LockKey::new("held")?, &options).await?.unwrap();
@@ -81,10 +81,9 @@ async fn connected_clients_follow_a_planned_fail_over_though_the_old_primary_goe
     next.renew().await
 }
 
-#[tokio::test]
 async fn a_primary_that_refuses_to_write_without_replicas_is_left_for_its_successor() -> Result<()> {
     let primary = [&STAYS_PRIMARY[..], &WANTS_A_REPLICA].concat();
-    let Some(set) = Sentinels::start_as(Layout { primary: &primary, ..Layout::default() }).await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start_as(Layout { primary: &primary, ..Layout::default() }).await);
     let locks = RedisSingle::connect(&set.url()).await?;
     set.replica.pause();
     let refused = async || locks.try_lock("k").await.is_err_and(|error| error.kind() == ErrorKind::Unavailable);
@@ -105,10 +104,9 @@ async fn safe(url: &str) -> Result<RedisSingle> {
     RedisSingle::builder().url(url).confirm_replicas(1, Duration::from_millis(300)).connect().await
 }
 
-#[tokio::test]
 async fn nobody_holds_beside_another_while_a_fail_over_is_planned() -> Result<()> {
     let layout = Layout { primary: &WANTS_A_REPLICA, replicas: &WANTS_A_REPLICA, ..Layout::default() };
-    let Some(set) = Sentinels::start_as(layout).await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start_as(layout).await);
     let (contest, mut contestants) = (Arc::new(Contest::default()), JoinSet::new());
     for _ in 0..3 {
         contestants.spawn(Arc::clone(&contest).take_part(safe(&set.url()).await?, Duration::from_millis(2)));
@@ -129,7 +127,6 @@ async fn nobody_holds_beside_another_while_a_fail_over_is_planned() -> Result<()
     Ok(())
 }
 
-#[tokio::test]
 async fn nobody_holds_beside_a_holder_who_is_cut_off_together_with_the_primary() -> Result<()> {
     let layout = Layout {
         primary: &WANTS_A_REPLICA,
@@ -138,7 +135,7 @@ async fn nobody_holds_beside_a_holder_who_is_cut_off_together_with_the_primary()
         can_be_cut: true,
         ..Layout::default()
     };
-    let Some(set) = Sentinels::start_as(layout).await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start_as(layout).await);
     let (inside, outside) = (safe(&set.primary.url()).await?, safe(&set.url()).await?);
     let key = LockKey::new("held")?;
     let options = LockOptions::new().ttl(Duration::from_secs(6));
@@ -163,9 +160,8 @@ async fn nobody_holds_beside_a_holder_who_is_cut_off_together_with_the_primary()
     next.renew().await
 }
 
-#[tokio::test]
 async fn a_renewal_that_no_replica_has_does_not_count() -> Result<()> {
-    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start().await);
     let locks = safe(&set.primary.url()).await?;
     let options = LockOptions::new().ttl(Duration::from_secs(3));
     let mut guards: Vec<LockGuard> = Vec::new();
@@ -190,10 +186,9 @@ async fn a_renewal_that_no_replica_has_does_not_count() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn connecting_warns_of_a_primary_that_writes_alone() -> Result<()> {
     let layout = Layout { replicas: &WANTS_A_REPLICA, ..Layout::default() };
-    let Some(set) = Sentinels::start_as(layout).await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start_as(layout).await);
     let risks = async |url: &str| -> Result<Vec<String>> {
         let connection = Connection::open(&Endpoint::parse(url)?, DEFAULT_COMMAND_TIMEOUT).await?;
         Ok(fail_over_risks(&connection).await)
@@ -206,4 +201,13 @@ async fn connecting_warns_of_a_primary_that_writes_alone() -> Result<()> {
     set.primary.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).await;
     assert_eq!(risks(&set.url()).await?, Vec::<String>::new());
     Ok(())
+}
+
+leasehold_testkit::main! {
+    connected_clients_follow_a_planned_fail_over_though_the_old_primary_goes_on,
+    a_primary_that_refuses_to_write_without_replicas_is_left_for_its_successor,
+    nobody_holds_beside_another_while_a_fail_over_is_planned,
+    nobody_holds_beside_a_holder_who_is_cut_off_together_with_the_primary,
+    a_renewal_that_no_replica_has_does_not_count,
+    connecting_warns_of_a_primary_that_writes_alone,
 }

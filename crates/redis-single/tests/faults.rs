@@ -1,5 +1,5 @@
-//! Servers that forget, stop, restart and lose replies. The tests start them; without `redis-server` they say so and
-//! do nothing.
+//! Servers that forget, stop, restart and lose replies. The tests start them; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use leasehold_redis::testing::{Proxy, Server, eventually};
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result, Wait,
 };
+use leasehold_testkit::needs;
 use tokio::time::timeout;
 
 /// Longer than any test waits: what is free before was not freed by the lease.
@@ -20,9 +21,8 @@ async fn is_free(locks: &RedisSingle, key: &LockKey) -> bool {
     locks.inspect(key).await.is_ok_and(|seen| seen.holders.is_empty())
 }
 
-#[tokio::test]
 async fn forgotten_scripts_are_sent_again() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let guard = locks.lock("k").await?;
     server.ask(&["SCRIPT", "FLUSH"]).await;
@@ -32,9 +32,8 @@ async fn forgotten_scripts_are_sent_again() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_server_that_forgets_everything_tells_the_holder_and_gives_no_token_twice() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let options = LockOptions::new().ttl(Duration::from_secs(1));
     let guard = locks.acquire(&LockKey::new("k")?, &options).await?.unwrap();
@@ -47,9 +46,8 @@ async fn a_server_that_forgets_everything_tells_the_holder_and_gives_no_token_tw
     Ok(())
 }
 
-#[tokio::test]
 async fn a_restarted_server_is_found_again_and_gives_larger_tokens() -> Result<()> {
-    let Some(mut server) = Server::start(&[]).await else { return Ok(()) };
+    let mut server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let options = LockOptions::new().ttl(Duration::from_secs(3));
     let guard = locks.acquire(&LockKey::new("k")?, &options).await?.unwrap();
@@ -61,9 +59,8 @@ async fn a_restarted_server_is_found_again_and_gives_larger_tokens() -> Result<(
     Ok(())
 }
 
-#[tokio::test]
 async fn a_server_that_is_away_is_an_error_and_not_a_busy_key() -> Result<()> {
-    let Some(mut server) = Server::start(&[]).await else { return Ok(()) };
+    let mut server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     server.kill();
     for wait in [Wait::Never, Wait::UpTo(Duration::from_millis(300))] {
@@ -73,9 +70,8 @@ async fn a_server_that_is_away_is_an_error_and_not_a_busy_key() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_server_that_stops_past_the_deadline_costs_the_guard_and_nothing_more() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let key = LockKey::new("k")?;
     let guard = locks.acquire(&key, &LockOptions::new().ttl(Duration::from_secs(2))).await?.unwrap();
@@ -90,9 +86,8 @@ async fn a_server_that_stops_past_the_deadline_costs_the_guard_and_nothing_more(
     Ok(())
 }
 
-#[tokio::test]
 async fn a_guard_survives_a_pause_that_is_shorter_than_its_lease() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let guard = locks.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(Duration::from_secs(20))).await?.unwrap();
     server.pause();
@@ -105,9 +100,8 @@ async fn a_guard_survives_a_pause_that_is_shorter_than_its_lease() -> Result<()>
     Ok(())
 }
 
-#[tokio::test]
 async fn a_grant_whose_reply_is_lost_is_given_back() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let (far, near) = (RedisSingle::connect(&proxy.url()).await?, RedisSingle::connect(&server.url()).await?);
     let key = LockKey::new("k")?;
@@ -124,9 +118,8 @@ async fn a_grant_whose_reply_is_lost_is_given_back() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_claim_that_is_carried_out_after_it_was_given_up_does_not_keep_the_key_for_its_lease() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let far = RedisSingle::builder().url(proxy.url()).command_timeout(Duration::from_millis(300)).connect().await?;
     let (near, key) = (RedisSingle::connect(&server.url()).await?, LockKey::new("k")?);
@@ -150,9 +143,8 @@ async fn a_claim_that_is_carried_out_after_it_was_given_up_does_not_keep_the_key
     Ok(())
 }
 
-#[tokio::test]
 async fn a_release_whose_reply_is_lost_is_settled_without_harm_to_the_next_holder() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let (far, near) = (RedisSingle::connect(&proxy.url()).await?, RedisSingle::connect(&server.url()).await?);
     let guard = far.lock("k").await?;
@@ -164,9 +156,8 @@ async fn a_release_whose_reply_is_lost_is_settled_without_harm_to_the_next_holde
     next.renew().await
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn acquisitions_that_are_cancelled_at_any_moment_leave_nothing() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let (far, near) = (RedisSingle::connect(&proxy.url()).await?, RedisSingle::connect(&server.url()).await?);
     let key = LockKey::new("k")?;
@@ -189,9 +180,8 @@ async fn acquisitions_that_are_cancelled_at_any_moment_leave_nothing() -> Result
     Ok(())
 }
 
-#[tokio::test]
 async fn nothing_is_sent_for_a_guard_after_its_release() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let ttl = Duration::from_millis(300);
     let guard = locks.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(ttl)).await?.unwrap();
@@ -203,9 +193,8 @@ async fn nothing_is_sent_for_a_guard_after_its_release() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn many_guards_are_renewed_by_few_commands() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let options = LockOptions::new().ttl(Duration::from_secs(6));
     let mut guards = Vec::new();
@@ -221,9 +210,8 @@ async fn many_guards_are_renewed_by_few_commands() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_locker_that_is_dropped_lets_go_of_keys_and_connections() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let guard = locks.lock("k").await?;
     drop(locks);
@@ -235,9 +223,8 @@ async fn a_locker_that_is_dropped_lets_go_of_keys_and_connections() -> Result<()
     Ok(())
 }
 
-#[tokio::test]
 async fn closing_releases_and_ends_all_connections() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (RedisSingle::connect(&server.url()).await?, RedisSingle::connect(&server.url()).await?);
     let guard = here.lock("k").await?;
     let waiting = tokio::spawn(async move {
@@ -255,12 +242,11 @@ async fn closing_releases_and_ends_all_connections() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_borrowed_client_is_used_and_left_alone() -> Result<()> {
     use leasehold_redis::fred::interfaces::ClientLike;
     use leasehold_redis::fred::types::Builder;
     use leasehold_redis::fred::types::config::Config;
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let config = Config::from_url(&server.url()).unwrap();
     let client = Builder::from_config(config).build().unwrap();
     client.init().await.unwrap();
@@ -275,4 +261,22 @@ async fn a_borrowed_client_is_used_and_left_alone() -> Result<()> {
     assert_eq!(client.ping::<String>(None).await.unwrap(), "PONG");
     client.quit().await.unwrap();
     Ok(())
+}
+
+leasehold_testkit::main! {
+    forgotten_scripts_are_sent_again,
+    a_server_that_forgets_everything_tells_the_holder_and_gives_no_token_twice,
+    a_restarted_server_is_found_again_and_gives_larger_tokens,
+    a_server_that_is_away_is_an_error_and_not_a_busy_key,
+    a_server_that_stops_past_the_deadline_costs_the_guard_and_nothing_more,
+    a_guard_survives_a_pause_that_is_shorter_than_its_lease,
+    a_grant_whose_reply_is_lost_is_given_back,
+    a_claim_that_is_carried_out_after_it_was_given_up_does_not_keep_the_key_for_its_lease,
+    a_release_whose_reply_is_lost_is_settled_without_harm_to_the_next_holder,
+    @multi_thread acquisitions_that_are_cancelled_at_any_moment_leave_nothing,
+    nothing_is_sent_for_a_guard_after_its_release,
+    many_guards_are_renewed_by_few_commands,
+    a_locker_that_is_dropped_lets_go_of_keys_and_connections,
+    closing_releases_and_ends_all_connections,
+    a_borrowed_client_is_used_and_left_alone,
 }

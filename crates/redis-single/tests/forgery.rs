@@ -1,6 +1,7 @@
 //! Messages of grants that nobody granted, from somebody who may read the line and publish. Whoever may do that can take
 //! locks as well; what is held here is that it does no lasting harm. The tests start the servers they need; without
-//! `redis-server` they say so and do nothing.
+//! `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use leasehold_redis_single::{
     Admin, ErrorKind, HandOver, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle,
     RedisSingleBuilder, Result,
 };
+use leasehold_testkit::needs;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -70,9 +72,8 @@ async fn clock(server: &Server) -> u64 {
     seconds * 1000 + micros / 1000
 }
 
-#[tokio::test]
 async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
     let held = theirs.lock("k").await?;
     let mut waiter = waits(&ours, &LockOptions::new());
@@ -93,9 +94,8 @@ async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passed() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
     for ttl in [Duration::from_secs(3600), Duration::from_secs(2)] {
         let held = theirs.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(MINUTE)).await?.expect("it is free");
@@ -130,9 +130,8 @@ async fn a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passe
     Ok(())
 }
 
-#[tokio::test]
 async fn without_renewal_and_where_grants_are_verified_a_forged_message_makes_no_guard() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let theirs = to(&server).connect().await?;
     let trusting = to(&server).connect().await?;
     let verifying = to(&server).verify_grants(true).connect().await?;
@@ -161,9 +160,8 @@ async fn without_renewal_and_where_grants_are_verified_a_forged_message_makes_no
     Ok(())
 }
 
-#[tokio::test]
 async fn who_may_only_look_and_who_has_another_namespace_cannot_forge() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let viewer = user(&server, "viewer", "viewer", "leasehold").await;
     user(&server, "other", "app", "another").await;
     let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
@@ -190,4 +188,11 @@ async fn who_may_only_look_and_who_has_another_namespace_cannot_forge() -> Resul
     let _ = held.release().await?;
     assert!(waiter.await.expect("it goes on")?.is_held());
     Ok(())
+}
+
+leasehold_testkit::main! {
+    a_number_beyond_the_clock_of_the_store_makes_no_guard,
+    a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passed,
+    without_renewal_and_where_grants_are_verified_a_forged_message_makes_no_guard,
+    who_may_only_look_and_who_has_another_namespace_cannot_forge,
 }

@@ -1,6 +1,7 @@
-//! Steps that leave together. The tests start the server; without `redis-server` they say so and do nothing.
+//! Steps that leave together. The tests start the server; without `redis-server` they are ignored.
 //!
 //! While the server is stopped nothing comes back, so that it is certain what waits for what.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{
     Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
 };
+use leasehold_testkit::needs;
 
 /// So many commands leave before anything waits.
 const ENOUGH: usize = 2;
@@ -72,9 +74,8 @@ async fn locks(server: &Server) -> usize {
     }
 }
 
-#[tokio::test]
 async fn what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_even_shares() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     for (waiting, batches) in [(1, 1), (FEW, 1), (10, 2), (FULL - 1, 2), (FULL, 1), (FULL + 1, 2), (3 * FULL + FEW, 4)]
     {
@@ -97,9 +98,8 @@ async fn what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_e
     assert_eq!(locks(&server).await, 0);
 }
 
-#[tokio::test]
 async fn steps_that_come_one_by_one_never_leave_as_a_batch() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     for _ in 0..20 {
         locks.lock("k").await?.release().await.map(drop)?;
@@ -110,9 +110,8 @@ async fn steps_that_come_one_by_one_never_leave_as_a_batch() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn without_group_commit_each_leaves_alone() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_secs(60));
     let backend = builder.group_commit(false).backend().await.unwrap();
     let claims = claims(100);
@@ -123,9 +122,8 @@ async fn without_group_commit_each_leaves_alone() {
     assert_eq!(server.calls("evalsha").await, 100);
 }
 
-#[tokio::test]
 async fn each_gets_an_answer_of_its_own() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     server.ask(&["LPUSH", "{leasehold:k5}:lock", "theirs"]).await;
     server.ask(&["SET", "{leasehold:k6}:fence", "many"]).await;
@@ -153,9 +151,8 @@ async fn each_gets_an_answer_of_its_own() {
     assert_eq!(server.ask(&["LLEN", "{leasehold:k5}:lock"]).await.number(), 1);
 }
 
-#[tokio::test]
 async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let rules = ["ACL", "SETUSER", "app", "on", ">pw", "+@all", "&*"];
     for (denied, refused) in [("~{leasehold:k[0-6]}:*", 7..10), ("-time", 0..10)] {
         let keys = if denied.starts_with('~') { denied } else { "~*" };
@@ -189,9 +186,8 @@ async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
     }
 }
 
-#[tokio::test]
 async fn whoever_leaves_takes_nothing_along_and_leaves_nothing_behind() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     // The first two are on their way, the others wait.
     for leaving in [0, 1, 2, 5, 9] {
@@ -214,9 +210,8 @@ async fn whoever_leaves_takes_nothing_along_and_leaves_nothing_behind() {
     }
 }
 
-#[tokio::test]
 async fn whoever_leaves_the_locker_is_forgotten_in_the_store_too() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_secs(60));
     let locker = builder.connect().await?;
     let keys: Vec<_> = (0..50).map(|number| LockKey::new(format!("k{number}")).unwrap()).collect();
@@ -235,9 +230,8 @@ fn kinds(attempts: Vec<Result<Attempt>>) -> Vec<ErrorKind> {
     attempts.into_iter().map(|attempt| attempt.expect_err("refused")).map(|error| error.kind()).collect()
 }
 
-#[tokio::test]
 async fn when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done() {
-    let Some(mut server) = Server::start(&[]).await else { return };
+    let mut server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     let claims = claims(ENOUGH + FULL + 5);
     server.pause();
@@ -253,9 +247,8 @@ async fn when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done
     eventually("it goes on", async || backend.try_acquire(&claims[0]).await.is_ok()).await;
 }
 
-#[tokio::test]
 async fn behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_command() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect_with(&server, Duration::from_millis(500)).await;
     let claims = claims(ENOUGH + 5);
     server.pause();
@@ -269,9 +262,8 @@ async fn behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_comm
     assert_eq!(locks(&server).await, ENOUGH + 1);
 }
 
-#[tokio::test]
 async fn a_closed_connection_answers_everybody() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     let claims = claims(ENOUGH + 5);
     server.pause();
@@ -285,9 +277,8 @@ async fn a_closed_connection_answers_everybody() {
     assert_eq!(backend.try_acquire(&claim("k")).await.unwrap_err().kind(), ErrorKind::Closed);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_tasks_on_two_threads_get_what_is_theirs() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locker = RedisSingle::connect(&server.url()).await?;
     let cycle = |number: usize| {
         let locker = locker.clone();
@@ -306,4 +297,18 @@ async fn a_thousand_tasks_on_two_threads_get_what_is_theirs() -> Result<()> {
     assert_eq!(locks(&server).await, 0);
     assert!(server.calls("evalsha").await < 10_000 / 4, "they hardly left together");
     Ok(())
+}
+
+leasehold_testkit::main! {
+    what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_even_shares,
+    steps_that_come_one_by_one_never_leave_as_a_batch,
+    without_group_commit_each_leaves_alone,
+    each_gets_an_answer_of_its_own,
+    a_key_or_command_that_is_denied_does_not_touch_the_others,
+    whoever_leaves_takes_nothing_along_and_leaves_nothing_behind,
+    whoever_leaves_the_locker_is_forgotten_in_the_store_too,
+    when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done,
+    behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_command,
+    a_closed_connection_answers_everybody,
+    @multi_thread a_thousand_tasks_on_two_threads_get_what_is_theirs,
 }

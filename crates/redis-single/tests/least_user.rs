@@ -1,5 +1,5 @@
-//! What the README says of the least user. The tests start the servers they need; without `redis-server` they say so and
-//! do nothing.
+//! What the README says of the least user. The tests start the servers they need; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod recorder;
 mod waiters;
@@ -11,6 +11,7 @@ use leasehold_redis::testing::{LeastUser, Server, eventually};
 use leasehold_redis_single::{
     Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
+use leasehold_testkit::needs;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -83,9 +84,8 @@ impl Story {
     }
 }
 
-#[tokio::test]
 async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let url = LeastUser::of(README).make(&server, &[]).await;
     let (here, there) = (RedisSingle::connect(&url).await?, RedisSingle::connect(&url).await?);
     let key = LockKey::new("k")?;
@@ -106,9 +106,8 @@ async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the_readme_says() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let least = LeastUser::of(README);
     let everything = Story::of(&server, &least.make(&server, &[]).await).await;
     assert!(everything.refusals.is_empty() && everything.served == [0, 1, 2], "{everything:?}");
@@ -129,4 +128,9 @@ async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the
         let told = story.is_refused(name) || WARNINGS.iter().any(|told| recorder.recorded().contains(told));
         assert!(told || UNSAID.contains(&command), "{command} is missing and nothing says so");
     }
+}
+
+leasehold_testkit::main! {
+    the_least_privileges_are_enough_for_everything,
+    without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the_readme_says,
 }

@@ -1,5 +1,6 @@
 //! The line of those who wait, at its ends and in its middle. The tests start the servers they need; without
-//! `redis-server` they say so and do nothing.
+//! `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod waiters;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 use leasehold_core::{Attempt, Backend, Claim, Clock, Held};
 use leasehold_redis::testing::{Answer, Server};
 use leasehold_redis_single::{LockerExt, RedisSingleBackend, Result};
+use leasehold_testkit::needs;
 
 use self::waiters::{FENCE, LINE, LOCK, claim, has_it, listening, locker, places, rewrite, takes_a_place};
 
@@ -24,9 +26,8 @@ async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<Held> {
     store.release(&claim.grant(None)).await
 }
 
-#[tokio::test]
 async fn a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_place() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
     let holder = holds(&store).await?;
     let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
@@ -43,10 +44,9 @@ async fn a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_p
     Ok(())
 }
 
-#[tokio::test]
 async fn however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it() -> Result<()> {
     const LEAVE: u64 = 1500;
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
     let holder = holds(&store).await?;
     let patient = takes_a_place(&store).await?;
@@ -79,10 +79,9 @@ async fn dead_waiters(server: &Server, count: usize) {
     server.ask(&["EVAL", script, "1", LINE, &count.to_string()]).await;
 }
 
-#[tokio::test]
 async fn nobody_overtakes_while_thousands_who_died_are_gone_through() -> Result<()> {
     const DEAD: usize = 3500;
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (store, others) = (listening(&server).await?, locker(&server).await?);
     let holder = holds(&store).await?;
     dead_waiters(&server, DEAD).await;
@@ -183,9 +182,8 @@ impl Model<'_> {
     }
 }
 
-#[tokio::test]
 async fn whatever_they_do_they_are_served_in_the_order_in_which_they_came() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (clock, store, mut rounds) = (Clock::system(), listening(&server).await?, 0);
     for seed in 0..1000 {
         if rounds == 60 {
@@ -206,4 +204,11 @@ async fn whatever_they_do_they_are_served_in_the_order_in_which_they_came() -> R
         }
     }
     panic!("the machine stalls all the time");
+}
+
+leasehold_testkit::main! {
+    a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_place,
+    however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it,
+    nobody_overtakes_while_thousands_who_died_are_gone_through,
+    whatever_they_do_they_are_served_in_the_order_in_which_they_came,
 }

@@ -1,5 +1,5 @@
-//! Waiters of all processes queue in Redis. The tests start the servers they need; without `redis-server` they say so
-//! and do nothing.
+//! Waiters of all processes queue in Redis. The tests start the servers they need; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod waiters;
 
@@ -10,17 +10,17 @@ use std::time::Duration;
 use leasehold_core::{Attempt, Backend, Held};
 use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{Admin, Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
+use leasehold_testkit::needs;
 use tokio::task::JoinSet;
 
 use self::waiters::{
     FENCE, LINE, LOCK, claim, evaluations, has_it, key, listening, locker, places, rewrite, takes_a_place,
 };
 
-#[tokio::test]
 async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often() -> Result<()> {
     const CLIENTS: u64 = 8;
     const EACH: u64 = 100;
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let mut clients = Vec::new();
     let held = locker(&server).await?.lock("k").await?;
     let mut warm = JoinSet::new();
@@ -63,9 +63,8 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
     Ok(())
 }
 
-#[tokio::test]
 async fn whoever_asks_again_keeps_the_place() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (listening(&server).await?, listening(&server).await?);
     let holder = claim();
     assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
@@ -87,9 +86,8 @@ async fn whoever_asks_again_keeps_the_place() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_waiter_whose_process_is_gone_is_passed_over_at_once() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (dead, alive) = (listening(&server).await?, listening(&server).await?);
     let held = locker(&server).await?.lock("k").await?;
     takes_a_place(&dead).await?;
@@ -103,9 +101,8 @@ async fn a_waiter_whose_process_is_gone_is_passed_over_at_once() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_at_most() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let dead = listening(&server).await?;
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     let held = here.lock("k").await?;
@@ -119,9 +116,8 @@ async fn a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_a
     Ok(())
 }
 
-#[tokio::test]
 async fn a_place_that_was_not_confirmed_for_three_seconds_does_not_count() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (dead, alive) = (listening(&server).await?, listening(&server).await?);
     let held = locker(&server).await?.lock("k").await?;
     takes_a_place(&dead).await?;
@@ -140,9 +136,8 @@ async fn a_place_that_was_not_confirmed_for_three_seconds_does_not_count() -> Re
     Ok(())
 }
 
-#[tokio::test]
 async fn a_grant_that_was_never_heard_of_is_found_by_asking_again() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     let held = here.lock("k").await?;
     let waiting = tokio::spawn(async move { there.lock("k").await });
@@ -156,9 +151,8 @@ async fn a_grant_that_was_never_heard_of_is_found_by_asking_again() -> Result<()
     Ok(())
 }
 
-#[tokio::test]
 async fn a_waiter_whose_signals_break_is_served_all_the_same() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     for _ in 0..5 {
         let held = here.lock("k").await?;
@@ -172,9 +166,8 @@ async fn a_waiter_whose_signals_break_is_served_all_the_same() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn without_leave_to_subscribe_waiters_keep_their_places_and_ask() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     server.ask(&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "resetchannels"]).await;
     let url = server.url().replace("redis://", "redis://app:pw@");
     let holder = RedisSingle::connect(&url).await?;
@@ -192,9 +185,8 @@ async fn without_leave_to_subscribe_waiters_keep_their_places_and_ask() -> Resul
     Ok(())
 }
 
-#[tokio::test]
 async fn a_waiter_that_is_cancelled_leaves_nothing_behind() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     let held = here.lock("k").await?;
     for _ in 0..5 {
@@ -209,9 +201,8 @@ async fn a_waiter_that_is_cancelled_leaves_nothing_behind() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_holder_that_comes_too_late_to_release_serves_the_first_in_line() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (listening(&server).await?, listening(&server).await?);
     let holder = claim();
     assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
@@ -223,9 +214,8 @@ async fn a_holder_that_comes_too_late_to_release_serves_the_first_in_line() -> R
     Ok(())
 }
 
-#[tokio::test]
 async fn a_try_does_not_overtake_those_in_line() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (store, others) = (listening(&server).await?, locker(&server).await?);
     let holder = claim();
     assert!(matches!(store.try_acquire(&holder).await?, Attempt::Granted { .. }));
@@ -237,9 +227,8 @@ async fn a_try_does_not_overtake_those_in_line() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_the_first_in_line() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (listening(&server).await?, listening(&server).await?);
     let holder = claim();
     assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
@@ -252,9 +241,8 @@ async fn whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_t
     Ok(())
 }
 
-#[tokio::test]
 async fn a_release_by_force_serves_the_first_in_line() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (store, holder) = (listening(&server).await?, locker(&server).await?);
     let held = holder.lock("k").await?;
     let first = takes_a_place(&store).await?;
@@ -263,9 +251,8 @@ async fn a_release_by_force_serves_the_first_in_line() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_line_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     let owner = "f".repeat(32);
     for line in [
@@ -290,9 +277,8 @@ async fn a_line_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<(
     Ok(())
 }
 
-#[tokio::test]
 async fn it_can_be_switched_off_and_those_with_and_without_it_take_turns() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (with, without) =
         (locker(&server).await?, RedisSingle::builder().url(server.url()).queue(false).connect().await?);
     let confirmed = RedisSingle::builder().url(server.url()).confirm_replicas(1, Duration::from_secs(1));
@@ -338,9 +324,8 @@ impl Process {
     }
 }
 
-#[tokio::test]
 async fn a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_by_now() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (hour, short) = (Duration::from_secs(3600), Duration::from_secs(2));
     for options in [LockOptions::new().ttl(hour), LockOptions::new().ttl(short).renew(false)] {
         let (process, holder, other) = (Process::start(), locker(&server).await?, locker(&server).await?);
@@ -369,4 +354,23 @@ async fn a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_b
         assert!(stopped.await.unwrap()? > token);
     }
     Ok(())
+}
+
+leasehold_testkit::main! {
+    a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often,
+    whoever_asks_again_keeps_the_place,
+    a_waiter_whose_process_is_gone_is_passed_over_at_once,
+    a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_at_most,
+    a_place_that_was_not_confirmed_for_three_seconds_does_not_count,
+    a_grant_that_was_never_heard_of_is_found_by_asking_again,
+    a_waiter_whose_signals_break_is_served_all_the_same,
+    without_leave_to_subscribe_waiters_keep_their_places_and_ask,
+    a_waiter_that_is_cancelled_leaves_nothing_behind,
+    a_holder_that_comes_too_late_to_release_serves_the_first_in_line,
+    a_try_does_not_overtake_those_in_line,
+    whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_the_first_in_line,
+    a_release_by_force_serves_the_first_in_line,
+    a_line_that_somebody_else_wrote_keeps_nobody_from_the_key,
+    it_can_be_switched_off_and_those_with_and_without_it_take_turns,
+    a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_by_now,
 }

@@ -1,5 +1,6 @@
 //! What cannot work is refused with a typed error, and nothing changes. The tests start the servers they need;
-//! without `redis-server` they say so and do nothing.
+//! without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod recorder;
 
@@ -10,6 +11,7 @@ use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{
     Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait,
 };
+use leasehold_testkit::needs;
 
 async fn user(server: &Server, rules: &[&str]) -> String {
     let words = [&["ACL", "SETUSER", "app", "reset", "on", ">pw"], rules].concat();
@@ -32,9 +34,8 @@ fn shown(error: &Error) -> String {
     told.join(" ")
 }
 
-#[tokio::test]
 async fn bad_settings_are_refused_before_anything_is_sent() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let url = server.url();
     for builder in [
         RedisSingle::builder(),
@@ -54,11 +55,10 @@ async fn bad_settings_are_refused_before_anything_is_sent() {
     assert_eq!(server.clients().await, 0);
 }
 
-#[tokio::test]
 async fn no_password_is_ever_shown() {
     const CANARY: &str = "hunter2-canary";
     let recorder = recorder::Recorder::start();
-    let Some(server) = Server::start(&["--requirepass", CANARY]).await else { return };
+    let server = needs("redis-server", Server::start(&["--requirepass", CANARY]).await);
     let address = format!("127.0.0.1:{}", server.port());
     let mut told = Vec::new();
     for url in [
@@ -90,9 +90,8 @@ async fn no_password_is_ever_shown() {
     }
 }
 
-#[tokio::test]
 async fn a_wrong_or_missing_password_says_which_server() {
-    let Some(server) = Server::start(&["--requirepass", "right"]).await else { return };
+    let server = needs("redis-server", Server::start(&["--requirepass", "right"]).await);
     for login in ["", ":wrong@", "ada:right@"] {
         let url = format!("redis://{login}127.0.0.1:{}", server.port());
         let error = RedisSingle::connect(&url).await.unwrap_err();
@@ -104,9 +103,8 @@ async fn a_wrong_or_missing_password_says_which_server() {
     }
 }
 
-#[tokio::test]
 async fn a_refusal_by_acl_is_for_good_and_ends_a_wait_at_once() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let everything = RedisSingle::connect(&server.url()).await?;
     let _guard = everything.lock("k").await?;
     let url = user(&server, &["+@all", "~*", "&*"]).await;
@@ -129,9 +127,8 @@ async fn a_refusal_by_acl_is_for_good_and_ends_a_wait_at_once() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_user_who_may_not_write_leaves_nothing_behind() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     for denied in ["-set", "-get", "-time"] {
         let url = user(&server, &["+@all", "~*", "&*", denied]).await;
         let error = RedisSingle::connect(&url).await?.try_lock("k").await.unwrap_err();
@@ -141,9 +138,8 @@ async fn a_user_who_may_not_write_leaves_nothing_behind() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     for part in ["lock", "fence"] {
         let name = format!("{{leasehold:typed}}:{part}");
@@ -164,9 +160,8 @@ async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let options = LockOptions::new().ttl(Duration::from_secs(2));
     let mut guards = Vec::new();
@@ -186,9 +181,8 @@ async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_o
     Ok(())
 }
 
-#[tokio::test]
 async fn an_entry_that_never_expires_is_an_error_until_it_is_released_by_force() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     server.ask(&["SET", "{leasehold:k}:lock", "somebody's"]).await;
     let error = locks.acquire(&LockKey::new("k")?, &patiently()).await.unwrap_err();
@@ -200,9 +194,8 @@ async fn an_entry_that_never_expires_is_an_error_until_it_is_released_by_force()
     Ok(())
 }
 
-#[tokio::test]
 async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     for (counter, told) in [
         ("many", "not a number"),
@@ -224,9 +217,8 @@ async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
     let guard = locks.lock("held").await?;
     server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
@@ -240,13 +232,25 @@ async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back
     Ok(())
 }
 
-#[tokio::test]
 async fn eviction_is_warned_of() -> Result<()> {
     let recorder = recorder::Recorder::start();
-    let Some(server) = Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).await else {
-        return Ok(());
-    };
+    let server =
+        needs("redis-server", Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).await);
     drop(RedisSingle::connect(&server.url()).await?);
     assert!(recorder.recorded().contains("allkeys-lru"), "{}", recorder.recorded());
     Ok(())
+}
+
+leasehold_testkit::main! {
+    bad_settings_are_refused_before_anything_is_sent,
+    no_password_is_ever_shown,
+    a_wrong_or_missing_password_says_which_server,
+    a_refusal_by_acl_is_for_good_and_ends_a_wait_at_once,
+    a_user_who_may_not_write_leaves_nothing_behind,
+    an_entry_of_another_type_is_named_and_left_alone,
+    a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other,
+    an_entry_that_never_expires_is_an_error_until_it_is_released_by_force,
+    a_counter_that_cannot_count_is_an_error,
+    a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back,
+    eviction_is_warned_of,
 }

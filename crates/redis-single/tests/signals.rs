@@ -1,10 +1,11 @@
-//! With the queue switched off, waiters in other lockers are served by signals. The tests start the servers they need; without `redis-server` they
-//! say so and do nothing.
+//! With the queue switched off, waiters in other lockers are served by signals. The tests start the servers they need; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait};
+use leasehold_testkit::needs;
 
 /// Claims and releases, renewals too.
 async fn steps(server: &Server) -> u64 {
@@ -22,9 +23,8 @@ async fn listeners(server: &Server) -> usize {
     }
 }
 
-#[tokio::test]
 async fn a_waiter_is_served_by_the_signal_and_not_by_polling() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (connect(&server).await?, connect(&server).await?);
     let mut commands = Vec::new();
     for _ in 0..40 {
@@ -48,9 +48,8 @@ async fn a_waiter_is_served_by_the_signal_and_not_by_polling() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn while_it_waits_a_listener_asks_far_less_than_a_poller() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (connect(&server).await?, connect(&server).await?);
     let _guard = here.lock("k").await?;
     let wait = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(3)));
@@ -62,10 +61,9 @@ async fn while_it_waits_a_listener_asks_far_less_than_a_poller() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_release_by_force_and_a_guard_that_is_dropped_are_signalled_too() -> Result<()> {
     use leasehold_redis_single::Admin;
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (connect(&server).await?, connect(&server).await?);
     for by_force in [true, false] {
         let guard = here.lock("k").await?;
@@ -85,9 +83,8 @@ async fn a_release_by_force_and_a_guard_that_is_dropped_are_signalled_too() -> R
     Ok(())
 }
 
-#[tokio::test]
 async fn a_waiter_gets_the_key_although_all_signals_are_lost() -> Result<()> {
-    let Some(server) = Server::start(&[]).await else { return Ok(()) };
+    let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (connect(&server).await?, connect(&server).await?);
     let guard = here.lock("k").await?;
     let waiting = tokio::spawn(async move { there.lock("k").await });
@@ -97,4 +94,11 @@ async fn a_waiter_gets_the_key_although_all_signals_are_lost() -> Result<()> {
     assert!(waiting.await.unwrap()?.is_held());
     drop(guard);
     Ok(())
+}
+
+leasehold_testkit::main! {
+    a_waiter_is_served_by_the_signal_and_not_by_polling,
+    while_it_waits_a_listener_asks_far_less_than_a_poller,
+    a_release_by_force_and_a_guard_that_is_dropped_are_signalled_too,
+    a_waiter_gets_the_key_although_all_signals_are_lost,
 }

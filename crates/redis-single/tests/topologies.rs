@@ -1,5 +1,6 @@
 //! Beside a single server: a Cluster, and a primary behind Sentinels. The tests start them; without `redis-server`
-//! they say so and do nothing.
+//! they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,13 +10,13 @@ use leasehold_redis_single::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
     Result,
 };
+use leasehold_testkit::needs;
 use tokio::time::timeout;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-#[tokio::test]
 async fn locks_are_spread_over_a_cluster_and_all_works_as_on_one_server() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     let (here, there) = (RedisSingle::connect(&cluster.url()).await?, RedisSingle::connect(&cluster.url()).await?);
     let options = LockOptions::new().ttl(Duration::from_secs(2));
     let mut guards: Vec<LockGuard> = Vec::new();
@@ -72,9 +73,8 @@ async fn all_works(url: &str) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn the_least_privileges_are_enough_everywhere() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     for node in cluster.nodes() {
         restrict(node, &["+cluster|slots", "+cluster|info", "+cluster|nodes", "+asking"]).await;
     }
@@ -89,16 +89,15 @@ async fn the_least_privileges_are_enough_everywhere() -> Result<()> {
     }
     assert_eq!(guard.release().await?, ReleaseOutcome::Released);
 
-    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start().await);
     restrict(&set.primary, &["+role"]).await;
     all_works(&set.url()).await?;
     restrict(&set.primary, &["+select"]).await;
     all_works(&format!("{}/1", set.primary.url())).await
 }
 
-#[tokio::test]
 async fn a_signal_crosses_the_cluster() -> Result<()> {
-    let Some(cluster) = Cluster::start().await else { return Ok(()) };
+    let cluster = needs("redis-server", Cluster::start().await);
     let here = RedisSingle::connect(&cluster.url()).await?;
     // Each locker subscribes on a node of its own choice.
     for number in 0..6 {
@@ -121,9 +120,8 @@ async fn a_signal_crosses_the_cluster() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn after_a_fail_over_the_new_primary_is_found_and_no_token_repeats() -> Result<()> {
-    let Some(mut set) = Sentinels::start().await else { return Ok(()) };
+    let mut set = needs("redis-server", Sentinels::start().await);
     let locks = RedisSingle::connect(&set.url()).await?;
     let key = LockKey::new("k")?;
     let options = LockOptions::new().ttl(Duration::from_secs(60));
@@ -142,9 +140,8 @@ async fn after_a_fail_over_the_new_primary_is_found_and_no_token_repeats() -> Re
     Ok(())
 }
 
-#[tokio::test]
 async fn a_primary_that_hangs_is_left_for_its_successor() -> Result<()> {
-    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start().await);
     let locks = RedisSingle::connect(&set.url()).await?;
     let _ = locks.lock("k").await?.release().await?;
     set.primary.pause();
@@ -155,9 +152,8 @@ async fn a_primary_that_hangs_is_left_for_its_successor() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
 async fn a_grant_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
-    let Some(set) = Sentinels::start().await else { return Ok(()) };
+    let set = needs("redis-server", Sentinels::start().await);
     let with = |replicas| {
         let builder = RedisSingle::builder().url(set.primary.url());
         builder.confirm_replicas(replicas, Duration::from_millis(500)).connect()
@@ -174,4 +170,13 @@ async fn a_grant_that_too_few_replicas_confirm_is_given_back() -> Result<()> {
     set.replica.resume();
     assert!(one.lock_for("other", MINUTE).await.is_ok());
     Ok(())
+}
+
+leasehold_testkit::main! {
+    locks_are_spread_over_a_cluster_and_all_works_as_on_one_server,
+    the_least_privileges_are_enough_everywhere,
+    a_signal_crosses_the_cluster,
+    after_a_fail_over_the_new_primary_is_found_and_no_token_repeats,
+    a_primary_that_hangs_is_left_for_its_successor,
+    a_grant_that_too_few_replicas_confirm_is_given_back,
 }

@@ -1,4 +1,5 @@
-//! Connections to real servers, which the tests start; without `redis-server` they say so and do nothing.
+//! Connections to real servers, which the tests start; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -6,6 +7,7 @@ use leasehold_core::ErrorKind;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::testing::{Proxy, Server, eventually};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Script};
+use leasehold_testkit::needs;
 use tokio::time::timeout;
 
 static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");
@@ -23,9 +25,8 @@ async fn nobody_is_connected(server: &Server) {
     eventually("nobody is connected", async || server.clients().await == 0).await;
 }
 
-#[tokio::test]
 async fn nobody_there_is_told_at_once_with_the_address() {
-    let Some(mut server) = Server::start(&[]).await else { return };
+    let mut server = needs("redis-server", Server::start(&[]).await);
     server.kill();
     let error = open(&server.url()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -33,9 +34,8 @@ async fn nobody_there_is_told_at_once_with_the_address() {
     assert!(told.contains(&format!("redis://127.0.0.1:{}: nothing listens there", server.port())), "{told}");
 }
 
-#[tokio::test]
 async fn a_server_that_hangs_does_not_hang_the_connection() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     server.pause();
     let error = timeout(Duration::from_secs(30), open(&server.url())).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
@@ -43,9 +43,8 @@ async fn a_server_that_hangs_does_not_hang_the_connection() {
     nobody_is_connected(&server).await;
 }
 
-#[tokio::test]
 async fn failed_connections_leave_nothing() {
-    let Some(server) = Server::start(&["--requirepass", "right"]).await else { return };
+    let server = needs("redis-server", Server::start(&["--requirepass", "right"]).await);
     let port = server.port();
     for url in [format!("redis://127.0.0.1:{port}"), format!("redis://:wrong@127.0.0.1:{port}")] {
         assert_eq!(open(&url).await.unwrap_err().kind(), ErrorKind::Backend);
@@ -57,9 +56,8 @@ async fn failed_connections_leave_nothing() {
     nobody_is_connected(&server).await;
 }
 
-#[tokio::test]
 async fn a_connection_that_is_given_up_half_way_leaves_nothing() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     proxy.delay(Duration::from_millis(20));
     for patience in (0..200).step_by(20) {
@@ -68,9 +66,8 @@ async fn a_connection_that_is_given_up_half_way_leaves_nothing() {
     nobody_is_connected(&server).await;
 }
 
-#[tokio::test]
 async fn the_last_clone_ends_the_connection() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let one = open(&server.url()).await.unwrap();
     let other = one.clone();
     drop(one);
@@ -80,9 +77,8 @@ async fn the_last_clone_ends_the_connection() {
     nobody_is_connected(&server).await;
 }
 
-#[tokio::test]
 async fn closing_ends_the_connection_for_all_clones() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
     connection.clone().close().await;
     nobody_is_connected(&server).await;
@@ -90,9 +86,8 @@ async fn closing_ends_the_connection_for_all_clones() {
     connection.close().await;
 }
 
-#[tokio::test]
 async fn a_borrowed_client_is_left_alone() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let own = open(&server.url()).await.unwrap();
     let borrowed = Connection::borrow(own.client().unwrap().clone(), DEFAULT_COMMAND_TIMEOUT);
     assert_eq!(echo(&borrowed, "a").await.unwrap(), "heard a");
@@ -103,9 +98,8 @@ async fn a_borrowed_client_is_left_alone() {
     assert_eq!(server.clients().await, 1);
 }
 
-#[tokio::test]
 async fn a_script_is_sent_as_source_only_when_the_server_does_not_know_it() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
     for _ in 0..3 {
         echo(&connection, "a").await.unwrap();
@@ -118,10 +112,9 @@ async fn a_script_is_sent_as_source_only_when_the_server_does_not_know_it() {
     assert_eq!((server.calls("evalsha").await, server.calls("eval").await), (6, 2));
 }
 
-#[tokio::test]
 async fn a_command_is_never_sent_twice() {
     static COUNT: Script = Script::new("return { 'counted', tostring(redis.call('INCR', KEYS[1])) }");
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let connection = open(&proxy.url()).await.unwrap();
     let count = async || connection.run(&COUNT, ["k".to_owned()], [], None).await;
@@ -133,9 +126,8 @@ async fn a_command_is_never_sent_twice() {
     assert_eq!(count().await.unwrap().words(), ["counted", "3"]);
 }
 
-#[tokio::test]
 async fn without_a_connection_it_is_certain_that_nothing_was_sent() {
-    let Some(mut server) = Server::start(&[]).await else { return };
+    let mut server = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
     server.kill();
     eventually("the loss is known", async || {
@@ -147,17 +139,15 @@ async fn without_a_connection_it_is_certain_that_nothing_was_sent() {
     eventually("it is connected again", async || echo(&connection, "a").await.is_ok()).await;
 }
 
-#[tokio::test]
 async fn a_driver_that_gave_up_is_started_again() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
     connection.client().unwrap().quit().await.unwrap();
     eventually("it works again", async || echo(&connection, "a").await.is_ok()).await;
 }
 
-#[tokio::test]
 async fn a_connection_through_which_nothing_comes_is_replaced() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let connection = open(&proxy.url()).await.unwrap();
     echo(&connection, "a").await.unwrap();
@@ -166,9 +156,8 @@ async fn a_connection_through_which_nothing_comes_is_replaced() {
     eventually("it works again", async || echo(&connection, "a").await.is_ok()).await;
 }
 
-#[tokio::test]
 async fn a_silent_server_costs_no_more_than_the_time_allowed() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
     server.pause();
     let limit = Some(Duration::from_millis(100));
@@ -179,13 +168,12 @@ async fn a_silent_server_costs_no_more_than_the_time_allowed() {
     eventually("it works again", async || echo(&connection, "a").await.is_ok()).await;
 }
 
-#[tokio::test]
 async fn a_replica_is_told_by_a_typed_error_and_left_for_the_primary() {
     static WRITE: Script = Script::new(
         "local done = redis.pcall('SET', KEYS[1], 'x') if done.err then return { 'refused', done.err } end return { 'done' }",
     );
-    let Some(server) = Server::start(&[]).await else { return };
-    let Some(primary) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
+    let primary = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
     let write = async || connection.run(&WRITE, ["k".to_owned()], [], None).await;
     assert_eq!(write().await.unwrap().words(), ["done"]);
@@ -196,4 +184,21 @@ async fn a_replica_is_told_by_a_typed_error_and_left_for_the_primary() {
     assert!(error.to_string().contains("read-only replica"), "{error}");
     server.ask(&["REPLICAOF", "NO", "ONE"]).await;
     eventually("it is a primary again", async || write().await.is_ok_and(|reply| reply.words() == ["done"])).await;
+}
+
+leasehold_testkit::main! {
+    nobody_there_is_told_at_once_with_the_address,
+    a_server_that_hangs_does_not_hang_the_connection,
+    failed_connections_leave_nothing,
+    a_connection_that_is_given_up_half_way_leaves_nothing,
+    the_last_clone_ends_the_connection,
+    closing_ends_the_connection_for_all_clones,
+    a_borrowed_client_is_left_alone,
+    a_script_is_sent_as_source_only_when_the_server_does_not_know_it,
+    a_command_is_never_sent_twice,
+    without_a_connection_it_is_certain_that_nothing_was_sent,
+    a_driver_that_gave_up_is_started_again,
+    a_connection_through_which_nothing_comes_is_replaced,
+    a_silent_server_costs_no_more_than_the_time_allowed,
+    a_replica_is_told_by_a_typed_error_and_left_for_the_primary,
 }

@@ -1,4 +1,5 @@
-//! Signals through real servers, which the tests start; without `redis-server` they say so and do nothing.
+//! Signals through real servers, which the tests start; without `redis-server` they are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -6,6 +7,7 @@ use futures::future::join_all;
 use leasehold_core::{ErrorKind, Hint, Listener, LockKey, Wakeups};
 use leasehold_redis::testing::{Answer, Proxy, Server, eventually};
 use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Signals};
+use leasehold_testkit::needs;
 use tokio::time::timeout;
 
 struct Radio {
@@ -49,9 +51,8 @@ async fn hears(listener: &mut dyn Listener) {
     timeout(Duration::from_secs(20), listener.hint()).await.expect("a hint within 20 s");
 }
 
-#[tokio::test]
 async fn a_listener_hears_everything_after_listen_has_returned() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     for round in 0..50 {
         let key = format!("k{round}");
@@ -61,9 +62,8 @@ async fn a_listener_hears_everything_after_listen_has_returned() {
     }
 }
 
-#[tokio::test]
 async fn there_is_no_second_connection_until_somebody_listens() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     assert_eq!(server.clients().await, 1);
     let one = radio.listen("a").await.unwrap();
@@ -74,9 +74,8 @@ async fn there_is_no_second_connection_until_somebody_listens() {
     eventually("both connections ended", async || server.clients().await == 0).await;
 }
 
-#[tokio::test]
 async fn listeners_of_a_key_share_a_subscription_that_ends_with_the_last() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     let (mut one, mut two) = (radio.listen("k").await.unwrap(), radio.listen("k").await.unwrap());
     assert_eq!(publish(&server, "k").await, 1);
@@ -92,9 +91,8 @@ async fn listeners_of_a_key_share_a_subscription_that_ends_with_the_last() {
     hears(&mut *again).await;
 }
 
-#[tokio::test]
 async fn many_listeners_come_and_go_and_none_is_deaf() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     for round in 0..20 {
         let keys: Vec<String> = (0..20).map(|n| format!("{}", (n * 7 + round) % 30)).collect();
@@ -107,9 +105,8 @@ async fn many_listeners_come_and_go_and_none_is_deaf() {
     eventually("nobody is subscribed", async || channels(&server).await == 0).await;
 }
 
-#[tokio::test]
 async fn everybody_is_woken_after_a_break_and_subscribed_again() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let radio = Radio::new(&proxy.url()).await;
     let (mut one, mut two) = (radio.listen("a").await.unwrap(), radio.listen("b").await.unwrap());
@@ -121,9 +118,8 @@ async fn everybody_is_woken_after_a_break_and_subscribed_again() {
     hears(&mut *one).await;
 }
 
-#[tokio::test]
 async fn listening_goes_on_after_the_server_was_away() {
-    let Some(mut server) = Server::start(&[]).await else { return };
+    let mut server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     let mut early = radio.listen("a").await.unwrap();
     server.kill();
@@ -144,9 +140,8 @@ async fn listening_goes_on_after_the_server_was_away() {
     hears(&mut *early).await;
 }
 
-#[tokio::test]
 async fn a_flood_of_signals_loses_nobody() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     let (mut flooded, mut quiet) = (radio.listen("flooded").await.unwrap(), radio.listen("quiet").await.unwrap());
     let flood = format!("for i = 1, 20000 do redis.call('PUBLISH', '{}', '1') end", channel("flooded"));
@@ -158,9 +153,8 @@ async fn a_flood_of_signals_loses_nobody() {
     hears(&mut *flooded).await;
 }
 
-#[tokio::test]
 async fn refused_subscriptions_are_an_error_and_are_asked_for_again_only_after_a_while() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     server.ask(&["ACL", "SETUSER", "mute", "on", ">pw", "~*", "resetchannels", "+@all"]).await;
     let url = server.url().replace("redis://", "redis://mute:pw@");
     let radio = Radio::new(&url).await;
@@ -174,9 +168,8 @@ async fn refused_subscriptions_are_an_error_and_are_asked_for_again_only_after_a
     eventually("the server is asked again", async || radio.listen("k").await.is_ok()).await;
 }
 
-#[tokio::test]
 async fn whoever_listens_is_told_when_nothing_will_be_heard_any_more() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     server.ask(&["ACL", "SETUSER", "app", "on", ">pw", "~*", "allchannels", "+@all"]).await;
     let radio = Radio::new(&server.url().replace("redis://", "redis://app:pw@")).await;
     let mut listener = radio.listen("k").await.unwrap();
@@ -190,9 +183,8 @@ async fn whoever_listens_is_told_when_nothing_will_be_heard_any_more() {
     hears(&mut *listener).await;
 }
 
-#[tokio::test]
 async fn a_silent_server_makes_listening_fail_in_time() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     let _listener = radio.listen("a").await.unwrap();
     server.pause();
@@ -202,12 +194,25 @@ async fn a_silent_server_makes_listening_fail_in_time() {
     eventually("listening works", async || radio.listen("b").await.is_ok()).await;
 }
 
-#[tokio::test]
 async fn nobody_listens_after_close() {
-    let Some(server) = Server::start(&[]).await else { return };
+    let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     let _listener = radio.listen("a").await.unwrap();
     radio.signals.close().await;
     eventually("one connection is left", async || server.clients().await == 1).await;
     assert_eq!(radio.listen("a").await.err().unwrap().kind(), ErrorKind::Closed);
+}
+
+leasehold_testkit::main! {
+    a_listener_hears_everything_after_listen_has_returned,
+    there_is_no_second_connection_until_somebody_listens,
+    listeners_of_a_key_share_a_subscription_that_ends_with_the_last,
+    many_listeners_come_and_go_and_none_is_deaf,
+    everybody_is_woken_after_a_break_and_subscribed_again,
+    listening_goes_on_after_the_server_was_away,
+    a_flood_of_signals_loses_nobody,
+    refused_subscriptions_are_an_error_and_are_asked_for_again_only_after_a_while,
+    whoever_listens_is_told_when_nothing_will_be_heard_any_more,
+    a_silent_server_makes_listening_fail_in_time,
+    nobody_listens_after_close,
 }

@@ -1,8 +1,7 @@
 //! TLS with certificates made here, against a real server and others that listen where it should.
 //!
-//! Without `redis-server` with TLS, or without `openssl`, the tests say so and do nothing.
+//! Without `redis-server` with TLS, or without `openssl`, the tests are ignored.
 
-#![cfg(feature = "tls-rustls")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use leasehold_core::{Error, ErrorKind, LockKey, Wakeups};
 use leasehold_redis::testing::{Authority, Issued, Server};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Script, Signals};
+use leasehold_testkit::needs;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -54,40 +54,37 @@ async fn server() -> Option<(Server, Authority, Issued)> {
     Some((server, authority, issued))
 }
 
-#[tokio::test]
 async fn a_server_whose_certificate_is_trusted_by_name_is_used() {
-    let Some((server, authority, issued)) = server().await else { return };
-    let Some(port) = server.serve_tls(&authority, &issued, "no").await else { return };
+    let (server, authority, issued) = needs("redis-server", server().await);
+    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "no").await);
     let url = url(port, &[("cacert", &authority.cert())]);
     works(&url).await;
     works(&url.replace("127.0.0.1", "localhost")).await;
 }
 
-#[tokio::test]
 async fn a_certificate_of_somebody_else_or_for_another_name_is_refused() {
-    let Some((server, authority, issued)) = server().await else { return };
+    let (server, authority, issued) = needs("redis-server", server().await);
     let stranger = Authority::new().unwrap();
-    let Some(port) = server.serve_tls(&authority, &issued, "no").await else { return };
+    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "no").await);
     is_refused(&url(port, &[("cacert", &stranger.cert())]), "InvalidCertificate").await;
     is_refused(&url(port, &[]), "InvalidCertificate").await;
     let elsewhere = authority.issue("elsewhere", "IP:127.0.0.2,DNS:elsewhere");
-    let Some(port) = server.serve_tls(&authority, &elsewhere, "no").await else { return };
+    let port = needs("redis-server with TLS", server.serve_tls(&authority, &elsewhere, "no").await);
     let told = server.calls("auth").await;
     is_refused(&url(port, &[("cacert", &authority.cert())]), "NotValidForName").await;
     assert_eq!(server.calls("auth").await, told + 1, "somebody else than this test told a password");
 }
 
-#[tokio::test]
 async fn sentinels_and_the_primary_behind_them_are_both_asked_in_tls() {
-    let Some((primary, authority, issued)) = server().await else { return };
-    let Some(port) = primary.serve_tls(&authority, &issued, "yes").await else { return };
+    let (primary, authority, issued) = needs("redis-server", server().await);
+    let port = needs("redis-server with TLS", primary.serve_tls(&authority, &issued, "yes").await);
     let (ca, ours) = (authority.cert(), authority.issue("us", "DNS:us"));
     let free = TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap().port().to_string();
     let file = |path: &Path| path.to_str().unwrap().to_owned();
     let (cert, key, cacert) = (file(&issued.cert), file(&issued.key), file(&ca));
     let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &cacert];
     let arguments = [&["--sentinel", "--tls-port", &free, "--tls-replication", "yes"], &files[..]].concat();
-    let Some(sentinel) = Server::start(&arguments).await else { return };
+    let sentinel = needs("redis-server", Server::start(&arguments).await);
     sentinel.ask(&["SENTINEL", "MONITOR", "main", "127.0.0.1", &port.to_string(), "1"]).await;
     sentinel.ask(&["SENTINEL", "SET", "main", "auth-pass", PASSWORD]).await;
     let behind = format!(
@@ -101,12 +98,11 @@ async fn sentinels_and_the_primary_behind_them_are_both_asked_in_tls() {
     assert!(matches!(error.kind(), ErrorKind::Backend | ErrorKind::Unavailable), "{error}");
 }
 
-#[tokio::test]
 async fn a_server_that_asks_who_we_are_is_shown_a_certificate() {
-    let Some((server, authority, issued)) = server().await else { return };
+    let (server, authority, issued) = needs("redis-server", server().await);
     let (ours, stranger) = (authority.issue("us", "DNS:us"), Authority::new().unwrap());
     let theirs = stranger.issue("them", "DNS:them");
-    let Some(port) = server.serve_tls(&authority, &issued, "yes").await else { return };
+    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "yes").await);
     let ca = authority.cert();
     let with = |issued: &Issued| url(port, &[("cacert", &ca), ("cert", &issued.cert), ("key", &issued.key)]);
     works(&with(&ours)).await;
@@ -114,7 +110,6 @@ async fn a_server_that_asks_who_we_are_is_shown_a_certificate() {
     is_refused(&url(port, &[("cacert", &ca)]), "?cert=FILE").await;
 }
 
-#[tokio::test]
 async fn nothing_is_said_in_plain_text_to_whoever_does_not_speak_tls() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -134,9 +129,8 @@ async fn nothing_is_said_in_plain_text_to_whoever_does_not_speak_tls() {
     assert!(!String::from_utf8_lossy(&heard).contains(PASSWORD));
 }
 
-#[tokio::test]
 async fn files_that_are_not_what_they_should_be_are_refused_before_anything_is_sent() {
-    let Some(authority) = Authority::new() else { return };
+    let authority = needs("openssl", Authority::new());
     let (one, other) = (authority.issue("one", HERE), authority.issue("other", HERE));
     let nowhere = Path::new("/nowhere/x.pem");
     for (parameters, why) in [
@@ -154,4 +148,13 @@ async fn files_that_are_not_what_they_should_be_are_refused_before_anything_is_s
         assert!(error.to_string().contains(why), "{why}: {error}");
         assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error}");
     }
+}
+
+leasehold_testkit::main! {
+    a_server_whose_certificate_is_trusted_by_name_is_used,
+    a_certificate_of_somebody_else_or_for_another_name_is_refused,
+    sentinels_and_the_primary_behind_them_are_both_asked_in_tls,
+    a_server_that_asks_who_we_are_is_shown_a_certificate,
+    nothing_is_said_in_plain_text_to_whoever_does_not_speak_tls,
+    files_that_are_not_what_they_should_be_are_refused_before_anything_is_sent,
 }

@@ -1,20 +1,19 @@
 //! A quorum over TLS, with certificates made here; without `redis-server` with TLS, or `openssl`, it does nothing.
 
-#![cfg(feature = "tls-rustls")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use leasehold_redis::testing::{Authority, Server};
 use leasehold_redlock::{ErrorKind, LockerExt, NodeCondition, Redlock};
+use leasehold_testkit::needs;
 
-#[tokio::test]
 async fn nodes_are_reached_over_tls_and_one_that_is_not_itself_has_no_vote() {
     let (Some(authority), Some(stranger)) = (Authority::new(), Authority::new()) else { return };
     let ours = authority.issue("us", "DNS:us");
     let (mut servers, mut urls) = (Vec::new(), Vec::new());
     for number in 0..5 {
-        let Some(server) = Server::start(&[]).await else { return };
+        let server = needs("redis-server", Server::start(&[]).await);
         let issued = authority.issue(&format!("node{number}"), "IP:127.0.0.1");
-        let Some(port) = server.serve_tls(&authority, &issued, "yes").await else { return };
+        let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "yes").await);
         let [ca, cert, key] = [&authority.cert(), &ours.cert, &ours.key].map(|file| file.to_str().unwrap().to_owned());
         urls.push(format!("rediss://127.0.0.1:{port}?cacert={ca}&cert={cert}&key={key}"));
         servers.push(server);
@@ -39,4 +38,8 @@ async fn nodes_are_reached_over_tls_and_one_that_is_not_itself_has_no_vote() {
     let trusting_another = urls.join(",").replace(&ca, stranger.cert().to_str().unwrap());
     let error = Redlock::connect(&trusting_another).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+}
+
+leasehold_testkit::main! {
+    nodes_are_reached_over_tls_and_one_that_is_not_itself_has_no_vote,
 }

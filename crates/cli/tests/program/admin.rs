@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, leasehold, text};
 
-#[test]
-fn inspect_tells_who_holds_a_key_and_what_for() {
+pub(crate) fn inspect_tells_who_holds_a_key_and_what_for() {
     let place = Place::file();
     let free = place.run(&["inspect", "k"]);
     assert_eq!((free.status.code(), text(&free.stdout).as_str()), (Some(0), "k is free\n"));
@@ -30,8 +29,7 @@ fn inspect_tells_who_holds_a_key_and_what_for() {
     drop(holder);
 }
 
-#[test]
-fn who_holds_it_is_user_host_and_process_unless_told_otherwise() {
+pub(crate) fn who_holds_it_is_user_host_and_process_unless_told_otherwise() {
     let place = Place::file();
     let holder = place.hold("k");
     let seen: Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
@@ -40,8 +38,7 @@ fn who_holds_it_is_user_host_and_process_unless_told_otherwise() {
     drop(holder);
 }
 
-#[test]
-fn list_shows_the_held_keys_with_a_prefix_in_order() {
+pub(crate) fn list_shows_the_held_keys_with_a_prefix_in_order() {
     let place = Place::file();
     let empty = place.run(&["list"]);
     assert_eq!((empty.status.code(), text(&empty.stdout).as_str()), (Some(0), "nothing is held\n"));
@@ -64,8 +61,7 @@ fn list_shows_the_held_keys_with_a_prefix_in_order() {
     drop(holders);
 }
 
-#[test]
-fn force_release_says_whom_it_took_it_from() {
+pub(crate) fn force_release_says_whom_it_took_it_from() {
     let place = Place::file();
     let free = place.run(&["force-release", "k"]);
     assert_eq!((free.status.code(), text(&free.stdout).as_str()), (Some(1), "k was free\n"));
@@ -81,8 +77,7 @@ fn force_release_says_whom_it_took_it_from() {
     drop(holder);
 }
 
-#[test]
-fn backends_shows_every_store_that_was_built_in() {
+pub(crate) fn backends_shows_every_store_that_was_built_in() {
     let plain = text(&leasehold(&["backends"]).output().unwrap().stdout);
     assert!(plain.contains("file") && plain.contains("cross-process"), "{plain}");
     let table = text(&leasehold(&["backends", "--markdown"]).output().unwrap().stdout);
@@ -90,8 +85,7 @@ fn backends_shows_every_store_that_was_built_in() {
     assert!(table.contains("`file:`") && table.contains('✓') && table.contains('–'), "{table}");
 }
 
-#[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+pub(crate) fn a_reader_that_has_seen_enough_is_no_failure() {
     let mut program = leasehold(&["backends"]);
     let mut program = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(program.stdout.take());
@@ -99,8 +93,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     assert_eq!((ended.status.code(), text(&ended.stderr).as_str()), (Some(0), ""));
 }
 
-#[test]
-fn doctor_says_what_is_well_and_what_is_not() {
+pub(crate) fn doctor_says_what_is_well_and_what_is_not() {
     let well = Place::file().run(&["doctor"]);
     assert_eq!(well.status.code(), Some(0));
     assert!(text(&well.stdout).lines().all(|line| line.starts_with("ok ")), "{well:?}");
@@ -109,14 +102,12 @@ fn doctor_says_what_is_well_and_what_is_not() {
     assert!(text(&down.stdout).contains("is the server running?"), "{down:?}");
 }
 
-#[test]
-fn a_store_without_tables_or_nodes_has_nothing_to_look_after() {
+pub(crate) fn a_store_without_tables_or_nodes_has_nothing_to_look_after() {
     for command in ["migrate", "gc", "heal"] {
         assert_eq!(Place::file().code(&[command]), 64, "{command}");
     }
 }
 
-#[test]
-fn a_session_is_for_stores_that_have_sessions() {
+pub(crate) fn a_session_is_for_stores_that_have_sessions() {
     assert_eq!(Place::file().code(&["--session", "me", "inspect", "k"]), 64);
 }

@@ -6,24 +6,21 @@ use std::process::Stdio;
 
 use crate::support::{Place, text};
 
-#[test]
-fn the_exit_code_of_the_command_is_passed_through() {
+pub(crate) fn the_exit_code_of_the_command_is_passed_through() {
     let place = Place::file();
     for code in [0, 1, 75, 76, 255] {
         assert_eq!(place.code(&["run", "k", "--", "sh", "-c", &format!("exit {code}")]), code);
     }
 }
 
-#[test]
-fn a_command_that_a_signal_ended_gives_128_and_its_number() {
+pub(crate) fn a_command_that_a_signal_ended_gives_128_and_its_number() {
     let place = Place::file();
     for (signal, code) in [("KILL", 137), ("TERM", 143), ("SEGV", 139)] {
         assert_eq!(place.code(&["run", "k", "--", "sh", "-c", &format!("kill -{signal} $$")]), code);
     }
 }
 
-#[test]
-fn a_command_that_cannot_run_gives_127_or_126_and_frees_the_key() {
+pub(crate) fn a_command_that_cannot_run_gives_127_or_126_and_frees_the_key() {
     let place = Place::file();
     let dir = tempfile::tempdir().unwrap();
     let plain = dir.path().join("plain");
@@ -42,8 +39,7 @@ fn a_command_that_cannot_run_gives_127_or_126_and_frees_the_key() {
     }
 }
 
-#[test]
-fn the_command_finds_its_grant_in_the_environment_and_nobody_elses() {
+pub(crate) fn the_command_finds_its_grant_in_the_environment_and_nobody_elses() {
     let place = Place::file();
     let print = "echo $LEASEHOLD_KEY; echo $LEASEHOLD_TOKEN; echo $LEASEHOLD_BACKEND; \
                  echo ${LEASEHOLD_EXPIRES_IN_MS-unset} ${LEASEHOLD_PASSWORD-unset}";
@@ -61,8 +57,7 @@ fn the_command_finds_its_grant_in_the_environment_and_nobody_elses() {
     assert!(token(&first) < token(&second));
 }
 
-#[test]
-fn input_and_output_are_the_commands() {
+pub(crate) fn input_and_output_are_the_commands() {
     let place = Place::file();
     let mut program = place.leasehold(&["run", "k", "--", "cat"]);
     let mut program = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -71,8 +66,7 @@ fn input_and_output_are_the_commands() {
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"through\0it\n"[..], &b""[..]));
 }
 
-#[test]
-fn options_of_the_command_are_left_to_it() {
+pub(crate) fn options_of_the_command_are_left_to_it() {
     let place = Place::file();
     let output = place.run(&["run", "k", "printf", "%s.", "-n", "--wait", "--", "--help"]);
     assert_eq!(text(&output.stdout), "-n.--wait.--.--help.");

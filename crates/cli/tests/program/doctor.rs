@@ -1,5 +1,7 @@
 //! A server that connects well and is no place for locks all the same.
 
+use leasehold_testkit::{needs, needs_or_why};
+
 use crate::support::{Place, text};
 
 /// What doctor says, and its exit code.
@@ -8,23 +10,22 @@ fn doctor(url: &str) -> (Option<i32>, String) {
     (output.status.code(), text(&output.stdout))
 }
 
-#[test]
 #[cfg(feature = "redis")]
-fn a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error() {
+pub(crate) fn a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error() {
     use crate::redis::Server;
 
-    let Some(well) = Server::start(&[]) else { return };
+    let well = needs("redis-server", Server::start(&[]));
     for prefix in ["", "reentrant:"] {
         let (code, said) = doctor(&format!("{prefix}redis://127.0.0.1:{}", well.port()));
         assert_eq!(code, Some(0), "{said}");
     }
-    let Some(evicting) = Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]) else { return };
+    let evicting = needs("redis-server", Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]));
     let (code, said) = doctor(&format!("redis://127.0.0.1:{}", evicting.port()));
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("CONFIG SET maxmemory-policy noeviction"), "{said}");
     let replicates = well.port().to_string();
-    let Some(replica) = Server::start(&["--replicaof", "127.0.0.1", &replicates]) else { return };
-    let Some(poor) = Server::start(&["--user", "app", "on", ">pw", "~*", "&*", "+@all", "-set"]) else { return };
+    let replica = needs("redis-server", Server::start(&["--replicaof", "127.0.0.1", &replicates]));
+    let poor = needs("redis-server", Server::start(&["--user", "app", "on", ">pw", "~*", "&*", "+@all", "-set"]));
     for url in [format!("redis://127.0.0.1:{}", replica.port()), format!("redis://app:pw@127.0.0.1:{}", poor.port())] {
         let (code, said) = doctor(&url);
         assert_eq!(code, Some(2), "{url}: {said}");
@@ -33,13 +34,12 @@ fn a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error() {
     }
 }
 
-#[test]
 #[cfg(feature = "mysql")]
-fn a_mysql_that_cannot_be_written_or_that_forgets_is_found() {
+pub(crate) fn a_mysql_that_cannot_be_written_or_that_forgets_is_found() {
     use leasehold_mysql::testing::Server;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let Some(server) = runtime.block_on(Server::start_or_skip(&[])) else { return };
+    let server = needs_or_why("MariaDB or MySQL", runtime.block_on(Server::start(&[])));
     let sql = |statements: &[&str]| runtime.block_on(server.sql(statements));
     for scheme in ["mysql", "mysql-rw"] {
         let url = |user: &str, password| server.url_of(user, password).replacen("mysql:", &format!("{scheme}:"), 1);

@@ -7,8 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::{Place, Running, eventually, text};
 
-#[test]
-fn a_key_that_is_held_is_75_or_whatever_was_asked_for() {
+pub(crate) fn a_key_that_is_held_is_75_or_whatever_was_asked_for() {
     let place = Place::file();
     let holder = place.hold_with(&["--reason", "nightly report", "--label", "ada"], "k");
     for (options, code) in [
@@ -30,8 +29,7 @@ fn a_key_that_is_held_is_75_or_whatever_was_asked_for() {
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
 }
 
-#[test]
-fn a_waiter_gets_the_key_when_the_holder_ends() {
+pub(crate) fn a_waiter_gets_the_key_when_the_holder_ends() {
     let place = Place::file();
     let mut holder = place.hold("k");
     let mut waiter = Running::start(&mut place.leasehold(&["run", "--json", "k", "--", "echo", "mine"]));
@@ -43,8 +41,7 @@ fn a_waiter_gets_the_key_when_the_holder_ends() {
     assert_eq!((ended.code, ended.output.as_str()), (Some(0), "mine\n"));
 }
 
-#[test]
-fn the_next_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it() {
+pub(crate) fn the_next_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it() {
     let place = Place::file();
     // One program without a shell around it: the parent-death signal reaches the command itself.
     let mut holder = place.hold("k");
@@ -57,8 +54,7 @@ fn the_next_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_
     assert_eq!(holder.end().code, None);
 }
 
-#[test]
-fn readers_share_and_keep_writers_out() {
+pub(crate) fn readers_share_and_keep_writers_out() {
     let place = Place::file();
     let one = place.hold_with(&["--shared"], "k");
     let two = place.hold_with(&["-s"], "k");
@@ -71,8 +67,7 @@ fn readers_share_and_keep_writers_out() {
     assert_eq!(writer.end().code, Some(0));
 }
 
-#[test]
-fn the_key_is_kept_for_the_least_time_although_the_command_has_ended() {
+pub(crate) fn the_key_is_kept_for_the_least_time_although_the_command_has_ended() {
     let place = Place::file();
     let clock = Clock::system();
     let started = clock.now();
@@ -80,8 +75,7 @@ fn the_key_is_kept_for_the_least_time_although_the_command_has_ended() {
     assert!(clock.now().since(started) >= Duration::from_millis(400));
 }
 
-#[test]
-fn a_signal_cuts_the_least_time_short_and_the_key_is_free() {
+pub(crate) fn a_signal_cuts_the_least_time_short_and_the_key_is_free() {
     let place = Place::file();
     let mut keeper = Running::start(&mut place.leasehold(&["run", "--json", "--min-hold", "1h", "k", "--", "true"]));
     keeper.event("exited");

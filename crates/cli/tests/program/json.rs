@@ -8,8 +8,7 @@ fn events(output: &[u8]) -> Vec<Value> {
     text(output).lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
 }
 
-#[test]
-fn a_run_tells_what_it_does_in_order() {
+pub(crate) fn a_run_tells_what_it_does_in_order() {
     let place = Place::file();
     let output = place.run(&["run", "--json", "k", "--", "sh", "-c", "echo out; exit 3"]);
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(3), "out\n"));
@@ -30,8 +29,7 @@ fn a_run_tells_what_it_does_in_order() {
     assert!(released["held_ms"].is_u64());
 }
 
-#[test]
-fn a_failure_is_one_event_with_its_exit_code() {
+pub(crate) fn a_failure_is_one_event_with_its_exit_code() {
     let place = Place::file();
     let holder = place.hold("k");
     let busy = events(&place.run(&["run", "-n", "-E", "9", "--json", "k", "--", "true"]).stderr);

@@ -16,8 +16,7 @@ fn robbed(place: &Place, options: &[&str], script: &str) -> Running {
     holder
 }
 
-#[test]
-fn the_command_and_what_it_started_are_terminated() {
+pub(crate) fn the_command_and_what_it_started_are_terminated() {
     let place = Place::file();
     // Neither of the two ends by itself, and the pipe stays open as long as one of them is there.
     let mut holder = robbed(&place, &[], "sleep 1000 & echo ready; wait");
@@ -28,16 +27,14 @@ fn the_command_and_what_it_started_are_terminated() {
     assert_eq!(holder.end_by_itself().code, Some(76));
 }
 
-#[test]
-fn a_command_that_ends_well_when_it_is_terminated_is_a_loss_all_the_same() {
+pub(crate) fn a_command_that_ends_well_when_it_is_terminated_is_a_loss_all_the_same() {
     let place = Place::file();
     let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
     assert_eq!(robbed(&place, &[], script).end_by_itself().code, Some(76));
     assert_eq!(robbed(&place, &["--lost-exit-code", "9"], script).end_by_itself().code, Some(9));
 }
 
-#[test]
-fn a_command_that_does_not_want_to_go_is_killed_after_a_while() {
+pub(crate) fn a_command_that_does_not_want_to_go_is_killed_after_a_while() {
     let place = Place::file();
     let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
     let mut holder = robbed(&place, &["--kill-after", "300ms"], script);
@@ -45,16 +42,14 @@ fn a_command_that_does_not_want_to_go_is_killed_after_a_while() {
     assert_eq!(holder.end_by_itself().code, Some(76));
 }
 
-#[test]
-fn what_the_command_left_behind_is_killed_after_a_while_too() {
+pub(crate) fn what_the_command_left_behind_is_killed_after_a_while_too() {
     let place = Place::file();
     let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & trap 'exit 0' TERM; wait";
     assert_eq!(robbed(&place, &["--kill-after", "300ms"], script).end_by_itself().code, Some(76));
 }
 
 /// What a shell starts in the background ignores SIGINT, so handing that on would do nothing.
-#[test]
-fn an_interrupt_ends_the_wait_for_what_the_command_left_behind() {
+pub(crate) fn an_interrupt_ends_the_wait_for_what_the_command_left_behind() {
     let place = Place::file();
     let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & trap 'exit 0' TERM; wait";
     for signal in [Signal::INT, Signal::TERM] {
@@ -65,8 +60,7 @@ fn an_interrupt_ends_the_wait_for_what_the_command_left_behind() {
     }
 }
 
-#[test]
-fn a_stopped_command_is_terminated_too() {
+pub(crate) fn a_stopped_command_is_terminated_too() {
     let place = Place::file();
     let script = "echo ready; kill -STOP $$; while :; do sleep 0.05; done";
     let mut holder = robbed(&place, &["--kill-after", "1h"], script);
@@ -74,8 +68,7 @@ fn a_stopped_command_is_terminated_too() {
     assert_eq!(holder.end_by_itself().code, Some(76));
 }
 
-#[test]
-fn kill_does_not_ask() {
+pub(crate) fn kill_does_not_ask() {
     let place = Place::file();
     let script = "trap 'echo politely; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
     let mut holder = robbed(&place, &["--on-lost", "kill"], script);
@@ -84,8 +77,7 @@ fn kill_does_not_ask() {
     assert_eq!((ended.code, ended.output.as_str()), (Some(76), ""));
 }
 
-#[test]
-fn ignore_lets_the_command_finish_and_says_so() {
+pub(crate) fn ignore_lets_the_command_finish_and_says_so() {
     let place = Place::file();
     let mut holder = robbed(&place, &["--on-lost", "ignore"], "echo ready; read end; exit 7");
     assert_eq!(holder.event("lost")["action"], "ignore");
@@ -95,8 +87,7 @@ fn ignore_lets_the_command_finish_and_says_so() {
     assert_eq!(holder.end().code, Some(7));
 }
 
-#[test]
-fn a_loss_that_comes_to_light_at_the_release_counts() {
+pub(crate) fn a_loss_that_comes_to_light_at_the_release_counts() {
     let place = Place::file();
     let args = ["run", "--ttl", "1h", "--json", "k", "--", "sh", "-c", "echo ready; read end"];
     let mut holder = Running::start(&mut place.leasehold(&args));
@@ -109,8 +100,7 @@ fn a_loss_that_comes_to_light_at_the_release_counts() {
     assert!(ended.errors.contains("lost before the command ended"), "{ended:?}");
 }
 
-#[test]
-fn the_longest_hold_ends_the_command() {
+pub(crate) fn the_longest_hold_ends_the_command() {
     let place = Place::file();
     let args = ["run", "--json", "--max-hold", "200ms", "k", "--", "sleep", "1000"];
     let mut holder = Running::start(&mut place.leasehold(&args));
@@ -119,8 +109,7 @@ fn the_longest_hold_ends_the_command() {
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
 }
 
-#[test]
-fn a_command_hears_of_the_longest_hold_in_time_to_end_under_the_lock() {
+pub(crate) fn a_command_hears_of_the_longest_hold_in_time_to_end_under_the_lock() {
     let place = Place::file();
     let script = "exec 2>/dev/null; trap 'echo heard; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
     let args = ["run", "--json", "--max-hold", "4s", "--kill-after", "1h", "k", "--", "sh", "-c", script];

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-#[cfg(feature = "mysql")]
 use leasehold_mysql::testing::Server as MySqlServer;
+#[cfg(feature = "mysql")]
+use leasehold_testkit::{needs, needs_or_why};
 
 #[cfg(feature = "redis")]
 use crate::redis::Server as RedisServer;
@@ -21,20 +22,18 @@ const TTL: &str = "5s";
 /// From none to longer than the lease.
 const KILL_AFTER: [&str; 4] = ["500ms", "2s", "1h", "0"];
 
-#[test]
 #[cfg(feature = "redis")]
-fn on_one_redis() {
-    let Some(server) = RedisServer::start(&[]) else { return };
+pub(crate) fn on_one_redis() {
+    let server = needs("redis-server", RedisServer::start(&[]));
     for scheme in ["", "reentrant:"] {
         cut_off_and_followed(&[server.port()], |ports| format!("{scheme}redis://127.0.0.1:{}", ports[0]));
     }
 }
 
-#[test]
 #[cfg(feature = "redis")]
-fn on_a_majority_of_redis_servers() {
+pub(crate) fn on_a_majority_of_redis_servers() {
     let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start(&[])).collect();
-    let Some(servers) = servers else { return };
+    let servers = needs("redis-server", servers);
     let ports: Vec<_> = servers.iter().map(RedisServer::port).collect();
     cut_off_and_followed(&ports, |ports| {
         let nodes: Vec<_> = ports.iter().map(|port| format!("redis://127.0.0.1:{port}")).collect();
@@ -42,11 +41,10 @@ fn on_a_majority_of_redis_servers() {
     });
 }
 
-#[test]
 #[cfg(feature = "mysql")]
-fn on_mysql() {
+pub(crate) fn on_mysql() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let Some(server) = runtime.block_on(MySqlServer::start_or_skip(&[])) else { return };
+    let server = needs_or_why("MariaDB or MySQL", runtime.block_on(MySqlServer::start(&[])));
     let port = url::Url::parse(&server.url()).unwrap().port().unwrap();
     for scheme in ["mysql", "mysql-rw"] {
         let url = server.url().replacen("mysql:", &format!("{scheme}:"), 1);

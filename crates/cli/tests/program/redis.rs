@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
+use leasehold_testkit::needs;
 use rustix::process::Signal;
 
 use crate::support::{Place, Running, eventually, text};
@@ -62,9 +63,8 @@ impl Drop for Server {
     }
 }
 
-#[test]
-fn a_held_key_is_75_and_a_free_one_runs() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_held_key_is_75_and_a_free_one_runs() {
+    let server = needs("redis-server", Server::start(&[]));
     let place = server.place();
     let holder = place.hold_with(&["--reason", "nightly", "--label", "ada"], "k");
     let output = place.run(&["run", "-n", "k", "--", "true"]);
@@ -77,9 +77,8 @@ fn a_held_key_is_75_and_a_free_one_runs() {
     assert!((1..=30_000).contains(&expires), "{expires}");
 }
 
-#[test]
-fn the_next_gets_the_key_within_the_lease_when_the_holder_is_killed() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn the_next_gets_the_key_within_the_lease_when_the_holder_is_killed() {
+    let server = needs("redis-server", Server::start(&[]));
     let place = server.place();
     let mut holder = place.hold_with(&["--ttl", "1s"], "k");
     holder.signal(Signal::KILL);
@@ -89,9 +88,8 @@ fn the_next_gets_the_key_within_the_lease_when_the_holder_is_killed() {
     assert_eq!(place.code(&["run", "-w", "60s", "k", "--", "true"]), 0);
 }
 
-#[test]
-fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up() {
+    let server = needs("redis-server", Server::start(&[]));
     let place = server.place();
     let print = ["--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec cat"];
     let args = [&["run", "--json", "--ttl", "500ms", "k"][..], &print].concat();
@@ -109,9 +107,8 @@ fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up()
     assert_eq!(second.end().code, Some(0));
 }
 
-#[test]
-fn a_holder_whose_server_dies_loses_its_lock_on_time() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_holder_whose_server_dies_loses_its_lock_on_time() {
+    let server = needs("redis-server", Server::start(&[]));
     let place = server.place();
     let mut holder = place.hold_with(&["--json", "--ttl", "1s"], "k");
     drop(server);
@@ -121,9 +118,8 @@ fn a_holder_whose_server_dies_loses_its_lock_on_time() {
     assert_eq!(holder.end_by_itself().code, Some(76));
 }
 
-#[test]
-fn a_lock_that_comes_with_a_short_lease_out_of_the_servers_queue_is_no_alarm() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_lock_that_comes_with_a_short_lease_out_of_the_servers_queue_is_no_alarm() {
+    let server = needs("redis-server", Server::start(&[]));
     let place = server.place();
     let mut holder = place.hold("k");
     let next = ["run", "--json", "--kill-after", "1h", "k", "--", "sh", "-c", "sleep 2; echo whole"];
@@ -134,9 +130,8 @@ fn a_lock_that_comes_with_a_short_lease_out_of_the_servers_queue_is_no_alarm() {
     assert_eq!((ended.code, ended.output.as_str()), (Some(0), "whole\n"), "{ended:?}");
 }
 
-#[test]
-fn a_signal_while_it_waits_leaves_nothing_behind() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_signal_while_it_waits_leaves_nothing_behind() {
+    let server = needs("redis-server", Server::start(&[]));
     let place = server.place();
     let mut holder = place.hold("k");
     let mut waiter = Running::start(&mut place.leasehold(&["run", "--json", "k", "--", "echo", "ran"]));
@@ -148,8 +143,7 @@ fn a_signal_while_it_waits_leaves_nothing_behind() {
     assert_eq!(place.code(&["inspect", "-e", "k"]), 1);
 }
 
-#[test]
-fn a_server_that_is_down_is_69_or_whatever_was_asked_for() {
+pub(crate) fn a_server_that_is_down_is_69_or_whatever_was_asked_for() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let place = Place::at(format!("redis://127.0.0.1:{port}"));
     for (options, code) in [(&[][..], 69), (&["--unavailable-exit-code", "5"], 5)] {
@@ -160,10 +154,9 @@ fn a_server_that_is_down_is_69_or_whatever_was_asked_for() {
     }
 }
 
-#[test]
-fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
+pub(crate) fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
     let password = "p@ss/w%41rd, with é";
-    let Some(server) = Server::start(&["--requirepass", password]) else { return };
+    let server = needs("redis-server", Server::start(&["--requirepass", password]));
     let run = ["run", "-n", "k", "--", "true"];
     let place = server.place();
     assert_eq!(place.code(&run), 78, "none");
@@ -177,9 +170,8 @@ fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
     assert_eq!(code(place.leasehold(&with_file).env("LEASEHOLD_PASSWORD", "wrong")), Some(0));
 }
 
-#[test]
-fn a_reader_is_78_where_there_are_none() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_reader_is_78_where_there_are_none() {
+    let server = needs("redis-server", Server::start(&[]));
     let output = server.place().run(&["run", "--shared", "k", "--", "true"]);
     assert_eq!(output.status.code(), Some(78), "{output:?}");
     assert!(text(&output.stderr).contains("leasehold backends"), "{output:?}");

@@ -15,8 +15,7 @@ fn sings_nowhere(command: &mut Command) {
     }
 }
 
-#[test]
-fn a_password_is_in_no_output() {
+pub(crate) fn a_password_is_in_no_output() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password");
     fs::write(&file, format!("{CANARY}\nmore\n")).unwrap();

@@ -4,8 +4,7 @@ use rustix::process::Signal;
 
 use crate::support::{Place, Running, text};
 
-#[test]
-fn signals_are_forwarded_to_the_command() {
+pub(crate) fn signals_are_forwarded_to_the_command() {
     let place = Place::file();
     let signals =
         [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2].into_iter().zip(40..);
@@ -19,8 +18,7 @@ fn signals_are_forwarded_to_the_command() {
     }
 }
 
-#[test]
-fn the_lock_is_held_until_the_command_has_ended() {
+pub(crate) fn the_lock_is_held_until_the_command_has_ended() {
     let place = Place::file();
     let script = "trap 'echo trapped; read end; exit 4' TERM; echo ready; while :; do sleep 0.05; done";
     let mut program = Running::start(&mut place.leasehold(&["run", "k", "--", "sh", "-c", script]));
@@ -32,8 +30,7 @@ fn the_lock_is_held_until_the_command_has_ended() {
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
 }
 
-#[test]
-fn a_signal_while_it_waits_ends_it_and_leaves_nothing_behind() {
+pub(crate) fn a_signal_while_it_waits_ends_it_and_leaves_nothing_behind() {
     let place = Place::file();
     let mut holder = place.hold("k");
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129), (Signal::USR1, 138)] {
@@ -51,9 +48,8 @@ fn a_signal_while_it_waits_ends_it_and_leaves_nothing_behind() {
 }
 
 /// `nohup` and the shell's `&` have a program ignore signals; it must not unlearn that on the way to the command.
-#[test]
 #[cfg(target_os = "linux")]
-fn signals_that_are_ignored_stay_ignored() {
+pub(crate) fn signals_that_are_ignored_stay_ignored() {
     let place = Place::file();
     let script = format!(
         "trap '' HUP QUIT; exec '{}' run k -- sh -c 'echo ready; grep SigIgn /proc/self/status; read end; exit 0'",
@@ -73,9 +69,8 @@ fn signals_that_are_ignored_stay_ignored() {
 }
 
 /// `nohup cargo test`, and `cargo test &` in a script.
-#[test]
 #[cfg(target_os = "linux")]
-fn these_tests_pass_although_whoever_started_them_ignores_signals() {
+pub(crate) fn these_tests_pass_although_whoever_started_them_ignores_signals() {
     let script = "trap '' HUP INT QUIT; exec \"$0\" \"$@\"";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script]).arg(std::env::current_exe().unwrap());

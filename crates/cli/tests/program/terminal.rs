@@ -3,6 +3,8 @@
 
 use std::process::{Command, Stdio};
 
+use leasehold_testkit::needs;
+
 use crate::support::{Place, Running};
 
 /// A shell line on a terminal of its own, in which the program is called `leasehold`. `None`, and why, if there is
@@ -21,11 +23,10 @@ fn on_a_terminal(place: &Place, line: &str) -> Option<Running> {
     Some(Running::start(&mut script))
 }
 
-#[test]
-fn the_command_can_read_from_the_terminal_and_the_next_one_after_it() {
+pub(crate) fn the_command_can_read_from_the_terminal_and_the_next_one_after_it() {
     let place = Place::file();
     let line = "leasehold run k -- sh -c 'echo ready; read a; echo got:$a'; read b; echo then:$b";
-    let Some(mut terminal) = on_a_terminal(&place, line) else { return };
+    let mut terminal = needs("terminal", on_a_terminal(&place, line));
     terminal.until("ready");
     terminal.type_in(b"one\n");
     terminal.until("got:one");
@@ -33,14 +34,13 @@ fn the_command_can_read_from_the_terminal_and_the_next_one_after_it() {
     terminal.until("then:two");
 }
 
-#[test]
-fn an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_the_terminal() {
+pub(crate) fn an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_the_terminal() {
     let place = Place::file();
     for asks in ["", "read a; echo go;"] {
         // The shell that waits for the program must not die of the interrupt itself.
         let command = format!("trap \"exit 9\" INT; echo ready; {asks} while :; do sleep 0.05; done");
         let line = format!("trap : INT; leasehold run k -- sh -c '{command}'; echo code:$?");
-        let Some(mut terminal) = on_a_terminal(&place, &line) else { return };
+        let mut terminal = needs("terminal", on_a_terminal(&place, &line));
         terminal.until("ready");
         if !asks.is_empty() {
             terminal.type_in(b"one\n");
@@ -51,19 +51,17 @@ fn an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_th
     }
 }
 
-#[test]
-fn the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again() {
+pub(crate) fn the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again() {
     let place = Place::file();
     let mut holder = place.hold_with(&["--label", "ada", "--reason", "nightly"], "k");
-    let Some(mut terminal) = on_a_terminal(&place, "leasehold run k -- echo ran") else { return };
+    let mut terminal = needs("terminal", on_a_terminal(&place, "leasehold run k -- echo ran"));
     terminal.until("for k: held by ada (nightly)");
     holder.close_input();
     let last = terminal.until("ran");
     assert!(last.ends_with("\r\x1b[Kran"), "{last:?}");
 }
 
-#[test]
-fn the_keyboard_stops_and_the_shell_continues_program_and_command_before_and_after_it_has_the_terminal() {
+pub(crate) fn the_keyboard_stops_and_the_shell_continues_program_and_command_before_and_after_it_has_the_terminal() {
     let place = Place::file();
     for asks in ["", "read a; "] {
         let folder = tempfile::tempdir().unwrap();
@@ -74,7 +72,7 @@ fn the_keyboard_stops_and_the_shell_continues_program_and_command_before_and_aft
             format!("{asks}echo ready; until [ -e {} ]; do sleep 0.05; done; read b; echo got:$b", go.display());
         // A shell with job control, which is what people type into.
         let script = format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; fg; echo code:$?");
-        let Some(mut terminal) = on_a_terminal(&place, &script) else { return };
+        let mut terminal = needs("terminal", on_a_terminal(&place, &script));
         if !asks.is_empty() {
             terminal.type_in(b"first\n");
         }

@@ -8,8 +8,7 @@ use std::process::Stdio;
 
 use crate::support::{Place, Running, leasehold, text};
 
-#[test]
-fn bad_usage_is_64_and_runs_nothing() {
+pub(crate) fn bad_usage_is_64_and_runs_nothing() {
     let place = Place::file();
     let long = "x".repeat(256);
     for args in [
@@ -43,8 +42,7 @@ fn bad_usage_is_64_and_runs_nothing() {
 }
 
 /// A file name can be any bytes, and so can what a shell makes of it.
-#[test]
-fn bytes_that_are_no_text_are_bad_usage_or_the_commands() {
+pub(crate) fn bytes_that_are_no_text_are_bad_usage_or_the_commands() {
     let place = Place::file();
     let odd = OsStr::from_bytes(b"caf\xe9");
     let ended = |before: &[&str], after: &[&str]| {
@@ -78,8 +76,7 @@ fn bytes_that_are_no_text_are_bad_usage_or_the_commands() {
     }
 }
 
-#[test]
-fn a_directory_that_cannot_be_used_is_78_and_named() {
+pub(crate) fn a_directory_that_cannot_be_used_is_78_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let open = dir.path().join("open");
     fs::create_dir(&open).unwrap();
@@ -95,9 +92,8 @@ fn a_directory_that_cannot_be_used_is_78_and_named() {
     }
 }
 
-#[test]
 #[cfg(feature = "redis")]
-fn a_password_file_that_cannot_be_read_is_78_and_named() {
+pub(crate) fn a_password_file_that_cannot_be_read_is_78_and_named() {
     let output = leasehold(&["--backend", "redis://127.0.0.1:1", "--password-file", "/no/such/file", "list"]).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(78), "{output:?}");
@@ -105,9 +101,8 @@ fn a_password_file_that_cannot_be_read_is_78_and_named() {
 }
 
 /// One that opens a pipe waits for its writer, and no signal ends that.
-#[test]
 #[cfg(feature = "redis")]
-fn a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78() {
+pub(crate) fn a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     let made = std::process::Command::new("mkfifo").arg(file("pipe")).status().unwrap();
@@ -141,8 +136,7 @@ fn a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78() {
     }
 }
 
-#[test]
-fn help_shows_examples_and_exit_codes_and_succeeds() {
+pub(crate) fn help_shows_examples_and_exit_codes_and_succeeds() {
     let output = leasehold(&["--help"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let help = text(&output.stdout);
@@ -156,8 +150,7 @@ fn help_shows_examples_and_exit_codes_and_succeeds() {
     }
 }
 
-#[test]
-fn man_pages_and_completions_come_from_the_same_definitions() {
+pub(crate) fn man_pages_and_completions_come_from_the_same_definitions() {
     for (args, part) in [
         (&["man"][..], "force\\-release"),
         (&["man", "run"], "min\\-hold"),

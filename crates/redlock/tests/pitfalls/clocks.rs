@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leasehold_redis::testing::{Answer, Server, ask};
 use leasehold_redlock::Redlock;
+use leasehold_testkit::needs;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
@@ -69,10 +70,9 @@ impl Drop for Jumpy {
     }
 }
 
-#[tokio::test]
-async fn the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens() {
-    let Some(nodes) = Nodes::start(4).await else { return };
-    let Some(jumpy) = Jumpy::start().await else { return };
+pub(crate) async fn the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens() {
+    let nodes = needs("redis-server", Nodes::start(4).await);
+    let jumpy = needs("compiler for the shim that moves a clock", Jumpy::start().await);
     let urls = || nodes.0.iter().map(Server::url).chain([format!("redis://127.0.0.1:{}", jumpy.port)]);
     let (ours, theirs) = (
         Redlock::builder().nodes(urls()).connect().await.unwrap(),

@@ -2,13 +2,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use leasehold_redis::testing::eventually;
+use leasehold_testkit::needs;
 use tokio::task::JoinSet;
 
 use crate::bench::{Nodes, acquire, lock, once, take, token};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ten_contenders_on_one_key_are_all_served() {
-    let Some(nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn ten_contenders_on_one_key_are_all_served() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
     let (inside, overlaps) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut contenders = JoinSet::new();
     for _ in 0..10 {
@@ -37,9 +37,8 @@ async fn ten_contenders_on_one_key_are_all_served() {
     assert_eq!(tokens.len(), 50, "a token was given twice");
 }
 
-#[tokio::test]
-async fn a_split_vote_is_given_back_at_once() {
-    let Some(nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn a_split_vote_is_given_back_at_once() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
     let locks = nodes.redlock().await;
     // Two other attempts have two nodes each, so that nobody has a majority.
     for (node, digit) in nodes.0.iter().zip(["a", "a", "b", "b"]) {

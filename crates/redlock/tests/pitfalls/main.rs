@@ -1,5 +1,5 @@
 //! What goes wrong with quorums of Redis servers, on real ones. Each test starts servers of its own; where
-//! `redis-server` is not installed, it says so and passes.
+//! `redis-server` is not installed, they are ignored.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,3 +14,37 @@ mod contenders;
 mod nodes;
 mod silence;
 mod tokens;
+
+leasehold_testkit::main! {
+    clocks::the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens,
+    @multi_thread contenders::ten_contenders_on_one_key_are_all_served,
+    contenders::a_split_vote_is_given_back_at_once,
+    nodes::one_server_under_two_names_is_refused,
+    nodes::a_replica_is_not_a_node_of_its_own,
+    nodes::a_node_with_another_password_is_told_and_the_others_serve,
+    nodes::a_majority_that_refuses_is_an_error_for_good,
+    nodes::a_node_that_came_back_empty_does_not_count_until_it_is_healed,
+    nodes::a_held_key_is_busy_and_not_unavailable_beside_a_node_that_was_reset,
+    nodes::healing_waits_until_the_leases_that_lost_a_vote_are_over,
+    nodes::most_nodes_without_their_data_are_beyond_healing,
+    nodes::a_new_deployment_is_set_up_only_when_all_nodes_answer,
+    nodes::a_deployment_that_was_set_up_by_half_is_completed,
+    nodes::an_entry_of_another_type_is_told_and_left_alone,
+    nodes::inspection_tells_which_nodes_are_silent,
+    nodes::borrowed_clients_serve_and_are_left_alone,
+    nodes::closing_leaves_no_connection,
+    nodes::the_least_permissions_are_enough,
+    nodes::a_node_that_is_being_healed_does_not_count,
+    nodes::a_key_that_came_late_to_a_node_is_listed_all_the_same,
+    silence::two_of_five_stopped_nodes_are_not_waited_for,
+    silence::three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind,
+    silence::a_held_lock_outlives_a_minority_and_is_lost_in_time_with_a_majority,
+    silence::a_majority_that_was_away_serves_again,
+    silence::a_release_wakes_a_waiter_with_a_minority_down,
+    silence::a_node_that_is_slow_while_another_comes_back_goes_on_taking_part,
+    silence::the_short_limit_of_one_attempt_fails_no_other_on_its_connections,
+    tokens::the_late_grant_gives_a_number_twice_only_without_the_strict_comparison,
+    tokens::a_slow_node_does_not_confirm_a_number_that_another_has,
+    tokens::without_fencing_there_is_one_round_and_no_token,
+    tokens::a_counter_beyond_all_times_is_refused,
+}

@@ -6,12 +6,12 @@ use leasehold_redis::fred::types::config::Config;
 use leasehold_redis::testing::Server;
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock};
+use leasehold_testkit::needs;
 
 use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
 
-#[tokio::test]
-async fn one_server_under_two_names_is_refused() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn one_server_under_two_names_is_refused() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let url = |index: usize, host: &str, tail: &str| format!("redis://{host}:{}{tail}", nodes.0[index].port());
     let nobody = ["ACL", "SETUSER", "nobody", "on", ">pw", "~*", "+@all", "-info"];
     nodes.0[0].ask(&nobody).await;
@@ -29,9 +29,8 @@ async fn one_server_under_two_names_is_refused() {
     }
 }
 
-#[tokio::test]
-async fn a_replica_is_not_a_node_of_its_own() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_replica_is_not_a_node_of_its_own() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     nodes.redlock().await.close().await;
     nodes.0[1].ask(&["REPLICAOF", "127.0.0.1", &nodes.0[0].port().to_string()]).await;
     until("the replica is in step", async || {
@@ -42,9 +41,8 @@ async fn a_replica_is_not_a_node_of_its_own() {
     assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
 }
 
-#[tokio::test]
-async fn a_node_with_another_password_is_told_and_the_others_serve() {
-    let Some(mut nodes) = Nodes::start(2).await else { return };
+pub(crate) async fn a_node_with_another_password_is_told_and_the_others_serve() {
+    let mut nodes = needs("redis-server", Nodes::start(2).await);
     nodes.0.push(Server::start(&["--requirepass", "hunter2"]).await.unwrap());
     nodes.redlock().await.close().await;
     let urls = [nodes.0[0].url(), nodes.0[1].url(), format!("redis://:sesame@127.0.0.1:{}", nodes.0[2].port())];
@@ -61,11 +59,10 @@ async fn a_node_with_another_password_is_told_and_the_others_serve() {
     assert!(told.contains("wrong user or password") && !told.contains("sesame"), "{told}");
 }
 
-#[tokio::test]
-async fn a_majority_that_refuses_is_an_error_for_good() {
+pub(crate) async fn a_majority_that_refuses_is_an_error_for_good() {
     let mut servers = Vec::new();
     for _ in 0..3 {
-        let Some(server) = Server::start(&["--requirepass", "hunter2"]).await else { return };
+        let server = needs("redis-server", Server::start(&["--requirepass", "hunter2"]).await);
         servers.push(server);
     }
     let urls = servers.iter().map(|server| format!("redis://:sesame@127.0.0.1:{}", server.port()));
@@ -74,9 +71,8 @@ async fn a_majority_that_refuses_is_an_error_for_good() {
     assert!(!format!("{error:?}").contains("sesame"));
 }
 
-#[tokio::test]
-async fn a_node_that_came_back_empty_does_not_count_until_it_is_healed() {
-    let Some(mut nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_node_that_came_back_empty_does_not_count_until_it_is_healed() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let mut tokens = vec![cycle(&locks, "k").await];
     nodes.0[0].restart().await;
@@ -102,9 +98,8 @@ async fn a_node_that_came_back_empty_does_not_count_until_it_is_healed() {
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
 }
 
-#[tokio::test]
-async fn a_held_key_is_busy_and_not_unavailable_beside_a_node_that_was_reset() {
-    let Some(mut nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn a_held_key_is_busy_and_not_unavailable_beside_a_node_that_was_reset() {
+    let mut nodes = needs("redis-server", Nodes::start(5).await);
     let (ours, theirs) = (nodes.redlock().await, nodes.redlock().await);
     let guard = take(&ours, "k").await;
     nodes.0[0].restart().await;
@@ -116,9 +111,8 @@ async fn a_held_key_is_busy_and_not_unavailable_beside_a_node_that_was_reset() {
     guard.release().await.unwrap();
 }
 
-#[tokio::test]
-async fn healing_waits_until_the_leases_that_lost_a_vote_are_over() {
-    let Some(mut nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn healing_waits_until_the_leases_that_lost_a_vote_are_over() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let lease = Duration::from_secs(2);
     let (clock, began) = (Clock::system(), Clock::system().now());
@@ -129,9 +123,8 @@ async fn healing_waits_until_the_leases_that_lost_a_vote_are_over() {
     assert!(clock.now().since(began) >= lease && !guard.is_held());
 }
 
-#[tokio::test]
-async fn most_nodes_without_their_data_are_beyond_healing() {
-    let Some(mut nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn most_nodes_without_their_data_are_beyond_healing() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     for node in &mut nodes.0[..2] {
         node.restart().await;
@@ -145,9 +138,8 @@ async fn most_nodes_without_their_data_are_beyond_healing() {
     assert!(error.to_string().contains("1 of 3 nodes have their data, 2 must"), "{error}");
 }
 
-#[tokio::test]
-async fn a_new_deployment_is_set_up_only_when_all_nodes_answer() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_new_deployment_is_set_up_only_when_all_nodes_answer() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     nodes.0[2].pause();
     let locks = nodes.redlock().await;
     let error = unavailable(&locks, "k").await;
@@ -158,9 +150,8 @@ async fn a_new_deployment_is_set_up_only_when_all_nodes_answer() {
     until("all serve", async || conditions(&locks).await == vec![NodeCondition::Serving; 3]).await;
 }
 
-#[tokio::test]
-async fn a_deployment_that_was_set_up_by_half_is_completed() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_deployment_that_was_set_up_by_half_is_completed() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let marker = "{leasehold:}:node";
     for (node, mark) in nodes.0.iter().zip(["new 1", "new 2", "up 3"]) {
         node.ask(&["SET", marker, mark]).await;
@@ -170,9 +161,8 @@ async fn a_deployment_that_was_set_up_by_half_is_completed() {
     assert_eq!(nodes.0[0].ask(&["GET", marker]).await.text(), "up 1");
 }
 
-#[tokio::test]
-async fn an_entry_of_another_type_is_told_and_left_alone() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn an_entry_of_another_type_is_told_and_left_alone() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     for node in &nodes.0 {
         node.ask(&["HSET", &lock("k"), "a", "1"]).await;
@@ -183,9 +173,8 @@ async fn an_entry_of_another_type_is_told_and_left_alone() {
     assert_eq!(nodes.0[0].ask(&["HGET", &lock("k"), "a"]).await.text(), "1");
 }
 
-#[tokio::test]
-async fn inspection_tells_which_nodes_are_silent() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn inspection_tells_which_nodes_are_silent() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let guard = acquire(&locks, "k", &patient().label("me")).await.unwrap().unwrap();
     nodes.0[1].pause();
@@ -199,9 +188,8 @@ async fn inspection_tells_which_nodes_are_silent() {
     assert_eq!(listed.keys[0].key, LockKey::new("k").unwrap());
 }
 
-#[tokio::test]
-async fn borrowed_clients_serve_and_are_left_alone() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn borrowed_clients_serve_and_are_left_alone() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let mut clients = Vec::new();
     for server in &nodes.0 {
         let client = Builder::from_config(Config::from_url(&server.url()).unwrap()).build().unwrap();
@@ -217,9 +205,8 @@ async fn borrowed_clients_serve_and_are_left_alone() {
     }
 }
 
-#[tokio::test]
-async fn closing_leaves_no_connection() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn closing_leaves_no_connection() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let (guard, other) = (take(&locks, "k").await, nodes.redlock().await);
     assert!(acquire(&other, "k", &once()).await.unwrap().is_none());
@@ -232,9 +219,8 @@ async fn closing_leaves_no_connection() {
     assert_eq!(nodes.having("k").await, 0);
 }
 
-#[tokio::test]
-async fn the_least_permissions_are_enough() {
-    let Some(mut nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn the_least_permissions_are_enough() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
     let readme = include_str!("../../README.md");
     let (_, rule) = readme.split_once("ACL SETUSER locks on >password ").unwrap();
     let (rule, _) = rule.split_once("```").unwrap();
@@ -264,9 +250,8 @@ async fn the_least_permissions_are_enough() {
     locks.heal().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_node_that_is_being_healed_does_not_count() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_node_that_is_being_healed_does_not_count() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let marker = "{leasehold:}:node";
     let before = nodes.0[0].ask(&["GET", marker]).await;
@@ -296,9 +281,8 @@ async fn listed(locks: &Redlock, after_the_first: impl AsyncFnOnce()) -> Vec<Str
     keys
 }
 
-#[tokio::test]
-async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let (_a, _b) = (take(&locks, "a").await, take(&locks, "b").await);
     until("each is listed once", async || listed(&locks, async || {}).await == ["a", "b"]).await;

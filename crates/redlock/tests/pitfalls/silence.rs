@@ -4,6 +4,7 @@ use std::time::Duration;
 use leasehold_redis::testing::{Proxy, Server};
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{LossReason, NodeCondition, QuorumNotReached, Redlock};
+use leasehold_testkit::needs;
 
 use crate::bench::{Nodes, acquire, conditions, cycle, once, patient, take, unavailable, until};
 
@@ -20,9 +21,8 @@ async fn timed(locks: &Redlock, cycles: usize) -> Vec<Duration> {
     took
 }
 
-#[tokio::test]
-async fn two_of_five_stopped_nodes_are_not_waited_for() {
-    let Some(nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn two_of_five_stopped_nodes_are_not_waited_for() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
     // Whoever waits for a stopped node waits for that long.
     let limit = Duration::from_secs(10);
     let locks = nodes.builder().node_limit(limit).connect().await.unwrap();
@@ -39,9 +39,8 @@ async fn two_of_five_stopped_nodes_are_not_waited_for() {
     assert!(degraded[297] < limit, "p99 {:?}", degraded[297]);
 }
 
-#[tokio::test]
-async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind() {
-    let Some(nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
     let locks = nodes.redlock().await;
     cycle(&locks, "k").await;
     nodes.0[..3].iter().for_each(Server::pause);
@@ -55,9 +54,8 @@ async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind() 
     cycle(&locks, "k").await;
 }
 
-#[tokio::test]
-async fn a_held_lock_outlives_a_minority_and_is_lost_in_time_with_a_majority() {
-    let Some(nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn a_held_lock_outlives_a_minority_and_is_lost_in_time_with_a_majority() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
     let locks = nodes.redlock().await;
     let lease = Duration::from_millis(1500);
     let guard = acquire(&locks, "k", &patient().ttl(lease)).await.unwrap().unwrap();
@@ -73,9 +71,8 @@ async fn a_held_lock_outlives_a_minority_and_is_lost_in_time_with_a_majority() {
     take(&locks, "k").await.release().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_majority_that_was_away_serves_again() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_majority_that_was_away_serves_again() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let before = cycle(&locks, "k").await;
     nodes.0[..2].iter().for_each(Server::pause);
@@ -88,9 +85,8 @@ async fn a_majority_that_was_away_serves_again() {
     assert!(waiting.await.unwrap() > before);
 }
 
-#[tokio::test]
-async fn a_release_wakes_a_waiter_with_a_minority_down() {
-    let Some(mut nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn a_release_wakes_a_waiter_with_a_minority_down() {
+    let mut nodes = needs("redis-server", Nodes::start(5).await);
     let (ours, theirs) = (nodes.redlock().await, nodes.redlock().await);
     nodes.0[0].pause();
     nodes.0[1].kill();
@@ -109,9 +105,8 @@ async fn a_release_wakes_a_waiter_with_a_minority_down() {
     nodes.0[0].resume();
 }
 
-#[tokio::test]
-async fn a_node_that_is_slow_while_another_comes_back_goes_on_taking_part() {
-    let Some(nodes) = Nodes::start(5).await else { return };
+pub(crate) async fn a_node_that_is_slow_while_another_comes_back_goes_on_taking_part() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
     nodes.redlock().await.close().await;
     let slow = Proxy::start(nodes.0[0].port()).await;
     let urls = nodes.0[1..].iter().map(Server::url);
@@ -131,9 +126,8 @@ async fn a_node_that_is_slow_while_another_comes_back_goes_on_taking_part() {
     nodes.0[1..3].iter().for_each(Server::resume);
 }
 
-#[tokio::test]
-async fn the_short_limit_of_one_attempt_fails_no_other_on_its_connections() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn the_short_limit_of_one_attempt_fails_no_other_on_its_connections() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     nodes.redlock().await.close().await;
     let mut proxies = Vec::new();
     for node in &nodes.0 {

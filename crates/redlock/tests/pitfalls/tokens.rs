@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use leasehold_redis::testing::{Proxy, Server};
 use leasehold_redlock::Redlock;
+use leasehold_testkit::needs;
 use tokio::time::sleep;
 
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until};
@@ -63,20 +64,18 @@ async fn late_grant_gives_a_number_twice(confirm: &str) -> Option<bool> {
     Some(a == b && confirmed[0])
 }
 
-#[tokio::test]
-async fn the_late_grant_gives_a_number_twice_only_without_the_strict_comparison() {
+pub(crate) async fn the_late_grant_gives_a_number_twice_only_without_the_strict_comparison() {
     const STRICT: &str = "tonumber(last) >= tonumber(number)";
     assert!(CONFIRM.contains(STRICT), "the variant below is not one");
     let lenient = CONFIRM.replace(STRICT, "tonumber(last) > tonumber(number)");
-    let Some(twice) = late_grant_gives_a_number_twice(&lenient).await else { return };
+    let twice = needs("compiler for the shim that moves a clock", late_grant_gives_a_number_twice(&lenient).await);
     assert!(twice, "the scenario does not bite any more");
     assert_eq!(late_grant_gives_a_number_twice(CONFIRM).await, Some(false));
 }
 
 /// The same scenario through the whole locker, with a slow network instead of messages by hand.
-#[tokio::test]
-async fn a_slow_node_does_not_confirm_a_number_that_another_has() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_slow_node_does_not_confirm_a_number_that_another_has() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let [slowest, slow] = [Proxy::start(nodes.0[0].port()).await, Proxy::start(nodes.0[1].port()).await];
     let a = nodes.redlock().await;
     let b = Redlock::builder().nodes([slowest.url(), slow.url(), nodes.0[2].url()]);
@@ -95,9 +94,8 @@ async fn a_slow_node_does_not_confirm_a_number_that_another_has() {
     assert!(cycle(&a, KEY).await > earlier);
 }
 
-#[tokio::test]
-async fn without_fencing_there_is_one_round_and_no_token() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn without_fencing_there_is_one_round_and_no_token() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let (fenced, plain) = (nodes.redlock().await, nodes.builder().fencing(false).connect().await.unwrap());
     let mut calls = Vec::new();
     for locks in [&fenced, &plain] {
@@ -115,9 +113,8 @@ async fn without_fencing_there_is_one_round_and_no_token() {
     assert!(calls[1] < calls[0], "{calls:?}");
 }
 
-#[tokio::test]
-async fn a_counter_beyond_all_times_is_refused() {
-    let Some(nodes) = Nodes::start(3).await else { return };
+pub(crate) async fn a_counter_beyond_all_times_is_refused() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     nodes.0[0].ask(&["SET", &fence(KEY), &(1_u64 << 43).to_string()]).await;
     nodes.0[1].ask(&["SET", &fence(KEY), &(1_u64 << 43).to_string()]).await;
