@@ -1,4 +1,4 @@
-//! What is known to be wrong: each test says what ought to hold, fails, and is ignored until it is put right.
+//! What is known to be wrong: each test says what ought to hold, and is listed in `expected-failures.txt` of the suite.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells its figures")]
 

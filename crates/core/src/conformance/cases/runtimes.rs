@@ -98,7 +98,7 @@ pub(super) async fn c12_a_locker_outlives_the_runtime_that_connected_it(bench: B
     let connected = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let contender = runtime.block_on(connecting.contender())?;
-        runtime.shutdown_background();
+        drop(runtime);
         Ok::<_, Failure>(contender)
     });
     let (ours, key) = (connected.await??, bench.key());

@@ -2,156 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::VecDeque;
+mod store;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, Error, ErrorKind, GrantRef, HandOver,
-    Held, Hint, Holders, Listener, LockGuard, LockKey, LockOptions, Locker, MemoryBackend, OwnerId, Page, Renewal,
-    Result, Settings, Wait, Wakeups,
+    Attempt, Backend, Claim, Clock, Engine, ErrorKind, HandOver, Hint, LockGuard, LockKey, LockOptions, Locker,
+    MemoryBackend, Result, Settings, Wait,
 };
 use tokio::sync::broadcast;
 
+use crate::store::{ASK_AGAIN, FIRST_LEASE, Queueing};
+
 const LEASE: Duration = Duration::from_secs(60);
-const FIRST_LEASE: Duration = Duration::from_secs(3);
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// The memory store with a queue in front of it, and a record of what was asked.
-#[derive(Clone, Debug)]
-struct Queueing {
-    inner: MemoryBackend,
-    state: Arc<Mutex<State>>,
-    hints: Arc<Mutex<broadcast::Sender<Hint>>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    queue: VecDeque<Claim>,
-    claims: Vec<OwnerId>,
-    renewals: usize,
-    /// Hints are lost.
-    deaf: bool,
-    /// The next listener is refused for the moment.
-    unreachable: bool,
-    /// The next claim is carried out and its answer lost.
-    unanswered: bool,
-    /// The next claim is carried out and its answer late.
-    late: Option<Duration>,
-    /// The next release is carried out and its answer late.
-    late_release: Option<Duration>,
-}
-
-impl Queueing {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
-    fn tell(&self, hint: Hint) {
-        let _ = self.hints.lock().unwrap().send(hint);
-    }
-
-    /// Ends all listeners.
-    fn breaks(&self) {
-        *self.hints.lock().unwrap() = broadcast::Sender::new(16);
-    }
-
-    fn is_listened_to(&self) -> bool {
-        self.hints.lock().unwrap().receiver_count() > 0
-    }
-
-    /// Of who holds the key.
-    async fn epoch(&self) -> Option<u64> {
-        let holders = self.inner.inspect(&key()).await.unwrap().holders;
-        holders.first().and_then(|holder| holder.token).map(|token| token.get() >> 10)
-    }
-
-    async fn grant_next(&self) {
-        let Some(next) = self.state().queue.pop_front() else { return };
-        let claim = Claim { ttl: FIRST_LEASE, ..next };
-        let Attempt::Granted { tenure } = self.inner.try_acquire(&claim).await.unwrap() else { panic!("not free") };
-        if !self.state().deaf {
-            self.tell(Hint::Granted { owner: claim.owner, tenure });
-        }
-    }
-}
-
-#[async_trait]
-impl Backend for Queueing {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities().with(Capability::Queue)
-    }
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        self.state().claims.push(claim.owner);
-        let attempt = self.inner.try_acquire(claim).await?;
-        let late = self.state().late.take();
-        if let Some(late) = late {
-            tokio::time::sleep(late).await;
-        }
-        let epoch_of_holder = self.epoch().await;
-        let mut state = self.state();
-        if std::mem::take(&mut state.unanswered) {
-            return Err(Error::new(ErrorKind::Indeterminate, "acquire"));
-        }
-        if !matches!(attempt, Attempt::Busy { .. }) || !claim.waits {
-            return Ok(attempt);
-        }
-        if !state.queue.iter().any(|queued| queued.owner == claim.owner) {
-            state.queue.push_back(claim.clone());
-        }
-        Ok(Attempt::Queued { epoch_of_holder, latest_epoch: None, retry_in: ASK_AGAIN, lease: FIRST_LEASE, told: true })
-    }
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        self.state().renewals += renewals.len();
-        self.inner.renew(renewals).await
-    }
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
-        self.state().queue.retain(|queued| queued.owner != grant.owner);
-        let held = self.inner.release(grant).await?;
-        if held == Held::Yes {
-            self.grant_next().await;
-        }
-        let late = self.state().late_release.take();
-        if let Some(late) = late {
-            tokio::time::sleep(late).await;
-        }
-        Ok(held)
-    }
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.inspect(key).await
-    }
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.inner.list(prefix, after).await
-    }
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.force_release(key).await
-    }
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl Wakeups for Queueing {
-    async fn listen(&self, _key: &LockKey) -> Result<Box<dyn Listener>> {
-        let unreachable = std::mem::take(&mut self.state().unreachable);
-        if unreachable {
-            return Err(Error::new(ErrorKind::Unavailable, "listen"));
-        }
-        Ok(Box::new(Ear(self.hints.lock().unwrap().subscribe())))
-    }
-}
-
-struct Ear(broadcast::Receiver<Hint>);
-
-#[async_trait]
-impl Listener for Ear {
-    async fn hint(&mut self) -> Hint {
-        self.0.recv().await.unwrap_or(Hint::Ended)
-    }
-}
-
 struct Bench {
     clock: Clock,
     store: Queueing,
