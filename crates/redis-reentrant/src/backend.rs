@@ -80,7 +80,7 @@ impl SessionBackend {
 
     async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
         match *answer.words() {
-            ["held"] => Ok(Held::Yes),
+            ["held", ..] => Ok(Held::Yes),
             ["gone"] => Ok(self.what_became_of(grant).await),
             ref words => Err(self.trouble(words)),
         }
@@ -191,6 +191,7 @@ impl Backend for SessionBackend {
             .text(&tenure(grant))
             .name(&names, CHANNEL);
         let reply = self.store.commits.run(&RELEASE, words, None).await?;
+        self.store.signals.released(&reply.words());
         self.held(&reply, grant).await
     }
 

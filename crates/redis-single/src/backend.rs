@@ -1,5 +1,4 @@
 use std::slice;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,8 +62,6 @@ pub struct RedisSingleBackend {
     fence_retention: Duration,
     confirmation: Option<Confirmation>,
     queues: bool,
-    /// That the server refuses what a release does for others was said.
-    warned: AtomicBool,
 }
 
 impl RedisSingleBackend {
@@ -82,16 +79,7 @@ impl RedisSingleBackend {
         let inbox = || Signals::with_inbox(&connection, &names, LOCK, line == Line::Trusted);
         let signals = if queues { inbox() } else { Signals::new(&connection, &names) };
         let commits = GroupCommit::new(&connection, &STEPS, group_commit);
-        Self {
-            connection,
-            commits,
-            names,
-            signals,
-            fence_retention,
-            confirmation,
-            queues,
-            warned: AtomicBool::new(false),
-        }
+        Self { connection, commits, names, signals, fence_retention, confirmation, queues }
     }
 
     /// Where this claim will hear of a grant out of the line, as in `line.lua`; empty if it takes no place there.
@@ -141,13 +129,7 @@ impl RedisSingleBackend {
     async fn let_go(&self, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
         let words = Words::new().name(names, LOCK).name(names, FENCE).name(names, LINE);
         let reply = self.commits.run(&RELEASE, words.owner(owner).name(names, CHANNEL), None).await?;
-        if let ["held", refused @ ..] = &reply.words()[..]
-            && !refused.is_empty()
-            && !self.warned.swap(true, Ordering::AcqRel)
-        {
-            let refused = self.connection.quote(&refused.join(" "));
-            tracing::warn!(refused, "Redis does not let a release serve those who wait; they find out by asking");
-        }
+        self.signals.released(&reply.words());
         Ok(reply)
     }
 

@@ -1,11 +1,9 @@
 //! A server knows the password that it was told. Whatever it says, nobody else learns it from what we tell.
 
-mod recorder;
-
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_redis::testing::Fake;
+use leasehold_redis::testing::{Fake, Recorder};
 use leasehold_redis_single::{Admin, Error, LockKey, LockOptions, Locker, RedisSingle, Wait};
 use tokio::task::JoinSet;
 
@@ -46,7 +44,7 @@ async fn a_server_that_repeats_the_password_when_it_refuses_it_is_not_quoted_wit
 
 #[tokio::test]
 async fn a_server_that_repeats_the_password_in_any_answer_is_not_quoted_with_it() {
-    let recorder = recorder::Recorder::start();
+    let recorder = Recorder::start();
     let mut asking = JoinSet::new();
     for answer in [
         format!("-ERR {CANARY}\r\n"),

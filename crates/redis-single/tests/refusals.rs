@@ -2,12 +2,10 @@
 //! without `redis-server` they are ignored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod recorder;
-
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Server, eventually};
+use leasehold_redis::testing::{Answer, Recorder, Server, eventually};
 use leasehold_redis_single::{
     Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait,
 };
@@ -57,7 +55,7 @@ async fn bad_settings_are_refused_before_anything_is_sent() {
 
 async fn no_password_is_ever_shown() {
     const CANARY: &str = "hunter2-canary";
-    let recorder = recorder::Recorder::start();
+    let recorder = Recorder::start();
     let server = needs("redis-server", Server::start(&["--requirepass", CANARY]).await);
     let address = format!("127.0.0.1:{}", server.port());
     let mut told = Vec::new();
@@ -233,7 +231,7 @@ async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back
 }
 
 async fn eviction_is_warned_of() -> Result<()> {
-    let recorder = recorder::Recorder::start();
+    let recorder = Recorder::start();
     let server =
         needs("redis-server", Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).await);
     drop(RedisSingle::connect(&server.url()).await?);

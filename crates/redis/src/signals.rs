@@ -38,6 +38,8 @@ pub struct Signals {
     refused_until: std::sync::Mutex<Option<Moment>>,
     clock: Clock,
     closed: AtomicBool,
+    /// That the server refuses what a release does for those who wait was said.
+    warned: AtomicBool,
 }
 
 impl Signals {
@@ -52,6 +54,7 @@ impl Signals {
             refused_until: std::sync::Mutex::default(),
             clock: Clock::system(),
             closed: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
         }
     }
 
@@ -69,6 +72,17 @@ impl Signals {
     /// The channel on which grants are heard at this moment, if there is one and somebody has begun to listen.
     pub fn inbox(&self) -> Option<&str> {
         self.hub.inbox()
+    }
+
+    /// Warns, once, if a release answered `held` and then why those who wait were not served or told.
+    pub fn released(&self, words: &[&str]) {
+        if let ["held", why @ ..] = words
+            && !why.is_empty()
+            && !self.warned.swap(true, Ordering::AcqRel)
+        {
+            let refused = self.connection.quote(&why.join(" "));
+            tracing::warn!(refused, "Redis does not let a release serve those who wait; they find out by asking");
+        }
     }
 
     /// Ends the second connection. Nobody is signalled any more.

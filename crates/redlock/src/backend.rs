@@ -192,7 +192,7 @@ impl Backend for RedlockBackend {
         let judge = |tally: Tally| {
             tally.held(majority).ok_or_else(|| {
                 let missing = self.fleet.quorum_not_reached(tally.yes + tally.gone, tally.failed);
-                missing.into_error_of(ErrorKind::Indeterminate, "renew")
+                missing.into_error_or(ErrorKind::Indeterminate, "renew")
             })
         };
         self.renew_all(renewals).await.into_iter().map(judge).collect()
@@ -207,7 +207,7 @@ impl Backend for RedlockBackend {
             None if answered >= majority => Ok(Held::Yes),
             None => {
                 let missing = self.fleet.quorum_not_reached(answered, tally.failed);
-                Err(missing.into_error_of(ErrorKind::Indeterminate, "release"))
+                Err(missing.into_error_or(ErrorKind::Indeterminate, "release"))
             }
         }
     }

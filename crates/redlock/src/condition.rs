@@ -71,12 +71,13 @@ impl std::error::Error for QuorumNotReached {}
 impl QuorumNotReached {
     /// For good if the nodes that refuse are enough to prevent a majority, else for the moment.
     pub(crate) fn into_error(self, operation: &'static str) -> Error {
-        let refused = self.failures.iter().filter(|state| matches!(state.condition, NodeCondition::Refused(_))).count();
-        let kind = if refused > self.nodes - self.needed { ErrorKind::Backend } else { ErrorKind::Unavailable };
-        self.into_error_of(kind, operation)
+        self.into_error_or(ErrorKind::Unavailable, operation)
     }
 
-    pub(crate) fn into_error_of(self, kind: ErrorKind, operation: &'static str) -> Error {
+    /// The same, of another kind where it is not for good.
+    pub(crate) fn into_error_or(self, otherwise: ErrorKind, operation: &'static str) -> Error {
+        let refused = self.failures.iter().filter(|state| matches!(state.condition, NodeCondition::Refused(_))).count();
+        let kind = if refused > self.nodes - self.needed { ErrorKind::Backend } else { otherwise };
         let failures: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
         let detail =
             format!("quorum not reached: {} of {} nodes answered: {}", self.answered, self.nodes, failures.join("; "));

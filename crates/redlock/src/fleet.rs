@@ -82,11 +82,11 @@ impl Fleet {
                 }
             }
         }
-        let markers = self.look(&mut peers).await;
+        let markers = self.mark_or_leave(&mut peers, Mark::Look).await;
         if let Some((one, other)) = twins(&markers) {
             return Err(self.same_server(one, other));
         }
-        let markers = self.set_up(&peers, markers).await;
+        let markers = self.set_up(&mut peers, markers).await;
         // Where we may not know which server it is, its incarnation tells.
         if let Some((one, other)) = twins(&markers) {
             return Err(self.same_server(one, other));
@@ -145,7 +145,7 @@ impl Fleet {
             }
         };
         refuse_twins(&markers)?;
-        let markers = self.set_up(&peers, markers).await;
+        let markers = self.set_up(&mut peers, markers).await;
         refuse_twins(&markers)?;
         self.put_into_service(&peers, &markers).await;
         if let Some(peer) = peers[index].take() {
@@ -156,9 +156,9 @@ impl Fleet {
         Ok(())
     }
 
-    /// Reads the markers. Whoever does not tell is not a peer any more.
-    async fn look(&self, peers: &mut [Option<Peer>]) -> Vec<Option<Marker>> {
-        let markers = self.mark(peers, Mark::Look).await;
+    /// Reads the markers, or moves them on. Whoever does not tell, or refuses, is not a peer any more.
+    async fn mark_or_leave(&self, peers: &mut [Option<Peer>], mark: Mark) -> Vec<Option<Marker>> {
+        let markers = self.mark(peers, mark).await;
         let mut known = Vec::new();
         for ((node, peer), marker) in self.nodes.iter().zip(peers).zip(markers) {
             match marker {
@@ -177,14 +177,14 @@ impl Fleet {
     /// The first half of setting up a new deployment: only when every node answers and none is in service.
     ///
     /// In halves, so that whoever is interrupted in between leaves nothing that looks like a node without its data.
-    async fn set_up(&self, peers: &[Option<Peer>], markers: Vec<Option<Marker>>) -> Vec<Option<Marker>> {
+    async fn set_up(&self, peers: &mut [Option<Peer>], markers: Vec<Option<Marker>>) -> Vec<Option<Marker>> {
         let is_new = |marker: &Option<Marker>| {
             marker.as_ref().is_some_and(|marker| matches!(marker.phase, Phase::None | Phase::New))
         };
         if !markers.iter().all(is_new) {
             return markers;
         }
-        self.mark(peers, Mark::Begin).await.into_iter().map(|marker| marker.and_then(Result::ok)).collect()
+        self.mark_or_leave(peers, Mark::Begin).await
     }
 
     /// The second half: where a node is in service, or all are set up, the new ones go into service.

@@ -246,6 +246,7 @@ impl Node {
         let words = Words::new().name(names, LOCK).name(names, FORCED).owner(owner);
         let words = if signal { words.name(names, CHANNEL) } else { words.text("") };
         let (peer, reply) = self.commit(&RELEASE, words, limit).await?;
+        peer.signals.released(&reply.words());
         kept(&peer, &reply.words())
     }
 
@@ -393,7 +394,7 @@ impl fmt::Debug for Source {
 
 fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
     match *words {
-        ["held"] => Ok(Kept::Yes),
+        ["held", ..] => Ok(Kept::Yes),
         ["gone"] => Ok(Kept::Gone),
         ["forced"] => Ok(Kept::Forced),
         _ => Err(not_understood(peer, words)),

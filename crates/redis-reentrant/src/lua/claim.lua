@@ -13,16 +13,22 @@ local function claim(k, a)
 
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
   if held.err then
-    return trouble(lock, held.err)
+    return trouble(lock, held.err, 'HMGET')
   end
   local owner, tenure, taken = held[1], held[2], held[3]
-  local fields = redis.call('HLEN', lock)
+  local fields = redis.pcall('HLEN', lock)
+  if refusal(fields, 'HLEN') then
+    return refusal(fields, 'HLEN')
+  end
   if fields > 0 and not (owner and tenure and string.match(tenure, '^%d+$')) then
     return 'foreign ' .. lock .. ' a hash of somebody else'
   end
 
   if fields > 0 then
-    local left = redis.call('PTTL', lock)
+    local left = redis.pcall('PTTL', lock)
+    if refusal(left, 'PTTL') then
+      return refusal(left, 'PTTL')
+    end
     if owner ~= session then
       if left < 0 then
         return 'endless ' .. lock
@@ -36,16 +42,15 @@ local function claim(k, a)
     if fields - 3 >= tonumber(most) then
       return 'deep ' .. string.format('%.0f', fields - 3)
     end
-    local written = redis.pcall('HSET', lock, level, '')
-    if type(written) == 'table' then
-      return 'refused ' .. written.err
-    end
-    if left < tonumber(lease) then
-      written = redis.pcall('PEXPIRE', lock, lease)
-      if type(written) == 'table' then
+    local refused = refusal(redis.pcall('HSET', lock, level, ''), 'HSET')
+    if not refused and left < tonumber(lease) then
+      refused = refusal(redis.pcall('PEXPIRE', lock, lease), 'PEXPIRE')
+      if refused then
         redis.pcall('HDEL', lock, level)
-        return 'refused ' .. written.err
       end
+    end
+    if refused then
+      return refused
     end
     return 'granted ' .. tenure
   end
@@ -55,15 +60,15 @@ local function claim(k, a)
     return now
   end
   metadata = '{"since":' .. now .. metadata
-  local written = redis.pcall('HSET', lock, 'owner', session, 'tenure', number, 'metadata', metadata, level, '')
-  if type(written) == 'table' then
-    return 'refused ' .. written.err
+  local entry = redis.pcall('HSET', lock, 'owner', session, 'tenure', number, 'metadata', metadata, level, '')
+  if refusal(entry, 'HSET') then
+    return refusal(entry, 'HSET')
   end
-  written = redis.pcall('PEXPIRE', lock, lease)
-  if type(written) == 'table' then
+  local refused = refusal(redis.pcall('PEXPIRE', lock, lease), 'PEXPIRE')
+  if refused then
     -- Without a lease it would be held for ever.
     redis.pcall('DEL', lock)
-    return 'refused ' .. written.err
+    return refused
   end
   return 'granted ' .. number
 end

@@ -8,24 +8,31 @@ local channel, grace = ARGV[1], ARGV[2]
 local held = redis.pcall('HMGET', lock, 'owner', 'tenure', 'metadata')
 if held.err then
   if string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', held.err }
+    return { 'refused', held.err .. ' (HMGET)' }
   end
   local kind = redis.pcall('TYPE', lock)
   return { 'foreign', lock, kind.ok or '' }
 end
 local owner, tenure, metadata = held[1], held[2], held[3]
 if not owner or not tenure then
-  if redis.call('HLEN', lock) > 0 then
+  local fields = redis.pcall('HLEN', lock)
+  if type(fields) == 'table' then
+    return { 'refused', fields.err .. ' (HLEN)' }
+  end
+  if fields > 0 then
     return { 'foreign', lock, 'a hash of somebody else' }
   end
   return { 'free' }
 end
-local left = redis.call('PTTL', lock)
+local left = redis.pcall('PTTL', lock)
+if type(left) == 'table' then
+  return { 'refused', left.err .. ' (PTTL)' }
+end
 local kept = string.format('%.0f', math.max(left, 0) + tonumber(grace))
 redis.pcall('SET', forced, tenure .. ' ' .. owner, 'PX', kept)
 local deleted = redis.pcall('DEL', lock)
 if type(deleted) == 'table' then
-  return { 'refused', deleted.err }
+  return { 'refused', deleted.err .. ' (DEL)' }
 end
 redis.pcall('PUBLISH', channel, '1')
 return { 'held', tenure, metadata or '', string.format('%.0f', left) }

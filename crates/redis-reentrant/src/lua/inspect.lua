@@ -6,15 +6,23 @@ local function inspect(lock)
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure', 'metadata')
   if held.err then
     if string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-      return { 'refused', held.err }
+      return { 'refused', held.err .. ' (HMGET)' }
     end
     local kind = redis.pcall('TYPE', lock)
     return { 'foreign', lock, kind.ok or '' }
   end
   if held[1] and held[2] then
-    return { 'held', held[2], held[3] or '', string.format('%.0f', redis.call('PTTL', lock)) }
+    local left = redis.pcall('PTTL', lock)
+    if type(left) == 'table' then
+      return { 'refused', left.err .. ' (PTTL)' }
+    end
+    return { 'held', held[2], held[3] or '', string.format('%.0f', left) }
   end
-  if redis.call('HLEN', lock) > 0 then
+  local fields = redis.pcall('HLEN', lock)
+  if type(fields) == 'table' then
+    return { 'refused', fields.err .. ' (HLEN)' }
+  end
+  if fields > 0 then
     return { 'foreign', lock, 'a hash of somebody else' }
   end
   return { 'free' }

@@ -8,16 +8,20 @@ local session = ARGV[1]
 local function renew(lock, tenure, lease)
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure')
   if held.err and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. held.err
+    return 'refused ' .. held.err .. ' (HMGET)'
   end
   if held.err or held[1] ~= session or held[2] ~= tenure then
     return 'gone'
   end
-  if redis.call('PTTL', lock) >= tonumber(lease) then
+  local left = redis.pcall('PTTL', lock)
+  if type(left) == 'table' then
+    return 'refused ' .. left.err .. ' (PTTL)'
+  end
+  if left >= tonumber(lease) then
     return 'held'
   end
   local prolonged = redis.pcall('PEXPIRE', lock, lease)
-  return type(prolonged) == 'table' and 'refused ' .. prolonged.err or 'held'
+  return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'
 end
 
 local answers = {}

@@ -29,14 +29,6 @@ local function deserted(inbox)
   return string.sub(inbox, 1, 1) == '!' and redis.pcall('PUBSUB', 'NUMSUB', string.sub(inbox, 2))[2] == 0
 end
 
--- What to answer to a command that the server refused; nothing if it did not. What somebody else wrote under the line's
--- name is no line, and a refusal is not an empty one. Redis 7.0 does not say which command a user may not run.
-local function refusal(reply, command)
-  if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. reply.err .. ' (' .. command .. ')'
-  end
-end
-
 -- The same place between other neighbours, as far as they are given.
 local function between(place, before, behind)
   local old_before, old_behind, rest = string.match(place, '^(%S+) (%S+) (.*)$')

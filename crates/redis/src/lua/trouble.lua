@@ -8,3 +8,11 @@ local function trouble(key, reply, command)
   return 'foreign ' .. key .. ' ' .. (kind.ok or '')
 end
 
+-- What to answer to a command that the server refused; nothing if it did not. What somebody else wrote under our name is
+-- none of ours, and a refusal is not "nothing there".
+local function refusal(reply, command)
+  if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+    return 'refused ' .. reply.err .. ' (' .. command .. ')'
+  end
+end
+

@@ -11,7 +11,9 @@ mod ask;
 mod authority;
 mod fake;
 mod proxy;
+mod recorder;
 mod server;
+mod story;
 mod topologies;
 
 pub use self::acl::LeastUser;
@@ -19,7 +21,9 @@ pub use self::ask::{Answer, ask};
 pub use self::authority::{Authority, Issued};
 pub use self::fake::Fake;
 pub use self::proxy::Proxy;
+pub use self::recorder::Recorder;
 pub use self::server::Server;
+pub use self::story::{Story, Untold};
 pub use self::topologies::{Cluster, Layout, Moving, Sentinels};
 
 /// Polls until it is so.

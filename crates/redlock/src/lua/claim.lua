@@ -23,8 +23,10 @@ local function claim(k, a)
     return trouble(lock, held.err)
   end
   if held and string.sub(held, 1, 32) ~= owner then
-    local left = redis.call('PTTL', lock)
-    if left < 0 then
+    local left = redis.pcall('PTTL', lock)
+    if refusal(left, 'PTTL') then
+      return refusal(left, 'PTTL')
+    elseif left < 0 then
       return 'endless ' .. lock
     end
     return 'busy ' .. string.format('%.0f', left) .. ' ' .. string.sub(held, 1, 8)
@@ -37,7 +39,10 @@ local function claim(k, a)
   if last and (#last > 15 or not string.match(last, '^%d+$')) then
     return 'foreign ' .. fence .. ' not a counter'
   end
-  local time = redis.call('TIME')
+  local time = redis.pcall('TIME')
+  if refusal(time, 'TIME') then
+    return refusal(time, 'TIME')
+  end
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local since = string.format('%.0f', now)
   local seed = last and tonumber(last) > now and string.format('%.0f', last) or since
@@ -47,8 +52,8 @@ local function claim(k, a)
 
   local entry = owner .. ' - {"since":' .. since .. metadata
   local written = redis.pcall('SET', lock, entry, 'PX', lease)
-  if written.err then
-    return 'refused ' .. written.err
+  if refusal(written, 'SET') then
+    return refusal(written, 'SET')
   end
   return 'granted ' .. seed .. ' -'
 end

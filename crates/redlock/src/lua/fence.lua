@@ -8,10 +8,16 @@ local function confirm(k, a)
   local owner, number, lifetime = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
 
   local mark = redis.pcall('GET', marker)
+  if refusal(mark, 'GET') then
+    return refusal(mark, 'GET')
+  end
   if type(mark) ~= 'string' or string.sub(mark, 1, 3) ~= 'up ' then
     return 'reset'
   end
   local held = redis.pcall('GET', lock)
+  if refusal(held, 'GET') then
+    return refusal(held, 'GET')
+  end
   if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
     return 'gone'
   end
@@ -20,7 +26,7 @@ local function confirm(k, a)
   end
   local last = redis.pcall('GET', fence)
   if type(last) == 'table' then
-    return 'refused ' .. last.err
+    return trouble(fence, last.err)
   end
   if last and (#last > 15 or not string.match(last, '^%d+$')) then
     return 'foreign ' .. fence .. ' not a counter'
@@ -30,13 +36,13 @@ local function confirm(k, a)
   end
 
   local written = redis.pcall('SET', fence, number, 'PX', lifetime)
-  if written.err then
-    return 'refused ' .. written.err
+  if refusal(written, 'SET') then
+    return refusal(written, 'SET')
   end
   local rest = string.match(held, '^%x+ %S+( .*)$') or ' {}'
   written = redis.pcall('SET', lock, owner .. ' ' .. number .. rest, 'KEEPTTL')
-  if written.err then
-    return 'refused ' .. written.err
+  if refusal(written, 'SET') then
+    return refusal(written, 'SET')
   end
   return 'fenced'
 end

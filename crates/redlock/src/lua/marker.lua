@@ -9,7 +9,7 @@ local marker, step, incarnation = KEYS[1], ARGV[1], ARGV[2]
 local mark = redis.pcall('GET', marker)
 if type(mark) == 'table' then
   if string.sub(mark.err, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', mark.err }
+    return { 'refused', mark.err .. ' (GET)' }
   end
   local kind = redis.pcall('TYPE', marker)
   return { 'foreign', marker, kind.ok or '' }
@@ -32,7 +32,7 @@ end
 if after then
   local written = redis.pcall('SET', marker, after)
   if written.err then
-    return { 'refused', written.err }
+    return { 'refused', written.err .. ' (SET)' }
   end
   state, known = string.match(after, '^(%l+) (%x*)$')
 end

@@ -1,4 +1,7 @@
 -- The clock of this node.
--- Answers: now, ms.
-local time = redis.call('TIME')
+-- Answers: now, ms · refused, reply.
+local time = redis.pcall('TIME')
+if time.err then
+  return { 'refused', time.err .. ' (TIME)' }
+end
 return { 'now', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) }

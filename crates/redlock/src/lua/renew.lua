@@ -9,10 +9,10 @@ local function renew(lock, forced, owner, lease)
   local held = redis.pcall('GET', lock)
   if type(held) == 'string' and string.sub(held, 1, 32) == owner then
     local prolonged = redis.pcall('PEXPIRE', lock, lease)
-    return type(prolonged) == 'table' and 'refused ' .. prolonged.err or 'held'
+    return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'
   end
   if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. held.err
+    return 'refused ' .. held.err .. ' (GET)'
   end
   return redis.pcall('GET', forced) == owner and 'forced' or 'gone'
 end

@@ -7,6 +7,8 @@ use tokio::time::sleep;
 
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until};
 
+/// What every step may call.
+const SHARED: &str = include_str!("../../../redis/src/lua/trouble.lua");
 const CLAIM: &str = include_str!("../../src/lua/claim.lua");
 const CONFIRM: &str = include_str!("../../src/lua/fence.lua");
 const RELEASE: &str = include_str!("../../src/lua/release.lua");
@@ -21,7 +23,7 @@ const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /// What one step answers that runs alone.
 async fn ask(server: &Server, function: &str, step: &str, words: &[&str]) -> String {
-    let script = format!("{function}\nreturn {step}(0, 0)");
+    let script = format!("{SHARED}{function}\nreturn {step}(0, 0)");
     server.ask(&[&["EVAL", &script], words].concat()).await.text().to_owned()
 }
 

@@ -1,7 +1,5 @@
-//! Keeps everything that is logged, to be searched.
-
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -11,14 +9,21 @@ use tracing::{Event, Metadata, Subscriber};
 /// What the driver logs, in the whole program.
 static LOGGED: Mutex<String> = Mutex::new(String::new());
 
-pub(crate) struct Recorder {
+/// Keeps what is logged from its start on, to be searched.
+#[derive(Debug)]
+pub struct Recorder {
+    /// Where its part of what the driver logged begins.
+    from: usize,
     traced: Arc<Mutex<String>>,
     _guard: DefaultGuard,
 }
 
 impl Recorder {
-    /// For this thread, until it drops.
-    pub(crate) fn start() -> Self {
+    /// For this thread, until it drops; of the driver, what it logs in the whole program.
+    ///
+    /// # Panics
+    /// When there is another logger.
+    pub fn start() -> Self {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             log::set_logger(&Logged).expect("no other logger");
@@ -26,13 +31,22 @@ impl Recorder {
         });
         let traced = Arc::default();
         let guard = set_default(Traced(Arc::clone(&traced)));
-        Self { traced, _guard: guard }
+        let from = logged().len();
+        Self { from, traced, _guard: guard }
     }
 
-    pub(crate) fn recorded(&self) -> String {
-        let logged = LOGGED.lock().expect("no panic while logging").clone();
-        self.traced.lock().expect("no panic while tracing").clone() + &logged
+    /// All of it.
+    pub fn recorded(&self) -> String {
+        lock(&self.traced).clone() + &logged()[self.from..]
     }
+}
+
+fn logged() -> MutexGuard<'static, String> {
+    lock(&LOGGED)
+}
+
+fn lock(text: &Mutex<String>) -> MutexGuard<'_, String> {
+    text.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Logged;
@@ -43,8 +57,7 @@ impl log::Log for Logged {
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        let mut logged = LOGGED.lock().expect("no panic while logging");
-        let _ = writeln!(logged, "{}", record.args());
+        let _ = writeln!(logged(), "{}", record.args());
     }
 
     fn flush(&self) {}
@@ -52,30 +65,24 @@ impl log::Log for Logged {
 
 struct Traced(Arc<Mutex<String>>);
 
-impl Traced {
-    fn text(&self) -> std::sync::MutexGuard<'_, String> {
-        self.0.lock().expect("no panic while tracing")
-    }
-}
-
 impl Subscriber for Traced {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut Text(&mut self.text()));
+        span.record(&mut Text(&mut lock(&self.0)));
         Id::from_u64(1)
     }
 
     fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut Text(&mut self.text()));
+        values.record(&mut Text(&mut lock(&self.0)));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        event.record(&mut Text(&mut self.text()));
+        event.record(&mut Text(&mut lock(&self.0)));
     }
 
     fn enter(&self, _: &Id) {}

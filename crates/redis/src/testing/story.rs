@@ -1,0 +1,143 @@
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leasehold_core::{Admin, Capability, Error, ErrorKind, LockKey, LockOptions, Locker, Result, Wait};
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, yield_now};
+
+use super::{LeastUser, Recorder, Server, eventually};
+
+/// What became of three who waited for a key, one behind the other, and of all else that can be asked for.
+#[derive(Debug, Default)]
+pub struct Story {
+    served: Vec<usize>,
+    refusals: Vec<Error>,
+}
+
+/// What is said of a missing command where nothing fails for it, and of which nothing is.
+#[derive(Clone, Copy, Debug)]
+pub struct Untold {
+    /// Parts of warnings.
+    pub warnings: &'static [&'static str],
+    /// Commands, each with its `+`, that nobody's turn depends on.
+    pub unsaid: &'static [&'static str],
+}
+
+impl Story {
+    /// `locker` makes that of the holder (0) and those of the waiters (1 to 3). Each waiter asks this server when it
+    /// begins to wait; without one, they stand in line in this process.
+    ///
+    /// # Panics
+    /// When two have the key at once.
+    pub async fn of<L: Locker + Admin>(asks: Option<&Server>, locker: impl AsyncFn(usize) -> Result<L>) -> Self {
+        let mut story = Self::default();
+        // Refusals may leave a key to its lease.
+        let patient = LockOptions::new().ttl(Duration::from_secs(4)).wait(Wait::UpTo(Duration::from_secs(60)));
+        let key = LockKey::new("k").expect("a key");
+        let Some(holder) = story.note(locker(0).await) else { return story };
+        let Some(Some(guard)) = story.note(holder.acquire(&key, &patient).await) else { return story };
+        if holder.capabilities().has(Capability::Reentrancy)
+            && let Some(Some(inner)) = story.note(holder.acquire(&key, &patient).await)
+        {
+            story.note(inner.release().await);
+        }
+        let (done, mut ended) = mpsc::unbounded_channel();
+        let (mut waiting, taken) = (JoinSet::new(), Arc::new(AtomicBool::new(true)));
+        for number in 1..=3 {
+            let Some(waiter) = story.note(locker(number).await) else { return story };
+            let asked = scripts(asks).await;
+            let (done, taken, key, patient) = (done.clone(), Arc::clone(&taken), key.clone(), patient.clone());
+            waiting.spawn(async move {
+                let guard = waiter.acquire(&key, &patient).await?.expect("more than enough time");
+                assert!(!taken.swap(true, Ordering::AcqRel), "two have the key");
+                let _ = done.send(number);
+                yield_now().await;
+                taken.store(false, Ordering::Release);
+                guard.release().await
+            });
+            yield_now().await;
+            eventually("it is answered", async || asks.is_none() || scripts(asks).await > asked).await;
+        }
+        story.note(guard.renew().await);
+        story.note(holder.list("", None).await);
+        taken.store(false, Ordering::Release);
+        story.note(guard.release().await);
+        while let Some(ended) = waiting.join_next().await {
+            story.note(ended.expect("no panic"));
+        }
+        drop(done);
+        while let Some(number) = ended.recv().await {
+            story.served.push(number);
+        }
+        story.note(holder.inspect(&key).await);
+        story.note(holder.force_release(&key).await);
+        story
+    }
+
+    /// The value, or its refusal is noted down.
+    fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.refusals.push(error)).ok()
+    }
+
+    fn is_refused(&self, command: &str) -> bool {
+        self.refusals.iter().any(|error| names(error, command))
+    }
+}
+
+async fn scripts(server: Option<&Server>) -> u64 {
+    match server {
+        Some(server) => server.calls("evalsha").await + server.calls("eval").await,
+        None => 0,
+    }
+}
+
+/// Whether it is a refusal for good that says which command the user lacks.
+fn names(error: &Error, command: &str) -> bool {
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    let told = format!("{error}: {cause}").to_lowercase();
+    let named = [format!("'{command}'"), format!("({command})")].iter().any(|name| told.contains(name));
+    error.kind() == ErrorKind::Backend && told.contains("acl") && named
+}
+
+impl LeastUser {
+    /// Leaves each of the commands out once. Then each is named by an error or a warning, or is `untold`; whoever is
+    /// served is so in order; and all are where the README says what goes on without it.
+    ///
+    /// `tell` gets the URLs of these servers as the user that lacks the command.
+    ///
+    /// # Panics
+    /// When it is not so.
+    pub async fn leave_out_each(&self, servers: &[Server], untold: Untold, tell: impl AsyncFn(Vec<String>) -> Story) {
+        let everything = tell(self.make_on(servers, &[]).await).await;
+        assert!(everything.refusals.is_empty() && everything.served == [1, 2, 3], "{everything:?}");
+        for command in self.commands() {
+            let log = Recorder::start();
+            for server in servers {
+                server.ask(&["FLUSHALL"]).await;
+                server.ask(&["SCRIPT", "FLUSH"]).await;
+            }
+            let story = tell(self.make_on(servers, &[command]).await).await;
+            let (name, recorded) = (command.trim_start_matches('+'), log.recorded());
+            assert!(story.served.is_sorted(), "{command}: {story:?}");
+            if self.can_do_without(command) {
+                assert_eq!(story.served, [1, 2, 3], "{command}: {story:?}");
+                assert!(story.refusals.iter().all(|error| names(error, name)), "{command}: {story:?}");
+            } else {
+                let warned = recorded.to_lowercase().contains(&format!("({name})"));
+                assert!(story.is_refused(name) || warned, "{command}: {story:?}");
+            }
+            let told = story.is_refused(name) || untold.warnings.iter().any(|told| recorded.contains(told));
+            assert!(told || untold.unsaid.contains(&command), "{command} is missing and nothing says so: {story:?}");
+        }
+    }
+
+    async fn make_on(&self, servers: &[Server], without: &[&str]) -> Vec<String> {
+        let mut urls = Vec::new();
+        for server in servers {
+            urls.push(self.make(server, without).await);
+        }
+        urls
+    }
+}
