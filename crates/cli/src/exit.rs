@@ -184,8 +184,10 @@ fn with_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
     f.write_str(&text)
 }
 
+/// Without what ends a line, moves a cursor, or turns the direction of reading.
 fn one_line(text: &str) -> String {
-    text.split(|c: char| c.is_control()).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    let does_something = |c: char| !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1;
+    text.split(does_something).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn causes_are_told_once_and_on_one_line() {
-        let inner = io::Error::other("connection\n refused");
+        let inner = io::Error::other("connection\n\u{1b}\u{7} \u{202e}refused");
         let error = Error::new(ErrorKind::Unavailable, "connect").backend("redis-single").caused_by(inner);
         let text = Failure::Store(error).to_string();
         assert_eq!(text, "connect on redis-single: store unavailable: caused by connection refused");

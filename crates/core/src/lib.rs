@@ -20,6 +20,7 @@ pub mod conformance;
 mod engine;
 mod memory;
 mod printable;
+mod secrets;
 
 pub use backend::{
     Attempt, Backend, Claim, GrantRef, Held, Hint, Listener, OwnerId, Renewal, SessionId, SharedBackend, Wakeups,
@@ -37,4 +38,5 @@ pub use loss::LossReason;
 pub use memory::{Memory, MemoryBackend};
 pub use mode::{Exclusive, GuardMode, Mode, Shared};
 pub use options::{LockOptions, Wait};
+pub use secrets::Secrets;
 pub use token::FencingToken;

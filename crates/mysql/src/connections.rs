@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use leasehold_core::{Clock, Error, ErrorKind, Result};
+use leasehold_core::{Clock, Error, ErrorKind, Result, Secrets};
 use mysql_async::{Conn, DriverError, Error as Failure, Opts, OptsBuilder, Pool, PoolConstraints};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
@@ -28,6 +28,7 @@ pub(crate) struct Connections(Arc<Shared>);
 struct Shared {
     opts: Opts,
     shown: String,
+    secrets: Secrets,
     clock: Clock,
     turns: [Arc<Semaphore>; 3],
     generation: watch::Sender<Generation>,
@@ -101,7 +102,8 @@ impl Connections {
         let turns = [Lane::Common, Lane::Reserved, Lane::Doorbell];
         let turns = turns.map(|lane| Arc::new(Semaphore::new(lane.constraints(&opts).max())));
         let generation = watch::Sender::new(Generation::new(0, &opts, &clock));
-        Self(Arc::new(Shared { opts, shown, clock, turns, generation }))
+        let secrets = Secrets::of(opts.pass());
+        Self(Arc::new(Shared { opts, shown, secrets, clock, turns, generation }))
     }
 
     /// To the server of this pool, with the options of its connections. The pool is asked for one of them, once, and
@@ -110,7 +112,7 @@ impl Connections {
         let shown = "the server of a pool of the caller's";
         let connecting = timeout(CONNECT, contained(pool.get_conn())).await;
         let connected = connecting.map_err(|_| no_connection("connect", shown))?.unwrap_or_else(|| Err(panicked()));
-        let opts = connected.map_err(|failure| refused("connect", shown, failure))?.opts().clone();
+        let opts = connected.map_err(|failure| refused("connect", shown, &failure, None))?.opts().clone();
         if opts.prefer_socket() && opts.socket().is_some() {
             let why = "the pool's sessions went to a local socket, which may be another server's than the address: \
                        say prefer_socket(false) in its options";
@@ -121,7 +123,7 @@ impl Connections {
 
     /// A connection of this lane, for `operation`.
     pub(crate) async fn check_out(&self, lane: Lane, operation: &'static str) -> Result<Session> {
-        let Shared { shown, turns, generation, .. } = &*self.0;
+        let Shared { shown, secrets, turns, generation, .. } = &*self.0;
         let turn = timeout(QUEUE, Arc::clone(&turns[lane as usize]).acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
             let why = format!("{shown}: all {} connections were busy for {QUEUE:?}; see pool_max", self.most(lane));
@@ -138,7 +140,7 @@ impl Connections {
                 Err(Failure::Other(why)) if why.is::<Other>() => self.leave(now.number),
                 // Another statement left it in between.
                 Err(Failure::Driver(DriverError::PoolDisconnected)) if generation.borrow().number != now.number => {}
-                Err(failure) => return Err(refused(operation, shown, failure)),
+                Err(failure) => return Err(refused(operation, shown, &failure, Some(secrets))),
             }
         }
         let why = format!("{shown}: each connection leads to another server");
@@ -186,6 +188,11 @@ impl Connections {
     /// How many connections a lane may have.
     pub(crate) fn most(&self, lane: Lane) -> usize {
         lane.constraints(&self.0.opts).max()
+    }
+
+    /// What a server is not quoted with.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.0.secrets
     }
 
     pub(crate) fn database(&self) -> &str {
@@ -269,10 +276,8 @@ fn no_connection(operation: &'static str, shown: &str) -> Error {
     Error::new(ErrorKind::Unavailable, operation).detail(why)
 }
 
-fn refused(operation: &'static str, shown: &str, failure: Failure) -> Error {
-    let verdict = classify(&failure, Stage::Connecting);
-    let error = Error::new(verdict.kind, operation).detail(format!("{shown}: {}", verdict.detail(&failure)));
-    if verdict.advice.is_some() { error.caused_by(failure) } else { error }
+fn refused(operation: &'static str, shown: &str, failure: &Failure, secrets: Option<&Secrets>) -> Error {
+    classify(failure, Stage::Connecting).error(operation, &format!("{shown}: "), failure, secrets)
 }
 
 impl fmt::Debug for Connections {

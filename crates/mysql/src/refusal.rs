@@ -1,4 +1,4 @@
-use leasehold_core::ErrorKind;
+use leasehold_core::{Error, ErrorKind, Secrets};
 use mysql_async::{DriverError, Error as Failure, IoError};
 
 /// How far a statement had come when it failed.
@@ -88,9 +88,33 @@ fn advise(kind: ErrorKind, advice: &'static str) -> Verdict {
 }
 
 impl Verdict {
-    /// What to tell a person. The server's message names user and host, never a password.
-    pub(crate) fn detail(&self, failure: &Failure) -> String {
-        self.advice.map_or_else(|| failure.to_string(), str::to_owned)
+    /// The error for whoever asked, at this place. The server is not quoted with these secrets, nor, where they are
+    /// not known, at all.
+    pub(crate) fn error(
+        self,
+        operation: &'static str,
+        place: &str,
+        failure: &Failure,
+        secrets: Option<&Secrets>,
+    ) -> Error {
+        let error = Error::new(self.kind, operation);
+        let said = if secrets.is_some() { failure.to_string() } else { unquoted(failure) };
+        let none = Secrets::default();
+        let secrets = secrets.unwrap_or(&none);
+        match self.advice {
+            Some(advice) => error.detail(format!("{place}{advice}")).caused_by(secrets.quote(&said)),
+            None => error.detail(format!("{place}{}", secrets.hide(&said))),
+        }
+    }
+}
+
+/// What happened, without a word of the server's.
+fn unquoted(failure: &Failure) -> String {
+    match failure {
+        Failure::Server(refusal) => format!("server error {}, in words that may quote a password", refusal.code),
+        Failure::Driver(DriverError::ConnectionClosed | DriverError::PoolDisconnected) => failure.to_string(),
+        Failure::Driver(_) => "the driver does not take the server's answer".to_owned(),
+        _ => failure.to_string(),
     }
 }
 

@@ -98,7 +98,11 @@ impl Layout {
     /// # Errors
     /// [`ErrorKind::Backend`], saying what is wrong, with both versions if it is that, and what to do.
     pub async fn check(&self, sessions: &Sessions, table: &TableName) -> Result<()> {
-        let refuse = |why: String| Err(Error::new(ErrorKind::Backend, CHECK).detail(format!("{table}: {why}")));
+        // It may quote what the server says of the table.
+        let refuse = |why: String| {
+            let why = sessions.connections().secrets().hide(&format!("{table}: {why}"));
+            Err(Error::new(ErrorKind::Backend, CHECK).detail(why))
+        };
         let named = || Params::Positional(vec![table.as_str().into()]);
         let found = sessions.run(Step::new(CHECK, TABLE).repeatable(), named()).await?;
         let Some(row) = found.rows.first() else {

@@ -173,13 +173,13 @@ impl Sessions {
                 let (affected, id) = (session.conn.affected_rows(), session.conn.last_insert_id().unwrap_or(0));
                 Ok(Reply { rows, affected, id })
             }
-            Err(failure) => Err(self.failed(step, &session.origin, failure)),
+            Err(failure) => Err(self.failed(step, &session.origin, &failure)),
         }
     }
 
-    fn failed(&self, step: Step<'_>, origin: &Origin, failure: Failure) -> Failed {
-        let verdict = classify(&failure, Stage::Sent);
-        let error = Error::new(verdict.kind, step.operation).detail(verdict.detail(&failure));
+    fn failed(&self, step: Step<'_>, origin: &Origin, failure: &Failure) -> Failed {
+        let verdict = classify(failure, Stage::Sent);
+        let error = verdict.error(step.operation, "", failure, Some(self.connections.secrets()));
         let next = if verdict.elsewhere {
             self.connections.leave_server_of(origin);
             Next::LookElsewhere
@@ -190,7 +190,7 @@ impl Sessions {
         } else {
             Next::GiveUp
         };
-        Failed { error: if verdict.advice.is_some() { error.caused_by(failure) } else { error }, next }
+        Failed { error, next }
     }
 
     /// Ends a session of ours in its server, so that what it was doing is done or undone soon, and not in a minute.

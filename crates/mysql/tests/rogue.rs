@@ -1,11 +1,12 @@
 //! What a server that is none may do to its clients.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::error::Error as _;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
-use leasehold_core::{ErrorKind, Result};
-use leasehold_mysql::{Address, Params, Reply, Sessions, Step};
+use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_mysql::{Address, Params, Pool, Reply, Sessions, Step};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -46,6 +47,11 @@ impl Rogue {
 
     fn url(&self, query: &str) -> String {
         format!("mysql://app:{PASSWORD}@127.0.0.1:{}/locks?{query}", self.port)
+    }
+
+    /// For the driver, which knows fewer parameters.
+    fn pool_url(&self) -> String {
+        format!("mysql://app:canary%2Fof%20the%20application@127.0.0.1:{}/locks", self.port)
     }
 
     fn heard(&self) -> Vec<u8> {
@@ -146,5 +152,44 @@ async fn answers_that_no_server_gives_are_errors_and_no_panics() {
             assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error:?}");
         }
         sessions.close().await;
+    }
+}
+
+/// All that anybody is shown of an error, with its causes.
+fn shown(error: &Error) -> String {
+    let mut told = format!("{error} {} {error:?}", error.retell());
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told = format!("{told} {error} {error:?}");
+        cause = error.source();
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_server_is_quoted_without_the_password_and_on_one_line() {
+    const BY_ITSELF: Script = &[b"\xff\x28\x04#42000canary/of the application"];
+    const ENCODED: Script = &[b"\xff\x28\x04#42000canary%2fof%20the%20application"];
+    // With advice, so that what the server said is the cause.
+    const AS_A_CAUSE: Script = &[b"\xff\x15\x04#28000no\n\x1b]0;\x07\xe2\x80\xaecanary/of the application"];
+    const LATER: Script = &[OK, b"\xff\x28\x04#42000\n\x1bcanary%2Fof%20the%20application"];
+    const PLUGIN: Script = &[b"\xfecanary/of the application\x1b\n\x00abcdefghijklmnopqrst\x00"];
+    for (script, hint) in
+        [(BY_ITSELF, "1064"), (ENCODED, "1064"), (AS_A_CAUSE, "1045"), (LATER, "1064"), (PLUGIN, "plugin")]
+    {
+        let rogue = Rogue::with("caching_sha2_password", script).await;
+        let url = rogue.url("allow_public_key_retrieval=true").replace(PASSWORD, "canary%2Fof%20the%20application");
+        let told = shown(&ask(&url).await.unwrap_err());
+        assert!(told.contains(hint) && told.contains("(a password)"), "{told}");
+        for spelling in ["canary/of the", "canary%2fof", "canary%2Fof"] {
+            assert!(!told.contains(spelling), "{told}");
+        }
+        assert!(!told.contains(|c: char| c.is_control() || c == '\u{202e}'), "{told:?}");
+        // Of a pool of the caller's the password is not known.
+        let of_a_pool = match Sessions::like(&Pool::from_url(rogue.pool_url()).unwrap()).await {
+            Ok(_) => continue,
+            Err(error) => shown(&error),
+        };
+        assert!(!of_a_pool.contains("canary"), "{of_a_pool}");
     }
 }

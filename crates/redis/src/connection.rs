@@ -8,15 +8,14 @@ use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::{ClientLike, ClusterInterface};
 use fred::types::Value;
 use fred::types::config::{Config, Server, ServerConfig};
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{Error, ErrorKind, Result, Secrets};
 use tokio::sync::watch;
 
 use crate::cluster::Cluster;
 pub(crate) use crate::link::Target;
 use crate::link::{self, Command, Link};
-use crate::secrets::Secrets;
 use crate::sentinels::Sentinels;
-use crate::{Endpoint, error};
+use crate::{Endpoint, error, secrets};
 
 /// One server, Sentinel set or Cluster, over one connection to each primary that all commands share. Clones share it.
 ///
@@ -62,7 +61,7 @@ impl Connection {
                 Link::open(config.clone(), shown.clone(), command_timeout).await.map(Route::One)
             }
         };
-        let secrets = Secrets::of(config);
+        let secrets = secrets::of(config);
         let route = route.map_err(|error| error::unreachable(&shown, &error, &secrets))?;
         Ok(Self::new(route, shown, secrets, command_timeout))
     }
@@ -72,7 +71,7 @@ impl Connection {
     /// Its reconnection policy is the owner's business, and so is how it follows a fail-over or a Cluster that changes;
     /// timeouts and the rule that no command is sent twice are ours.
     pub fn borrow(client: Client, command_timeout: Duration) -> Self {
-        let secrets = Secrets::of(&client.client_config());
+        let secrets = secrets::of(&client.client_config());
         let link = Link::borrow(client);
         let shown = link.shown().to_owned();
         Self::new(Route::One(link), shown, secrets, command_timeout)

@@ -1,7 +1,7 @@
 use fred::error::{Error as DriverError, ErrorKind as DriverKind};
-use leasehold_core::{Error, ErrorKind};
+use leasehold_core::{Error, ErrorKind, Secrets};
 
-use crate::secrets::Secrets;
+use crate::secrets;
 
 /// What an error of the driver, or a refusal of the server, means for the command that got it.
 ///
@@ -28,7 +28,7 @@ pub fn classify(error: &DriverError) -> ErrorKind {
 
 /// The error of a command, for the engine, which adds operation, backend and key.
 pub(crate) fn failed(error: &DriverError, secrets: &Secrets) -> Error {
-    let told = Error::new(classify(error), "ask Redis").caused_by(secrets.keep_out_of(error));
+    let told = Error::new(classify(error), "ask Redis").caused_by(secrets::keep_out(secrets, error));
     match refusal(error).and_then(Refusal::advice) {
         Some(advice) => told.detail(advice),
         None => told,
@@ -55,7 +55,7 @@ pub(crate) fn unreachable(shown: &str, error: &DriverError, secrets: &Secrets) -
         DriverKind::Auth => "check user and password",
         _ => "it could not be set up",
     });
-    Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(secrets.keep_out_of(error))
+    Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(secrets::keep_out(secrets, error))
 }
 
 /// Why a first connection failed, if it was over TLS. Later the same words may be about a command that was carried out.

@@ -1,0 +1,112 @@
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::printable::printable;
+
+/// The passwords of a connection, to be kept out of all that is told of it: a server knows them, and may say anything.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<[String]>);
+
+const HIDDEN: &str = "(a password)";
+
+impl Secrets {
+    /// These passwords, as they are. Empty ones are none.
+    pub fn of<'p>(passwords: impl IntoIterator<Item = &'p str>) -> Self {
+        let spelt = passwords.into_iter().filter(|password| !password.is_empty()).flat_map(spellings);
+        let mut spelt: Vec<String> = spelt.collect::<BTreeSet<_>>().into_iter().collect();
+        // One may be a part of another.
+        spelt.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
+        Self(spelt.into())
+    }
+
+    /// The same text without them, for [`Error::detail`](crate::Error::detail), which escapes by itself.
+    #[must_use]
+    pub fn hide(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+    }
+
+    /// The same text without them, on one line and with nothing that moves a cursor, for
+    /// [`Error::caused_by`](crate::Error::caused_by): causes are shown by who knows nothing of servers.
+    #[must_use]
+    pub fn quote(&self, text: &str) -> String {
+        printable(&self.hide(text)).into_owned()
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets")
+    }
+}
+
+/// What is written otherwise in the password of a URL.
+const IN_URLS: &AsciiSet = &{
+    let set =
+        CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'/').add(b':').add(b';').add(b'<').add(b'=').add(b'>');
+    set.add(b'?').add(b'@').add(b'[').add(b'\\').add(b']').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}')
+};
+
+/// In the forms in which it may come back: as it is, on one line, quoted, in a URL.
+fn spellings(password: &str) -> [String; 8] {
+    let quoted = password.escape_debug().to_string();
+    let everything = utf8_percent_encode(password, NON_ALPHANUMERIC).to_string();
+    let needed = utf8_percent_encode(password, IN_URLS).to_string();
+    [
+        password.to_owned(),
+        password.replace(['\r', '\n'], " "),
+        quoted.replace("\\'", "'"),
+        quoted,
+        in_small_digits(&everything),
+        in_small_digits(&needed),
+        everything,
+        needed,
+    ]
+}
+
+/// `%2f` instead of `%2F`.
+fn in_small_digits(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        text + "%" + &digits.to_ascii_lowercase() + rest
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_hidden_in_every_spelling_and_names_are_not() {
+        let secrets = Secrets::of(["p\"w/é \nx'y", ""]);
+        for spelling in [
+            "p\"w/é \nx'y",
+            "p\"w/é  x'y",
+            r#"p\"w/é \nx'y"#,
+            r#"p\"w/é \nx\'y"#,
+            "p%22w%2F%C3%A9%20%0Ax%27y",
+            "p%22w%2F%C3%A9%20%0Ax'y",
+            "p%22w%2f%c3%a9%20%0ax'y",
+        ] {
+            assert_eq!(secrets.hide(&format!("AUTH ada {spelling}!")), "AUTH ada (a password)!", "{spelling:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_is_a_part_of_another_does_not_leave_the_rest() {
+        let secrets = Secrets::of(["hunter", "hunter2"]);
+        assert_eq!(secrets.hide("hunter2 hunter"), "(a password) (a password)");
+        assert_eq!(Secrets::default().hide("hunter2"), "hunter2");
+    }
+    #[test]
+    fn a_quotation_is_on_one_line_and_does_nothing_to_a_terminal() {
+        let secrets = Secrets::of(["hun\nter2"]);
+        let said = "no\n\u{1b}]0;\u{7}\u{202e}hun\nter2 hun%0Ater2";
+        assert_eq!(secrets.quote(said), r"no\n\u{1b}]0;\u{7}\u{202e}(a password) (a password)");
+        assert_eq!(format!("{secrets:?}"), "Secrets");
+    }
+}
