@@ -164,6 +164,25 @@ async fn those_who_wait_are_silent() {
     waiter.await.unwrap();
 }
 
+async fn whoever_lost_its_bell_waits_silently_for_another() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    // With one place only, which the lost bell has to have given back.
+    let (ours, theirs) = (locker(&server, "").await, locker(&server, "&pool_max=1").await);
+    let (guard, _) = rung(&ours, &theirs, &server, "k").await;
+    eventually("nobody waits any more", || async { waiting(&server).await.is_empty() }).await;
+    let waiter = waits(&theirs, &server, "k").await;
+    let lost = waiting(&server).await[0].0;
+    server.sql(&[&format!("KILL CONNECTION {lost}")]).await;
+    eventually("it waits for another bell", || async { waiting(&server).await.iter().any(|(id, _)| *id != lost) })
+        .await;
+    let before = server.status("Com_insert").await;
+    sleep(Duration::from_secs(2)).await;
+    let asked = server.status("Com_insert").await - before;
+    assert!(asked <= 8, "asked {asked} times in two seconds");
+    guard.release().await.unwrap();
+    waiter.await.unwrap();
+}
+
 async fn a_connection_that_is_killed_costs_latency_and_nothing_else() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let (ours, theirs) = (locker(&server, "").await, locker(&server, "").await);
@@ -304,6 +323,7 @@ leasehold_testkit::main! {
     @multi_thread an_acquisition_takes_four_statements_on_a_busy_key_and_two_on_another,
     @multi_thread clients_take_turns_in_the_order_in_which_they_came,
     those_who_wait_are_silent,
+    whoever_lost_its_bell_waits_silently_for_another,
     @multi_thread a_connection_that_is_killed_costs_latency_and_nothing_else,
     @multi_thread where_no_connection_is_left_waiters_poll,
     @multi_thread beside_a_pool_of_the_callers_it_has_connections_of_its_own,

@@ -51,13 +51,14 @@ impl Bell {
         let (news, state) = watch::channel(State::Awaited);
         tokio::spawn(async move {
             let rung = tokio::select! {
-                rung = contained(ring(session, &name, kept, &news)) => rung,
+                rung = contained(ring(session, &name, kept, &news)) => rung.flatten(),
                 () = left => None,
             };
+            // Before the news: whoever hears it may want another.
+            drop(free);
             if rung.is_none() {
                 news.send_replace(State::Broken);
             }
-            drop(free);
         });
         Self { key, until, state }
     }
@@ -91,13 +92,13 @@ impl Bell {
     }
 }
 
-/// Waits for the bell, keeps it, gives it up.
+/// Waits for the bell, keeps it, gives it up. `None`: the server does not play along.
 async fn ring(
     mut session: Session,
     name: &str,
     mut kept: watch::Receiver<Option<Instant>>,
     news: &watch::Sender<State>,
-) {
+) -> Option<()> {
     let mut given_up = std::pin::pin!(async move {
         loop {
             let until = *kept.borrow_and_update();
@@ -119,12 +120,9 @@ async fn ring(
         let answer = timeout(WAIT + ANSWER, session.conn.query_first::<(bool, Option<bool>), _>(&wait));
         tokio::select! {
             // With the statement under way, the connection closes, and the server takes us off its queue.
-            () = &mut given_up => return,
+            () = &mut given_up => return Some(()),
             answer = answer => {
-                let Ok(Ok(Some((used, Some(ours))))) = answer else {
-                    news.send_replace(State::Broken);
-                    return given_up.await;
-                };
+                let Ok(Ok(Some((used, Some(ours))))) = answer else { return None };
                 after_others |= used;
                 if ours {
                     break;
@@ -136,6 +134,7 @@ async fn ring(
     given_up.await;
     // Late, it closes the connection, which does the same.
     drop(timeout(ANSWER, session.conn.query_drop(format!("DO RELEASE_LOCK('{name}')"))).await);
+    Some(())
 }
 
 /// Hears when it is our turn; and while it is, and the key is held all the same, asks to try again and again.
@@ -158,8 +157,11 @@ impl Ear {
 impl Listener for Ear {
     async fn hint(&mut self) -> Hint {
         let mut state = self.bell.state.clone();
-        // If the task is gone, there is nothing to wait for any more.
-        drop(state.wait_for(|state| *state != State::Awaited).await.map(|state| *state));
+        let news = state.wait_for(|state| *state != State::Awaited).await.map(|state| *state);
+        // What it hears no more it must not ask the row for again and again: another may be had.
+        if !matches!(news, Ok(State::Ours { .. })) {
+            return Hint::Ended;
+        }
         if let Some(next) = self.next {
             sleep_until(next).await;
         }
