@@ -181,6 +181,39 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
     }
 }
 
+async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let (locks, minute) = (migrated(&server).await, Duration::from_secs(60));
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    for forced in [true, false] {
+        let reader = Claim { mode: Mode::Shared, ..claim(&format!("k{forced}"), Duration::from_secs(2)) };
+        let Attempt::Granted { tenure } = store.try_acquire(&reader).await.unwrap() else { panic!("it is free") };
+        assert_eq!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { tenure }, "the same while it holds");
+        if forced {
+            assert_eq!(store.force_release(&reader.key).await.unwrap().holders.len(), 1);
+        }
+        while !store.inspect(&reader.key).await.unwrap().holders.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let again =
+            store.try_acquire(&Claim { ttl: minute, label: Some("anew".into()), ..reader.clone() }).await.unwrap();
+        let seen = store.inspect(&reader.key).await.unwrap().holders;
+        let renewal = Renewal { grant: reader.grant(None), ttl: minute };
+        let renewed = store.renew(&[renewal]).await.remove(0).unwrap();
+        if forced {
+            assert_eq!(again, Attempt::Busy { retry_in: None }, "what an operator took is granted again");
+            assert_eq!((seen.len(), renewed), (0, Held::Forced), "it was told");
+            assert!(locks.try_write(&reader.key).await.unwrap().is_some(), "it is in the way");
+        } else {
+            let Attempt::Granted { tenure: newer } = again else { panic!("{again:?}") };
+            assert!(newer > tenure, "a lease that ran out is brought back");
+            assert!(seen[0].remaining > Some(Duration::from_secs(9)), "granted without a lease: {seen:?}");
+            assert_eq!((seen[0].label.as_deref(), renewed), (Some("anew"), Held::Yes));
+            assert!(locks.try_write(&reader.key).await.unwrap().is_none(), "a writer beside a reader");
+        }
+    }
+}
+
 leasehold_testkit::main! {
     a_readers_cycle_takes_three_statements,
     @multi_thread a_writer_becomes_a_reader_without_a_gap,
@@ -190,4 +223,5 @@ leasehold_testkit::main! {
     the_rows_of_readers_that_died_go_with_the_next_writer,
     a_claim_that_cannot_look_for_readers_bars_nobody,
     a_cancelled_read_that_commits_later_leaves_no_reader,
+    a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease,
 }
