@@ -214,4 +214,29 @@ mod tests {
         readers.join_all().await;
         assert_eq!(store.drawing.lanes().len(), 0);
     }
+
+    #[tokio::test]
+    async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer() {
+        let Some(server) = Server::start_or_skip(&[]).await else { return };
+        MysqlRw::migrate(&server.url()).await.unwrap();
+        let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+        let reader = || Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(60)) };
+        let held_up = reader();
+        let Attempt::Granted { tenure: Some(drawn) } = store.draw(&held_up).await.unwrap() else {
+            panic!("it is free")
+        };
+        let writer = claim("k", Duration::from_secs(60));
+        assert!(
+            matches!(store.try_acquire(&writer).await.unwrap(), Attempt::Granted { tenure } if tenure > Some(drawn))
+        );
+        store.release(&writer.grant(None)).await.unwrap();
+        while store.collect(Duration::from_secs(1)).await.unwrap() == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        // Somebody else makes the row anew.
+        let other = reader();
+        assert!(matches!(store.try_acquire(&other).await.unwrap(), Attempt::Granted { .. }));
+        let late = store.admit(&held_up, drawn).await.unwrap();
+        assert_eq!(late, Attempt::Busy { retry_in: None }, "a smaller number than the writer's before it");
+    }
 }

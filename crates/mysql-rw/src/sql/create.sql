@@ -1,7 +1,11 @@
 -- CREATE adds the row of a key that is used for the first time, or for the first time after it was collected.
+-- Its writers are forgotten then, so no number from before is good any more: one could be smaller than theirs.
 INSERT INTO {locks} (name, tenure, written, verdict, writer_expires_at, readers_wait_until, readers_turn_until, acquired_at)
 VALUES (
-  :name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000, 0, 0,
+  :name,
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000,
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000,
+  0,
   '2000-01-01', '2000-01-01', '2000-01-01', '2000-01-01'
 )
 ON DUPLICATE KEY UPDATE tenure = tenure
