@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -29,21 +30,26 @@ impl Leases<'_> {
     /// Where fewer rows changed than there are leases, one query says which: never the count, which depends on the
     /// client's flags.
     pub async fn renew(self, sessions: &Sessions, leases: &[Lease]) -> Vec<Result<Held>> {
-        let mut in_order: Vec<usize> = (0..leases.len()).collect();
+        // Once each, with the longest that was asked for: a statement prolongs a row once, and all of them are promised.
         // In one order everywhere, so that no two batches lock rows crosswise.
-        in_order.sort_by(|&a, &b| place(&leases[a]).cmp(&place(&leases[b])));
-        let mut answers: Vec<Option<Result<Held>>> = leases.iter().map(|_| None).collect();
-        for batch in in_order.chunks(RENEWAL_BATCH) {
-            let these: Vec<&Lease> = batch.iter().map(|&index| &leases[index]).collect();
-            let held = self.renew_batch(sessions, &these).await;
-            for (&index, lease) in batch.iter().zip(these) {
-                answers[index] = Some(match &held {
-                    Ok(held) => Ok(held.get(&place(lease)).copied().unwrap_or(Held::No)),
-                    Err(error) => Err(repeat(error)),
-                });
-            }
+        let mut rows: Vec<&Lease> = leases.iter().collect();
+        rows.sort_by_cached_key(|lease| (place(lease), Reverse(lease.2)));
+        rows.dedup_by(|shorter, longest| place(shorter) == place(longest));
+        let mut answers: HashMap<Place, Result<Held>> = HashMap::new();
+        for batch in rows.chunks(RENEWAL_BATCH) {
+            let held = self.renew_batch(sessions, batch).await;
+            answers.extend(batch.iter().map(|lease| {
+                let place = place(lease);
+                let answer = held.as_ref().map(|held| held.get(&place).copied().unwrap_or(Held::No));
+                (place, answer.map_err(repeat))
+            }));
         }
-        answers.into_iter().map(|answer| answer.unwrap_or(Ok(Held::No))).collect()
+        let answer = |lease| match answers.get(&place(lease)) {
+            Some(Ok(held)) => Ok(*held),
+            Some(Err(error)) => Err(repeat(error)),
+            None => Ok(Held::No),
+        };
+        leases.iter().map(answer).collect()
     }
 
     async fn renew_batch(self, sessions: &Sessions, batch: &[&Lease]) -> Result<HashMap<Place, Held>> {

@@ -45,6 +45,7 @@ macro_rules! shared_tests {
             a_late_renewal_does_not_shorten_the_lease,
             a_cycle_takes_few_statements_and_is_never_a_deadlock,
             many_leases_are_renewed_by_few_statements,
+            of_renewals_of_one_grant_the_longest_counts,
             collected_rows_do_not_take_tokens_back,
         );
         $crate::shared_tests!($subject, places:

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Attempt, Backend, Claim, Clock, ErrorKind, Held, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode,
-    OwnerId, Renewal, Wait,
+    Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, Held, LockKey, LockOptions, Locker, LockerExt,
+    LossReason, Mode, OwnerId, Renewal, Wait,
 };
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Pool};
@@ -306,6 +306,32 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
             Held::Yes
         };
         assert_eq!(*answer.as_ref().unwrap(), expected, "{index}");
+    }
+}
+
+pub async fn of_renewals_of_one_grant_the_longest_counts<S: Subject>() {
+    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    S::migrate_at(&server.url()).await.unwrap();
+    let store = S::store(Access::default().url(server.url())).await.unwrap();
+    let shared = store.capabilities().has(Capability::Shared).then_some(Mode::Shared);
+    for mode in [Some(Mode::Exclusive), shared].into_iter().flatten() {
+        let claims = ["a", "b"].map(|key| Claim { mode, ..claim(&format!("{key} {mode:?}"), Duration::from_secs(60)) });
+        for claim in &claims {
+            store.try_acquire(claim).await.unwrap();
+        }
+        let renewal =
+            |(n, hours): (usize, u64)| Renewal { grant: claims[n].grant(None), ttl: Duration::from_secs(hours * 3600) };
+        // More than a statement takes, so that the two of a grant may be far apart.
+        let many = (0..RENEWAL_BATCH).map(|_| (0, 1));
+        for of_a in [vec![(0, 1), (1, 1), (0, 3)], vec![(0, 5), (1, 1), (0, 1)], many.chain([(1, 2), (0, 7)]).collect()]
+        {
+            let longest = of_a.iter().filter(|(n, _)| *n == 0).map(|(_, hours)| *hours).max().unwrap();
+            let renewals: Vec<_> = of_a.into_iter().map(renewal).collect();
+            let told = store.renew(&renewals).await;
+            assert!(told.len() == renewals.len() && told.iter().all(|held| matches!(held, Ok(Held::Yes))), "{told:?}");
+            let left = store.inspect(&claims[0].key).await.unwrap().holders[0].remaining.unwrap();
+            assert!(left > Duration::from_secs(longest * 3600 - 1800), "{mode:?}: {left:?} of {longest} h");
+        }
     }
 }
 
