@@ -40,6 +40,8 @@ impl Service for MariaDb {
         arguments.extend(user().map(str::to_owned));
         arguments.extend([
             format!("--datadir={}", data.display()),
+            // In a folder that several servers share, one may remove what another is about to open.
+            format!("--tmpdir={}", data.display()),
             // Relative to the data directory: a full path may be longer than a socket's name can be.
             "--socket=socket".into(),
             format!("--port={port}"),

@@ -105,6 +105,8 @@ impl Server {
         command.args(["mariadbd", "--no-defaults"]).args(user());
         command.args([
             format!("--datadir={}", path("data")),
+            // In a folder that several servers share, one may remove what another is about to open.
+            format!("--tmpdir={}", path("data")),
             "--socket=socket".into(),
             format!("--port={}", self.port),
             "--bind-address=127.0.0.1".into(),
