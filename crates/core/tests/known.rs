@@ -124,7 +124,8 @@ async fn a_store_in_memory_forgets_what_expired() {
 }
 
 async fn a_store_that_forgot_everything_goes_on_above_what_it_gave() {
-    let before = MemoryBackend::new(Clock::system());
+    let clock = Clock::system();
+    let (before, begun) = (MemoryBackend::new(clock.clone()), clock.now());
     let key = LockKey::new("k").unwrap();
     let mut newest = None;
     for _ in 0..5000 {
@@ -137,6 +138,7 @@ async fn a_store_that_forgot_everything_goes_on_above_what_it_gave() {
     let after = MemoryBackend::new(Clock::system());
     let first = after.try_acquire(&Claim::new(&key, Mode::Exclusive, LEASE)).await.unwrap();
     let Attempt::Granted { tenure: first } = first else { panic!("an empty store said {first:?}") };
+    leasehold_testkit::ahead_of_the_clock(5000, clock.now().since(begun));
     assert!(first > newest, "{first:?} after {newest:?}");
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use leasehold_file::{Error, ErrorKind, FileBackend, FileLocks, LockerExt, RwLockerExt};
+use leasehold_testkit::{needs_or_why, shows_nothing};
 use support::{directory, open};
 
 /// Somebody who is neither us nor the super-user.
@@ -36,7 +37,6 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-#[tokio::test]
 async fn directories_and_files_are_for_their_owner_alone() {
     let directory = directory();
     let root = directory.path().join("a/b");
@@ -51,7 +51,6 @@ async fn directories_and_files_are_for_their_owner_alone() {
     }
 }
 
-#[test]
 fn a_directory_that_others_can_write_to_is_refused() {
     let directory = directory();
     for mode in [0o770, 0o702, 0o777, 0o1777] {
@@ -67,7 +66,6 @@ fn a_directory_that_others_can_write_to_is_refused() {
     assert!(error.to_string().contains(&namespace.display().to_string()), "{error}");
 }
 
-#[test]
 fn a_directory_that_its_owner_cannot_use_is_refused() {
     let directory = directory();
     for mode in [0o500, 0o300, 0o600] {
@@ -77,16 +75,12 @@ fn a_directory_that_its_owner_cannot_use_is_refused() {
     set_mode(directory.path(), 0o700);
 }
 
-#[test]
 fn a_directory_or_link_of_another_user_is_refused() {
     let directory = directory();
     let (theirs, link) = (directory.path().join("theirs"), directory.path().join("link"));
     fs::create_dir(&theirs).unwrap();
     set_mode(&theirs, 0o700);
-    if chown(&theirs, Some(STRANGER), None).is_err() {
-        println!("ignored: giving a directory away takes the super-user");
-        return;
-    }
+    needs_or_why("super-user, who may give a directory away,", chown(&theirs, Some(STRANGER), None));
     assert!(refused(&theirs).to_string().contains("belongs to user 65534"));
     fs::create_dir(directory.path().join("ours")).unwrap();
     set_mode(&directory.path().join("ours"), 0o700);
@@ -96,7 +90,6 @@ fn a_directory_or_link_of_another_user_is_refused() {
     assert!(refused(&link).to_string().contains("symbolic link of another user"));
 }
 
-#[test]
 fn a_directory_that_cannot_be_made_is_an_error_with_path_and_cause() {
     let directory = directory();
     let file = directory.path().join("file");
@@ -108,7 +101,6 @@ fn a_directory_that_cannot_be_made_is_an_error_with_path_and_cause() {
     assert_eq!(FileLocks::open("").map(drop).unwrap_err().kind(), ErrorKind::InvalidOptions);
 }
 
-#[tokio::test]
 async fn links_to_one_directory_lead_to_the_same_locks() {
     let directory = directory();
     let locks = open(&directory);
@@ -118,7 +110,6 @@ async fn links_to_one_directory_lead_to_the_same_locks() {
     assert!(FileLocks::open(&link).unwrap().try_lock("k").await.unwrap().is_none());
 }
 
-#[tokio::test]
 async fn namespaces_are_apart_also_where_case_is_folded() {
     let directory = directory();
     let mut held = Vec::new();
@@ -137,7 +128,6 @@ async fn namespaces_are_apart_also_where_case_is_folded() {
     }
 }
 
-#[tokio::test]
 async fn a_url_and_a_builder_open_the_same_locks() {
     let directory = directory();
     let path = directory.path().display();
@@ -156,15 +146,14 @@ async fn a_url_and_a_builder_open_the_same_locks() {
 }
 
 /// What the test below asks of a process with another environment.
-#[test]
 fn helper() {
-    if support::role().is_some() {
-        support::say(&FileLocks::default_dir().unwrap().display().to_string());
+    if support::role().is_none() {
+        shows_nothing("another test runs it in processes of their own");
     }
+    support::say(&FileLocks::default_dir().unwrap().display().to_string());
 }
 
 /// A cron job has neither a runtime directory nor the variables of a login session.
-#[test]
 fn the_default_is_the_same_in_every_environment_of_a_user() {
     let directory = directory();
     let ours = FileLocks::default_dir().unwrap().display().to_string();
@@ -175,4 +164,17 @@ fn the_default_is_the_same_in_every_environment_of_a_user() {
         let mut helper = support::Helper::run(&mut helper, "default", directory.path());
         assert_eq!(helper.hear().unwrap(), ours, "{variables:?}");
     }
+}
+
+leasehold_testkit::main! {
+    directories_and_files_are_for_their_owner_alone,
+    a_directory_that_others_can_write_to_is_refused,
+    a_directory_that_its_owner_cannot_use_is_refused,
+    a_directory_or_link_of_another_user_is_refused,
+    a_directory_that_cannot_be_made_is_an_error_with_path_and_cause,
+    links_to_one_directory_lead_to_the_same_locks,
+    namespaces_are_apart_also_where_case_is_folded,
+    a_url_and_a_builder_open_the_same_locks,
+    helper,
+    the_default_is_the_same_in_every_environment_of_a_user,
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use leasehold_file::{
     Admin, ErrorKind, FileLocks, LockGuard, LockKey, Locker, LockerExt, LossReason, ReadGuard, RwLocker, RwLockerExt,
 };
+use leasehold_testkit::{needs, needs_or_why, shows_nothing};
 use rustix::process::Signal;
 use support::{Helper, directory, file, open, patient, say, soon, token};
 
@@ -18,9 +19,10 @@ fn key(key: &str) -> LockKey {
 }
 
 /// What a helper process does; nothing in the tests' own process.
-#[tokio::test]
 async fn helper() {
-    let Some((role, directory)) = support::role() else { return };
+    let Some((role, directory)) = support::role() else {
+        shows_nothing("other tests run it in processes of their own")
+    };
     let locks = FileLocks::open(directory).unwrap();
     match &*role {
         "write" => serve(Ok(locks.acquire(&key("k"), &patient()).await.unwrap().unwrap())).await,
@@ -47,7 +49,6 @@ async fn serve(guard: Result<LockGuard, ReadGuard>) {
     }
 }
 
-#[tokio::test]
 async fn a_killed_holder_frees_the_key_at_once() {
     let directory = directory();
     let locks = open(&directory);
@@ -64,7 +65,6 @@ async fn a_killed_holder_frees_the_key_at_once() {
     }
 }
 
-#[tokio::test]
 async fn what_killed_processes_left_behind_is_swept() {
     let directory = directory();
     for _ in 0..3 {
@@ -79,7 +79,6 @@ async fn what_killed_processes_left_behind_is_swept() {
     assert_eq!(count("sessions"), 1);
 }
 
-#[tokio::test]
 async fn a_stopped_holder_keeps_the_key() {
     let directory = directory();
     let locks = open(&directory);
@@ -92,7 +91,6 @@ async fn a_stopped_holder_keeps_the_key() {
     assert_eq!(helper.ask("held"), "true");
 }
 
-#[tokio::test]
 async fn a_child_does_not_inherit_the_lock() {
     let directory = directory();
     let (ours, theirs) = (open(&directory), open(&directory));
@@ -120,7 +118,6 @@ async fn a_child_does_not_inherit_the_lock() {
     child.wait().unwrap();
 }
 
-#[tokio::test]
 async fn a_holder_in_another_process_is_told_that_it_was_released_by_force() {
     let directory = directory();
     let locks = open(&directory);
@@ -143,22 +140,15 @@ async fn a_holder_in_another_process_is_told_that_it_was_released_by_force() {
 }
 
 /// On a file system of its own, which only a child in a mount namespace of its own can have.
-#[tokio::test]
 async fn a_full_disk_is_an_error_and_no_grant() {
     let directory = directory();
     let script = r#"mount -t tmpfs -o size=64k,mode=700 tmpfs "$1" && echo ":: mounted" && exec "$0" --exact helper --nocapture"#;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--user", "--map-root-user", "--", "sh", "-c", script]);
     command.arg(std::env::current_exe().unwrap()).arg(directory.path());
-    if Command::new("unshare").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("ignored: there is no `unshare` here");
-        return;
-    }
+    needs_or_why("`unshare`", Command::new("unshare").arg("--version").stdout(Stdio::null()).status());
     let mut helper = Helper::run(&mut command, "full disk", directory.path());
-    if helper.hear().is_none() {
-        println!("ignored: mounting a small file system is not allowed here");
-        return;
-    }
+    needs("small file system that may be mounted", helper.hear());
     assert_eq!(helper.hear().as_deref(), Some("stood it"));
 }
 
@@ -188,4 +178,14 @@ async fn on_a_full_disk(locks: &FileLocks) {
     std::fs::remove_file(&filler).unwrap();
     assert!(locks.try_lock("new").await.unwrap().is_some());
     say("stood it");
+}
+
+leasehold_testkit::main! {
+    helper,
+    a_killed_holder_frees_the_key_at_once,
+    what_killed_processes_left_behind_is_swept,
+    a_stopped_holder_keeps_the_key,
+    a_child_does_not_inherit_the_lock,
+    a_holder_in_another_process_is_told_that_it_was_released_by_force,
+    a_full_disk_is_an_error_and_no_grant,
 }

@@ -1,5 +1,5 @@
 //! Other users of the machine, who may do what they can to the places around our directory.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of it is test")]
+#![allow(clippy::unwrap_used, reason = "all of it is test")]
 
 mod support;
 
@@ -12,6 +12,7 @@ use std::process::Command;
 use leasehold_file::{
     Admin, ErrorKind, FileLocks, LockKey, Locker, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
 };
+use leasehold_testkit::needs_or_why;
 use support::{directory, open, patient, soon};
 use tempfile::TempDir;
 
@@ -30,16 +31,12 @@ fn public() -> (TempDir, PathBuf) {
     (public, ours)
 }
 
-/// What the stranger does, with the directory as `$0`. False, with the reason, where we cannot be him.
-fn stranger_does(script: &str, directory: &Path) -> bool {
+/// What the stranger does, with the directory as `$0`.
+fn stranger_does(script: &str, directory: &Path) {
     let mut shell = Command::new("sh");
     let ended = shell.args(["-c", script]).arg(directory).uid(STRANGER).gid(STRANGER).status();
-    let Ok(status) = ended else {
-        println!("ignored: acting as another user takes the super-user");
-        return false;
-    };
+    let status = needs_or_why("super-user, who may act as another user,", ended);
     assert!(status.success(), "the stranger could not: {script}");
-    true
 }
 
 /// A cleaner of the public place took our directory for abandoned.
@@ -58,7 +55,6 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(below).collect()
 }
 
-#[tokio::test]
 async fn a_directory_that_another_user_made_in_the_place_of_ours_gets_nothing_of_ours() {
     let traps = [
         "umask 0; mkdir -p \"$0/leasehold/sessions\" \"$0/leasehold/r.readers\"",
@@ -71,9 +67,7 @@ async fn a_directory_that_another_user_made_in_the_place_of_ours_gets_nothing_of
         let held = locks.acquire(&key("held"), &patient().label("secret")).await.unwrap().unwrap();
         drop(locks.lock("k").await.unwrap());
         cleaned_away(&ours);
-        if !stranger_does(trap, &ours) {
-            return;
-        }
+        stranger_does(trap, &ours);
         let free = key("k");
         for error in [
             locks.try_lock("k").await.map(drop).unwrap_err(),
@@ -94,7 +88,6 @@ async fn a_directory_that_another_user_made_in_the_place_of_ours_gets_nothing_of
     }
 }
 
-#[tokio::test]
 async fn a_directory_that_was_moved_away_and_made_again_by_us_is_used_again() {
     let directory = directory();
     let root = directory.path().join("locks");
@@ -113,7 +106,6 @@ async fn a_directory_that_was_moved_away_and_made_again_by_us_is_used_again() {
     drop((guard, reader));
 }
 
-#[tokio::test]
 async fn a_holder_whose_directory_was_moved_away_hears_of_it() {
     for writes in [true, false] {
         let directory = directory();
@@ -132,7 +124,6 @@ async fn a_holder_whose_directory_was_moved_away_hears_of_it() {
     }
 }
 
-#[test]
 fn a_place_in_which_others_can_move_our_directory_is_refused() {
     let directory = directory();
     let (parent, link) = (directory.path().join("parent"), directory.path().join("link"));
@@ -160,22 +151,17 @@ fn a_place_in_which_others_can_move_our_directory_is_refused() {
     }
 }
 
-#[test]
 fn a_link_of_another_user_on_the_way_is_refused() {
     let (public, _) = public();
     let (real, link) = (public.path().join("real"), public.path().join("link"));
     fs::create_dir(&real).unwrap();
     symlink(&real, &link).unwrap();
     FileLocks::open(link.join("locks")).unwrap();
-    if std::os::unix::fs::lchown(&link, Some(STRANGER), None).is_err() {
-        println!("ignored: giving a link away takes the super-user");
-        return;
-    }
+    needs_or_why("super-user, who may give a link away,", std::os::unix::fs::lchown(&link, Some(STRANGER), None));
     let error = FileLocks::open(link.join("locks")).map(drop).unwrap_err();
     assert!(error.to_string().contains("symbolic link of another user"), "{error}");
 }
 
-#[tokio::test]
 async fn a_ring_of_links_is_an_error() {
     let directory = directory();
     symlink(directory.path().join("b"), directory.path().join("a")).unwrap();
@@ -183,4 +169,13 @@ async fn a_ring_of_links_is_an_error() {
     let error = FileLocks::open(directory.path().join("a/locks")).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
     drop(open(&directory));
+}
+
+leasehold_testkit::main! {
+    a_directory_that_another_user_made_in_the_place_of_ours_gets_nothing_of_ours,
+    a_directory_that_was_moved_away_and_made_again_by_us_is_used_again,
+    a_holder_whose_directory_was_moved_away_hears_of_it,
+    a_place_in_which_others_can_move_our_directory_is_refused,
+    a_link_of_another_user_on_the_way_is_refused,
+    a_ring_of_links_is_an_error,
 }

@@ -1,9 +1,10 @@
 //! Writers and readers of several processes on one key: no overlap, and no token twice or backwards.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 
 mod support;
 
 use leasehold_file::{FileLocks, LockKey, Locker, RwLocker};
+use leasehold_testkit::shows_nothing;
 use rustix::time::{ClockId, clock_gettime};
 use support::{Helper, directory, patient, say, token};
 
@@ -26,9 +27,10 @@ fn now() -> u64 {
 }
 
 /// What a helper process does; nothing in the tests' own process.
-#[tokio::test]
 async fn helper() {
-    let Some((role, directory)) = support::role() else { return };
+    let Some((role, directory)) = support::role() else {
+        shows_nothing("other tests run it in processes of their own")
+    };
     let locks = FileLocks::open(&directory).unwrap();
     let key = LockKey::new("k").unwrap();
     let mut grants = Vec::new();
@@ -96,7 +98,6 @@ fn check_overlaps(grants: &[Grant]) {
     }
 }
 
-#[test]
 fn eight_processes_never_overlap_and_no_token_repeats_or_goes_back() {
     let grants = run(["worker"; PROCESSES]);
     check_overlaps(&grants);
@@ -108,7 +109,6 @@ fn eight_processes_never_overlap_and_no_token_repeats_or_goes_back() {
     println!("readers were {}together", if together { "" } else { "never " });
 }
 
-#[test]
 fn no_token_repeats_or_goes_back_while_the_lock_file_is_removed() {
     let mut roles = ["worker"; PROCESSES];
     roles[0] = "cleaner";
@@ -116,7 +116,6 @@ fn no_token_repeats_or_goes_back_while_the_lock_file_is_removed() {
     check_tokens(&run(roles));
 }
 
-#[test]
 fn readers_that_count_at_once_never_count_to_the_same() {
     const THREADS: usize = 4;
     const READS: usize = 500;
@@ -142,4 +141,11 @@ fn readers_that_count_at_once_never_count_to_the_same() {
     });
     assert_eq!(grants.len(), THREADS * READS);
     check_tokens(&grants);
+}
+
+leasehold_testkit::main! {
+    helper,
+    eight_processes_never_overlap_and_no_token_repeats_or_goes_back,
+    no_token_repeats_or_goes_back_while_the_lock_file_is_removed,
+    readers_that_count_at_once_never_count_to_the_same,
 }

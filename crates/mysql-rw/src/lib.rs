@@ -12,8 +12,6 @@ mod step_down;
 mod operator;
 // and what all of it stands on.
 mod builder;
-#[cfg(test)]
-mod cost;
 mod statements;
 
 use std::time::Duration;

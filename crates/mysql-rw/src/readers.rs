@@ -177,14 +177,9 @@ impl Drop for Visit<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use leasehold_core::{Backend, ErrorKind, Mode};
-    use leasehold_mysql::testing::Server;
-    use leasehold_mysql::testing::traps::claim;
+    use leasehold_core::ErrorKind;
 
     use super::*;
-    use crate::MysqlRw;
 
     #[test]
     fn those_who_draw_together_get_a_number_each() {
@@ -193,50 +188,5 @@ mod tests {
         assert_eq!(numbers, [105, 106, 107].map(|tenure| Attempt::Granted { tenure: Some(tenure) }));
         let failed = Err(Error::new(ErrorKind::Unavailable, "acquire"));
         assert!(shared_out(&failed).take(2).all(|answer| answer.is_err_and(|error| error.is_transient())));
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn readers_who_draw_together_leave_nothing_behind() {
-        let Some(server) = Server::start_or_skip(&[]).await else { return };
-        MysqlRw::migrate(&server.url()).await.unwrap();
-        let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
-        let mut readers = tokio::task::JoinSet::new();
-        for number in 0..64 {
-            let store = store.clone();
-            readers.spawn(async move {
-                let claim = Claim { mode: Mode::Shared, ..claim(&format!("k{}", number % 4), Duration::from_secs(60)) };
-                let reading = store.try_acquire(&claim);
-                // Some leave before they have an answer.
-                let patience = Duration::from_millis(if number % 3 == 0 { number } else { 20_000 });
-                drop(tokio::time::timeout(patience, reading).await);
-            });
-        }
-        readers.join_all().await;
-        assert_eq!(store.drawing.lanes().len(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer() {
-        let Some(server) = Server::start_or_skip(&[]).await else { return };
-        MysqlRw::migrate(&server.url()).await.unwrap();
-        let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
-        let reader = || Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(60)) };
-        let held_up = reader();
-        let Attempt::Granted { tenure: Some(drawn) } = store.draw(&held_up).await.unwrap() else {
-            panic!("it is free")
-        };
-        let writer = claim("k", Duration::from_secs(60));
-        assert!(
-            matches!(store.try_acquire(&writer).await.unwrap(), Attempt::Granted { tenure } if tenure > Some(drawn))
-        );
-        store.release(&writer.grant(None)).await.unwrap();
-        while store.collect(Duration::from_secs(1)).await.unwrap() == 0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        // Somebody else makes the row anew.
-        let other = reader();
-        assert!(matches!(store.try_acquire(&other).await.unwrap(), Attempt::Granted { .. }));
-        let late = store.admit(&held_up, drawn).await.unwrap();
-        assert_eq!(late, Attempt::Busy { retry_in: None }, "a smaller number than the writer's before it");
     }
 }

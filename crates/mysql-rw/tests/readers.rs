@@ -1,15 +1,21 @@
 //! What readers and writers do to each other beyond the shared suite, on a private server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[allow(dead_code, reason = "the layouts are for the library")]
+#[path = "../src/statements.rs"]
+mod statements;
+
 use std::time::Duration;
 
-use leasehold_mysql::testing::Server;
 use leasehold_mysql::testing::traps::claim;
+use leasehold_mysql::testing::{Server, cost};
+use leasehold_mysql::{TableName, Value, named};
 use leasehold_mysql_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, Held, LockOptions, Mode, MysqlRw, ReleaseOutcome, Renewal, RwLockerExt,
+    Admin, Attempt, Backend, Claim, ErrorKind, Held, LockOptions, Mode, MysqlRw, OwnerId, ReleaseOutcome, Renewal,
+    RwLockerExt,
 };
-use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
+use statements::{Statements, readers_of};
 
 async fn migrated(server: &Server) -> MysqlRw {
     MysqlRw::migrate(&server.url()).await.unwrap();
@@ -17,7 +23,7 @@ async fn migrated(server: &Server) -> MysqlRw {
 }
 
 async fn a_readers_cycle_takes_three_statements() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     locks.read("k").await.unwrap().release().await.unwrap();
     let before = server.status("Questions").await;
@@ -31,7 +37,7 @@ async fn a_readers_cycle_takes_three_statements() {
 }
 
 async fn a_writer_becomes_a_reader_without_a_gap() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let ours = migrated(&server).await;
     let theirs = MysqlRw::connect(&server.url()).await.unwrap();
     let writer = ours.write("k").await.unwrap();
@@ -63,7 +69,7 @@ async fn a_writer_becomes_a_reader_without_a_gap() {
 }
 
 async fn a_reader_cannot_become_the_writer() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     let reader = locks.read("k").await.unwrap();
     let refused = locks.upgrade(&reader).unwrap_err();
@@ -72,7 +78,7 @@ async fn a_reader_cannot_become_the_writer() {
 }
 
 async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
@@ -106,7 +112,7 @@ async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
 }
 
 async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
     let reader = ours.read("k").await.unwrap();
@@ -120,7 +126,7 @@ async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
 }
 
 async fn the_rows_of_readers_that_died_go_with_the_next_writer() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     let brief = || Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(2)) };
@@ -148,7 +154,7 @@ async fn the_rows_of_readers_that_died_go_with_the_next_writer() {
 }
 
 async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     locks.write("k").await.unwrap().release().await.unwrap();
     // The claim passes, and the purge of a dead reader that follows is refused.
@@ -165,7 +171,7 @@ async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
 }
 
 async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
     ours.read("k").await.unwrap().release().await.unwrap();
     for table in ["leasehold_rw", "leasehold_rw_readers"] {
@@ -182,7 +188,7 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
 }
 
 async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
-    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let server = Server::needed(&[]).await;
     let (locks, minute) = (migrated(&server).await, Duration::from_secs(60));
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     for forced in [true, false] {
@@ -214,7 +220,64 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
     }
 }
 
+async fn readers_who_draw_together_leave_nothing_behind() {
+    let server = Server::needed(&[]).await;
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let mut readers = tokio::task::JoinSet::new();
+    for number in 0..64 {
+        let store = store.clone();
+        readers.spawn(async move {
+            let claim = Claim { mode: Mode::Shared, ..claim(&format!("k{}", number % 4), Duration::from_secs(60)) };
+            let reading = store.try_acquire(&claim);
+            // Some leave before they have an answer.
+            let patience = Duration::from_millis(if number % 3 == 0 { number } else { 20_000 });
+            drop(tokio::time::timeout(patience, reading).await);
+        });
+    }
+    readers.join_all().await;
+    let shown = format!("{store:?}");
+    assert!(shown.contains("drawing: Drawing(Mutex { data: {},"), "somebody is still in a lane: {shown}");
+}
+
+async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated(&server).await;
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let writer = claim("k", Duration::from_secs(60));
+    let reader = Claim { mode: Mode::Shared, ..writer.clone() };
+    let Attempt::Granted { tenure: Some(drawn) } = store.try_acquire(&reader).await.unwrap() else {
+        panic!("it is free")
+    };
+    store.release(&reader.grant(None)).await.unwrap();
+    let written = store.try_acquire(&writer).await.unwrap();
+    assert!(matches!(written, Attempt::Granted { tenure } if tenure > Some(drawn)), "{written:?}");
+    store.release(&writer.grant(None)).await.unwrap();
+    while locks.gc(Duration::from_secs(1)).await.unwrap() == 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Somebody else makes the row anew.
+    let _other = locks.read("k").await.unwrap();
+    let table = TableName::new("leasehold_rw").unwrap();
+    let admit = Statements::new(&table, &readers_of(&table).unwrap()).admit;
+    let params = named([
+        ("name", Value::Bytes(cost::name_of("k"))),
+        ("owner", OwnerId::random().as_bytes().into()),
+        ("tenure", Value::UInt(drawn)),
+        ("ttl", Value::UInt(60_000_000)),
+        ("label", Value::NULL),
+        ("reason", Value::NULL),
+    ]);
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    session.exec_drop(&admit, params).await.unwrap();
+    let rows: Option<u64> = session.query_first("SELECT COUNT(*) FROM leasehold_rw_readers").await.unwrap();
+    assert_eq!(rows, Some(1), "admitted with a smaller number than the writer's before it");
+}
+
 leasehold_testkit::main! {
+    a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer,
+    @multi_thread readers_who_draw_together_leave_nothing_behind,
     a_readers_cycle_takes_three_statements,
     @multi_thread a_writer_becomes_a_reader_without_a_gap,
     a_reader_cannot_become_the_writer,

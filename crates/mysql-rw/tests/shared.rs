@@ -85,7 +85,7 @@ impl Subject for Rw {
     }
 }
 
-leasehold_mysql::shared_tests!(Rw);
+leasehold_mysql::shared_tests!(Rw, leasehold_testkit::main);
 
 /// The table of who may come in, within a client and across.
 async fn readers_life(ours: &MysqlRw, theirs: &MysqlRw, key: &str) {

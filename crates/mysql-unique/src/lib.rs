@@ -2,8 +2,6 @@
 
 mod backend;
 mod builder;
-#[cfg(test)]
-mod cost;
 mod statements;
 
 use std::time::Duration;

@@ -46,4 +46,4 @@ impl Subject for Unique {
     }
 }
 
-leasehold_mysql::shared_tests!(Unique);
+leasehold_mysql::shared_tests!(Unique, leasehold_testkit::main);

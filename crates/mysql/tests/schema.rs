@@ -4,7 +4,6 @@
 use leasehold_core::{Error, ErrorKind};
 use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Change, Column, Kind, Layout, Params, Sessions, Step, TableName};
-use leasehold_testkit::needs;
 
 const NAME: Column = Column { name: "name", kind: Kind::Bytes(320), optional: false };
 const TOKEN: Column = Column { name: "token", kind: Kind::Number, optional: false };
@@ -34,13 +33,13 @@ struct Database {
 }
 
 impl Database {
-    async fn of_version_1() -> Option<Self> {
-        let server = Server::start_or_skip(&[]).await?;
+    async fn of_version_1() -> Self {
+        let server = Server::needed(&[]).await;
         let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
         let database = Self { server, sessions, table: TableName::new("t").unwrap() };
         PROGRAMS[0].migrate(&database.sessions, &database.table).await.unwrap();
         database.server.sql(&["INSERT INTO leasehold.t (name, token) VALUES ('k', 42)"]).await;
-        Some(database)
+        database
     }
 
     async fn check(&self, program: &Layout) -> Result<(), Error> {
@@ -64,7 +63,7 @@ fn is_refused(answer: Result<(), Error>, words: &[&str]) {
 }
 
 async fn a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it() {
-    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
+    let database = Database::of_version_1().await;
     let [first, second, third] = &PROGRAMS;
     is_refused(database.check(third).await, &["version 1", "version 3", "leasehold migrate"]);
     database.migrate(third).await.unwrap();
@@ -79,7 +78,7 @@ async fn a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it() 
 }
 
 async fn programs_go_on_with_a_newer_table_that_was_made_for_them_too() {
-    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
+    let database = Database::of_version_1().await;
     let [first, second, _] = &PROGRAMS;
     database.migrate(second).await.unwrap();
     database.check(second).await.unwrap();
@@ -89,7 +88,7 @@ async fn programs_go_on_with_a_newer_table_that_was_made_for_them_too() {
 }
 
 async fn programs_that_migrate_at_the_same_time_do_it_once() {
-    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
+    let database = Database::of_version_1().await;
     let third = &PROGRAMS[2];
     let all = tokio::join!(database.migrate(third), database.migrate(third), database.migrate(third));
     for migrated in [all.0, all.1, all.2] {
@@ -99,7 +98,7 @@ async fn programs_that_migrate_at_the_same_time_do_it_once() {
 }
 
 async fn a_change_that_the_user_may_not_make_changes_nothing() {
-    let database = needs("MariaDB or MySQL", Database::of_version_1().await);
+    let database = Database::of_version_1().await;
     database.server.sql(&["CREATE USER u@'%'", "GRANT SELECT, CREATE ON leasehold.* TO u@'%'"]).await;
     let sessions = Sessions::new(&Address::parse(&database.server.url_of("u", "")).unwrap());
     is_refused(PROGRAMS[2].migrate(&sessions, &database.table).await, &["right"]);

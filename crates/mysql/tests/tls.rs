@@ -38,13 +38,13 @@ impl Authority {
     }
 
     /// A server that shows a certificate for this name, and has a user `u` whose password is `canary`.
-    async fn server(&self, subject: &str) -> Option<Server> {
+    async fn server(&self, subject: &str) -> Server {
         self.sign("server", subject);
         let option = |option: &str, file: &str| format!("--{option}={}", self.file(file).display());
         let options = [option("ssl-ca", "ca.pem"), option("ssl-cert", "server.pem"), option("ssl-key", "server.key")];
-        let server = Server::start_or_skip(&options.each_ref().map(String::as_str)).await?;
+        let server = Server::needed(&options.each_ref().map(String::as_str)).await;
         server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
-        Some(server)
+        server
     }
 }
 
@@ -75,7 +75,7 @@ fn refused(answer: Result<String>) -> Error {
 async fn a_server_of_the_ca_that_the_url_names_is_trusted_and_no_other() {
     needs("openssl", installed().then_some(()));
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let server = needs("MariaDB or MySQL", ours.server("IP:127.0.0.1").await);
+    let server = ours.server("IP:127.0.0.1").await;
     assert!(!cipher(&server, &ca(&ours.file("ca.pem"))).await.unwrap().is_empty(), "it is not encrypted");
     // An authority of the same name that is another one, and those of the world.
     refused(cipher(&server, &ca(&theirs.file("ca.pem"))).await);
@@ -85,7 +85,7 @@ async fn a_server_of_the_ca_that_the_url_names_is_trusted_and_no_other() {
 async fn a_certificate_for_another_name_is_refused() {
     needs("openssl", installed().then_some(()));
     let authority = Authority::new();
-    let server = needs("MariaDB or MySQL", authority.server("DNS:db.example").await);
+    let server = authority.server("DNS:db.example").await;
     refused(cipher(&server, &ca(&authority.file("ca.pem"))).await);
 }
 
@@ -97,7 +97,7 @@ async fn a_server_without_tls_is_refused_and_so_is_a_client() {
     let error = refused(cipher(&plain, &ca(&authority.file("ca.pem"))).await);
     assert!(error.to_string().contains("does not offer TLS"), "{error}");
 
-    let server = needs("MariaDB or MySQL", authority.server("IP:127.0.0.1").await);
+    let server = authority.server("IP:127.0.0.1").await;
     server.sql(&["ALTER USER u@'%' REQUIRE SSL"]).await;
     refused(cipher(&server, "allow_public_key_retrieval=true").await);
     cipher(&server, &ca(&authority.file("ca.pem"))).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_server_without_tls_is_refused_and_so_is_a_client() {
 async fn a_client_shows_the_certificate_that_the_url_names() {
     needs("openssl", installed().then_some(()));
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let server = needs("MariaDB or MySQL", ours.server("IP:127.0.0.1").await);
+    let server = ours.server("IP:127.0.0.1").await;
     server.sql(&["ALTER USER u@'%' REQUIRE X509"]).await;
     for authority in [&ours, &theirs] {
         authority.sign("client", "DNS:client");

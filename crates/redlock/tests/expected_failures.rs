@@ -1,13 +1,13 @@
 //! What is known to be wrong: each test says what ought to hold, and is listed in `expected-failures.txt` of the suite.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells its figures")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, Clock, FencingToken, LockKey, Mode};
 use leasehold_redis::testing::Server;
 use leasehold_redlock::{LockerExt, Redlock, Result};
-use leasehold_testkit::needs;
+use leasehold_testkit::{ahead_of_the_clock, needs};
 
 /// A counter that is ahead of the nodes' clocks cannot be replaced by them.
 async fn expected_failure_tokens_of_a_busy_key_grow_when_all_nodes_forget_everything() -> Result<()> {
@@ -21,7 +21,8 @@ async fn expected_failure_tokens_of_a_busy_key_grow_when_all_nodes_forget_everyt
     let store = builder.clone().backend().await?;
     let claim = || Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(60));
     let (clock, mut grants, mut newest) = (Clock::system(), 0, None);
-    let (end, mut held) = (clock.now().plus(Duration::from_secs(2)), claim().grant(None));
+    let begun = clock.now();
+    let (end, mut held) = (begun.plus(Duration::from_secs(2)), claim().grant(None));
     while clock.now() < end {
         let next = claim();
         let (released, granted) = tokio::join!(store.release(&held), store.try_acquire(&next));
@@ -36,7 +37,7 @@ async fn expected_failure_tokens_of_a_busy_key_grow_when_all_nodes_forget_everyt
     }
     // As the README says: the next program that connects sets it up again.
     let next = builder.connect().await?.lock("k").await?.fencing_token();
-    println!("{grants} grants in two seconds; {next:?} after {newest:?}");
+    ahead_of_the_clock(grants, clock.now().since(begun));
     assert!(next > newest, "{next:?} after {newest:?}");
     Ok(())
 }

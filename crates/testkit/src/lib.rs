@@ -6,7 +6,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::process::ExitCode;
 
-use leasehold_core::conformance::Expected;
+use leasehold_core::conformance::{Expected, Shown};
+pub use leasehold_core::conformance::{ahead_of_the_clock, needs, needs_or_why, shows_nothing};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Builder;
 
@@ -40,23 +41,6 @@ macro_rules! flavor {
         $crate::Flavor::Paused
     };
 }
-
-/// What a test needs and the machine may lack. Does not return without it: the test ends there, as ignored.
-pub fn needs<T>(what: &str, found: Option<T>) -> T {
-    found.unwrap_or_else(|| absent(format!("no {what} here")))
-}
-
-/// The same for what says why it is absent.
-pub fn needs_or_why<T, E: fmt::Display>(what: &str, found: Result<T, E>) -> T {
-    found.unwrap_or_else(|why| absent(format!("no {what} here: {why}")))
-}
-
-fn absent(why: String) -> ! {
-    // Unwinds without the message of a panic, which this is not.
-    resume_unwind(Box::new(Absent(why)))
-}
-
-struct Absent(String);
 
 /// On which kind of runtime a test runs.
 #[doc(hidden)]
@@ -188,9 +172,9 @@ fn told(
     EXPECTED.set(expected.is_some());
     let verdict = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(verdict) => verdict,
-        Err(unwound) => match unwound.downcast::<Absent>() {
-            Ok(absent) if required => return Err(format!("{}, and it is required", absent.0).into()),
-            Ok(absent) => return Ok(Completion::ignored_with(absent.0)),
+        Err(unwound) => match unwound.downcast::<Shown>().map(|shown| *shown) {
+            Ok(Shown::Absent(why)) if required => return Err(format!("{why}, and it is required").into()),
+            Ok(Shown::Absent(why) | Shown::Nothing(why)) => return Ok(Completion::ignored_with(why)),
             Err(panic) if expected.is_none() => resume_unwind(panic),
             Err(panic) => Err(words(&*panic)),
         },
@@ -204,6 +188,8 @@ fn told(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const BROKEN: Expected = Expected { finding: "X1", places: "here", test: "one", reason: "it is broken" };
@@ -220,6 +206,20 @@ mod tests {
         assert!(failed.message().is_some_and(|why| why.contains("no oracle here")), "{failed:?}");
         // Absence is no failure that was expected.
         assert!(told(Box::new(body), true, Some(&BROKEN)).is_err());
+    }
+
+    #[test]
+    fn a_test_that_shows_nothing_is_ignored_also_where_everything_is_required() {
+        let slow = || -> Result<(), String> {
+            ahead_of_the_clock(1999, Duration::from_secs(2));
+            Ok(())
+        };
+        for expected in [None, Some(&BROKEN)] {
+            let told = told(Box::new(slow), true, expected);
+            let Ok(Completion::Ignored { reason }) = told else { panic!("it is not ignored") };
+            assert_eq!(reason.as_deref(), Some("the machine made only 999 grants a second"));
+        }
+        ahead_of_the_clock(2000, Duration::from_secs(2));
     }
 
     #[test]

@@ -67,6 +67,7 @@ mod clause;
 mod expected;
 mod faults;
 mod fixture;
+mod needs;
 mod process;
 mod report;
 mod subject;
@@ -77,6 +78,8 @@ pub use self::fixture::{Fixture, exclusive, shared};
 pub use self::expected::Expected;
 #[doc(hidden)]
 pub use self::faults::{Fault, Faults, Op};
+#[doc(hidden)]
+pub use self::needs::{Shown, ahead_of_the_clock, needs, needs_or_why, shows_nothing};
 #[doc(hidden)]
 pub use self::report::{Report, report};
 #[doc(hidden)]

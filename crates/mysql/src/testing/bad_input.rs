@@ -37,7 +37,7 @@ fn shown(error: &Error) -> String {
 }
 
 pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     let error = refusal::<S>(&server.url()).await;
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("leasehold migrate"), "{error}");
@@ -61,19 +61,19 @@ pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {
 }
 
 /// A server on which the tables are as the first version made them.
-async fn of_version_1<S: Subject>() -> Option<Server> {
-    let server = Server::start_or_skip(&[]).await?;
+async fn of_version_1<S: Subject>() -> Server {
+    let server = Server::needed(&[]).await;
     let mut session = server.session().await.unwrap();
     session.query_drop("USE leasehold").await.unwrap();
     let text: String = S::VERSION_1.lines().filter(|line| !line.starts_with("--")).collect();
     for statement in text.split_terminator(';') {
         session.query_drop(statement).await.unwrap();
     }
-    Some(server)
+    server
 }
 
 pub async fn a_database_of_the_first_version_is_brought_up_to_this_one<S: Subject>() {
-    let Some(server) = of_version_1::<S>().await else { return };
+    let server = of_version_1::<S>().await;
     // Whether it is this version or an older one: this is all that it takes.
     S::migrate_at(&server.url()).await.unwrap();
     let locks = S::connect_to(&server.url()).await.unwrap();
@@ -82,7 +82,7 @@ pub async fn a_database_of_the_first_version_is_brought_up_to_this_one<S: Subjec
 }
 
 pub async fn a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let comment = format!("SELECT table_comment FROM information_schema.tables WHERE table_name = '{}'", S::TABLE);
     let comment: Option<String> = server.session().await.unwrap().query_first(comment).await.unwrap();
@@ -106,7 +106,7 @@ pub async fn a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not<S: S
 }
 
 pub async fn tables_that_would_not_lock_are_refused<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     for (change, word) in [
         ("MODIFY name VARCHAR(320) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL", "varchar"),
@@ -146,7 +146,7 @@ pub async fn addresses_are_checked_before_anything_is_sent<S: Subject>() {
 }
 
 pub async fn a_pool_of_the_callers_does_not_show_its_password_either<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let url = server.url_of("u", "canary");
@@ -161,7 +161,7 @@ pub async fn a_pool_of_the_callers_does_not_show_its_password_either<S: Subject>
 }
 
 pub async fn a_read_only_server_is_a_transient_fault<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let rights = "GRANT SELECT, INSERT, UPDATE ON leasehold.* TO u@'%'";
     server.sql(&["CREATE USER u@'%'", rights, "SET GLOBAL read_only = 1"]).await;
@@ -176,7 +176,7 @@ pub async fn a_read_only_server_is_a_transient_fault<S: Subject>() {
 }
 
 pub async fn a_server_without_connections_left_is_a_transient_fault<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&["--max-connections=10"]).await else { return };
+    let server = Server::needed(&["--max-connections=10"]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let mut taken = Vec::new();
     // One more than the limit is kept for an administrator.
@@ -196,7 +196,7 @@ pub async fn a_server_without_connections_left_is_a_transient_fault<S: Subject>(
 }
 
 pub async fn killed_sessions_cost_nothing_but_a_reconnection<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let locks = S::connect_to(&server.url()).await.unwrap();
     let kill_all = || async {
@@ -227,7 +227,7 @@ pub async fn killed_sessions_cost_nothing_but_a_reconnection<S: Subject>() {
 }
 
 pub async fn a_server_that_dies_loses_no_lock_and_keeps_none<S: Subject>() {
-    let Some(mut server) = Server::start_or_skip(&[]).await else { return };
+    let mut server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let locks = S::connect_to(&server.url()).await.unwrap();
     let key = LockKey::new("k").unwrap();
@@ -270,7 +270,7 @@ async fn dies_amid<S: Subject, T>(server: &mut Server, step: impl Future<Output 
 }
 
 pub async fn a_step_that_the_server_dies_amid_is_settled<S: Subject>() {
-    let Some(mut server) = Server::start_or_skip(&[]).await else { return };
+    let mut server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let locks = S::connect_to(&server.url()).await.unwrap();
     locks.lock("k").await.unwrap().release().await.unwrap();

@@ -5,10 +5,10 @@
     missing_docs,
     reason = "tests, whose names say what they show"
 )]
-#![allow(clippy::print_stdout, reason = "a test tells its figures")]
 
 use std::time::Duration;
 
+use leasehold_core::conformance::ahead_of_the_clock;
 use leasehold_core::{Clock, LockerExt};
 
 use super::traps::migrated;
@@ -16,10 +16,11 @@ use super::{Server, Subject};
 
 /// A counter that is ahead of the server's clock cannot be replaced by it.
 pub async fn expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&["--innodb-flush-log-at-trx-commit=0"]).await else { return };
+    let server = Server::needed(&["--innodb-flush-log-at-trx-commit=0"]).await;
     let locks = migrated::<S>(&server).await;
     let (clock, mut grants, mut newest) = (Clock::system(), 0, None);
-    let end = clock.now().plus(Duration::from_secs(2));
+    let begun = clock.now();
+    let end = begun.plus(Duration::from_secs(2));
     while clock.now() < end {
         let guard = locks.lock("k").await.unwrap();
         (grants, newest) = (grants + 1, guard.fencing_token());
@@ -27,6 +28,6 @@ pub async fn expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptie
     }
     server.sql(&[&format!("TRUNCATE TABLE leasehold.{}", S::TABLE)]).await;
     let next = locks.lock("k").await.unwrap().fencing_token();
-    println!("{grants} grants in two seconds; {next:?} after {newest:?}");
+    ahead_of_the_clock(grants, clock.now().since(begun));
     assert!(next > newest, "{next:?} after {newest:?}");
 }

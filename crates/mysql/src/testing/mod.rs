@@ -17,80 +17,68 @@ pub use proxy::Proxy;
 pub use server::Server;
 pub use subject::Subject;
 
-/// The tests that are the same for every backend, on this [`Subject`]: to be the whole of a test target.
+/// The tests that are the same for every backend, on this [`Subject`]: to be the whole of a test target without harness,
+/// whose `main` the second macro makes of them.
 #[macro_export]
 macro_rules! shared_tests {
-    ($subject:ty) => {
-        $crate::shared_tests!($subject, bad_input:
-            what_is_missing_is_said_and_what_to_do,
-            a_database_of_the_first_version_is_brought_up_to_this_one,
-            a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not,
-            tables_that_would_not_lock_are_refused,
-            addresses_are_checked_before_anything_is_sent,
-            a_pool_of_the_callers_does_not_show_its_password_either,
-            a_read_only_server_is_a_transient_fault,
-            a_server_without_connections_left_is_a_transient_fault,
-            killed_sessions_cost_nothing_but_a_reconnection,
-            a_server_that_dies_loses_no_lock_and_keeps_none,
-            a_step_that_the_server_dies_amid_is_settled,
-        );
-        $crate::shared_tests!($subject, traps:
-            every_default_of_the_server_is_right,
-            statement_logging_at_read_committed_is_refused_with_advice,
-            a_cancelled_claim_that_commits_later_leaves_no_lock,
-            a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock,
-            the_steps_of_daylight_saving_move_no_lease,
-            names_that_text_collations_merge_are_different_locks,
-            a_renewal_that_races_an_eviction_leaves_one_holder,
-            a_late_renewal_does_not_shorten_the_lease,
-            a_cycle_takes_few_statements_and_is_never_a_deadlock,
-            many_leases_are_renewed_by_few_statements,
-            of_renewals_of_one_grant_the_longest_counts,
-            collected_rows_do_not_take_tokens_back,
-        );
-        $crate::shared_tests!($subject, places:
-            the_lock_is_on_the_server_of_the_address,
-            a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once,
-            a_session_of_another_server_is_not_ended,
-            a_pool_of_the_callers_is_given_back_as_it_was,
-            a_pool_whose_sessions_left_the_address_is_refused,
-            a_claim_that_broke_is_not_taken_for_refused,
-            a_claim_that_broke_in_a_server_that_was_left_is_in_doubt,
-            a_server_far_away_can_be_connected_to,
-            a_burst_queues_for_connections,
-        );
-        $crate::shared_tests!($subject, scale: no_statement_reads_far_in_a_table_of_a_million_rows);
-        $crate::shared_tests!($subject, clocks: a_client_whose_clock_is_an_hour_off_is_like_any_other);
-        $crate::shared_tests!($subject, privilege: the_rights_that_the_readme_names_suffice);
-        $crate::shared_tests!($subject, processes: no_token_repeats_or_goes_back);
-
-        #[tokio::test(flavor = "multi_thread")]
-        #[ignore = "expected failure: a key that is granted more than 1,000 times a second runs ahead of the clock"]
-        async fn expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied() {
-            use $crate::testing::forgetting;
-            forgetting::expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied::<$subject>().await;
-        }
-
-        /// Not a test of its own: what the processes of another one do.
-        #[tokio::test]
-        #[ignore = "another test runs it in processes of their own"]
-        async fn a_child_lives_by_another_clock() {
-            $crate::testing::clocks::a_child_lives_by_another_clock::<$subject>().await;
-        }
-
-        /// Not a test of its own: what the processes of the last one do.
-        #[tokio::test]
-        #[ignore = "another test runs it in processes of their own"]
-        async fn a_child_takes_locks_until_it_is_killed() {
-            $crate::testing::processes::a_child_takes_locks_until_it_is_killed::<$subject>().await;
+    ($subject:ty, $($main:ident)::+) => {
+        $crate::shared_tests! { $subject, $($main)::+,
+            bad_input:
+                what_is_missing_is_said_and_what_to_do,
+                a_database_of_the_first_version_is_brought_up_to_this_one,
+                a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not,
+                tables_that_would_not_lock_are_refused,
+                addresses_are_checked_before_anything_is_sent,
+                a_pool_of_the_callers_does_not_show_its_password_either,
+                a_read_only_server_is_a_transient_fault,
+                a_server_without_connections_left_is_a_transient_fault,
+                killed_sessions_cost_nothing_but_a_reconnection,
+                a_server_that_dies_loses_no_lock_and_keeps_none,
+                a_step_that_the_server_dies_amid_is_settled;
+            traps:
+                every_default_of_the_server_is_right,
+                statement_logging_at_read_committed_is_refused_with_advice,
+                a_cancelled_claim_that_commits_later_leaves_no_lock,
+                a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock,
+                the_steps_of_daylight_saving_move_no_lease,
+                names_that_text_collations_merge_are_different_locks,
+                a_renewal_that_races_an_eviction_leaves_one_holder,
+                a_late_renewal_does_not_shorten_the_lease,
+                a_cycle_takes_few_statements_and_is_never_a_deadlock,
+                many_leases_are_renewed_by_few_statements,
+                of_renewals_of_one_grant_the_longest_counts,
+                collected_rows_do_not_take_tokens_back;
+            places:
+                the_lock_is_on_the_server_of_the_address,
+                a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once,
+                a_session_of_another_server_is_not_ended,
+                a_pool_of_the_callers_is_given_back_as_it_was,
+                a_pool_whose_sessions_left_the_address_is_refused,
+                a_claim_that_broke_is_not_taken_for_refused,
+                a_claim_that_broke_in_a_server_that_was_left_is_in_doubt,
+                a_server_far_away_can_be_connected_to,
+                a_burst_queues_for_connections;
+            scale:
+                no_statement_reads_far_in_a_table_of_a_million_rows;
+            clocks:
+                a_client_whose_clock_is_an_hour_off_is_like_any_other,
+                a_child_lives_by_another_clock;
+            privilege:
+                the_rights_that_the_readme_names_suffice;
+            processes:
+                no_token_repeats_or_goes_back,
+                a_child_takes_locks_until_it_is_killed;
+            forgetting:
+                expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied;
         }
     };
-    ($subject:ty, $module:ident: $($case:ident),+ $(,)?) => {
-        $(
-            #[tokio::test(flavor = "multi_thread")]
+    ($subject:ty, $($main:ident)::+, $($module:ident: $($case:ident),+;)+) => {
+        $($(
             async fn $case() {
                 $crate::testing::$module::$case::<$subject>().await;
             }
-        )+
+        )+)+
+
+        $($main)::+! { $($(@multi_thread $case,)+)+ }
     };
 }

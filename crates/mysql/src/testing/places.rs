@@ -34,9 +34,9 @@ pub async fn the_lock_is_on_the_server_of_the_address<S: Subject>() {
     let folder = tempfile::tempdir().unwrap();
     let usual = folder.path().join("usual.sock");
     let path = format!("--socket={}", usual.display());
-    let Some(distant) = Server::start_or_skip(&[&path]).await else { return };
+    let distant = Server::needed(&[&path]).await;
     std::fs::remove_file(&usual).unwrap();
-    let Some(local) = Server::start_or_skip(&[&path]).await else { return };
+    let local = Server::needed(&[&path]).await;
     S::migrate_at(&distant.url()).await.unwrap();
     let nothing: [String; 0] = [];
     let of_local = format!("SHOW TABLES FROM leasehold LIKE '{}'", S::TABLE);
@@ -54,10 +54,10 @@ pub async fn the_lock_is_on_the_server_of_the_address<S: Subject>() {
 }
 
 /// A primary and its replica, with a user whom `read_only` binds.
-async fn pair() -> Option<(Server, Server)> {
+async fn pair() -> (Server, Server) {
     let arguments = |id: &'static str| ["--log-bin", "--log-slave-updates", "--binlog-format=ROW", id];
-    let primary = Server::start_or_skip(&arguments("--server-id=1")).await?;
-    let replica = Server::start_or_skip(&arguments("--server-id=2")).await?;
+    let primary = Server::needed(&arguments("--server-id=1")).await;
+    let replica = Server::needed(&arguments("--server-id=2")).await;
     let follow = format!(
         "CHANGE MASTER TO master_host = '127.0.0.1', master_port = {}, master_user = 'root', \
          master_use_gtid = slave_pos, master_connect_retry = 1",
@@ -66,7 +66,7 @@ async fn pair() -> Option<(Server, Server)> {
     replica.sql(&["RESET MASTER", "SET GLOBAL gtid_slave_pos = ''", &follow, "START SLAVE"]).await;
     primary.sql(&["CREATE USER u@'%'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     replica.sql(&["SET GLOBAL read_only = 1"]).await;
-    Some((primary, replica))
+    (primary, replica)
 }
 
 /// As an operator does it: the old one takes no writes any more, the new one has all of them, and takes more.
@@ -82,7 +82,7 @@ async fn switch_over(old: &Server, new: &Server) {
 }
 
 pub async fn a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once<S: Subject>() {
-    let Some((old, new)) = pair().await else { return };
+    let (old, new) = pair().await;
     S::migrate_at(&old.url()).await.unwrap();
     let address = Proxy::to(&old).await;
     let url = address.url(&old.url_of("u", ""));
@@ -125,8 +125,8 @@ async fn stranger(server: &Server, id: u32) -> Conn {
 }
 
 pub async fn a_session_of_another_server_is_not_ended<S: Subject>() {
-    let Some(old) = Server::start_or_skip(&[]).await else { return };
-    let Some(new) = Server::start_or_skip(&[]).await else { return };
+    let old = Server::needed(&[]).await;
+    let new = Server::needed(&[]).await;
     // So that the ids of the old one are free in the new one.
     for _ in 0..20 {
         drop(old.session().await.unwrap());
@@ -155,7 +155,7 @@ async fn settings(session: &mut Conn) -> Vec<(String, String)> {
 }
 
 pub async fn a_pool_of_the_callers_is_given_back_as_it_was<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     // One session, which is not reset, with settings of the caller's own.
     let url = format!("{}&prefer_socket=false&pool_min=1&pool_max=1&reset_connection=false", server.url());
@@ -187,7 +187,7 @@ pub async fn a_pool_of_the_callers_is_given_back_as_it_was<S: Subject>() {
 pub async fn a_pool_whose_sessions_left_the_address_is_refused<S: Subject>() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("usual.sock").display().to_string();
-    let Some(server) = Server::start_or_skip(&[&format!("--socket={path}")]).await else { return };
+    let server = Server::needed(&[&format!("--socket={path}")]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let opts = Opts::from_url(&server.url()).unwrap();
     // The driver's default leads to the socket, and nobody can tell whose it is.
@@ -203,7 +203,7 @@ pub async fn a_pool_whose_sessions_left_the_address_is_refused<S: Subject>() {
 }
 
 pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let address = Proxy::to(&server).await;
     let ours = S::store(Access::default().url(format!("{}&pool_max=1", address.url(&server.url())))).await.unwrap();
@@ -229,7 +229,7 @@ pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
 
 /// A claim whose server cannot be asked any more what became of it.
 pub async fn a_claim_that_broke_in_a_server_that_was_left_is_in_doubt<S: Subject>() {
-    let Some((old, new)) = pair().await else { return };
+    let (old, new) = pair().await;
     S::migrate_at(&old.url()).await.unwrap();
     let address = Proxy::to(&old).await;
     let ours =
@@ -248,7 +248,7 @@ pub async fn a_claim_that_broke_in_a_server_that_was_left_is_in_doubt<S: Subject
 }
 
 pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let address = Proxy::to(&server).await;
     // A round trip of 400 ms: TCP is established by the proxy, but the login is not.
@@ -258,7 +258,7 @@ pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
 }
 
 pub async fn a_burst_queues_for_connections<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     let sessions = Sessions::new(&Address::parse(&format!("{}&pool_max=2", server.url())).unwrap());
     // Two and a half seconds of work for two connections.
     let statements = (0..50).map(|_| {

@@ -12,6 +12,7 @@ use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use leasehold_core::conformance::shows_nothing;
 use leasehold_core::{Clock, FencingToken, Guard, GuardMode, LockKey, LockOptions, Mode};
 
 use super::{Server, Subject};
@@ -22,7 +23,7 @@ const PROCESSES: usize = 8;
 const RUN: Duration = Duration::from_secs(8);
 
 pub async fn no_token_repeats_or_goes_back<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let ledger = folder.path().join("ledger");
@@ -71,7 +72,7 @@ pub async fn no_token_repeats_or_goes_back<S: Subject>() {
 }
 
 fn child(url: &str, ledger: &std::path::Path) -> Child {
-    let arguments = ["--exact", "a_child_takes_locks_until_it_is_killed", "--ignored"];
+    let arguments = ["--exact", "a_child_takes_locks_until_it_is_killed"];
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(arguments).env(URL, url).env(LEDGER, ledger).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()
@@ -79,7 +80,9 @@ fn child(url: &str, ledger: &std::path::Path) -> Child {
 
 /// Not a test of its own: what the processes do.
 pub async fn a_child_takes_locks_until_it_is_killed<S: Subject>() {
-    let (Ok(url), Ok(ledger)) = (std::env::var(URL), std::env::var(LEDGER)) else { return };
+    let (Ok(url), Ok(ledger)) = (std::env::var(URL), std::env::var(LEDGER)) else {
+        shows_nothing("another test runs it in processes of their own")
+    };
     let mut ledger = OpenOptions::new().append(true).create(true).open(ledger).unwrap();
     let locks = S::connect_to(&url).await.unwrap();
     let options = LockOptions::new().ttl(Duration::from_millis(700));

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use leasehold_core::Clock;
+use leasehold_core::conformance::needs_or_why;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
 use tempfile::TempDir;
@@ -67,28 +68,14 @@ impl Server {
         Ok(server)
     }
 
-    /// The same, for a test that is to be skipped where there is no server: prints why, and answers `None`.
-    ///
-    /// # Panics
-    /// If `LEASEHOLD_CONFORMANCE_REQUIRED` is set.
-    pub async fn start_or_skip(arguments: &[&str]) -> Option<Self> {
-        Self::start_in_or_skip(&std::env::temp_dir(), arguments).await
+    /// The same, for a test that is ignored where there is no server: does not return then.
+    pub async fn needed(arguments: &[&str]) -> Self {
+        Self::needed_in(&std::env::temp_dir(), arguments).await
     }
 
     /// The same, with its data in a folder of its own below this one.
-    ///
-    /// # Panics
-    /// As for [`start_or_skip`](Self::start_or_skip).
-    #[allow(clippy::print_stderr, reason = "it speaks to whoever runs the tests")]
-    pub async fn start_in_or_skip(place: &Path, arguments: &[&str]) -> Option<Self> {
-        match Self::start_in(place, arguments).await {
-            Ok(server) => Some(server),
-            Err(why) => {
-                assert!(std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_none(), "no server: {why}");
-                eprintln!("skipped, because there is no server: {why}");
-                None
-            }
-        }
+    pub async fn needed_in(place: &Path, arguments: &[&str]) -> Self {
+        needs_or_why("MariaDB or MySQL", Self::start_in(place, arguments).await)
     }
 
     /// Starts it again on its data.

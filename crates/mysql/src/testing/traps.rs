@@ -78,7 +78,7 @@ pub async fn crowd<L: Locker + Clone>(clients: &[L], key: &str) {
 
 pub async fn every_default_of_the_server_is_right<S: Subject>() {
     let arguments = ["--log-bin", "--server-id=1", "--binlog-format=ROW"];
-    let Some(server) = Server::start_or_skip(&arguments).await else { return };
+    let server = Server::needed(&arguments).await;
     let defaults = [
         ("READ UNCOMMITTED", "SET GLOBAL autocommit = 0", "SET GLOBAL time_zone = '+05:00'"),
         ("READ COMMITTED", "SET GLOBAL sql_mode = ''", "SET GLOBAL time_zone = '-11:00'"),
@@ -103,7 +103,7 @@ pub async fn every_default_of_the_server_is_right<S: Subject>() {
 pub async fn statement_logging_at_read_committed_is_refused_with_advice<S: Subject>() {
     let arguments =
         ["--log-bin", "--server-id=1", "--binlog-format=STATEMENT", "--transaction-isolation=READ-COMMITTED"];
-    let Some(server) = Server::start_or_skip(&arguments).await else { return };
+    let server = Server::needed(&arguments).await;
     let error = migrated::<S>(&server).await.try_lock("k").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("ROW or MIXED"), "{error}");
@@ -118,7 +118,7 @@ pub(super) async fn row_lock<S: Subject>(server: &Server) -> Conn {
 }
 
 pub async fn a_cancelled_claim_that_commits_later_leaves_no_lock<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     let locks = migrated::<S>(&server).await;
     locks.lock("k").await.unwrap().release().await.unwrap();
     for _ in 0..5 {
@@ -134,7 +134,7 @@ pub async fn a_cancelled_claim_that_commits_later_leaves_no_lock<S: Subject>() {
 }
 
 pub async fn a_claim_that_waits_for_a_row_gives_up_and_leaves_no_lock<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     let locks = migrated::<S>(&server).await;
     locks.lock("k").await.unwrap().release().await.unwrap();
     let mut other = row_lock::<S>(&server).await;
@@ -152,7 +152,7 @@ async fn client_at<S: Subject>(server: &Server, moment: f64) -> S::Locks {
 }
 
 pub async fn the_steps_of_daylight_saving_move_no_lease<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&["TZ=Europe/Berlin"]).await else { return };
+    let server = Server::needed(&["TZ=Europe/Berlin"]).await;
     S::migrate_at(&server.url()).await.unwrap();
     server.sql(&["CREATE USER plain@'%'", "GRANT ALL ON leasehold.* TO plain@'%'"]).await;
     let minute = LockOptions::new().ttl(Duration::from_secs(60)).renew(false);
@@ -175,7 +175,7 @@ pub async fn the_steps_of_daylight_saving_move_no_lease<S: Subject>() {
 }
 
 pub async fn names_that_text_collations_merge_are_different_locks<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&["--character-set-server=latin1"]).await else { return };
+    let server = Server::needed(&["--character-set-server=latin1"]).await;
     let locks = migrated::<S>(&server).await;
     let alike = [
         "Key",
@@ -203,7 +203,7 @@ pub async fn names_that_text_collations_merge_are_different_locks<S: Subject>() 
 }
 
 pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
@@ -232,7 +232,7 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
 }
 
 pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let store = S::store(Access::default().url(server.url())).await.unwrap();
     let held = claim("k", Duration::from_secs(60));
@@ -244,7 +244,7 @@ pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
 }
 
 pub async fn a_cycle_takes_few_statements_and_is_never_a_deadlock<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&["--max-connections=300"]).await else { return };
+    let server = Server::needed(&["--max-connections=300"]).await;
     S::migrate_at(&server.url()).await.unwrap();
     // A connection that is new says a few words of its own.
     let locks = S::connect_to(&format!("{}&pool_max=1", server.url())).await.unwrap();
@@ -267,7 +267,7 @@ pub async fn a_cycle_takes_few_statements_and_is_never_a_deadlock<S: Subject>() 
 }
 
 pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let store = S::store(Access::default().url(server.url())).await.unwrap();
     let claims: Vec<_> = (0..RENEWAL_BATCH).map(|n| claim(&format!("k{n}"), Duration::from_secs(60))).collect();
@@ -310,7 +310,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
 }
 
 pub async fn of_renewals_of_one_grant_the_longest_counts<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let store = S::store(Access::default().url(server.url())).await.unwrap();
     let shared = store.capabilities().has(Capability::Shared).then_some(Mode::Shared);
@@ -336,7 +336,7 @@ pub async fn of_renewals_of_one_grant_the_longest_counts<S: Subject>() {
 }
 
 pub async fn collected_rows_do_not_take_tokens_back<S: Subject>() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     let locks = migrated::<S>(&server).await;
     let idle = locks.lock("idle").await.unwrap();
     let token = idle.fencing_token();

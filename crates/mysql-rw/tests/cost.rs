@@ -1,4 +1,9 @@
 //! What each statement touches of tables with thousands of other rows.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "the layouts are for the library")]
+#[path = "../src/statements.rs"]
+mod statements;
 
 use leasehold_core::OwnerId;
 use leasehold_mysql::testing::Server;
@@ -7,8 +12,8 @@ use leasehold_mysql::{Lease, Leases, TableName, Target, Value, Walk, each};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use crate::MysqlRw;
-use crate::statements::{Statements, readers_of};
+use leasehold_mysql_rw::MysqlRw;
+use statements::{Statements, readers_of};
 
 /// The keys of the trials: written by us, marked by a writer that waits, free, read by some of whom one is dead and one
 /// was released by force, read by a crowd, and without a row.
@@ -160,9 +165,8 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     }
 }
 
-#[tokio::test]
 async fn no_statement_touches_more_rows_than_it_has_keys() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     let locks = TableName::new("leasehold_rw").unwrap();
     let statements = Statements::new(&locks, &readers_of(&locks).unwrap());
     let held = Held::new();
@@ -174,10 +178,14 @@ async fn no_statement_touches_more_rows_than_it_has_keys() {
     }
 }
 
-#[test]
 fn every_statement_has_its_file() {
     let locks = TableName::new("t").unwrap();
     let statements = Statements::new(&locks, &locks);
     let names: Vec<_> = statements.all().into_iter().map(|(name, _)| name).collect();
     cost::check_files(env!("CARGO_MANIFEST_DIR"), &names);
+}
+
+leasehold_testkit::main! {
+    no_statement_touches_more_rows_than_it_has_keys,
+    every_statement_has_its_file,
 }

@@ -1,4 +1,9 @@
 //! What each statement touches of a table with thousands of other rows.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "the layouts are for the library")]
+#[path = "../src/statements.rs"]
+mod statements;
 
 use leasehold_core::OwnerId;
 use leasehold_mysql::testing::Server;
@@ -7,8 +12,8 @@ use leasehold_mysql::{Lease, TableName, Target, Value, Walk, each};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use crate::MysqlUnique;
-use crate::statements::Statements;
+use leasehold_mysql_unique::MysqlUnique;
+use statements::Statements;
 
 /// Other rows of which few are held, and ours between them.
 async fn filled(server: &Server, others: u64, held: &[Lease]) -> Conn {
@@ -64,9 +69,8 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
     }
 }
 
-#[tokio::test]
 async fn no_statement_touches_more_rows_than_it_has_keys() {
-    let Some(server) = Server::start_or_skip(&[]).await else { return };
+    let server = Server::needed(&[]).await;
     let statements = Statements::new(&TableName::new("leasehold_locks").unwrap());
     let held = cost::leases("held");
     for others in OTHERS {
@@ -77,9 +81,13 @@ async fn no_statement_touches_more_rows_than_it_has_keys() {
     }
 }
 
-#[test]
 fn every_statement_has_its_file() {
     let statements = Statements::new(&TableName::new("t").unwrap());
     let names: Vec<_> = statements.all().into_iter().map(|(name, _)| name).collect();
     cost::check_files(env!("CARGO_MANIFEST_DIR"), &names);
+}
+
+leasehold_testkit::main! {
+    no_statement_touches_more_rows_than_it_has_keys,
+    every_statement_has_its_file,
 }
