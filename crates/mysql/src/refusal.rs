@@ -56,6 +56,10 @@ fn of_code(code: u16, unknown: ErrorKind) -> Verdict {
         // group. Each undid the statement. A table that changed under a prepared one, which was not begun.
         1213 | 1205 | 3572 | 1020 | 3101 | 1615 => Verdict { again: true, ..plain(Unavailable) },
         1040 | 1203 | 1226 => advise(Unavailable, "the server has no connection left"),
+        // Others' statements count too.
+        1461 => advise(Unavailable, "the server prepares no more statements: see its max_prepared_stmt_count"),
+        1021 | 1114 => advise(Unavailable, "the server's disk, or what it may use of it, is full"),
+        1037 | 1041 | 1135 => advise(Unavailable, "the server has no memory or thread left"),
         1290 | 1836 | 1792 => {
             Verdict { elsewhere: true, ..advise(Unavailable, "the server is read-only: is it a replica?") }
         }
@@ -142,6 +146,12 @@ mod tests {
             (1040, Unavailable, false, "connection"),
             (1203, Unavailable, false, "connection"),
             (1226, Unavailable, false, "connection"),
+            (1461, Unavailable, false, "max_prepared_stmt_count"),
+            (1135, Unavailable, false, "memory"),
+            (1037, Unavailable, false, "memory"),
+            (1041, Unavailable, false, "memory"),
+            (1021, Unavailable, false, "disk"),
+            (1114, Unavailable, false, "disk"),
             (1290, Unavailable, false, "read-only"),
             (1836, Unavailable, false, "read-only"),
             (1792, Unavailable, false, "read-only"),
