@@ -1,6 +1,7 @@
 mod encryption;
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use leasehold_core::{Error, ErrorKind, Result};
 use mysql_async::{Opts, OptsBuilder};
@@ -27,14 +28,35 @@ pub struct Address {
 /// The most connections of a pool whose URL does not say.
 const ORDINARY: usize = 32;
 
+/// The most connections of a pool. The driver takes memory for all of them at once, and ends the process without it.
+const MOST: usize = 1_000;
+
+const YEAR: u64 = 365 * 24 * 3600;
+
+/// The driver's parameters that are numbers: it takes any, and some make it panic or abort.
+const NUMBERS: [(&str, RangeInclusive<u64>); 11] = [
+    ("pool_min", 0..=MOST as u64),
+    ("pool_max", 1..=MOST as u64),
+    ("inactive_connection_ttl", 0..=YEAR),
+    ("ttl_check_interval", 1..=YEAR),
+    ("conn_ttl", 0..=YEAR),
+    ("abs_conn_ttl", 0..=YEAR),
+    ("abs_conn_ttl_jitter", 0..=YEAR),
+    ("tcp_keepalive", 1_000..=24 * 3_600_000),
+    ("max_allowed_packet", 1_024..=1 << 30),
+    ("wait_timeout", 1..=YEAR),
+    ("stmt_cache_size", 0..=10_000),
+];
+
 impl Address {
     /// Reads `mysql://user:password@host:port/database?namespace=…&table=…&doorbell=…`, the driver's own parameters,
     /// and of TLS `ssl_ca=`, `ssl_cert=` and `ssl_key=`, each the path of a PEM file. A password needs TLS, or
-    /// `allow_public_key_retrieval=true`; see the README.
+    /// `allow_public_key_retrieval=true`; see the README. An `@` anywhere but before the host is written `%40`.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`], in words that show no credential.
     pub fn parse(url: &str) -> Result<Self> {
+        check_encoded(url)?;
         let mut url = Url::parse(url).map_err(|wrong| refuse(format!("the URL cannot be read: {wrong}")))?;
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let (mut ours, mut encryption) = (Ours::default(), Encryption::default());
@@ -42,6 +64,7 @@ impl Address {
         for (name, value) in sized(pairs) {
             if !ours.takes(&name, &value)? && !encryption.takes(&name, &value)? {
                 check_socket(&name, &value)?;
+                check_number(&name, &value)?;
                 url.query_pairs_mut().append_pair(&name, &value);
             }
         }
@@ -91,6 +114,27 @@ impl Ours {
         };
         if twice { Err(refuse(format!("{name} is given twice"))) } else { Ok(true) }
     }
+}
+
+/// A `/`, `?` or `#` in a password ends the host: what follows it would be looked up, or shown, as something else.
+fn check_encoded(url: &str) -> Result<()> {
+    let place = url.split_once("://").map_or(url, |(_, place)| place);
+    let rest = place.find(['/', '?', '#']).map_or("", |end| &place[end..]);
+    if rest.contains('@') {
+        return Err(refuse(
+            "there is an `@` behind the host: percent-encode user and password, `/` as %2F, `?` as %3F, `#` as %23, \
+             and an `@` anywhere as %40",
+        ));
+    }
+    Ok(())
+}
+
+fn check_number(name: &str, value: &str) -> Result<()> {
+    let Some((_, range)) = NUMBERS.iter().find(|(known, _)| *known == name) else { return Ok(()) };
+    if value.parse().is_ok_and(|number: u64| range.contains(&number)) {
+        return Ok(());
+    }
+    Err(refuse(format!("{name} is a number from {} to {}, not {value:?}", range.start(), range.end())))
 }
 
 /// The driver would look for a host whose name has the brackets of an IPv6 address.
@@ -198,6 +242,57 @@ mod tests {
             let address = Address::parse(&format!("mysql://u@host/locks?{query}")).unwrap();
             let constraints = address.opts.pool_opts().constraints();
             assert_eq!((constraints.min(), constraints.max()), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_refused_before_any_of_it_is_looked_up_or_shown() {
+        for url in [
+            "mysql://u:12/canary@h/db",
+            "mysql://u:12?canary@h/db",
+            "mysql://u:12#canary@h/db",
+            "mysql://u:/canary@h/db",
+            "mysql://u:?canary@h/db",
+            "mysql://u:#canary@h/db",
+            "mysql://u:a@b/canary@h/db",
+            "mysql://u@h/db?canary@=1",
+            "mysql:/u:canary@h/db",
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
+            assert!(error.to_string().contains("percent-encode"), "{url}: {error}");
+            assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+        }
+        let encoded = Address::parse("mysql://u%40x:1%2F2%3F3@h/d%40b?allow_public_key_retrieval=true").unwrap();
+        assert_eq!((encoded.opts.pass(), encoded.opts.db_name()), (Some("1/2?3"), Some("d@b")));
+    }
+
+    #[test]
+    fn numbers_that_no_pool_or_clock_takes_are_refused() {
+        let all = [
+            "pool_min",
+            "pool_max",
+            "inactive_connection_ttl",
+            "ttl_check_interval",
+            "conn_ttl",
+            "abs_conn_ttl",
+            "abs_conn_ttl_jitter",
+            "tcp_keepalive",
+            "max_allowed_packet",
+            "wait_timeout",
+            "stmt_cache_size",
+        ];
+        let too_many = ["4294967296", "100000000000", "2305843009213693952", "18446744073709551615", "-1", "1e3", ""];
+        for (name, number) in all.iter().flat_map(|name| too_many.map(|number| (name, number))) {
+            let error = Address::parse(&format!("mysql://u@host/locks?{name}={number}")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{name}={number}");
+            assert!(error.to_string().contains(name), "{name}={number}: {error}");
+        }
+        for fine in ["pool_max=1000", "pool_min=1000", "conn_ttl=31536000", "stmt_cache_size=0", "tcp_keepalive=1000"] {
+            Address::parse(&format!("mysql://u@host/locks?{fine}")).unwrap();
+        }
+        for bad in ["pool_max=1001", "pool_min=1001", "pool_max=5&pool_max=1001", "ttl_check_interval=0"] {
+            Address::parse(&format!("mysql://u@host/locks?{bad}")).unwrap_err();
         }
     }
 

@@ -47,6 +47,7 @@ impl Endpoint {
 
     /// Also what TLS takes, if it is asked for.
     fn read(url: &str) -> Result<(Self, Option<Files>)> {
+        check_encoded(url)?;
         let url = Url::parse(url).map_err(|wrong| invalid(format!("the URL cannot be read: {wrong}")))?;
         if url.fragment().is_some() {
             return Err(invalid("the URL has a `#`; in a password it is written %23"));
@@ -112,6 +113,19 @@ impl Topology {
 
 pub(crate) fn invalid(detail: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOptions, "read a Redis URL").detail(detail)
+}
+
+/// A `/`, `?` or `#` in a password ends the host: what follows it would be looked up, or shown, as something else.
+fn check_encoded(url: &str) -> Result<()> {
+    let place = url.split_once("://").map_or(url, |(_, place)| place);
+    let rest = place.find(['/', '?', '#']).map_or("", |end| &place[end..]);
+    if rest.contains('@') {
+        return Err(invalid(
+            "there is an `@` behind the host: percent-encode user and password, `/` as %2F, `?` as %3F, `#` as %23, \
+             and an `@` anywhere as %40",
+        ));
+    }
+    Ok(())
 }
 
 fn scheme(scheme: &str) -> Result<(Topology, bool)> {
@@ -297,6 +311,28 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_refused_before_any_of_it_is_looked_up_or_shown() {
+        for scheme in ["redis", "rediss", "valkey", "redis-cluster", "redis-sentinel"] {
+            for rest in [
+                "u:12/hunter2@h/0",
+                "u:12?hunter2@h/0",
+                "u:12?namespace=hunter2@h",
+                "u:12#hunter2@h/0",
+                "u:?hunter2@h",
+                ":12/hunter2@h",
+                ":a@b?hunter2@h",
+            ] {
+                let error = Endpoint::parse(&format!("{scheme}://{rest}")).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{rest}");
+                assert!(error.to_string().contains("percent-encode"), "{rest}: {error}");
+                let told = format!("{error} {error:?} {}", Endpoint::shown(&format!("{scheme}://{rest}")));
+                assert!(!told.contains("hunter2"), "{told}");
+            }
+        }
+        assert_eq!(Endpoint::parse("redis://:a@h?namespace=a%40b").unwrap().namespace().unwrap().as_str(), "a@b");
     }
 
     #[cfg(not(feature = "tls-rustls"))]

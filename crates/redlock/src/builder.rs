@@ -250,6 +250,7 @@ mod tests {
             ("redlock:redis://a,redis://b,redis-sentinel://:hunter2@c?sentinelServiceName=m", "not a Sentinel set"),
             ("redlock:redis://a?namespace=x,redis://b?namespace=y,redis://c", "different namespaces"),
             ("redlock:redis://a,redis://b,http://:hunter2@c", "unknown scheme"),
+            ("redlock:redis://a,redis://b,redis://u:12?hunter2@c", "percent-encode"),
         ] {
             let told = refused(&of(url));
             assert!(told.contains(why), "{told}");
