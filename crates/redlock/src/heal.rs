@@ -88,7 +88,9 @@ impl RedlockBackend {
 }
 
 fn failure_of_healing(failure: &Failure) -> Error {
-    Error::new(ErrorKind::Unavailable, "heal").detail(format!("a node failed meanwhile: {}", failure.condition))
+    let refused = matches!(failure.condition, NodeCondition::Refused(_));
+    let kind = if refused { ErrorKind::Backend } else { ErrorKind::Unavailable };
+    Error::new(kind, "heal").detail(format!("a node failed meanwhile: {}", failure.condition))
 }
 
 /// The results of a majority, or why there is none.
@@ -108,9 +110,8 @@ async fn longest_lease(node: &Node) -> Result<Duration, Failure> {
     loop {
         let (keys, next): (Vec<LockKey>, _) = node.scan("", LOCK, after.as_ref()).await?;
         for seen in node.inspect(&keys).await? {
-            if let Ok(Some((_, left))) = seen {
-                longest = longest.max(left);
-            }
+            // Who does not tell may have one.
+            longest = seen?.map_or(longest, |(_, left)| longest.max(left));
         }
         match next {
             Some(cursor) => after = Some(cursor),

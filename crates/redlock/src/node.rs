@@ -300,8 +300,13 @@ impl Node {
     /// The counters of these keys here, 0 where there is none.
     pub(crate) async fn counters(&self, keys: &[LockKey]) -> Result<Vec<u64>, Failure> {
         let fences = keys.iter().map(|key| self.names.of(key).part(FENCE));
-        let (_, reply) = self.ask(&COUNTERS, fences, [], self.command_timeout).await?;
-        Ok(reply.words().iter().map(|word| word.parse().unwrap_or_default()).collect())
+        let (peer, reply) = self.ask(&COUNTERS, fences, [], self.command_timeout).await?;
+        let counter = |answer: &Reply| match *answer.words() {
+            ["none"] => Ok(0),
+            ["counter", last] => number(last).ok_or_else(|| not_understood(&peer, &[])),
+            ref words => Err(not_understood(&peer, words)),
+        };
+        reply.each_of(keys.len()).iter().map(counter).collect()
     }
 
     pub(crate) async fn raise(&self, counters: &[(LockKey, u64)]) -> Result<(), Failure> {
@@ -404,9 +409,11 @@ fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
 fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
     match *words {
         ["free"] => Ok(None),
-        ["held", entry, left] => match Entry::read(entry) {
-            Some(entry) => Ok(Some((entry, Duration::from_millis(left.parse().unwrap_or_default())))),
-            None => Err(Failure::of(NodeCondition::Refused("an entry that Leasehold did not write".into()))),
+        ["held", entry, left] => match (Entry::read(entry), left.parse::<i64>()) {
+            (_, Err(_)) => Err(not_understood(peer, &[])),
+            // It never ends: claims are told so.
+            (Some(entry), Ok(left)) => Ok(Some((entry, Duration::from_millis(left.try_into().unwrap_or_default())))),
+            (None, _) => Err(Failure::of(NodeCondition::Refused("an entry that Leasehold did not write".into()))),
         },
         _ => Err(not_understood(peer, words)),
     }

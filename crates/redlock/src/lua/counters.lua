@@ -1,9 +1,27 @@
 -- Reads counters.
 -- Keys: fence of the first, of the second, …
--- Answers, one for each: the number, or nothing if there is none.
+-- Answers, one list for each: counter, number · none · foreign, key, type · refused, reply.
+-- Changes nothing.
+local function read(fence)
+  local last = redis.pcall('GET', fence)
+  if not last then
+    return { 'none' }
+  end
+  if type(last) == 'string' then
+    if #last > 15 or not string.match(last, '^%d+$') then
+      return { 'foreign', fence, 'not a counter' }
+    end
+    return { 'counter', last }
+  end
+  if string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then
+    return { 'refused', last.err .. ' (GET)' }
+  end
+  local kind = redis.pcall('TYPE', fence)
+  return { 'foreign', fence, kind.ok or '' }
+end
+
 local answers = {}
 for i, fence in ipairs(KEYS) do
-  local last = redis.pcall('GET', fence)
-  answers[i] = type(last) == 'string' and last or ''
+  answers[i] = read(fence)
 end
 return answers

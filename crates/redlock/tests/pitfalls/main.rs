@@ -11,6 +11,7 @@
 mod bench;
 mod clocks;
 mod contenders;
+mod healing;
 mod nodes;
 mod silence;
 mod tokens;
@@ -19,6 +20,7 @@ leasehold_testkit::main! {
     clocks::the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens,
     @multi_thread contenders::ten_contenders_on_one_key_are_all_served,
     contenders::a_split_vote_is_given_back_at_once,
+    healing::a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from,
     nodes::one_server_under_two_names_is_refused,
     nodes::a_replica_is_not_a_node_of_its_own,
     nodes::a_node_with_another_password_is_told_and_the_others_serve,

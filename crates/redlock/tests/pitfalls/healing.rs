@@ -1,0 +1,46 @@
+use std::time::Duration;
+
+use leasehold_redis::testing::Answer;
+use leasehold_redlock::{Admin, ErrorKind, NodeCondition, Redlock};
+use leasehold_testkit::needs;
+
+use crate::bench::{Nodes, acquire, conditions, cycle, patient, token, until};
+
+/// Markers can be read all along, so that every node but the empty one is seen to serve.
+pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let everywhere = async |words: &[&str]| {
+        for node in &nodes.0 {
+            let words = [&["ACL", "SETUSER", "app"], words].concat();
+            assert_eq!(node.ask(&words).await, Answer::Text("OK".into()), "{words:?}");
+        }
+    };
+    let all = ["on", ">pw", "~*", "&*", "+@all", "clearselectors"];
+    everywhere(&all).await;
+    let urls = nodes.0.iter().map(|node| node.url().replace("//", "//app:pw@"));
+    let locks = Redlock::builder().nodes(urls).connect().await.unwrap();
+    let guard = acquire(&locks, "k", &patient().ttl(Duration::from_secs(3600)).renew(false)).await.unwrap().unwrap();
+    let before = token(&guard);
+    nodes.0[0].ask(&["FLUSHALL"]).await;
+    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+
+    let refused = async |rules: &[&str], command: &str| {
+        everywhere(rules).await;
+        let error = locks.heal().await.expect_err(command);
+        assert_eq!(error.kind(), ErrorKind::Backend, "{command}: {error}");
+        assert!(error.to_string().contains(&format!("({command})")), "{command}: {error}");
+        assert_eq!(conditions(&locks).await[0], NodeCondition::Reset, "{command}");
+        everywhere(&all).await;
+    };
+    refused(&["-pttl"], "PTTL").await;
+    refused(&["-get", "(+get ~*:node)"], "GET").await;
+    locks.force_release(guard.key()).await.unwrap();
+    // No lease is left, and the counters are asked for.
+    refused(&["-get", "(+get ~*:node)", "(+get ~*:lock)"], "GET").await;
+
+    locks.heal().await.unwrap();
+    let (healed, known) = (&nodes.0[0], &nodes.0[1]);
+    let counter = ["GET", "{leasehold:k}:fence"];
+    assert_eq!(healed.ask(&counter).await.text(), known.ask(&counter).await.text());
+    assert!(before < cycle(&locks, "k").await);
+}
