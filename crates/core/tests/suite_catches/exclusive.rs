@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Attempt, Backend, Claim, Clock, GrantRef, Held, Holders, LockKey, OwnerId, Renewal, Result};
+use leasehold_core::{
+    Attempt, Backend, Claim, Clock, GrantRef, Held, Holders, LockKey, Mode, OwnerId, Renewal, Result,
+};
 
 use crate::double::{Client, Double};
 use crate::{Catch, catches};
@@ -24,6 +26,16 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     HidesWhatIsLeft Busy(|_| None) => c10_busy_tells_what_is_left_of_the_lease,
     ClaimAgainProlongs ClaimAgainProlongs => c02_a_repeated_claim_prolongs_nothing,
     ClaimAgainIsAnother ClaimAgainIsAnother => c02_a_claim_is_idempotent_for_its_owner,
+    GrantsFromMemoryWhatWasForced GrantsFromMemory::to_all()
+        => c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store,
+    GrantsFromMemoryWhatHasExpired GrantsFromMemory::to_all()
+        => c02_a_claim_repeated_after_its_lease_is_granted_in_the_store,
+    GrantsReadersFromMemoryWhatWasForced GrantsFromMemory::to_readers()
+        => c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store,
+    GrantsReadersFromMemoryWhatHasExpired GrantsFromMemory::to_readers()
+        => c02_a_claim_repeated_after_its_lease_is_granted_in_the_store,
+    GrantsReadersAnewFromMemory GrantsFromMemory { anew: true, ..GrantsFromMemory::to_readers() }
+        => c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store,
     ReleasesWithoutComparing ReleasesWithoutComparing => c02_a_stale_release_spares_the_next_holder,
     ReleasesWhatExpired ReleasesWhatExpired => c20_an_expired_grant_has_nothing_to_release,
     TellsLossOnRelease TellsLossOnRelease => c20_release_says_that_it_released,
@@ -33,6 +45,8 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     TokensOfMicroseconds Tokens::new(|_, tenure| tenure * 1_000_000) => c04_tokens_fit_into_53_bits,
     FoldsKeyCase Folds(str::to_lowercase) => c22_keys_that_look_alike_are_distinct,
     TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()) => c22_keys_that_look_alike_are_distinct,
+    CutsLongKeys Folds(|key| key.chars().take(254).collect()) => c22_long_keys_are_distinct_to_their_last_byte,
+    CutsKeysToAColumn Folds(|key| key.chars().take(191).collect()) => c22_long_keys_are_distinct_to_their_last_byte,
     MixesNamespaces MixesNamespaces => c22_namespaces_do_not_see_each_other,
     JoinsWithoutSeparator Joins("") => c22_namespaces_that_begin_alike_do_not_meet,
     JoinsWithColons Joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
@@ -199,6 +213,41 @@ impl Double for ClaimAgainIsAnother {
             }
             busy => Ok(busy),
         }
+    }
+}
+
+/// What was granted once is granted to its owner for ever, with the number that it had or with a new one.
+struct GrantsFromMemory {
+    modes: &'static [Mode],
+    anew: bool,
+    granted: Mutex<HashMap<OwnerId, u64>>,
+}
+
+impl GrantsFromMemory {
+    fn to_all() -> Self {
+        Self { modes: &[Mode::Exclusive, Mode::Shared], ..Self::to_readers() }
+    }
+
+    fn to_readers() -> Self {
+        Self { modes: &[Mode::Shared], anew: false, granted: Mutex::default() }
+    }
+
+    fn known(&self, owner: OwnerId) -> Option<u64> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner).get(&owner).copied()
+    }
+}
+
+#[async_trait]
+impl Double for GrantsFromMemory {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        if let Some(tenure) = self.known(claim.owner).filter(|_| self.modes.contains(&claim.mode)) {
+            return Ok(Attempt::Granted { tenure: Some(tenure + u64::from(self.anew)) });
+        }
+        let attempt = client.store.try_acquire(claim).await?;
+        if let Attempt::Granted { tenure: Some(tenure) } = attempt {
+            self.granted.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.owner, tenure);
+        }
+        Ok(attempt)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Renewals, broken.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Attempt, Backend, Claim, Error, ErrorKind, GrantRef, Held, Mode, Renewal, Result};
+use leasehold_core::{Attempt, Backend, Claim, Error, ErrorKind, GrantRef, Held, Mode, OwnerId, Renewal, Result};
 
 use crate::double::{Client, Double};
 use crate::{Catch, catches};
@@ -24,6 +26,12 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     OneGoneIsOverlooked OneGone(|held| Ok(if held == Held::No { Held::Yes } else { held }))
         => c09_a_batch_answers_each_in_its_place,
     OneGoneKeepsTheOthers OneGoneKeepsTheOthers => c09_a_batch_answers_each_in_its_place,
+    OneOfTwins OneOfTwins => c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_counts,
+    FirstFiveOfMany FirstOfMany(5) => c09_the_largest_batch_renews_every_one,
+    FirstThirtyTwoOfMany FirstOfMany(32) => c09_the_largest_batch_renews_every_one,
+    AllButTheLastOfMany FirstOfMany(249) => c09_the_largest_batch_renews_every_one,
+    TiresOutSoon TiresOut::after(6) => c09_a_grant_is_renewed_as_often_as_is_asked,
+    TiresOut TiresOut::after(12) => c09_a_grant_is_renewed_as_often_as_is_asked,
     RecreatesWhatWasReleased Recreates(|_| true) => c09_renewal_of_a_released_grant_creates_nothing,
     RecreatesWhatExpired Recreates(|_| true) => c09_an_expired_grant_that_nobody_took_is_not_renewed,
     RecreatesReaders Recreates(|grant| grant.mode == Mode::Shared) => c09_an_expired_reader_is_not_renewed,
@@ -61,6 +69,63 @@ impl Double for RenewsOnlyTheFirst {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
         client.store.renew(&renewals[..1]).await;
         renewals.iter().map(|_| Ok(Held::Yes)).collect()
+    }
+}
+
+/// Of a grant that is in a batch twice, the first entry counts, as in a lookup that finds the first.
+struct OneOfTwins;
+
+#[async_trait]
+impl Double for OneOfTwins {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let first = |renewal: &Renewal| renewals.iter().find(|other| other.grant.owner == renewal.grant.owner).cloned();
+        client.store.renew(&renewals.iter().filter_map(first).collect::<Vec<_>>()).await
+    }
+}
+
+/// So many of a batch are renewed, and the others are told so.
+struct FirstOfMany(usize);
+
+#[async_trait]
+impl Double for FirstOfMany {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let mut answers = client.store.renew(&renewals[..renewals.len().min(self.0)]).await;
+        answers.resize_with(renewals.len(), || Ok(Held::Yes));
+        answers
+    }
+}
+
+/// A grant is renewed so many times, and later only told so.
+struct TiresOut {
+    after: usize,
+    renewed: Mutex<HashMap<OwnerId, usize>>,
+}
+
+impl TiresOut {
+    fn after(after: usize) -> Self {
+        Self { after, renewed: Mutex::default() }
+    }
+
+    fn is_tired_of(&self, renewal: &Renewal) -> bool {
+        let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = renewed.entry(renewal.grant.owner).or_default();
+        *times += 1;
+        *times > self.after
+    }
+}
+
+#[async_trait]
+impl Double for TiresOut {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        let mut answers = Vec::new();
+        for renewal in renewals {
+            if self.is_tired_of(renewal) {
+                answers.push(Ok(Held::Yes));
+            } else {
+                answers.extend(client.store.renew(std::slice::from_ref(renewal)).await);
+            }
+        }
+        answers
     }
 }
 

@@ -1,9 +1,13 @@
 //! Readers beside writers, broken.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, Holders, LockKey, Mode, OwnerId, Renewal, Result};
+use leasehold_core::{
+    Attempt, Backend, Claim, Cursor, GrantRef, Held, Holders, LockKey, Mode, OwnerId, Page, Renewal, Result,
+};
 
 use crate::double::{Client, Double};
 use crate::exclusive::TokensOfTheClockAlone;
@@ -17,6 +21,10 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ReadersExcludeReaders ReadersExcludeReaders => c01_readers_share,
     ForgetsReaders ForgetsReaders => c03_a_dead_reader_ends_with_its_own_lease,
     OneLeaseForAllReaders OneLeaseForAllReaders => c03_a_dead_reader_ends_with_its_own_lease,
+    OneReaderRenewsAll OneReaderRenewsAll::default() => c03_a_reader_renews_no_other_reader,
+    DrawsEarly DrawsEarly::default() => c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked,
+    TryLeavesAMark TryLeavesAMark::default() => c15_a_writer_that_only_tried_holds_nobody_back,
+    ListsWritersOnly ListsWritersOnly => c25_a_key_that_only_readers_hold_is_listed,
     OneReaderReleasesAll OneReaderReleasesAll => c01_the_last_reader_admits_a_writer,
     CountsReadersTwice CountsReadersTwice => c02_a_repeated_claim_of_a_reader_counts_once,
     StrangersReleaseReaders StrangersReleaseReaders => c02_a_stranger_can_neither_renew_nor_release_a_reader,
@@ -128,6 +136,88 @@ impl Double for OneLeaseForAllReaders {
             client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.remaining).max();
         let ttl = if claim.mode == Mode::Shared { claim.ttl.max(left.unwrap_or_default()) } else { claim.ttl };
         client.store.try_acquire(&Claim { ttl, ..claim.clone() }).await
+    }
+}
+
+/// One lease for all readers, which each of them prolongs.
+#[derive(Default)]
+struct OneReaderRenewsAll(Mutex<HashMap<LockKey, Vec<GrantRef>>>);
+
+#[async_trait]
+impl Double for OneReaderRenewsAll {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        if let (Attempt::Granted { tenure }, Mode::Shared) = (attempt, claim.mode) {
+            let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            readers.entry(claim.key.clone()).or_default().push(claim.grant(tenure));
+        }
+        Ok(attempt)
+    }
+
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        for Renewal { grant, ttl } in renewals.iter().filter(|renewal| renewal.grant.mode == Mode::Shared) {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&grant.key).cloned();
+            let all: Vec<_> = all.into_iter().flatten().map(|grant| Renewal { grant, ttl: *ttl }).collect();
+            client.store.renew(&all).await;
+        }
+        client.store.renew(renewals).await
+    }
+}
+
+/// A reader draws its number before it is admitted, and nobody looks at it again.
+#[derive(Default)]
+struct DrawsEarly(Mutex<HashMap<LockKey, u64>>);
+
+impl DrawsEarly {
+    fn newest(&self, key: &LockKey) -> Option<u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+    }
+}
+
+#[async_trait]
+impl Double for DrawsEarly {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let drawn = self.newest(&claim.key);
+        if claim.mode == Mode::Shared {
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+        let attempt = client.store.try_acquire(claim).await?;
+        let Attempt::Granted { tenure: Some(tenure) } = attempt else { return Ok(attempt) };
+        if claim.mode == Mode::Shared && drawn.is_some() && drawn != self.newest(&claim.key) {
+            return Ok(Attempt::Granted { tenure: drawn.map(|before| before + 1) });
+        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.key.clone(), tenure);
+        Ok(attempt)
+    }
+}
+
+/// A writer that is told that the key is busy holds the next reader back, although it does not wait.
+#[derive(Default)]
+struct TryLeavesAMark(Mutex<HashSet<LockKey>>);
+
+#[async_trait]
+impl Double for TryLeavesAMark {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let marks = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if claim.mode == Mode::Shared && marks().remove(&claim.key) {
+            return Ok(Attempt::Busy { retry_in: None });
+        }
+        let attempt = client.store.try_acquire(claim).await?;
+        if claim.mode == Mode::Exclusive && !claim.waits && matches!(attempt, Attempt::Busy { .. }) {
+            marks().insert(claim.key.clone());
+        }
+        Ok(attempt)
+    }
+}
+
+struct ListsWritersOnly;
+
+#[async_trait]
+impl Double for ListsWritersOnly {
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        let mut page = client.store.list(prefix, after).await?;
+        page.keys.retain(|key| key.holders.iter().any(|holder| holder.mode == Mode::Exclusive));
+        Ok(page)
     }
 }
 

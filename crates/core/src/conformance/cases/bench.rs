@@ -100,6 +100,12 @@ impl Bench {
             .unwrap_or_else(|error| unreachable!("the suite's own keys are short: {error}"))
     }
 
+    /// In what modes a key can be held here.
+    pub(super) fn modes(&self) -> &'static [Mode] {
+        let shared = self.subject.capabilities().has(Capability::Shared);
+        if shared { &[Mode::Exclusive, Mode::Shared] } else { &[Mode::Exclusive] }
+    }
+
     pub(super) async fn contender(&self) -> Result<Contender> {
         self.contender_at(Clock::system()).await
     }

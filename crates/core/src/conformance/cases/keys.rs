@@ -37,6 +37,25 @@ pub(super) async fn c22_keys_that_look_alike_are_distinct(bench: Bench) -> Verdi
     Ok(())
 }
 
+pub(super) async fn c22_long_keys_are_distinct_to_their_last_byte(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for (length, endings) in
+        [(100, ["a", "b"]), (200, ["a", "b"]), (254, ["a", "b"]), (255, ["a", "b"]), (255, ["è", "é"])]
+    {
+        let stem = bench.key();
+        let filled = format!("{stem}{}", "x".repeat(length - stem.as_str().len() - endings[0].len()));
+        let [first, second] = endings.map(|ending| LockKey::new(format!("{filled}{ending}")));
+        let (first, second) = (first?, second?);
+        let guard = ours.take(&first, &patient()).await?;
+        theirs.sees_nobody(&second).await?;
+        let beside = theirs.acquire(&second, &once()).await?;
+        let Some(beside) = beside else { return Err(Failure(format!("{second:?} was taken for {first:?}"))) };
+        ensure!(beside.release().await? == ReleaseOutcome::Released, "{second:?} was lost");
+        ensure!(guard.release().await? == ReleaseOutcome::Released, "{first:?} was lost with {second:?}");
+    }
+    Ok(())
+}
+
 pub(super) async fn c22_awkward_keys_are_ordinary(bench: Bench) -> Verdict {
     let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
     let unique = uuid::Uuid::new_v4().simple().to_string();

@@ -75,6 +75,8 @@ const CASES: &[Case] = cases! {
     owner::c02_a_claim_is_idempotent_for_its_owner
     owner::c02_a_repeated_claim_prolongs_nothing [Lease]
     owner::c02_a_repeated_claim_of_a_reader_counts_once [Shared]
+    owner::c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store
+    owner::c02_a_claim_repeated_after_its_lease_is_granted_in_the_store [Lease]
     owner::c02_a_stranger_can_neither_renew_nor_release_a_reader [Shared]
     owner::c02_a_stale_reader_spares_the_next_holder [Shared]
     owner::c02_a_handed_off_grant_is_adopted_and_released_elsewhere [HandOff]
@@ -82,6 +84,7 @@ const CASES: &[Case] = cases! {
     exclusion::c03_an_unrenewed_holder_frees_the_key [Lease]
     exclusion::c03_a_killed_holder_frees_the_key [CrossProcess]
     shared::c03_a_dead_reader_ends_with_its_own_lease [Shared, Lease]
+    shared::c03_a_reader_renews_no_other_reader [Shared, Lease]
 
     token::c04_tokens_grow_across_release [Fencing]
     token::c04_tokens_grow_across_expiry [Fencing, Lease]
@@ -92,6 +95,7 @@ const CASES: &[Case] = cases! {
     token::c04_an_empty_store_begins_at_its_clock [Fencing]
     token::c04_readers_have_tokens_too [Fencing, Shared]
     race::c04_readers_at_one_moment_have_tokens_of_their_own [Fencing, Shared]
+    race::c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked [Fencing, Shared]
     token::c04_tokens_fit_into_53_bits [Fencing]
 
     loss::c05_the_deadline_runs_from_before_the_request [Lease]
@@ -128,6 +132,9 @@ const CASES: &[Case] = cases! {
     renewal::c09_a_renewal_never_shortens_the_lease [Lease]
     renewal::c09_each_renewal_of_a_batch_gives_its_own_lease [Lease]
     renewal::c09_a_batch_answers_each_in_its_place
+    renewal::c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_counts [Lease]
+    renewal::c09_the_largest_batch_renews_every_one [Lease]
+    renewal::c09_a_grant_is_renewed_as_often_as_is_asked [Lease]
 
     waiting::c10_try_answers_none_while_held
     waiting::c10_try_answers_while_others_wait
@@ -166,6 +173,7 @@ const CASES: &[Case] = cases! {
     shared::c15_a_waiting_writer_holds_back_later_readers [Shared]
     shared::c15_a_waiting_writer_holds_back_readers_elsewhere [Shared, WriterIntent]
     shared::c15_the_mark_of_a_cancelled_writer_goes_away [Shared, WriterIntent]
+    shared::c15_a_writer_that_only_tried_holds_nobody_back [Shared]
 
     lease::c16_renewal_outlives_the_lease [Lease]
     lease::c16_renewal_begins_after_a_third [Lease]
@@ -198,6 +206,7 @@ const CASES: &[Case] = cases! {
     runtimes::c21_a_guard_of_a_runtime_that_ended_is_released
 
     keys::c22_keys_that_look_alike_are_distinct
+    keys::c22_long_keys_are_distinct_to_their_last_byte
     keys::c22_awkward_keys_are_ordinary
     keys::c22_bad_keys_are_refused
     keys::c22_namespaces_do_not_see_each_other
@@ -216,6 +225,7 @@ const CASES: &[Case] = cases! {
     seen::c25_an_expired_holder_is_not_shown [Lease]
     seen::c25_an_expired_reader_is_not_shown [Shared, Lease]
     seen::c25_every_reader_is_shown [Shared]
+    seen::c25_a_key_that_only_readers_hold_is_listed [Shared]
     seen::c25_force_release_frees_readers_too [Shared]
     admin::c25_force_release_frees_the_key_and_tells_the_holder
     admin::c25_force_release_is_told_as_such [ForceNotice]

@@ -1,9 +1,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::bench::{BRIEF, brief, ensure, once, past, patient, soon};
+use super::bench::{BRIEF, brief, ensure, once, outlast, past, patient, soon};
 use super::{Bench, Verdict};
-use crate::conformance::Op;
+use crate::conformance::{Contender, Op};
 use crate::{Attempt, Claim, ErrorKind, GrantRef, HandOff, Held, LockKey, Mode, OwnerId, ReleaseOutcome};
 
 fn claim(key: &LockKey, ttl: Duration) -> Claim {
@@ -103,6 +103,50 @@ pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(bench: Bench) -
     ensure!(shown.len() == 1, "{shown:?}");
     ensure!(ours.store.release(&grant(&claim, first)?).await? == Held::Yes, "the grant was gone");
     theirs.finds_it_free(&key).await
+}
+
+/// A claim whose grant has ended is made again: what it is told then must be so.
+async fn is_granted_in_the_store(ours: &Contender, theirs: &Contender, claim: &Claim, ended: &GrantRef) -> Verdict {
+    let (key, mode) = (&claim.key, claim.mode);
+    let Attempt::Granted { tenure } = ours.store.try_acquire(claim).await? else { return Ok(()) };
+    ensure!(tenure > ended.tenure || tenure.is_none(), "{mode:?} again with {tenure:?} after {:?}", ended.tenure);
+    let shown = ours.store.steps().inspect(key).await?.holders;
+    ensure!(shown.len() == 1 && shown[0].mode == mode, "{mode:?} was granted again, and {key} is held by {shown:?}");
+    let beside = theirs.store.try_acquire(&self::claim(key, LONG)).await?;
+    ensure!(!matches!(beside, Attempt::Granted { .. }), "{beside:?} beside {mode:?} that was granted again");
+    let grant = claim.grant(tenure);
+    let (renewed, released) = (ours.store.renew(&grant, LONG).await?, ours.store.release(&grant).await?);
+    ensure!(
+        (renewed, released) == (Held::Yes, Held::Yes),
+        "{mode:?} again: renewed {renewed:?}, released {released:?}"
+    );
+    Ok(())
+}
+
+pub(super) async fn c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for mode in bench.modes() {
+        let claim = Claim { mode: *mode, ..claim(&bench.key(), LONG) };
+        let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
+        theirs.store.steps().force_release(&claim.key).await?;
+        is_granted_in_the_store(&ours, &theirs, &claim, &ended).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c02_a_claim_repeated_after_its_lease_is_granted_in_the_store(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    let mut claims = Vec::new();
+    for mode in bench.modes() {
+        let claim = Claim { mode: *mode, ..claim(&bench.key(), BRIEF) };
+        let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
+        claims.push((Claim { ttl: LONG, ..claim }, ended));
+    }
+    outlast(BRIEF).await;
+    for (claim, ended) in claims {
+        is_granted_in_the_store(&ours, &theirs, &claim, &ended).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn c02_a_stranger_can_neither_renew_nor_release_a_reader(bench: Bench) -> Verdict {

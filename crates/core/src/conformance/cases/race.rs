@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -123,4 +123,46 @@ pub(super) async fn c04_readers_at_one_moment_have_tokens_of_their_own(bench: Be
     let different: BTreeSet<_> = granted.iter().map(|grant| grant.tenure).collect();
     ensure!(!granted.is_empty() && different.len() == granted.len(), "{granted:?}");
     Ok(())
+}
+
+/// No writer is granted a key beside a reader, so that whoever reads now was granted it after every writer so far.
+pub(super) async fn c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked(bench: Bench) -> Verdict {
+    const ENOUGH: usize = 10;
+    let (rivals, key) = (bench.rivals(3, 1).await?, bench.key());
+    let (newest, written, over) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let write = async {
+        while !over.load(Ordering::SeqCst) {
+            let claim = Claim::new(&key, Mode::Exclusive, LEASE);
+            if let Attempt::Granted { tenure } = rivals[0].store.try_acquire(&claim).await? {
+                newest.fetch_max(tenure.unwrap_or(u64::MAX), Ordering::SeqCst);
+                written.fetch_add(1, Ordering::SeqCst);
+                rivals[0].store.release(&claim.grant(tenure)).await?;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok::<_, Failure>(())
+    };
+    let read = async |rival: &Contender| {
+        let (limit, mut granted) = (rival.clock.now().plus(AMPLE), 0);
+        while granted < ENOUGH || written.load(Ordering::SeqCst) < ENOUGH {
+            ensure!(rival.clock.now() < limit, "{granted} grants of a reader beside {written:?} of a writer");
+            let claim = Claim::new(&key, Mode::Shared, LEASE);
+            if let Attempt::Granted { tenure } = rival.store.try_acquire(&claim).await? {
+                let before = newest.load(Ordering::SeqCst);
+                ensure!(tenure > Some(before), "a reader got {tenure:?} after a writer with {before}");
+                rival.store.release(&claim.grant(tenure)).await?;
+                granted += 1;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok::<_, Failure>(())
+    };
+    let readers = async {
+        let read = futures::try_join!(read(&rivals[1]), read(&rivals[2]));
+        over.store(true, Ordering::SeqCst);
+        read
+    };
+    let (read, ended) = futures::join!(readers, write);
+    ended?;
+    read.map(|_| ())
 }

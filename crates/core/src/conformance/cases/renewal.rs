@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use futures::future::try_join_all;
+
+use super::admin::listed;
 use super::bench::{BRIEF, ensure, outlast};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::Contender;
@@ -61,7 +64,54 @@ pub(super) async fn c09_a_renewal_never_shortens_the_lease(bench: Bench) -> Verd
     let grant = ours.claims(&key, Mode::Exclusive, LONG).await?;
     // As one that was delayed on its way, and arrives after another asked for more.
     ours.store.renew(&grant, LEASE).await?;
+    ours.sees_left(&key, LONG).await?;
+    renews(&ours, &[of(&grant, LONG), of(&grant, LEASE)]).await?;
     ours.sees_left(&key, LONG).await
+}
+
+pub(super) async fn c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_counts(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    for mode in bench.modes() {
+        let key = bench.key();
+        let grant = ours.claims(&key, *mode, LEASE).await?;
+        let answers = renews(&ours, &[of(&grant, LONG), of(&grant, LONG * 2)]).await?;
+        ensure!(answers == [Held::Yes; 2], "{answers:?} for {mode:?}");
+        ours.sees_left(&key, LONG * 2).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c09_the_largest_batch_renews_every_one(bench: Bench) -> Verdict {
+    let (ours, stem) = (bench.contender().await?, bench.key());
+    let size = ours.store.steps().renewal_batch().min(1000);
+    let keys = (0..size).map(|number| LockKey::new(format!("{stem}/{number}"))).collect::<Result<Vec<_>>>()?;
+    let mut renewals = Vec::new();
+    for some in keys.chunks(25) {
+        let grants = try_join_all(some.iter().map(|key| ours.claims(key, Mode::Exclusive, LEASE))).await?;
+        renewals.extend(grants.iter().map(|grant| of(grant, LONG)));
+    }
+    let answers = renews(&ours, &renewals).await?;
+    let refused: Vec<_> = answers.iter().filter(|held| **held != Held::Yes).collect();
+    ensure!(refused.is_empty(), "{refused:?} in a batch of {size}");
+    let shown = listed(&ours, stem.as_str()).await?;
+    let renewed = |key: &&LockKey| shown.get(*key).is_some_and(|by| by.iter().any(|by| by.remaining > Some(LEASE)));
+    let renewed = keys.iter().filter(renewed).count();
+    ensure!(renewed == size, "{renewed} of {size} were renewed, and all were told so");
+    Ok(())
+}
+
+pub(super) async fn c09_a_grant_is_renewed_as_often_as_is_asked(bench: Bench) -> Verdict {
+    let ours = bench.contender().await?;
+    for mode in bench.modes() {
+        let key = bench.key();
+        let grant = ours.claims(&key, *mode, LEASE).await?;
+        for number in 1..=100 {
+            let held = ours.store.renew(&grant, LEASE * number).await?;
+            ensure!(held == Held::Yes, "renewal {number} of a held grant, {mode:?}, said {held:?}");
+        }
+        ours.sees_left(&key, LEASE * 100).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn c09_each_renewal_of_a_batch_gives_its_own_lease(bench: Bench) -> Verdict {

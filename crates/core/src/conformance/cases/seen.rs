@@ -55,6 +55,17 @@ pub(super) async fn c25_an_expired_reader_is_not_shown(bench: Bench) -> Verdict 
     Ok(())
 }
 
+pub(super) async fn c25_a_key_that_only_readers_hold_is_listed(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    for _ in 0..2 {
+        ours.claims(&key, Mode::Shared, LEASE).await?;
+    }
+    let shown = listed(&theirs, key.as_str()).await?;
+    let readers = shown.get(&key).is_some_and(|by| by.len() == 2 && by.iter().all(|by| by.mode == Mode::Shared));
+    ensure!(readers, "a listing shows {shown:?}");
+    Ok(())
+}
+
 pub(super) async fn c25_every_reader_is_shown(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guards = [reads(&ours, &key, "one").await?, reads(&theirs, &key, "two").await?];

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use super::bench::{AMPLE, brief, ensure, eventually, once, patient, soon};
 use super::{Bench, Verdict};
 use crate::conformance::subject::Contender;
-use crate::{LockKey, LockOptions, Wait};
+use crate::{Held, LockKey, LockOptions, Mode, Wait};
 
 async fn finds_reading_barred(contender: &Contender, key: &LockKey) -> Verdict {
     ensure!(contender.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
@@ -59,6 +61,34 @@ pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(bench: Bench) -> V
     ours.finds_it_free(&key).await
 }
 
+pub(super) async fn c03_a_reader_renews_no_other_reader(bench: Bench) -> Verdict {
+    const LEASE: Duration = Duration::from_secs(60);
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    // The one that came first, and the one that came last.
+    for place in 0..2 {
+        let key = bench.key();
+        let readers = [ours.claims(&key, Mode::Shared, LEASE).await?, theirs.claims(&key, Mode::Shared, LEASE).await?];
+        let held = [&ours, &theirs][place].store.renew(&readers[place], LEASE * 10).await?;
+        ensure!(held == Held::Yes, "the renewal of a reader said {held:?}");
+        let mut left: Vec<_> = ours.store.steps().inspect(&key).await?.holders.iter().map(|by| by.remaining).collect();
+        left.sort();
+        let one_alone = left.len() == 2 && left[0].is_some_and(|left| left <= LEASE) && left[1] > Some(LEASE);
+        ensure!(one_alone, "one of two readers was renewed, number {place}, and what is left of them is {left:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn c15_a_writer_that_only_tried_holds_nobody_back(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let first = read(&ours, &key, &patient()).await?;
+    theirs.finds_it_held(&key).await?;
+    // At once: a mark that is there for a moment is one.
+    let beside = theirs.claims(&key, Mode::Shared, AMPLE).await?;
+    theirs.store.release(&beside).await?;
+    first.release().await?;
+    ours.finds_it_free(&key).await
+}
+
 pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
     let first = read(&ours, &key, &patient()).await?;
@@ -101,7 +131,7 @@ pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(bench: Ben
 pub(super) async fn c15_the_mark_of_a_cancelled_writer_goes_away(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let first = read(&ours, &key, &patient()).await?;
-    let gives_up = LockOptions::new().ttl(std::time::Duration::from_secs(1)).wait(Wait::UpTo(AMPLE / 40));
+    let gives_up = LockOptions::new().ttl(Duration::from_secs(1)).wait(Wait::UpTo(AMPLE / 40));
     ensure!(ours.acquire(&key, &gives_up).await?.is_none(), "a writer was granted beside a reader");
     let second = read(&theirs, &key, &patient()).await?;
     ensure!(first.is_held() && second.is_held(), "a reader was lost");
