@@ -83,7 +83,8 @@ impl MysqlRw {
     /// # Cancel safety
     /// Dropping the future leaves some of the rows.
     pub async fn gc(&self, older_than: Duration) -> Result<u64> {
-        self.engine.backend().collect(older_than).await
+        let collected = self.engine.backend().collect(older_than).await;
+        collected.map_err(|error| error.backend(MysqlRwBackend::NAME))
     }
 
     /// Makes a reader of a writer, without a moment in which the key could go to another writer.

@@ -3,7 +3,7 @@ use std::collections::hash_map::Entry;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold_core::{Attempt, Claim, Error, GrantRef, Held, LockKey, Result};
+use leasehold_core::{Attempt, Claim, GrantRef, Held, LockKey, Result};
 use leasehold_mysql::{Step, Value, micros, named};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -110,7 +110,7 @@ fn shared_out(drawn: &Result<(Attempt, u64)>) -> impl Iterator<Item = Result<Att
             Ok(Attempt::Granted { tenure: Some(newest - (count - 1) + index) })
         }
         Ok((busy, _)) => Ok(*busy),
-        Err(error) => Err(Error::new(error.kind(), error.operation()).detail(error.to_string())),
+        Err(error) => Err(error.retell()),
     })
 }
 
@@ -177,7 +177,7 @@ impl Drop for Visit<'_> {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::ErrorKind;
+    use leasehold_core::{Error, ErrorKind};
 
     use super::*;
 
@@ -188,5 +188,9 @@ mod tests {
         assert_eq!(numbers, [105, 106, 107].map(|tenure| Attempt::Granted { tenure: Some(tenure) }));
         let failed = Err(Error::new(ErrorKind::Unavailable, "acquire"));
         assert!(shared_out(&failed).take(2).all(|answer| answer.is_err_and(|error| error.is_transient())));
+        let refused =
+            Err(Error::new(ErrorKind::Backend, "acquire").detail("a right is missing").caused_by("INSERT denied"));
+        let told = shared_out(&refused).next().unwrap().unwrap_err().to_string();
+        assert_eq!(told, "acquire: refused by the store: INSERT denied");
     }
 }

@@ -68,7 +68,8 @@ impl MysqlUnique {
     /// # Cancel safety
     /// Dropping the future leaves some of the rows.
     pub async fn gc(&self, older_than: Duration) -> Result<u64> {
-        self.engine.backend().collect(older_than).await
+        let collected = self.engine.backend().collect(older_than).await;
+        collected.map_err(|error| error.backend(MysqlUniqueBackend::NAME))
     }
 
     /// Ends it; see [`Engine::close`].

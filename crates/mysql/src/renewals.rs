@@ -41,12 +41,12 @@ impl Leases<'_> {
             answers.extend(batch.iter().map(|lease| {
                 let place = place(lease);
                 let answer = held.as_ref().map(|held| held.get(&place).copied().unwrap_or(Held::No));
-                (place, answer.map_err(repeat))
+                (place, answer.map_err(Error::retell))
             }));
         }
         let answer = |lease| match answers.get(&place(lease)) {
             Some(Ok(held)) => Ok(*held),
-            Some(Err(error)) => Err(repeat(error)),
+            Some(Err(error)) => Err(error.retell()),
             None => Ok(Held::No),
         };
         leases.iter().map(answer).collect()
@@ -120,11 +120,6 @@ fn place((name, owner, _): &Lease) -> Place {
 /// A lease as a parameter. A huge interval would wrap around in the server.
 pub fn micros(ttl: Duration) -> Value {
     Value::UInt(u64::try_from(ttl.min(LockOptions::MAX_TTL).as_micros()).unwrap_or(0))
-}
-
-/// The same news for one more lease of the batch.
-fn repeat(error: &Error) -> Error {
-    Error::new(error.kind(), error.operation()).detail(error.to_string())
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl Layout {
         let named = || Params::Positional(vec![table.as_str().into()]);
         let found = sessions.run(Step::new(CHECK, TABLE).repeatable(), named()).await?;
         let Some(row) = found.rows.first() else {
-            return refuse(format!("there is no such table in the database; {MIGRATE}"));
+            return refuse(format!("there is no such table in the database, {HIDDEN}; {MIGRATE}"));
         };
         let (engine, comment) = (text(row, 0), text(row, 1));
         if !engine.eq_ignore_ascii_case("InnoDB") {
@@ -121,7 +121,7 @@ impl Layout {
         let found: Vec<_> = columns.rows.iter().map(|row| (text(row, 0), as_found(row), text(row, 4))).collect();
         for column in self.columns {
             let Some((_, kind, key)) = found.iter().find(|(name, ..)| name.eq_ignore_ascii_case(column.name)) else {
-                return refuse(format!("the column {} is missing; {MIGRATE}", column.name));
+                return refuse(format!("the column {} is missing, {HIDDEN}; {MIGRATE}", column.name));
             };
             if *kind != column.kind.to_string() {
                 return refuse(format!(
@@ -194,6 +194,10 @@ fn migration(statement: &str) -> Step<'_> {
 
 /// How long a change of a table may take: it may be copied.
 const MIGRATION: Duration = Duration::from_secs(600);
+
+/// A server shows tables and columns only to who has a right to them.
+const HIDDEN: &str =
+    "or hidden from a user who lacks rights: GRANT SELECT, INSERT, UPDATE ON it, see \"Server requirements\"";
 
 const CHECK: &str = "check the tables";
 

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Admin, ErrorKind, LockKey, LockerExt};
+use leasehold_core::{Admin, Clock, ErrorKind, LockKey, Locker, LockerExt};
 
 use super::{Server, Subject, traps};
 use crate::Access;
@@ -29,11 +29,29 @@ pub async fn the_rights_that_the_readme_names_suffice<S: Subject>() {
     guard.release().await.unwrap();
     assert!(theirs.inspect(&LockKey::new("k").unwrap()).await.unwrap().holders.is_empty());
 
-    // There is nothing to collect yet, so nothing is refused, unless a second has passed.
-    if let Err(error) = S::gc(&ours, Duration::ZERO).await {
+    // Once there is something to collect, it is refused.
+    let deadline = Clock::system().now().plus(Duration::from_secs(60));
+    let error = loop {
+        match S::gc(&ours, Duration::ZERO).await {
+            Err(error) => break error,
+            Ok(_) => assert!(Clock::system().now() < deadline, "nothing was refused"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("lacks a right"), "{error}");
+    assert_eq!(error.backend_name(), Some(ours.capabilities().backend()), "{error}");
+
+    // What a user has no right to, the server keeps from it.
+    server.sql(&["CREATE USER nobody@'%'", "CREATE USER sweeper@'%'"]).await;
+    server.sql(&["GRANT CREATE ON leasehold.* TO nobody@'%'"]).await;
+    server.sql(&[&format!("GRANT DELETE ON leasehold.{} TO sweeper@'%'", S::TABLE)]).await;
+    for user in ["nobody", "sweeper"] {
+        let error = S::connect_to(&server.url_of(user, "")).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend);
-        assert!(error.to_string().contains("lacks a right"), "{error}");
+        assert!(error.to_string().contains("GRANT SELECT, INSERT, UPDATE"), "{user}: {error}");
     }
+
     let error = S::migrate(Access::default().url(url).table("other")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("right"), "{error}");
