@@ -274,6 +274,25 @@ async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back
     Ok(())
 }
 
+async fn a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    for (denied, named) in [("-pexpire", "(PEXPIRE)"), ("-hmget", "(HMGET)")] {
+        let url = user(&server, &["+@all", "~*", "&*"]).await;
+        let locks = RedisReentrant::connect(&url).await?.session();
+        let ttl = LockOptions::new().ttl(Duration::from_secs(3));
+        let guard = locks.acquire(&LockKey::new("k")?, &ttl).await?.unwrap();
+        server.ask(&["ACL", "SETUSER", "app", denied]).await;
+        let error = guard.renew().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend, "{denied}: {error}");
+        assert!(shown(&error).contains(named), "{denied}: {}", shown(&error));
+        // Refused is not lost: the lease is still ours.
+        assert!(guard.is_held(), "{denied}");
+        assert_eq!(guard.lost().await, LossReason::Unreachable, "{denied}");
+        server.ask(&["FLUSHALL"]).await;
+    }
+    Ok(())
+}
+
 leasehold_testkit::main! {
     bad_settings_are_refused_before_anything_is_sent,
     no_password_is_ever_shown,
@@ -285,4 +304,5 @@ leasehold_testkit::main! {
     an_entry_that_never_expires_is_an_error_until_it_is_released_by_force,
     a_counter_that_cannot_count_is_an_error,
     a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back,
+    a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline,
 }

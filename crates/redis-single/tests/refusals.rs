@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_redis::testing::{Answer, Recorder, Server, eventually};
 use leasehold_redis_single::{
-    Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait,
+    Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::needs;
 
@@ -169,7 +169,7 @@ async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_o
     server.ask(&["DEL", "{leasehold:b}:lock"]).await;
     server.ask(&["SADD", "{leasehold:b}:lock", "theirs"]).await;
     let reason = guards[1].lost().await;
-    assert_eq!(reason, leasehold_redis_single::LossReason::Stolen);
+    assert_eq!(reason, LossReason::Stolen);
     let later = server.calls("pexpire").await + 4;
     eventually("the others are renewed", async || server.calls("pexpire").await >= later).await;
     assert!(guards[0].is_held() && guards[2].is_held());
@@ -239,6 +239,25 @@ async fn eviction_is_warned_of() -> Result<()> {
     Ok(())
 }
 
+async fn a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    for (denied, named) in [("-pexpire", "(PEXPIRE)"), ("-get", "(GET)")] {
+        let url = user(&server, &["+@all", "~*", "&*"]).await;
+        let locks = RedisSingle::connect(&url).await?;
+        let ttl = LockOptions::new().ttl(Duration::from_secs(3));
+        let guard = locks.acquire(&LockKey::new("k")?, &ttl).await?.unwrap();
+        server.ask(&["ACL", "SETUSER", "app", denied]).await;
+        let error = guard.renew().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend, "{denied}: {error}");
+        assert!(shown(&error).contains(named), "{denied}: {}", shown(&error));
+        // Refused is not lost: the lease is still ours.
+        assert!(guard.is_held(), "{denied}");
+        assert_eq!(guard.lost().await, LossReason::Unreachable, "{denied}");
+        server.ask(&["FLUSHALL"]).await;
+    }
+    Ok(())
+}
+
 leasehold_testkit::main! {
     bad_settings_are_refused_before_anything_is_sent,
     no_password_is_ever_shown,
@@ -251,4 +270,5 @@ leasehold_testkit::main! {
     a_counter_that_cannot_count_is_an_error,
     a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back,
     eviction_is_warned_of,
+    a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline,
 }

@@ -62,7 +62,8 @@ impl Redlock {
     ///
     /// # Errors
     /// [`Unavailable`](leasehold_core::ErrorKind::Unavailable) when fewer than a majority of the nodes have their data,
-    /// or one fails meanwhile.
+    /// or one fails meanwhile; [`Backend`](leasehold_core::ErrorKind::Backend) when one refuses to tell a lease or a
+    /// counter, and no majority of the others tells.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the node out; repeating it is safe.
