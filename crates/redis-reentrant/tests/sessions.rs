@@ -75,6 +75,26 @@ async fn bad_ids_are_refused() -> Result<()> {
     Ok(())
 }
 
+async fn a_lease_that_ran_out_is_given_back_and_what_the_session_takes_next_has_a_token_of_its_own() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisReentrant::connect(&server.url()).await?;
+    let (session, other) = (locks.session(), locks.session());
+    let lost = levels(&session, &LockOptions::new().ttl(SHORT).renew(false), 2).await?;
+    let token = lost[0].fencing_token();
+    // The server counts a lease for longer than its holder: here for as long as it takes to see what comes of it.
+    server.ask(&["PEXPIRE", LOCK, "600000"]).await;
+    for guard in lost {
+        assert_eq!(guard.lost().await, LossReason::Expired);
+        assert_eq!(guard.release().await?, ReleaseOutcome::AlreadyLost(LossReason::Expired));
+    }
+    let next = session.lock("k").await?;
+    assert!(next.fencing_token() > token, "it goes on with the tenure that it lost");
+    assert_eq!(counted(&server).await, 1);
+    assert_eq!(next.release().await?, ReleaseOutcome::Released);
+    assert!(other.try_lock("k").await?.is_some());
+    Ok(())
+}
+
 async fn two_processes_with_one_id_are_one_owner() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
@@ -333,6 +353,7 @@ async fn the_client_of_the_caller_is_used_and_left_alone() -> Result<()> {
 leasehold_testkit::main! {
     sessions_share_one_connection_and_exclude_each_other,
     bad_ids_are_refused,
+    a_lease_that_ran_out_is_given_back_and_what_the_session_takes_next_has_a_token_of_its_own,
     two_processes_with_one_id_are_one_owner,
     a_process_that_is_killed_leaves_its_level_to_the_lease,
     the_other_process,

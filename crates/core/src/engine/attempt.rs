@@ -131,8 +131,12 @@ impl<B: Backend> Core<B> {
     /// must be born of the older one beside it.
     async fn claim(self: Arc<Self>, claim: Claim, queued: Option<FirstLease>) -> (Result<Attempt>, Place<B>) {
         let runtime = Handle::current();
+        let buried = self.bury_dead(&claim.key).await;
         let sent_at = self.clock.now();
-        let answer = self.backend.try_acquire(&claim).await;
+        let answer = match buried {
+            Ok(()) => self.backend.try_acquire(&claim).await,
+            Err(error) => Err(error),
+        };
         let took = u64::try_from(self.clock.now().since(sent_at).as_nanos()).unwrap_or(u64::MAX);
         self.round_trip.store(took, Ordering::Relaxed);
         let lease = |length| FirstLease { length, sent_at, ends: self.leased(), told: false };

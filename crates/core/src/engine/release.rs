@@ -13,7 +13,7 @@ use super::detached::Detached;
 use super::sessions::Entered;
 use super::tenure::Grip;
 use super::waiting::BackOff;
-use crate::{Backend, Error, ErrorKind, GrantRef, Held, LossReason, ReleaseOutcome, Renewal, Result};
+use crate::{Backend, Error, ErrorKind, GrantRef, Held, LockKey, LossReason, ReleaseOutcome, Renewal, Result};
 
 /// What a guard holds: its part of a tenure, and whoever can renew and release it. Dropping it releases.
 #[must_use]
@@ -156,10 +156,13 @@ impl<B: Backend> Steward for Core<B> {
 impl<B: Backend> Core<B> {
     /// Ends a guard's part on its own account, unless it was lost before.
     fn end(self: &Arc<Self>, grip: &Grip, runtime: &Handle) -> End {
+        use LossReason::{Expired, MaxHold, Stolen, Unreachable};
+
         let reason = grip.tenure.loss();
         let last = self.leave(grip);
         // The store may still have us as the holder for a while, or in its queue, if the grant was none.
-        if last && matches!(reason, Some(LossReason::MaxHold | LossReason::Unreachable | LossReason::Stolen)) {
+        if last && matches!(reason, Some(Expired | MaxHold | Unreachable | Stolen)) {
+            self.sessions.died(&grip.grant);
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
         match reason {
@@ -211,10 +214,20 @@ impl<B: Backend> Core<B> {
                     let pause = core.clock.now().plus(back_off.next(None));
                     core.clock.reach(pause).await;
                 }
+                core.sessions.buried(grant.owner);
                 core.queue.freed(&grant.key);
             }
         };
         runtime.spawn(work);
+    }
+
+    /// Gives back what this session lost on the key, before it claims it anew.
+    pub(super) async fn bury_dead(&self, key: &LockKey) -> Result<()> {
+        while let Some(grant) = self.sessions.dead_on(key) {
+            self.backend.release(&grant).await?;
+            self.sessions.buried(grant.owner);
+        }
+        Ok(())
     }
 
     /// Releases again for about a minute, each time after twice as long: a claim that got no answer may reach the store

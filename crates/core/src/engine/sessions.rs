@@ -12,6 +12,9 @@ use crate::{GrantRef, LockKey, OwnerId};
 pub(super) struct Sessions {
     /// `None` where the backend does not re-enter.
     entered: Option<Mutex<HashMap<LockKey, Entered>>>,
+    /// Lost levels that the store may still have: a claim that joined one would go on with the lost tenure, and prolong
+    /// what nobody stands on.
+    dead: Mutex<Vec<GrantRef>>,
 }
 
 /// A tenure, and those who stand on it.
@@ -32,7 +35,7 @@ pub(super) struct Level {
 
 impl Sessions {
     pub(super) fn new(reentrant: bool) -> Self {
-        Self { entered: reentrant.then(Mutex::default) }
+        Self { entered: reentrant.then(Mutex::default), dead: Mutex::default() }
     }
 
     pub(super) fn are_reentrant(&self) -> bool {
@@ -59,5 +62,25 @@ impl Sessions {
     /// last other left would stand on nothing.
     pub(super) fn lock(&self) -> Option<MutexGuard<'_, HashMap<LockKey, Entered>>> {
         Some(self.entered.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes a lost level until it is given back.
+    pub(super) fn died(&self, grant: &GrantRef) {
+        if self.are_reentrant() {
+            self.dead().push(grant.clone());
+        }
+    }
+
+    /// One of the dead levels of this key.
+    pub(super) fn dead_on(&self, key: &LockKey) -> Option<GrantRef> {
+        self.dead().iter().find(|grant| grant.key == *key).cloned()
+    }
+
+    pub(super) fn buried(&self, owner: OwnerId) {
+        self.dead().retain(|grant| grant.owner != owner);
+    }
+
+    fn dead(&self) -> MutexGuard<'_, Vec<GrantRef>> {
+        self.dead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,8 +20,8 @@ pub(super) async fn c20_release_after_a_loss_says_why(bench: Bench) -> Verdict {
     soon("the loss is told", guard.lost()).await?;
     let outcome = guard.release().await?;
     ensure!(outcome == ReleaseOutcome::AlreadyLost(LossReason::Expired), "{outcome:?}");
-    ensure!(ours.faults.count(Op::Release, &key) == 0, "a lost grant was released at the store");
-    Ok(())
+    // A store may count a lease for longer than its holder.
+    eventually("the store is told", || async { Ok(ours.faults.count(Op::Release, &key) == 1) }).await
 }
 
 pub(super) async fn c20_an_expired_grant_has_nothing_to_release(bench: Bench) -> Verdict {
