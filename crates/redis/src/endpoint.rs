@@ -158,17 +158,27 @@ impl Query {
     fn read(url: &Url, topology: Topology) -> Result<Self> {
         let mut query = Self::default();
         for (name, value) in url.query_pairs() {
-            match (&*name, topology) {
-                ("namespace", _) => query.namespace = Some(Namespace::new(value)?),
-                ("node", Topology::Sentinel | Topology::Cluster) => query.nodes.push(node(&value, topology)?),
-                ("sentinelServiceName", Topology::Sentinel) => query.service = Some(value.into_owned()),
-                ("sentinelUsername", Topology::Sentinel) => query.sentinel_username = Some(value.into_owned()),
-                ("sentinelPassword", Topology::Sentinel) => query.sentinel_password = Some(value.into_owned()),
-                ("cacert", _) => query.tls.cacert = Some(value.into_owned().into()),
-                ("cert", _) => query.tls.cert = Some(value.into_owned().into()),
-                ("key", _) => query.tls.key = Some(value.into_owned().into()),
+            let twice = match (&*name, topology) {
+                ("namespace", _) => query.namespace.replace(Namespace::new(value)?).is_some(),
+                ("node", Topology::Sentinel | Topology::Cluster) => {
+                    query.nodes.push(node(&value, topology)?);
+                    false
+                }
+                ("sentinelServiceName", Topology::Sentinel) => query.service.replace(value.into_owned()).is_some(),
+                ("sentinelUsername", Topology::Sentinel) => {
+                    query.sentinel_username.replace(value.into_owned()).is_some()
+                }
+                ("sentinelPassword", Topology::Sentinel) => {
+                    query.sentinel_password.replace(value.into_owned()).is_some()
+                }
+                ("cacert", _) => query.tls.cacert.replace(value.into_owned().into()).is_some(),
+                ("cert", _) => query.tls.cert.replace(value.into_owned().into()).is_some(),
+                ("key", _) => query.tls.key.replace(value.into_owned().into()).is_some(),
                 // A misspelt `namespace` must not put locks where nobody else looks.
                 _ => return Err(invalid(format!("`{name}` is no query parameter of {}://", url.scheme()))),
+            };
+            if twice {
+                return Err(invalid(format!("`{name}` is given twice in the URL")));
             }
         }
         Ok(query)
@@ -333,6 +343,17 @@ mod tests {
             }
         }
         assert_eq!(Endpoint::parse("redis://:a@h?namespace=a%40b").unwrap().namespace().unwrap().as_str(), "a@b");
+    }
+
+    #[test]
+    fn of_two_values_of_a_parameter_none_is_chosen() {
+        let parameters = ["namespace=x", "sentinelServiceName=x", "sentinelUsername=x", "sentinelPassword=x"];
+        for parameter in parameters.into_iter().chain(["cacert=x", "cert=x", "key=x"]) {
+            let url = format!("rediss-sentinel://a?{parameter}&node=b&node=c&{parameter}2");
+            let error = Endpoint::parse(&url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+            assert!(error.to_string().contains("is given twice"), "{url}: {error}");
+        }
     }
 
     #[cfg(not(feature = "tls-rustls"))]
