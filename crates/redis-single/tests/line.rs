@@ -100,6 +100,47 @@ async fn nobody_overtakes_while_thousands_who_died_are_gone_through() -> Result<
     Ok(())
 }
 
+/// The owners in line, from one end to the other.
+async fn in_order(server: &Server) -> Vec<String> {
+    let (mut order, mut owner) = (Vec::new(), server.ask(&["HGET", LINE, "first"]).await.text().to_owned());
+    while owner != "-" && order.len() < 100 {
+        let place = server.ask(&["HGET", LINE, &owner]).await;
+        order.push(owner.clone());
+        place.text().split(' ').nth(1).unwrap_or("-").clone_into(&mut owner);
+    }
+    order
+}
+
+async fn whatever_is_torn_out_of_a_line_all_who_ask_again_are_in_it_before_who_comes_later() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    for torn in ["first", "last", "first last", "0", "1", "2", "0 2"] {
+        for comes_first in [false, true] {
+            server.ask(&["DEL", LINE]).await;
+            let waiting = [takes_a_place(&store).await?, takes_a_place(&store).await?, takes_a_place(&store).await?];
+            for field in torn.split(' ') {
+                let owner = field.parse::<usize>().map(|index| waiting[index].owner.to_hex());
+                server.ask(&["HDEL", LINE, &owner.unwrap_or_else(|_| field.to_owned())]).await;
+            }
+            if comes_first {
+                takes_a_place(&store).await?;
+            }
+            // The first round may find out, the second puts in order who was deleted by one behind it.
+            for claim in waiting.iter().chain(&waiting) {
+                assert!(matches!(store.try_acquire(claim).await?, Attempt::Queued { .. }));
+            }
+            let last = takes_a_place(&store).await?.owner.to_hex();
+            let order = in_order(&server).await;
+            assert_eq!(order.len(), places(&server).await, "{torn}: a place is linked to nothing");
+            let all_in_line = waiting.iter().all(|claim| order.contains(&claim.owner.to_hex()));
+            assert!(all_in_line && order.last() == Some(&last), "{torn}: {order:?}");
+        }
+    }
+    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    Ok(())
+}
+
 /// Random numbers that are the same each time.
 struct Dice(u64);
 
@@ -210,5 +251,6 @@ leasehold_testkit::main! {
     a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_place,
     however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it,
     nobody_overtakes_while_thousands_who_died_are_gone_through,
+    whatever_is_torn_out_of_a_line_all_who_ask_again_are_in_it_before_who_comes_later,
     whatever_they_do_they_are_served_in_the_order_in_which_they_came,
 }

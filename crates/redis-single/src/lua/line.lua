@@ -118,27 +118,51 @@ local function serve(lock, fence, line, asking, asked_lease)
   return 'later'
 end
 
+-- Whether a place is where the ends of the line and its neighbours say; and a refusal if there is one.
+local function linked(line, owner, place, first, last)
+  local before, behind = string.match(place, '^(%S+) (%S+) ')
+  if not (before and first and last) then
+    return false
+  elseif owner == first and owner == last then
+    return behind == '-'
+  end
+  local around = redis.pcall('HMGET', line, before, behind)
+  if around.err then
+    return false, refusal(around, 'HMGET')
+  end
+  local follows = owner == first or string.match(around[1] or '', '^%S+ (%S+)') == owner
+  local precedes = behind == '-' and owner == last or string.match(around[2] or '', '^%S+') == owner
+  return follows and precedes
+end
+
 -- Takes a place in line, or confirms the one that this owner has. False, and a refusal if there is one: it has none.
+-- Of a line that somebody tore nothing stays: who is linked to nothing would wait for ever. All others ask again.
 local function queue(line, owner, inbox, lease, lifetime, metadata)
-  local known = redis.pcall('HMGET', line, owner, 'last')
+  local known = redis.pcall('HMGET', line, owner, 'first', 'last')
   if known.err then
     return false, refusal(known, 'HMGET')
   end
-  local place, last = known[1], known[2]
+  local place, first, last = known[1], known[2], known[3]
   local till, first_lease = clock() + COUNTS, math.min(tonumber(lease), COUNTS)
   local text = string.format('%d %s %d %s %s', till, inbox, first_lease, lifetime, metadata)
-  local ahead = not place and last and redis.pcall('HGET', line, last)
-  if refusal(ahead, 'HGET') then
-    return false, refusal(ahead, 'HGET')
-  end
   local written
   if place then
-    written = redis.pcall('HSET', line, owner, (string.match(place, '^%S+ %S+ ') or '- - ') .. text)
-  elseif ahead then
-    written = redis.pcall('HSET', line, last, between(ahead, nil, owner), owner, last .. ' - ' .. text, 'last', owner)
-  else
-    -- Of a line that somebody tore nothing may stay.
-    local torn = last and refusal(redis.pcall('DEL', line), 'DEL')
+    local whole, refused = linked(line, owner, place, first, last)
+    if refused then
+      return false, refused
+    elseif whole then
+      written = redis.pcall('HSET', line, owner, string.match(place, '^%S+ %S+ ') .. text)
+    end
+  elseif first and last then
+    local ahead = redis.pcall('HGET', line, last)
+    if refusal(ahead, 'HGET') then
+      return false, refusal(ahead, 'HGET')
+    elseif string.match(ahead or '', '^%S+ (%S+) ') == '-' then
+      written = redis.pcall('HSET', line, last, between(ahead, nil, owner), owner, last .. ' - ' .. text, 'last', owner)
+    end
+  end
+  if not written then
+    local torn = (place or first or last) and refusal(redis.pcall('DEL', line), 'DEL')
     if torn then
       return false, torn
     end
