@@ -91,11 +91,17 @@ pub(crate) struct Failure {
     pub(crate) condition: NodeCondition,
     /// It may have done what it was asked all the same.
     pub(crate) maybe_done: bool,
+    /// It answered: what it has under this name is not ours.
+    pub(crate) foreign: bool,
 }
 
 impl Failure {
     pub(crate) fn of(condition: NodeCondition) -> Self {
-        Self { condition, maybe_done: false }
+        Self { condition, maybe_done: false, foreign: false }
+    }
+
+    pub(crate) fn of_a_foreign_entry(self) -> Self {
+        Self { foreign: true, ..self }
     }
 
     pub(crate) fn is_transient(&self) -> bool {
@@ -112,7 +118,7 @@ impl From<Error> for Failure {
         let told = told.strip_prefix("ask Redis: ").unwrap_or(&told).to_owned();
         let condition =
             if error.is_transient() { NodeCondition::Unreachable(told) } else { NodeCondition::Refused(told) };
-        Self { condition, maybe_done: error.kind() == ErrorKind::Indeterminate }
+        Self { condition, maybe_done: error.kind() == ErrorKind::Indeterminate, foreign: false }
     }
 }
 

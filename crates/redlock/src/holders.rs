@@ -89,9 +89,8 @@ impl RedlockBackend {
                 if view.seen.iter().any(|(index, seen)| place.has_told(*index, seen)) {
                     continue;
                 }
-                if let Ok(holders) = self.holders(key, view, "list")
-                    && !holders.holders.is_empty()
-                {
+                let holders = self.holders(key, view.without_foreign(), "list")?;
+                if !holders.holders.is_empty() {
                     held.push(holders);
                 }
             }
@@ -99,8 +98,9 @@ impl RedlockBackend {
                 Some(cursor) => place.cursor = Some(cursor),
                 None => place.finish(),
             }
-            let more = place.node < nodes.len() && place.done.len() < majority;
-            if more && held.is_empty() {
+            // The last node may have answered, and too many before it not.
+            let more = place.done.len() < majority;
+            if more && (held.is_empty() || place.node == nodes.len()) {
                 continue;
             }
             return Ok(Page { keys: held, next: more.then(|| place.to_cursor()) });
@@ -118,6 +118,13 @@ impl View {
             Ok(seen) => self.seen.push((index, seen)),
             Err(failure) => self.failed.push((index, failure)),
         }
+    }
+
+    /// For a listing, in which an entry that is not ours is not a held key.
+    fn without_foreign(mut self) -> Self {
+        let (foreign, failed): (Vec<_>, Vec<_>) = self.failed.into_iter().partition(|(_, failure)| failure.foreign);
+        self.seen.extend(foreign.into_iter().map(|(index, _)| (index, None)));
+        Self { failed, ..self }
     }
 
     /// The one that a majority may have as the holder, if those who are silent are counted for it.

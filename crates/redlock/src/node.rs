@@ -406,6 +406,8 @@ fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
     }
 }
 
+const NOT_OURS: &str = "an entry that Leasehold did not write";
+
 fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
     match *words {
         ["free"] => Ok(None),
@@ -413,8 +415,9 @@ fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
             (_, Err(_)) => Err(not_understood(peer, &[])),
             // It never ends: claims are told so.
             (Some(entry), Ok(left)) => Ok(Some((entry, Duration::from_millis(left.try_into().unwrap_or_default())))),
-            (None, _) => Err(Failure::of(NodeCondition::Refused("an entry that Leasehold did not write".into()))),
+            (None, _) => Err(Failure::of(NodeCondition::Refused(NOT_OURS.into())).of_a_foreign_entry()),
         },
+        ["foreign", ..] => Err(not_understood(peer, words).of_a_foreign_entry()),
         _ => Err(not_understood(peer, words)),
     }
 }

@@ -12,6 +12,7 @@ mod bench;
 mod clocks;
 mod contenders;
 mod healing;
+mod listing;
 mod nodes;
 mod silence;
 mod tokens;
@@ -21,6 +22,9 @@ leasehold_testkit::main! {
     @multi_thread contenders::ten_contenders_on_one_key_are_all_served,
     contenders::a_split_vote_is_given_back_at_once,
     healing::a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from,
+    listing::a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one,
+    listing::a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is,
+    listing::an_entry_that_is_not_ours_is_left_out_of_a_listing,
     nodes::one_server_under_two_names_is_refused,
     nodes::a_replica_is_not_a_node_of_its_own,
     nodes::a_node_with_another_password_is_told_and_the_others_serve,

@@ -1,0 +1,53 @@
+use leasehold_redis::testing::{LeastUser, Server};
+use leasehold_redlock::{Admin, ErrorKind, Redlock};
+use leasehold_testkit::needs;
+
+use crate::bench::{Nodes, lock, take};
+
+pub(crate) async fn a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let _held = take(&locks, "k").await;
+    let least = LeastUser::of(include_str!("../../README.md"));
+    for (refusing, is_an_error) in [(3, true), (2, true), (1, false)] {
+        let mut urls: Vec<String> = nodes.0.iter().map(Server::url).collect();
+        for (url, node) in urls.iter_mut().zip(&nodes.0[..refusing]) {
+            *url = least.make(node, &["+pttl"]).await;
+        }
+        let theirs = Redlock::builder().nodes(urls).connect().await.unwrap();
+        match theirs.list("", None).await {
+            Ok(page) => assert!(!is_an_error && page.keys.len() == 1, "{refusing} refuse: {page:?}"),
+            Err(error) => {
+                assert!(is_an_error, "{refusing} refuse: {error}");
+                assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+                assert!(error.to_string().contains("PTTL"), "{error}");
+            }
+        }
+    }
+}
+
+pub(crate) async fn a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    for answering in 0..3 {
+        let locks = nodes.redlock().await;
+        let silent = || nodes.0.iter().enumerate().filter(|(index, _)| *index != answering).map(|(_, node)| node);
+        silent().for_each(Server::pause);
+        let listed = locks.list("", None).await;
+        silent().for_each(Server::resume);
+        let error = listed.expect_err("too few nodes answered");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+}
+
+pub(crate) async fn an_entry_that_is_not_ours_is_left_out_of_a_listing() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let held = take(&locks, "k").await;
+    for node in &nodes.0 {
+        node.ask(&["SADD", &lock("a"), "theirs"]).await;
+        node.ask(&["SET", &lock("b"), "theirs", "PX", "60000"]).await;
+    }
+    let page = locks.list("", None).await.unwrap();
+    let keys: Vec<_> = page.keys.iter().map(|holders| &holders.key).collect();
+    assert_eq!(keys, [held.key()]);
+}
