@@ -1,9 +1,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use leasehold_core::{Attempt, Claim, GrantRef, Held, LockKey, Result};
+use leasehold_core::{Attempt, Claim, Clock, GrantRef, Held, LockKey, Result};
 use leasehold_mysql::{Step, Value, micros, named};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -85,8 +87,18 @@ impl MysqlRwBackend {
 
     async fn draw_many(&self, key: &LockKey, wishes: &[Wish]) -> Result<(Attempt, u64)> {
         let (count, waits) = (wishes.len() as u64, wishes.iter().any(|wish| wish.waits));
-        let params = || named([("name", self.name(key)), ("count", Value::UInt(count)), ("waits", Value::from(waits))]);
+        let away = micros(self.drawing.away());
+        let params = || {
+            named([
+                ("name", self.name(key)),
+                ("count", Value::UInt(count)),
+                ("waits", Value::from(waits)),
+                ("away", away.clone()),
+            ])
+        };
+        let asked_at = Clock::system().now();
         let reply = self.run_on_row(&self.statements.draw, key, params).await?;
+        self.drawing.came_back_after(Clock::system().now().since(asked_at));
         Ok((answer(&reply)?, count))
     }
 
@@ -114,9 +126,16 @@ fn shared_out(drawn: &Result<(Attempt, u64)>) -> impl Iterator<Item = Result<Att
     })
 }
 
-/// Who in this process wants a number, by key.
+/// Who in this process wants a number, by key, and how far away the server is.
 #[derive(Debug, Default)]
-pub(crate) struct Drawing(Mutex<HashMap<LockKey, Visited>>);
+pub(crate) struct Drawing {
+    lanes: Mutex<HashMap<LockKey, Visited>>,
+    /// In microseconds.
+    round_trip: AtomicU64,
+}
+
+/// A turn is not kept for those who are further away: it bars all writers, and whoever it is kept for may be dead.
+const FARTHEST: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 struct Visited {
@@ -153,7 +172,18 @@ impl Drawing {
     }
 
     fn lanes(&self) -> MutexGuard<'_, HashMap<LockKey, Visited>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the next round trip may take.
+    fn away(&self) -> Duration {
+        Duration::from_micros(self.round_trip.load(Ordering::Relaxed)).min(FARTHEST)
+    }
+
+    /// A long one counts for a while: those that follow may be as long.
+    fn came_back_after(&self, round_trip: Duration) {
+        let took = u64::try_from(round_trip.min(FARTHEST).as_micros()).unwrap_or(0);
+        self.round_trip.store(took.max(self.round_trip.load(Ordering::Relaxed) / 2), Ordering::Relaxed);
     }
 }
 

@@ -116,7 +116,13 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
     let params = |owner: &Value| {
         let owner = [("owner", owner.clone()), ("writer", owner.clone()), ("client", owner.clone())];
-        let rest = [("tenure", 1000.into()), ("ttl", 60_000_000.into()), ("count", 3.into()), ("waits", 1.into())];
+        let rest = [
+            ("tenure", 1000.into()),
+            ("ttl", 60_000_000.into()),
+            ("count", 3.into()),
+            ("waits", 1.into()),
+            ("away", 0.into()),
+        ];
         [&owner[..], &rest, &[("label", Value::NULL), ("reason", Value::NULL)]].concat()
     };
     // As each of the three, on each key.

@@ -237,7 +237,7 @@ async fn readers_who_draw_together_leave_nothing_behind() {
     }
     readers.join_all().await;
     let shown = format!("{store:?}");
-    assert!(shown.contains("drawing: Drawing(Mutex { data: {},"), "somebody is still in a lane: {shown}");
+    assert!(shown.contains("lanes: Mutex { data: {},"), "somebody is still in a lane: {shown}");
 }
 
 async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer() {
@@ -275,7 +275,41 @@ async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_wri
     assert_eq!(rows, Some(1), "admitted with a smaller number than the writer's before it");
 }
 
+async fn readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated(&server).await;
+    locks.read("k").await.unwrap().release().await.unwrap();
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let table = TableName::new("leasehold_rw").unwrap();
+    let draw = Statements::new(&table, &readers_of(&table).unwrap()).draw;
+    let half_a_second_away = || {
+        named([
+            ("name", Value::Bytes(cost::name_of("k"))),
+            ("count", Value::UInt(1)),
+            ("waits", Value::UInt(1)),
+            ("away", Value::UInt(500_000)),
+        ])
+    };
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    let turn = "SELECT COUNT(*) FROM leasehold_rw WHERE readers_turn_until > UTC_TIMESTAMP(6)";
+    for _ in 0..3 {
+        let writer = claim("k", Duration::from_secs(60));
+        session.exec_drop(&draw, half_a_second_away()).await.unwrap();
+        let early = store.try_acquire(&writer).await.unwrap();
+        assert!(matches!(early, Attempt::Busy { .. }), "a writer comes between a number and its admission");
+        while session.query_first(turn).await.unwrap() == Some(1) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        session.exec_drop(&draw, half_a_second_away()).await.unwrap();
+        let later = store.try_acquire(&writer).await.unwrap();
+        assert!(matches!(later, Attempt::Granted { .. }), "readers who draw bar writers for ever");
+        store.release(&writer.grant(None)).await.unwrap();
+    }
+}
+
 leasehold_testkit::main! {
+    readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its,
     a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer,
     @multi_thread readers_who_draw_together_leave_nothing_behind,
     a_readers_cycle_takes_three_statements,
