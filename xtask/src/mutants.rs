@@ -2,8 +2,9 @@
 
 mod list;
 
+use std::collections::HashSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -124,10 +125,27 @@ impl Copy {
         let copy = Self { tree: folder.join("tree"), target: folder.join("target") };
         let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
         let listed = listed.map_err(|e| format!("git ls-files: {e}"))?;
-        for name in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        let names: HashSet<&str> = listed.split_terminator('\0').collect();
+        for name in &names {
             copy.bring(name)?;
         }
+        copy.forget(Path::new(""), &names).map_err(|e| format!("{}: {e}", copy.tree.display()))?;
         Ok(copy)
+    }
+
+    /// Removes what an earlier copy had and the workspace has not any more: cargo would take it for a test.
+    fn forget(&self, folder: &Path, names: &HashSet<&str>) -> io::Result<()> {
+        for entry in fs::read_dir(self.tree.join(folder))? {
+            let entry = entry?;
+            let name = folder.join(entry.file_name());
+            if entry.file_type()?.is_dir() {
+                self.forget(&name, names)?;
+            } else if !name.to_str().is_some_and(|name| names.contains(name)) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// Files that are the same stay as they are, so that not everything is built again.
