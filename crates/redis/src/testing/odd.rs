@@ -1,0 +1,90 @@
+use std::time::Duration;
+
+use leasehold_core::{Backend, Claim, ErrorKind, Held, LockKey, Mode, Renewal};
+
+use super::Fake;
+
+/// Answers to a script, none of which a script of any backend gives.
+pub const ODD: [&str; 36] = [
+    "+\r\n",
+    "+OK\r\n",
+    "+granted\r\n",
+    "+granted \r\n",
+    "+granted x\r\n",
+    "+granted -7\r\n",
+    "+granted 9007199254740992\r\n",
+    "+granted 18446744073709551615\r\n",
+    "+granted 99999999999999999999\r\n",
+    "+GRANTED 7\r\n",
+    "+granted 7 7\r\n",
+    "+queued\r\n",
+    "+busy\r\n",
+    "+helder x\r\n",
+    "+free free\r\n",
+    ":0\r\n",
+    ":7\r\n",
+    ":9223372036854775807\r\n",
+    ":99999999999999999999\r\n",
+    "$-1\r\n",
+    "$0\r\n\r\n",
+    "$-7\r\n",
+    "$1\r\n\u{7}\r\n",
+    "*-1\r\n",
+    "*-7\r\n",
+    "*0\r\n",
+    "*1\r\n$-1\r\n",
+    "*1\r\n:7\r\n",
+    "*1\r\n*0\r\n",
+    "*1\r\n*1\r\n*1\r\n*0\r\n",
+    "*1\r\n*1\r\n$3\r\nhel\r\n",
+    "*2\r\n*1\r\n$4\r\nfree\r\n*1\r\n$4\r\nfree\r\n",
+    "*3\r\n+helder\r\n+held\r\n+held\r\n",
+    "*1\r\n-ERR inside\r\n",
+    "nonsense\r\n",
+    "_\r\n%1\r\n",
+];
+
+impl Fake {
+    /// Starts one that answers with these bytes whatever is asked about locks.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    pub async fn odd(answer: &'static str) -> Self {
+        Self::start(move |words| match words {
+            ["EVALSHA" | "EVAL" | "SCAN" | "GET" | "SUBSCRIBE", ..] => answer.into(),
+            _ => Self::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
+        })
+        .await
+    }
+}
+
+/// Asks a backend everything, whose servers answer scripts with this.
+///
+/// # Panics
+/// When any of it is taken for an answer, or is not told by a typed error.
+pub async fn believes_nothing(store: &impl Backend, odd: &str) {
+    let key = LockKey::new("k").expect("a good key");
+    let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(30)) };
+
+    let attempt = store.try_acquire(&claim).await;
+    assert!(attempt.is_err(), "{odd:?}: {attempt:?}");
+    let renewal = Renewal { grant: claim.grant(Some(7)), ttl: claim.ttl };
+    let renewed = store.renew(&[renewal.clone(), renewal]).await;
+    assert_eq!(renewed.len(), 2, "{odd:?}: {renewed:?}");
+    assert!(renewed.iter().all(Result::is_err), "{odd:?}: {renewed:?}");
+    let released = store.release(&claim.grant(Some(7))).await;
+    assert!(!matches!(released, Ok(Held::Yes | Held::Forced)), "{odd:?}: {released:?}");
+    let errors = [
+        store.inspect(&key).await.err(),
+        store.force_release(&key).await.err(),
+        store.list("", None).await.err(),
+        released.err(),
+        attempt.err(),
+    ];
+    for error in errors {
+        let error = error.unwrap_or_else(|| panic!("{odd:?} was taken for an answer"));
+        let kinds = [ErrorKind::Backend, ErrorKind::Indeterminate, ErrorKind::Unavailable];
+        assert!(kinds.contains(&error.kind()), "{odd:?}: {error}");
+    }
+    store.close().await;
+}
