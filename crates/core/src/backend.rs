@@ -63,7 +63,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         250
     }
 
-    /// Ends connections and background tasks of its own. Called once, after the last operation.
+    /// How long an answer of the store is waited for, once there is a connection: the measure of
+    /// [`Engine::close`](crate::Engine::close), which must not wait for a store that is silent.
+    fn answers_within(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    /// Ends connections and background tasks of its own. Called once, after the last operation that the engine waits
+    /// for; what is still under way, or begins later, fails at once. After [`answers_within`](Self::answers_within)
+    /// the future is dropped, which has to end them too.
     async fn close(&self) {}
 }
 

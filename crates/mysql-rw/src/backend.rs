@@ -135,6 +135,10 @@ impl Backend for MysqlRwBackend {
         RENEWAL_BATCH
     }
 
+    fn answers_within(&self) -> Duration {
+        Step::LIMIT
+    }
+
     async fn close(&self) {
         self.sessions.close().await;
     }

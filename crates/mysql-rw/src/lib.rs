@@ -125,9 +125,10 @@ impl MysqlRw {
         Err(Error::new(ErrorKind::Unsupported, "upgrade").backend(MysqlRwBackend::NAME).key(guard.key()).detail(why))
     }
 
-    /// Ends it; see [`Engine::close`].
+    /// Ends it within 7.5 s; see [`Engine::close`].
     pub async fn close(&self) {
-        self.stepped_down.close().await;
+        // Both have to release before the connections end.
+        tokio::join!(self.stepped_down.wind_up(), self.engine.wind_up());
         self.engine.close().await;
     }
 

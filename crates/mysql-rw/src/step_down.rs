@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
@@ -74,6 +75,10 @@ impl Backend for StepDown {
 
     fn renewal_batch(&self) -> usize {
         self.store.renewal_batch()
+    }
+
+    fn answers_within(&self) -> Duration {
+        self.store.answers_within()
     }
 }
 

@@ -186,6 +186,10 @@ impl Backend for MysqlUniqueBackend {
         RENEWAL_BATCH
     }
 
+    fn answers_within(&self) -> Duration {
+        Step::LIMIT
+    }
+
     async fn close(&self) {
         if let Some(doorbell) = &self.doorbell {
             doorbell.close().await;

@@ -72,7 +72,7 @@ impl MysqlUnique {
         collected.map_err(|error| error.backend(MysqlUniqueBackend::NAME))
     }
 
-    /// Ends it; see [`Engine::close`].
+    /// Ends it within 7.5 s; see [`Engine::close`].
     pub async fn close(&self) {
         self.engine.close().await;
     }

@@ -32,6 +32,7 @@ struct Shared {
     clock: Clock,
     turns: [Arc<Semaphore>; 3],
     generation: watch::Sender<Generation>,
+    closed: watch::Sender<bool>,
 }
 
 /// Which connections a statement may use.
@@ -89,6 +90,9 @@ const CONNECT: Duration = Duration::from_secs(8);
 /// How long the connections to a server that was left may take to end.
 const FAREWELL: Duration = Duration::from_secs(30);
 
+/// How long the connections may take to close.
+const CLOSE: Duration = Duration::from_secs(1);
+
 /// Idle connections beyond the pool's minimum are closed after this.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -103,7 +107,8 @@ impl Connections {
         let turns = turns.map(|lane| Arc::new(Semaphore::new(lane.constraints(&opts).max())));
         let generation = watch::Sender::new(Generation::new(0, &opts, &clock));
         let secrets = Secrets::of(opts.pass());
-        Self(Arc::new(Shared { opts, shown, secrets, clock, turns, generation }))
+        let closed = watch::Sender::new(false);
+        Self(Arc::new(Shared { opts, shown, secrets, clock, turns, generation, closed }))
     }
 
     /// To the server of this pool, with the options of its connections. The pool is asked for one of them, once, and
@@ -121,8 +126,17 @@ impl Connections {
         Ok(Self::new(opts, shown.into()))
     }
 
-    /// A connection of this lane, for `operation`.
+    /// A connection of this lane, for `operation`. Ends at once when they are closed.
     pub(crate) async fn check_out(&self, lane: Lane, operation: &'static str) -> Result<Session> {
+        let mut closed = self.0.closed.subscribe();
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => Err(Error::new(ErrorKind::Closed, operation)),
+            session = self.connection(lane, operation) => session,
+        }
+    }
+
+    async fn connection(&self, lane: Lane, operation: &'static str) -> Result<Session> {
         let Shared { shown, secrets, turns, generation, .. } = &*self.0;
         let turn = timeout(QUEUE, Arc::clone(&turns[lane as usize]).acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
@@ -178,11 +192,13 @@ impl Connections {
         }
     }
 
-    /// Ends what waits for connections, and closes those of this lane; for at most so long.
-    pub(crate) async fn close(&self, lane: Lane, limit: Duration) {
-        let pool = self.0.generation.borrow().pools[lane as usize].clone();
+    /// Ends what waits for connections, and closes them, for at most a second.
+    pub(crate) async fn close(&self) {
+        self.0.closed.send_replace(true);
+        let [common, reserved, doorbell] = self.0.generation.borrow().pools.clone().map(Pool::disconnect);
         // It waits for statements under way; those end by themselves, and nobody needs to wait longer.
-        drop(timeout(limit, pool.disconnect()).await);
+        let closing = async { tokio::join!(common, reserved, doorbell) };
+        drop(timeout(CLOSE, closing).await);
     }
 
     /// How many connections a lane may have.

@@ -11,6 +11,7 @@ use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, GrantRef, Held, Li
 use leasehold_core::{Result, Wakeups};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use self::bell::{Bell, Ear};
 use crate::connections::{Connections, Lane};
@@ -62,7 +63,7 @@ const TRUST: Duration = Duration::from_secs(1);
 /// Beyond as many keys, those that nobody is after any more are forgotten.
 const MANY: usize = 1000;
 
-/// How long the connections may take to close.
+/// How long the server may take to hear that they are given up.
 const CLOSE: Duration = Duration::from_secs(1);
 
 impl Doorbell {
@@ -162,16 +163,22 @@ impl Doorbell {
             }
             bell
         };
-        bell.give_up().await;
+        bell.let_go();
+        bell.ended().await;
     }
 
-    /// Gives all of them up, and closes the connections.
+    /// Gives all of them up, for at most a second. The connections end with those of the [`Sessions`].
     pub async fn close(&self) {
         let open: Vec<_> = self.keys().open.drain(..).filter_map(|bell| bell.upgrade()).collect();
-        for bell in open {
-            bell.give_up().await;
+        for bell in &open {
+            bell.let_go();
         }
-        self.connections.close(Lane::Doorbell, CLOSE).await;
+        let heard = async {
+            for bell in &open {
+                bell.ended().await;
+            }
+        };
+        drop(timeout(CLOSE, heard).await);
     }
 
     /// At most 64 characters, of which the server may ignore the case.

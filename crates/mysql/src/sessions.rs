@@ -24,8 +24,6 @@ pub(crate) const SETUP: &str = "SET SESSION autocommit = 1, sql_mode = 'STRICT_A
 const CLEAN_UP: Duration = Duration::from_millis(500);
 /// How long a statement that the server undid because of another session is sent again.
 const INSIST: Duration = Duration::from_secs(1);
-/// How long the connections may take to close.
-const CLOSE: Duration = Duration::from_secs(1);
 
 /// What is sent to one server. Cloning gives another handle on the same connections.
 #[derive(Clone, Debug)]
@@ -75,10 +73,12 @@ pub struct Reply {
 }
 
 impl<'s> Step<'s> {
-    /// A statement in `operation`, on the common lane, ended after 2.5 s: longer than the server waits for a row.
+    /// How long an answer is waited for: longer than the server waits for a row.
+    pub const LIMIT: Duration = Duration::from_millis(2500);
+
+    /// A statement in `operation`, on the common lane, ended after [`LIMIT`](Self::LIMIT).
     pub fn new(operation: &'static str, statement: &'s str) -> Self {
-        let limit = Duration::from_millis(2500);
-        Self { operation, statement, lane: Lane::Common, repeatable: false, limit }
+        Self { operation, statement, lane: Lane::Common, repeatable: false, limit: Self::LIMIT }
     }
 
     /// On the reserved lane.
@@ -215,11 +215,10 @@ impl Sessions {
         }
     }
 
-    /// Closes the connections.
+    /// Closes the connections, those of the [`Doorbell`](crate::Doorbell) too, within a second. Whoever waits for one
+    /// is told [`ErrorKind::Closed`], and so is who asks later.
     pub async fn close(&self) {
-        for lane in [Lane::Common, Lane::Reserved] {
-            self.connections.close(lane, CLOSE).await;
-        }
+        self.connections.close().await;
     }
 
     pub(crate) fn connections(&self) -> &Connections {

@@ -8,6 +8,7 @@ use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Params, Sessions, Step};
 use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
+use tokio::task::JoinSet;
 
 async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
@@ -72,8 +73,29 @@ async fn what_the_server_undid_because_of_another_session_is_done_again() {
     assert_eq!(tries, Some(3));
 }
 
+async fn whoever_waits_for_a_connection_is_told_when_they_are_closed() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let sessions = Sessions::new(&Address::parse(&format!("{}&pool_max=1", server.url())).unwrap());
+    server.pause();
+    // One connects, which nobody answers, and the other waits for its turn.
+    let mut waits = JoinSet::new();
+    for _ in 0..2 {
+        let sessions = sessions.clone();
+        waits.spawn(async move { sessions.run(Step::new("test", "DO 1"), Params::Empty).await });
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    sessions.close().await;
+    while let Some(answer) = waits.join_next().await {
+        let error = answer.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    }
+    let late = sessions.run(Step::new("test", "DO 1").reserved(), Params::Empty).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Closed, "{late}");
+}
+
 leasehold_testkit::main! {
     a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server,
     an_exhausted_pool_is_an_error_and_not_a_wait_for_ever,
     what_the_server_undid_because_of_another_session_is_done_again,
+    whoever_waits_for_a_connection_is_told_when_they_are_closed,
 }

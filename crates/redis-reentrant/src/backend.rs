@@ -224,6 +224,10 @@ impl Backend for SessionBackend {
     fn wakeups(&self) -> Option<&dyn Wakeups> {
         Some(&self.store.signals)
     }
+
+    fn answers_within(&self) -> Duration {
+        self.store.connection.command_timeout()
+    }
 }
 
 impl fmt::Debug for SessionBackend {

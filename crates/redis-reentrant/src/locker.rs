@@ -68,8 +68,9 @@ impl RedisReentrant {
     }
 
     /// Ends it: guards of all sessions are told [`Shutdown`](leasehold_core::LossReason::Shutdown), what they held is
-    /// released, and the connection is closed if it is our own. Later acquisitions fail with
-    /// [`Closed`](leasehold_core::ErrorKind::Closed).
+    /// released, and the connection is closed if it is our own: within three times the
+    /// [`command_timeout`](RedisReentrantBuilder::command_timeout). Later acquisitions fail with
+    /// [`Closed`](leasehold_core::ErrorKind::Closed). See [`Engine::close`].
     ///
     /// # Cancel safety
     /// Dropping the future leaves some keys to be freed by their lease.

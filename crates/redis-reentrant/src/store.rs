@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures::future::join;
 use leasehold_core::Waiters;
 use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, Signals};
 
@@ -43,7 +44,6 @@ impl Store {
     }
 
     pub(crate) async fn close(&self) {
-        self.signals.close().await;
-        self.connection.close().await;
+        join(self.signals.close(), self.connection.close()).await;
     }
 }

@@ -2,7 +2,7 @@ use std::slice;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holder, Holders,
     LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
@@ -261,9 +261,12 @@ impl Backend for RedisSingleBackend {
         Some(&self.signals)
     }
 
+    fn answers_within(&self) -> Duration {
+        self.connection.command_timeout()
+    }
+
     async fn close(&self) {
-        self.signals.close().await;
-        self.connection.close().await;
+        join(self.signals.close(), self.connection.close()).await;
     }
 }
 

@@ -42,7 +42,8 @@ impl RedisSingle {
     }
 
     /// Ends it: guards are told [`Shutdown`](leasehold_core::LossReason::Shutdown), what they held is released, and
-    /// the connection is closed if it is our own. See [`Engine::close`].
+    /// the connection is closed if it is our own: within three times the
+    /// [`command_timeout`](RedisSingleBuilder::command_timeout). See [`Engine::close`].
     pub async fn close(&self) {
         self.engine.close().await;
     }

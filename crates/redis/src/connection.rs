@@ -10,6 +10,7 @@ use fred::types::Value;
 use fred::types::config::{Config, Server, ServerConfig};
 use leasehold_core::{Error, ErrorKind, Result, Secrets};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::cluster::Cluster;
 pub(crate) use crate::link::Target;
@@ -81,17 +82,20 @@ impl Connection {
         Self(Arc::new(Inner { route, shown, secrets, command_timeout, closed: AtomicBool::new(false) }))
     }
 
-    /// Says goodbye to the server and ends the connection, if it is our own. Later commands fail with
-    /// [`Closed`](ErrorKind::Closed).
+    /// Says goodbye to the server and ends the connection, if it is our own, within the
+    /// [`command_timeout`](Self::command_timeout). Later commands fail with [`Closed`](ErrorKind::Closed).
     pub async fn close(&self) {
         if self.0.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        match &self.0.route {
-            Route::One(link) => link.close().await,
-            Route::Sentinels(sentinels) => sentinels.close().await,
-            Route::Cluster(cluster) => cluster.close().await,
-        }
+        let closing = async {
+            match &self.0.route {
+                Route::One(link) => link.close().await,
+                Route::Sentinels(sentinels) => sentinels.close().await,
+                Route::Cluster(cluster) => cluster.close().await,
+            }
+        };
+        drop(timeout(self.command_timeout(), closing).await);
     }
 
     /// The driver's client, where there is one: behind Sentinels and in a Cluster they come and go.

@@ -7,7 +7,7 @@ use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::{ClientLike, EventInterface};
 use fred::types::config::Options;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{sleep, timeout};
 
 /// Keeps a client of ours going as long as it is wanted, and ends it when dropped.
@@ -66,11 +66,11 @@ impl Lifeline {
         let _ = self.doubts.try_send(doubt);
     }
 
-    /// Says goodbye to the server and ends the client.
+    /// Says goodbye to the server and ends the client, also if this future is dropped.
     pub(crate) async fn close(&self) {
         self.flags.closing.store(true, Ordering::Release);
+        let _end = Abort(self.task.0.abort_handle());
         let _ = timeout(Duration::from_secs(1), self.client.quit()).await;
-        self.task.0.abort();
     }
 }
 
@@ -79,6 +79,15 @@ impl Lifeline {
 pub(crate) struct AbortOnDrop<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Ends somebody else's task when dropped.
+struct Abort(AbortHandle);
+
+impl Drop for Abort {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -85,13 +85,17 @@ impl Signals {
         }
     }
 
-    /// Ends the second connection. Nobody is signalled any more.
+    /// Ends the second connection, within the connection's [`command_timeout`](Connection::command_timeout). Nobody is
+    /// signalled any more.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let station = self.station.lock().await.take();
-        if let Some(station) = station {
-            station.close().await;
-        }
+        let closing = async {
+            let station = self.station.lock().await.take();
+            if let Some(station) = station {
+                station.close().await;
+            }
+        };
+        drop(timeout(self.connection.command_timeout(), closing).await);
     }
 
     fn refused_until(&self) -> MutexGuard<'_, Option<Moment>> {

@@ -7,7 +7,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Error, ErrorKind, GrantRef, Held, Holders,
     LockKey, OwnerId, Page, Renewal, Result, Wakeups,
 };
-use leasehold_redis::{KeyNames, Names};
+use leasehold_redis::{DEFAULT_COMMAND_TIMEOUT, KeyNames, Names};
 use tokio::task::JoinHandle;
 
 use crate::attempt::Tries;
@@ -229,8 +229,13 @@ impl Backend for RedlockBackend {
         Some(&self.signals)
     }
 
+    fn answers_within(&self) -> Duration {
+        self.node_limit.max(DEFAULT_COMMAND_TIMEOUT)
+    }
+
     async fn close(&self) {
-        self.background.finish(Duration::from_secs(1)).await;
+        // The other half is for the connections.
+        self.background.finish(self.answers_within() / 2).await;
         if let Some(Knocking(task)) = &self.knocking {
             task.abort();
         }

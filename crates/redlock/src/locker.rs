@@ -72,7 +72,8 @@ impl Redlock {
     }
 
     /// Ends it: guards are told [`Shutdown`](leasehold_core::LossReason::Shutdown), what they held is released, and
-    /// the connections are closed if they are our own. See [`Engine::close`].
+    /// the connections are closed if they are our own: within three times the [`node_limit`](RedlockBuilder::node_limit),
+    /// or 3 s if that is more. See [`Engine::close`].
     pub async fn close(&self) {
         self.engine.close().await;
     }

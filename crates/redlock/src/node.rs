@@ -2,6 +2,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures::future::join;
 use leasehold_core::{Cursor, Error, ErrorKind, LockKey, OwnerId, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
@@ -190,8 +191,7 @@ impl Node {
 
     pub(crate) async fn close(&self) {
         if let Ok(peer) = self.peer() {
-            peer.signals.close().await;
-            peer.connection.close().await;
+            join(peer.signals.close(), peer.connection.close()).await;
         }
     }
 

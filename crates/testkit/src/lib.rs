@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod closing;
+
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
@@ -10,6 +12,8 @@ use leasehold_core::conformance::{Expected, Shown};
 pub use leasehold_core::conformance::{ahead_of_the_clock, needs, needs_or_why, shows_nothing};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Builder;
+
+pub use crate::closing::Silenced;
 
 /// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
 ///

@@ -230,6 +230,10 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.renewal_batch()
     }
 
+    fn answers_within(&self) -> Duration {
+        self.inner.answers_within()
+    }
+
     async fn close(&self) {
         self.inner.close().await;
     }

@@ -37,7 +37,7 @@ impl<B: Backend> Core<B> {
     ) -> Result<Option<Hold>> {
         let request = Request::new(key, mode, options, self.clock.now());
         let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode);
-        let result = self.serve(&request).instrument(span).await;
+        let result = self.until_closed(self.serve(&request)).instrument(span).await;
         let outcome = match &result {
             Ok(Some(_)) => Acquired::Granted,
             Ok(None) => Acquired::Busy,
@@ -161,9 +161,6 @@ impl<B: Backend> Core<B> {
             // Another task of the same session may have got it while this one waited for its turn.
             if let Some(result) = self.reenter(request).await {
                 return ControlFlow::Break(result);
-            }
-            if self.closed.load(Ordering::Acquire) {
-                return ControlFlow::Break(Err(Error::new(ErrorKind::Closed, "acquire")));
             }
             // If not, it was called for the sake of its session, which does not hold the key any more.
             if ticket.may_ask() {

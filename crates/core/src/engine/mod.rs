@@ -1,5 +1,6 @@
 mod acquire;
 mod attempt;
+mod closing;
 mod detached;
 mod hand_over;
 mod keeper;
@@ -22,6 +23,7 @@ pub use self::hand_over::HandOver;
 pub use self::queue::Waiters;
 pub(crate) use self::release::Hold;
 
+use self::closing::Closing;
 use self::keeper::Keeper;
 use self::observe::Observer;
 use self::queue::Queue;
@@ -56,6 +58,8 @@ struct Core<B> {
     pending: Arc<Pending>,
     /// What an attempt took last, in nanoseconds: the round trip that a wait limit may be exceeded by.
     round_trip: AtomicU64,
+    closing: Closing,
+    /// The backend was told to close.
     closed: AtomicBool,
 }
 
@@ -81,6 +85,7 @@ impl<B: Backend> Engine<B> {
             keeper: Keeper::new(),
             pending: Arc::default(),
             round_trip: AtomicU64::new(u64::try_from(Duration::from_secs(1).as_nanos()).unwrap_or(u64::MAX)),
+            closing: Closing::new(),
             closed: AtomicBool::new(false),
         };
         Self { core: Arc::new(core) }
@@ -96,28 +101,35 @@ impl<B: Backend> Engine<B> {
         WeakEngine(Arc::downgrade(&self.core))
     }
 
-    /// Ends the engine: tells every guard [`Shutdown`](crate::LossReason::Shutdown), releases what they held, waits
-    /// for releases under way, and closes the backend. Later acquisitions fail with [`ErrorKind::Closed`].
+    /// Ends the engine: tells every guard [`Shutdown`](crate::LossReason::Shutdown) and whoever waits
+    /// [`ErrorKind::Closed`], releases what was held, waits for releases and attempts under way, and closes the backend.
+    /// Later acquisitions fail with [`ErrorKind::Closed`].
+    ///
+    /// It ends within three times [`Backend::answers_within`], also where the store is silent: what is under way has
+    /// twice that, and the backend the third. What is not released by then is not released: its lease frees it.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the engine closed, and some keys to be freed by their lease.
     pub async fn close(&self) {
         let core = &self.core;
+        core.wind_up().await;
         if core.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Some(session) = core.session {
-            core.queue.call(session);
+        let limit = core.clock.now().plus(core.backend.answers_within());
+        tokio::select! {
+            () = core.backend.close() => {}
+            () = core.clock.reach(limit) => {}
         }
-        for tenure in core.keeper.all() {
-            tenure.lose(LossReason::Shutdown);
-            for grant in core.sessions.levels(&tenure) {
-                core.give_back(&grant, tenure.ttl, &Handle::current());
-            }
-        }
-        core.keeper.stop();
-        core.pending.all_done().await;
-        core.backend.close().await;
+    }
+
+    /// The part of [`close`](Self::close) before the backend is closed: for a store that several engines share, which
+    /// all need it for their releases.
+    ///
+    /// # Cancel safety
+    /// As for [`close`](Self::close).
+    pub async fn wind_up(&self) {
+        self.core.wind_up().await;
     }
 
     fn check(&self, operation: &'static str, key: &LockKey, mode: Mode, options: &LockOptions) -> Result<()> {
@@ -128,7 +140,7 @@ impl<B: Backend> Engine<B> {
         {
             return Err(error(ErrorKind::Unsupported).detail(format!("no shared mode: {why}")));
         }
-        if self.core.closed.load(Ordering::Acquire) {
+        if self.core.closing.has_begun() {
             return Err(error(ErrorKind::Closed));
         }
         if Handle::try_current().is_err() {

@@ -124,6 +124,8 @@ impl<B: Backend> Steward for Core<B> {
                 End::OthersStay => return Ok(ReleaseOutcome::Released),
                 End::Last => {}
             }
+            // So that `close` does not take the connection from it.
+            let _under_way = Arc::clone(&self.pending).begin();
             match self.backend.release(grant).await {
                 Ok(Held::Yes) => {
                     self.queue.freed(&grant.key);
@@ -194,7 +196,7 @@ impl<B: Backend> Core<B> {
         true
     }
 
-    /// Releases in a task of its own, trying again for as long as the lease could last.
+    /// Releases in a task of its own, trying again for as long as the lease could last, or until the engine has closed.
     ///
     /// If the task never runs, because the runtime is gone, the lease frees the key.
     pub(super) fn give_back(self: &Arc<Self>, grant: &GrantRef, ttl: Duration, runtime: &Handle) {
@@ -206,13 +208,20 @@ impl<B: Backend> Core<B> {
                 let _done = done;
                 let mut back_off = BackOff::after_failure();
                 let give_up = core.clock.now().plus(ttl);
-                while let Err(error) = core.backend.release(&grant).await {
-                    core.observer.release_failed(&grant.key, &error);
-                    if !error.is_transient() || core.clock.now() >= give_up {
-                        break;
+                let releasing = async {
+                    while let Err(error) = core.backend.release(&grant).await {
+                        core.observer.release_failed(&grant.key, &error);
+                        if !error.is_transient() || core.clock.now() >= give_up {
+                            break;
+                        }
+                        let pause = core.clock.now().plus(back_off.next(None));
+                        core.clock.reach(pause).await;
                     }
-                    let pause = core.clock.now().plus(back_off.next(None));
-                    core.clock.reach(pause).await;
+                };
+                tokio::select! {
+                    () = releasing => {}
+                    // Nobody waits for it any more, and it would keep the connections.
+                    () = core.closing.over(&core.clock) => {}
                 }
                 core.sessions.buried(grant.owner);
                 core.queue.freed(&grant.key);
@@ -243,7 +252,7 @@ impl<B: Backend> Core<B> {
             while pause <= LONGEST.min(ttl) {
                 clock.reach(clock.now().plus(pause)).await;
                 pause *= 2;
-                let Some(core) = core.upgrade().filter(|core| !core.closed.load(Ordering::Acquire)) else { return };
+                let Some(core) = core.upgrade().filter(|core| !core.closing.has_begun()) else { return };
                 if let Ok(Held::Yes) = core.backend.release(&grant).await {
                     core.queue.freed(&grant.key);
                     return;

@@ -84,9 +84,13 @@ impl Bell {
         self.until.send_replace(Some(Instant::now() + lease));
     }
 
-    /// Ends when the server has heard of it, or cannot be told.
-    pub(super) async fn give_up(&self) {
+    /// Gives it up.
+    pub(super) fn let_go(&self) {
         self.until.send_replace(Some(Instant::now()));
+    }
+
+    /// Ends when the server has heard that it was given up, or cannot be told.
+    pub(super) async fn ended(&self) {
         let mut state = self.state.clone();
         while state.changed().await.is_ok() {}
     }

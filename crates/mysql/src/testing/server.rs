@@ -127,6 +127,16 @@ impl Server {
         }
     }
 
+    /// Stops it in its tracks: connections stay open and new ones are accepted, and nothing is answered.
+    ///
+    /// # Panics
+    /// If it cannot be.
+    pub fn pause(&self) {
+        let pid = self.pid().unwrap_or_else(|| panic!("it does not run")).to_string();
+        let stopped = Command::new("kill").args(["-STOP", &pid]).status();
+        assert!(stopped.is_ok_and(|status| status.success()), "it cannot be stopped");
+    }
+
     /// The id of its process; `None` while it has none.
     pub fn pid(&self) -> Option<u32> {
         fs::read_to_string(self.folder.path().join("pid")).ok()?.trim().parse().ok()

@@ -7,7 +7,7 @@ use super::bench::{MARGIN, ensure, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{HandOff, LockKey, LockOptions, LossReason, Wait};
+use crate::{Capability, ErrorKind, HandOff, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
 
 /// Longer than any case: whoever is served meanwhile was not served by the end of a lease.
 const LONG: Duration = Duration::from_secs(600);
@@ -31,6 +31,53 @@ pub(super) async fn c06_after_closing_no_guard_is_born(bench: Bench) -> Verdict 
         ensure!(reason == Some(LossReason::Shutdown), "a closed locker gave a guard, lost: {reason:?}");
     }
     theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c06_closing_ends_while_the_store_is_silent(bench: Bench) -> Verdict {
+    let (ours, theirs) = (Arc::new(bench.contender().await?), bench.contender().await?);
+    let long = patient().ttl(LONG);
+    let [here, there, asked, dropped] = [bench.key(), bench.key(), bench.key(), bench.key()];
+    let guard = ours.take(&here, &long).await?;
+    let _theirs = theirs.take(&there, &long).await?;
+    let released = ours.take(&dropped, &long).await?;
+    let mut waiters = vec![wait_in_background(&ours, &there, Wait::Forever)];
+    asks(&ours, &there, 0).await?;
+    if !ours.locker.capabilities().has(Capability::Reentrancy) {
+        waiters.push(wait_in_background(&ours, &here, Wait::Forever));
+    }
+    ours.faults.always(Op::Release, Fault::Hang);
+    ours.faults.always(Op::TryAcquire, Fault::Hang);
+    waiters.push(wait_in_background(&ours, &asked, Wait::Forever));
+    asks(&ours, &asked, 0).await?;
+    drop(released);
+    soon("closing", ours.store.close()).await?;
+    for waiter in waiters {
+        let answer = soon("whoever waits is told", waiter).await??.err().map(|error| error.kind());
+        ensure!(answer == Some(ErrorKind::Closed), "{answer:?}");
+    }
+    let reason = guard.loss();
+    ensure!(reason == Some(LossReason::Shutdown), "{reason:?}");
+    Ok(())
+}
+
+pub(super) async fn c06_closing_waits_for_a_release_under_way(bench: Bench) -> Verdict {
+    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
+    let guard = ours.take(&key, &patient()).await?;
+    ours.faults.next(Op::Release, Fault::KeepReply, 1);
+    let releasing = tokio::spawn(guard.release());
+    eventually("it is released", || async { Ok(ours.faults.count(Op::Release, &key) > 0) }).await?;
+    let closing = tokio::spawn({
+        let ours = Arc::clone(&ours);
+        async move { ours.store.close().await }
+    });
+    let refuses = || async { Ok(ours.try_once(&bench.key()).await.is_err()) };
+    eventually("closing has begun", refuses).await?;
+    ensure!(!closing.is_finished(), "it did not wait");
+    ours.faults.heal();
+    let outcome = soon("the release ends", releasing).await???;
+    ensure!(outcome == ReleaseOutcome::Released, "{outcome:?}");
+    soon("closing", closing).await??;
+    Ok(())
 }
 
 pub(super) async fn c25_force_release_spares_who_was_granted_since(bench: Bench) -> Verdict {

@@ -113,6 +113,8 @@ const CASES: &[Case] = cases! {
     loss::c06_a_silent_store_is_unreachable [Lease]
     loss::c06_closing_is_shutdown
     ends::c06_after_closing_no_guard_is_born
+    ends::c06_closing_ends_while_the_store_is_silent
+    ends::c06_closing_waits_for_a_release_under_way
 
     waiting::c07_a_cancelled_attempt_gives_back_what_it_wins
     waiting::c07_a_cancelled_wait_leaves_no_trace

@@ -30,11 +30,6 @@ impl Default for Waiters {
 }
 
 impl Queue {
-    /// Has those who act for this session look at how things are, past all others.
-    pub(in crate::engine) fn call(&self, session: SessionId) {
-        self.lanes().values_mut().for_each(|lane| lane.call(Some(session)));
-    }
-
     /// The session that holds the key, as far as that is known here.
     pub(super) fn session_of(&self, lane: &Lane, key: &LockKey) -> Option<SessionId> {
         let holders = self.holders();

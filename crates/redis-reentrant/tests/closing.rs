@@ -1,0 +1,24 @@
+//! What closing promises where the server is silent, on a private server; without one it is ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use leasehold_redis::testing::Server;
+use leasehold_redis_reentrant::RedisReentrant;
+use leasehold_testkit::{Silenced, needs};
+
+async fn closing_ends_while_the_server_is_silent() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let answers_within = Duration::from_millis(300);
+    let connect = async || {
+        let builder = RedisReentrant::builder().url(server.url()).command_timeout(answers_within);
+        builder.connect().await.unwrap()
+    };
+    let (ours, theirs) = (connect().await, connect().await);
+    let silenced = Silenced { ours: ours.session(), beside: ours.session(), theirs: theirs.session(), answers_within };
+    silenced.closing_ends(|| server.pause(), ours.close()).await;
+}
+
+leasehold_testkit::main! {
+    @multi_thread closing_ends_while_the_server_is_silent,
+}

@@ -1,0 +1,26 @@
+//! What closing promises where the server is silent, on a private server; without one it is ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use leasehold_core::Backend;
+use leasehold_redis::testing::Server;
+use leasehold_redis_single::{Backed, RedisSingle};
+use leasehold_testkit::{Silenced, needs};
+
+async fn closing_ends_while_the_server_is_silent() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let connect = async || {
+        let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_millis(300));
+        builder.connect().await.unwrap()
+    };
+    let (ours, theirs) = (connect().await, connect().await);
+    let answers_within = ours.engine().backend().answers_within();
+    assert_eq!(answers_within, Duration::from_millis(300));
+    let silenced = Silenced { beside: ours.clone(), ours: ours.clone(), theirs, answers_within };
+    silenced.closing_ends(|| server.pause(), ours.close()).await;
+}
+
+leasehold_testkit::main! {
+    @multi_thread closing_ends_while_the_server_is_silent,
+}
