@@ -9,7 +9,7 @@ use fred::types::config::{Config, Server};
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use leasehold_core::{Clock, ErrorKind};
+use leasehold_core::Clock;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -284,7 +284,7 @@ impl State {
 
     fn look_into(&self, failed: &Failed) {
         let reason = match failed {
-            Failed::Here(error) => error.kind() == ErrorKind::Unavailable,
+            Failed::Here(_) => true,
             Failed::There(error) => error::is_of_another_server(error),
         };
         if reason {

@@ -35,8 +35,25 @@ pub(crate) fn failed(error: &DriverError, secrets: &Secrets) -> Error {
     }
 }
 
-/// The error of a first connection: nothing was asked yet, so nothing can have been carried out.
+/// The error of a first connection.
 pub(crate) fn unreachable(shown: &str, error: &DriverError, secrets: &Secrets) -> Error {
+    let (kind, advice) = why_not_connected(error);
+    Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(secrets::keep_out(secrets, error))
+}
+
+/// The error of a command for which there is no connection any more, if the last try to make one was refused for good:
+/// the password was changed, say, or the certificate.
+pub(crate) fn shut_out(shown: &str, error: &DriverError, secrets: &Secrets) -> Option<Error> {
+    let (ErrorKind::Backend, advice) = why_not_connected(error) else { return None };
+    let told = format!(
+        "the connection to {shown} was lost and no other is to be had: {advice}; it is tried again, so put that right on \
+         the server, or connect anew with what is right now"
+    );
+    Some(Error::new(ErrorKind::Backend, "ask Redis").detail(told).caused_by(secrets::keep_out(secrets, error)))
+}
+
+/// What a failed try to connect means, and what to do: nothing was asked yet, so nothing can have been carried out.
+fn why_not_connected(error: &DriverError) -> (ErrorKind, &'static str) {
     let no_tls = no_agreement_on_tls(error);
     let kind = match classify(error) {
         _ if no_tls.is_some() => ErrorKind::Backend,
@@ -55,10 +72,10 @@ pub(crate) fn unreachable(shown: &str, error: &DriverError, secrets: &Secrets) -
         DriverKind::Auth => "check user and password",
         _ => "it could not be set up",
     });
-    Error::new(kind, "connect").detail(format!("{shown}: {advice}")).caused_by(secrets::keep_out(secrets, error))
+    (kind, advice)
 }
 
-/// Why a first connection failed, if it was over TLS. Later the same words may be about a command that was carried out.
+/// Why a try to connect failed, if it was over TLS. Elsewhere the same words may be about a command that was carried out.
 fn no_agreement_on_tls(error: &DriverError) -> Option<&'static str> {
     const NOT_TRUSTED: &str =
         "no agreement on TLS; check the certificate, its name and the trusted roots, or name others: ?cacert=FILE";

@@ -27,6 +27,7 @@ mod step;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tls;
+mod tries;
 mod words;
 
 pub use fred;

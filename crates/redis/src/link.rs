@@ -10,7 +10,8 @@ use leasehold_core::{Error, ErrorKind, Result};
 use tokio::time::{sleep, timeout};
 
 use crate::lifeline::{Doubt, Lifeline};
-use crate::{error, settings};
+use crate::tries::Tries;
+use crate::{error, secrets, settings};
 
 /// How many commands may wait for their answers on one connection; more are refused before they are sent.
 pub(crate) const MOST_IN_FLIGHT: usize = 10_000;
@@ -19,6 +20,7 @@ pub(crate) const MOST_IN_FLIGHT: usize = 10_000;
 pub(crate) struct Link {
     client: Client,
     shown: String,
+    tries: Tries,
     /// `None`: borrowed.
     lifeline: Option<Lifeline>,
     in_flight: AtomicUsize,
@@ -51,20 +53,23 @@ impl Link {
     /// Connects.
     pub(crate) async fn open(config: Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
         let client = settings::builder(config, command_timeout).build()?;
+        let tries = Tries::of(&client);
         let lifeline = Some(Lifeline::start(&client).await?);
-        Ok(Self { client, shown, lifeline, in_flight: AtomicUsize::new(0) })
+        Ok(Self { client, shown, tries, lifeline, in_flight: AtomicUsize::new(0) })
     }
 
     /// Begins to connect, and goes on until it has.
     pub(crate) fn launch(config: Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
         let client = settings::builder(config, command_timeout).build()?;
+        let tries = Tries::of(&client);
         let lifeline = Some(Lifeline::launch(&client));
-        Ok(Self { client, shown, lifeline, in_flight: AtomicUsize::new(0) })
+        Ok(Self { client, shown, tries, lifeline, in_flight: AtomicUsize::new(0) })
     }
 
     pub(crate) fn borrow(client: Client) -> Self {
         let hosts: Vec<_> = client.client_config().server.hosts().iter().map(ToString::to_string).collect();
-        Self { client, shown: hosts.join(","), lifeline: None, in_flight: AtomicUsize::new(0) }
+        let tries = Tries::of(&client);
+        Self { client, shown: hosts.join(","), tries, lifeline: None, in_flight: AtomicUsize::new(0) }
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -85,16 +90,26 @@ impl Link {
         }
     }
 
-    /// Waits until it is connected.
+    /// Waits until it is connected, or the server has refused to be.
     pub(crate) async fn ready(&self, within: Duration) -> Result<()> {
         /// There is no event that covers all ways of coming back.
         const SLICE: Duration = Duration::from_millis(10);
         let connected = async {
             while !self.is_connected() {
+                self.let_in()?;
                 sleep(SLICE).await;
             }
+            self.tries.forget(&self.client);
+            Ok(())
         };
-        timeout(within, connected).await.map_err(|_| nowhere(&self.shown))
+        timeout(within, connected).await.unwrap_or_else(|_| Err(nowhere(&self.shown)))
+    }
+
+    /// An error, if the last try to connect was refused: nobody would ever come to the end of waiting for a connection.
+    fn let_in(&self) -> Result<()> {
+        let Some(error) = self.tries.last(&self.client) else { return Ok(()) };
+        let secrets = secrets::of(&self.client.client_config());
+        error::shut_out(&self.shown, &error, &secrets).map_or(Ok(()), Err)
     }
 
     /// Sends one command and waits for its answer for at most `within`; before, as long again for a lost connection

@@ -8,13 +8,17 @@ use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use fred::types::config::{Config, Server, ServerConfig};
 use fred::types::{ClusterHash, CustomCommand, RespVersion, Value};
-use leasehold_core::ErrorKind;
+use leasehold_core::{Error, ErrorKind};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::lifeline::{self, AbortOnDrop};
 use crate::link::{Command, Failed, Link, Target, nowhere, to};
-use crate::{error, settings};
+use crate::{error, secrets, settings};
+
+mod views;
+
+use self::views::{Named, View, Views};
 
 /// A primary that Sentinels name, and the connection to it.
 ///
@@ -35,28 +39,11 @@ struct State {
     named: watch::Sender<Option<Named>>,
     /// `None` between two primaries.
     link: watch::Sender<Option<Arc<Link>>>,
+    /// Why there is no connection to the one that was named last.
+    out_of_reach: Mutex<Option<DriverError>>,
     /// Has all Sentinels asked now.
     doubts: watch::Sender<()>,
 }
-
-/// Who is the primary, and by which vote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
-    epoch: u64,
-    server: Server,
-}
-
-/// What one Sentinel says.
-#[derive(Clone, Debug)]
-enum View {
-    /// It was not heard yet.
-    Awaited,
-    Says(Named),
-    Silent(DriverError),
-}
-
-#[derive(Debug)]
-struct Views(Vec<View>);
 
 impl Sentinels {
     /// Asks all Sentinels, and connects to whom they name.
@@ -72,6 +59,7 @@ impl Sentinels {
             views: Mutex::new(Views(vec![View::Awaited; hosts.len()])),
             named: watch::Sender::new(None),
             link: watch::Sender::new(None),
+            out_of_reach: Mutex::new(None),
             doubts: watch::Sender::new(()),
         });
         let mut tasks = Vec::new();
@@ -112,11 +100,18 @@ impl Sentinels {
     /// Asks the primary. What one answers that is none any more by then counts for nothing.
     pub(crate) async fn send(&self, command: Command, within: Duration) -> Result<Value, Failed> {
         let Some(link) = self.state.link(within).await else {
-            return Err(Failed::Here(nowhere(&self.state.shown)));
+            return Err(Failed::Here(self.state.nowhere(self.state.out_of_reach().clone())));
         };
         let answer = link.send(command, within).await;
         match &answer {
-            Err(Failed::Here(error)) if error.kind() == ErrorKind::Unavailable => self.state.doubt(),
+            Err(Failed::Here(error)) => {
+                self.state.doubt();
+                if error.kind() == ErrorKind::Unavailable && !link.is_connected() {
+                    // Nobody comes to say who has taken its place, either.
+                    let why = self.state.views().silence();
+                    return Err(Failed::Here(self.state.nowhere(why)));
+                }
+            }
             Err(Failed::There(error)) => self.look_into(error),
             _ => {}
         }
@@ -139,11 +134,17 @@ impl Sentinels {
 /// Listens to one Sentinel, and asks it from time to time.
 async fn attend(state: Arc<State>, index: usize, config: Config) {
     const PAUSE: Duration = Duration::from_millis(500);
-    let mut listens = true;
+    let (mut listens, mut warned) = (true, false);
     loop {
         let Err(error) = state.converse(index, &config, listens).await;
+        let refused = error::refusal(&error).is_some();
         // It lets us ask, but not listen.
-        let deaf = listens && error::refusal(&error).is_some();
+        let deaf = listens && refused;
+        if refused && !listens && !warned {
+            let (sentinel, why) = (config.server.hosts(), secrets::keep_out(&secrets::of(&state.config), &error));
+            tracing::warn!(?sentinel, %why, "a Sentinel refuses to say who is the primary: a fail-over may go unnoticed");
+            warned = true;
+        }
         state.heard(index, View::Silent(error));
         listens = !deaf;
         sleep(PAUSE).await;
@@ -261,9 +262,11 @@ impl State {
 
     async fn reach_at_last(&self, named: &Named) -> Link {
         const PAUSE: Duration = Duration::from_millis(100);
+        *self.out_of_reach() = None;
         loop {
-            if let Ok(link) = self.reach(named).await {
-                return link;
+            match self.reach(named).await {
+                Ok(link) => return link,
+                Err(error) => *self.out_of_reach() = Some(error),
             }
             sleep(PAUSE).await;
         }
@@ -278,8 +281,18 @@ impl State {
         link.clone()
     }
 
+    /// The error of a command for which there is no connection, for this reason if it is one for good.
+    fn nowhere(&self, why: Option<DriverError>) -> Error {
+        let refused = why.and_then(|why| error::shut_out(&self.shown, &why, &secrets::of(&self.config)));
+        refused.unwrap_or_else(|| nowhere(&self.shown))
+    }
+
     fn doubt(&self) {
         self.doubts.send_replace(());
+    }
+
+    fn out_of_reach(&self) -> MutexGuard<'_, Option<DriverError>> {
+        self.out_of_reach.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn views(&self) -> MutexGuard<'_, Views> {
@@ -289,89 +302,4 @@ impl State {
 
 fn custom(name: &'static str) -> CustomCommand {
     CustomCommand::new_static(name, ClusterHash::Random, false)
-}
-
-impl Views {
-    fn says(&self) -> impl Iterator<Item = &Named> {
-        self.0.iter().filter_map(|view| if let View::Says(named) = view { Some(named) } else { None })
-    }
-
-    fn are_most(&self, count: usize) -> bool {
-        count > self.0.len() / 2
-    }
-
-    fn is_enough(&self) -> bool {
-        self.are_most(self.says().count()) || !self.0.iter().any(|view| matches!(view, View::Awaited))
-    }
-
-    /// The newest word. An older one than what was believed before is of a Sentinel that did not hear yet; unless all
-    /// say so, and they are most: then they were set up anew.
-    fn choose(&self, believed: Option<&Named>) -> Option<Named> {
-        let newest = self.says().max_by_key(|named| named.epoch);
-        let (Some(newest), Some(believed)) = (newest, believed) else { return newest.or(believed).cloned() };
-        let confirmed = self.says().any(|named| named == believed);
-        let anew = self.are_most(self.says().count()) && self.says().all(|named| named == newest);
-        let newer = newest.epoch > believed.epoch || (newest.epoch == believed.epoch && !confirmed) || anew;
-        Some(if newer { newest.clone() } else { believed.clone() })
-    }
-
-    /// Why nobody is named.
-    fn trouble(&self) -> DriverError {
-        let errors = self.0.iter().filter_map(|view| if let View::Silent(error) = view { Some(error) } else { None });
-        // What a server said tells more than that another did not answer.
-        let told = errors.max_by_key(|error| error::refusal(error).is_some());
-        told.cloned().unwrap_or_else(|| DriverError::new(DriverKind::Timeout, "No Sentinel answers."))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn named(epoch: u64, host: &str) -> Named {
-        Named { epoch, server: Server::new(host, 1) }
-    }
-
-    fn says(epoch: u64, host: &str) -> View {
-        View::Says(named(epoch, host))
-    }
-
-    fn silent() -> View {
-        View::Silent(DriverError::new(DriverKind::IO, "gone"))
-    }
-
-    #[test]
-    fn the_newest_word_counts_and_nobody_is_led_back() {
-        let old = named(1, "old");
-        let new = named(2, "new");
-        for (views, believed, expected) in [
-            (vec![View::Awaited, silent(), silent()], None, None),
-            (vec![silent(), silent(), silent()], Some(&new), Some(&new)),
-            (vec![says(1, "old"), View::Awaited, View::Awaited], None, Some(&old)),
-            (vec![says(1, "old"), says(2, "new"), says(1, "old")], Some(&old), Some(&new)),
-            (vec![says(1, "old"), says(1, "old"), says(2, "new")], None, Some(&new)),
-            // The one that knew is gone, another did not hear yet.
-            (vec![says(1, "old"), silent(), silent()], Some(&new), Some(&new)),
-            (vec![says(1, "old"), silent(), says(2, "new")], Some(&new), Some(&new)),
-            // Set up anew.
-            (vec![says(1, "old"), says(1, "old"), silent()], Some(&new), Some(&old)),
-            // Without epochs: when none says any more what was believed.
-            (vec![says(1, "old"), says(1, "other"), silent()], Some(&old), Some(&old)),
-            (vec![says(1, "other"), says(1, "other"), silent()], Some(&old), Some(&named(1, "other"))),
-        ] {
-            let views = Views(views);
-            assert_eq!(views.choose(believed).as_ref(), expected, "{views:?} {believed:?}");
-        }
-    }
-
-    #[test]
-    fn most_sentinels_are_enough_and_so_are_all_that_answer() {
-        assert!(!Views(vec![says(1, "a"), View::Awaited, View::Awaited]).is_enough());
-        assert!(!Views(vec![says(1, "a"), silent(), View::Awaited]).is_enough());
-        assert!(Views(vec![says(1, "a"), says(1, "a"), View::Awaited]).is_enough());
-        assert!(Views(vec![says(1, "a"), silent(), silent()]).is_enough());
-        assert!(Views(vec![silent(), silent(), silent()]).is_enough());
-        let refused = View::Silent(DriverError::new(DriverKind::Auth, "WRONGPASS no"));
-        assert_eq!(*Views(vec![silent(), refused, silent()]).trouble().kind(), DriverKind::Auth);
-    }
 }

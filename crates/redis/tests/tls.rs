@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, LockKey, Wakeups};
-use leasehold_redis::testing::{Authority, Issued, Server};
+use leasehold_redis::testing::{Authority, Issued, Server, eventually};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Script, Signals};
 use leasehold_testkit::needs;
 use tokio::io::AsyncReadExt;
@@ -73,6 +73,29 @@ async fn a_certificate_of_somebody_else_or_for_another_name_is_refused() {
     let told = server.calls("auth").await;
     is_refused(&url(port, &[("cacert", &authority.cert())]), "NotValidForName").await;
     assert_eq!(server.calls("auth").await, told + 1, "somebody else than this test told a password");
+}
+
+async fn a_certificate_that_is_exchanged_for_one_that_is_not_trusted_is_told_until_it_is_right_again() {
+    let (server, authority, issued) = needs("redis-server", server().await);
+    let stranger = Authority::new().unwrap();
+    let theirs = stranger.issue("server", HERE);
+    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "no").await);
+    let connection = open(&url(port, &[("cacert", &authority.cert())])).await.unwrap();
+    let ask = async || connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await;
+    ask().await.unwrap();
+    let show = async |issued: &Issued| {
+        let (cert, key) = (issued.cert.to_str().unwrap(), issued.key.to_str().unwrap());
+        let exchange = ["CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key];
+        assert_eq!(server.ask(&exchange).await.text(), "OK");
+        server.ask(&["CLIENT", "KILL", "TYPE", "normal"]).await;
+    };
+    show(&theirs).await;
+    eventually("it is refused", async || ask().await.is_err_and(|error| !error.is_transient())).await;
+    let error = ask().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("lost") && error.to_string().contains("check the certificate"), "{error}");
+    show(&issued).await;
+    eventually("it works again", async || ask().await.is_ok()).await;
 }
 
 async fn sentinels_and_the_primary_behind_them_are_both_asked_in_tls() {
@@ -153,6 +176,7 @@ async fn files_that_are_not_what_they_should_be_are_refused_before_anything_is_s
 leasehold_testkit::main! {
     a_server_whose_certificate_is_trusted_by_name_is_used,
     a_certificate_of_somebody_else_or_for_another_name_is_refused,
+    a_certificate_that_is_exchanged_for_one_that_is_not_trusted_is_told_until_it_is_right_again,
     sentinels_and_the_primary_behind_them_are_both_asked_in_tls,
     a_server_that_asks_who_we_are_is_shown_a_certificate,
     nothing_is_said_in_plain_text_to_whoever_does_not_speak_tls,

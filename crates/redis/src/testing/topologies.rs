@@ -219,6 +219,11 @@ impl Sentinels {
         )
     }
 
+    /// The Sentinels.
+    pub fn watchers(&self) -> &[Server] {
+        &self.watchers
+    }
+
     /// Has another server made primary, as before maintenance.
     ///
     /// # Panics
