@@ -8,12 +8,13 @@ use futures::future::join_all;
 use leasehold_core::clock::Moment;
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, OwnerId, Result};
 use leasehold_redis::Metadata;
-use tokio::time::sleep;
 
+use crate::answer::{Claimed, Confirmed};
 use crate::backend::RedlockBackend;
 use crate::condition::Failure;
+use crate::debts::Debt;
 use crate::fleet::Asked;
-use crate::node::{Claimed, Claiming, Confirmed, Node};
+use crate::node::{Claiming, Node};
 use crate::vote::{Vote, soon};
 
 /// Tokens are `tenure << 10` and stay below 2^53.
@@ -37,9 +38,16 @@ impl Try {
         self.over.store(true, Ordering::Release);
     }
 
-    async fn give_back(&self, node: &Node) -> Result<(), Failure> {
-        let released = node.release(&self.claiming.names, self.claiming.owner, false, self.limit).await;
+    /// `signal`: whether somebody may have taken it for a lock, and wait for it.
+    async fn give_back(&self, node: &Node, signal: bool) -> Result<(), Failure> {
+        let released = node.release(&self.claiming.names, self.claiming.owner, signal, self.limit).await;
         released.map(drop)
+    }
+
+    /// What a node that did not say what it has of this attempt has to give back, as long as its lease may be.
+    fn debt(&self, until: Moment) -> Debt {
+        let Claiming { owner, names, .. } = &self.claiming;
+        Debt { owner: *owner, names: names.clone(), signal: false, until }
     }
 }
 
@@ -70,7 +78,9 @@ impl RedlockBackend {
             let attempt = Arc::clone(&attempt);
             async move { node.claim(&attempt.claiming, attempt.limit).await }
         });
-        let mut vote = Vote::count(self.fleet.nodes().len(), &mut asked).await;
+        let mut expected = self.fleet.places();
+        expected.retain(|index| self.fleet.nodes()[*index].is_expected_within(attempt.limit));
+        let mut vote = Vote::count(self.fleet.places(), expected, &mut asked).await;
         let decided = self.decide(&attempt, &mut vote, asked, sent_at, claim.ttl).await;
         match decided {
             Ok(tenure) => Ok(Attempt::Granted { tenure }),
@@ -96,14 +106,14 @@ impl RedlockBackend {
         let tenure = Some(vote.tenure()).filter(|_| self.fencing && vote.is_won());
         if tenure.is_some_and(|tenure| tenure >= TENURES_END) {
             attempt.end();
-            self.attend(attempt, slow, None, sent_at.plus(ttl));
+            self.attend(attempt, vote, slow, None, sent_at.plus(ttl));
             let error = Error::new(ErrorKind::Backend, "acquire");
             return Err(Lost::Failed(error.detail("a counter or clock of a node is beyond the year 2248; correct it")));
         }
         if !vote.is_won() {
             attempt.end();
         }
-        self.attend(attempt, slow, tenure, sent_at.plus(ttl));
+        self.attend(attempt, vote, slow, tenure, sent_at.plus(ttl));
         if !vote.is_won() {
             let retry_in = vote.retry_in(self.clock.now().since(sent_at));
             return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(self.too_few(vote)) });
@@ -150,32 +160,34 @@ impl RedlockBackend {
         self.fleet.quorum_not_reached(answered, vote.failed.clone()).into_error("acquire")
     }
 
-    /// Hears the slow nodes to the end: what they grant is confirmed too, or goes back if the attempt is over.
-    fn attend(&self, attempt: &Arc<Try>, slow: Asked<Claimed>, tenure: Option<u64>, until: Moment) {
+    /// Hears the slow nodes to the end: what they grant is confirmed too, or goes back if the attempt is over. Whom nobody
+    /// attends to stay unheard.
+    fn attend(&self, attempt: &Arc<Try>, vote: &mut Vote, slow: Asked<Claimed>, tenure: Option<u64>, until: Moment) {
         if slow.is_empty() {
             return;
         }
-        let (attempt, fleet, clock) = (Arc::clone(attempt), Arc::clone(&self.fleet), self.clock.clone());
-        let enlisted = self.tries.enlist(&attempt);
-        self.background.run(async move {
+        let enlisted = self.tries.enlist(attempt);
+        let (fleet, debts, late) = (Arc::clone(&self.fleet), Arc::clone(&self.debts), Arc::clone(attempt));
+        let attended = self.background.run(async move {
             let follow = |(index, claimed): (usize, Claimed)| {
-                let (attempt, node, clock) = (&attempt, &fleet.nodes()[index], &clock);
+                let (attempt, node, debts) = (&late, &fleet.nodes()[index], &debts);
                 async move {
-                    match (claimed, tenure) {
-                        (Claimed::Granted { .. }, Some(tenure)) if !attempt.is_over() => {
-                            node.confirm(&attempt.claiming, tenure, attempt.limit).await;
-                        }
-                        (Claimed::Granted { .. }, _) if !attempt.is_over() => {}
-                        (claimed, _) if claimed.may_be_ours() && attempt.is_over() => {
-                            give_back(attempt, node, || clock.now() < until).await;
-                        }
-                        _ => {}
+                    let granted = matches!(claimed, Claimed::Granted { .. });
+                    if let (true, false, Some(tenure)) = (granted, attempt.is_over(), tenure) {
+                        node.confirm(&attempt.claiming, tenure, attempt.limit).await;
+                    }
+                    let goes_back = claimed.may_be_ours() && attempt.is_over();
+                    if goes_back && (!granted || attempt.give_back(node, false).await.is_err()) {
+                        debts.owe(index, attempt.debt(until));
                     }
                 }
             };
             slow.for_each_concurrent(None, follow).await;
             drop(enlisted);
         });
+        if attended {
+            vote.unheard.clear();
+        }
     }
 
     /// Releases at every node that may have granted. Waits for those that answered, so that a split vote is over when
@@ -184,39 +196,20 @@ impl RedlockBackend {
     /// A node that said "busy" has nothing of this attempt, and is not asked.
     async fn give_up(&self, attempt: &Arc<Try>, vote: &Vote, until: Moment) {
         let nodes = self.fleet.nodes();
-        let released = join_all(vote.granted.iter().map(|index| attempt.give_back(&nodes[*index]))).await;
+        let give_back = |index: &usize| attempt.give_back(&nodes[*index], vote.is_won());
+        let released = join_all(vote.granted.iter().map(give_back)).await;
         let unreleased = vote.granted.iter().zip(released).filter(|(_, released)| released.is_err());
         let unknown = vote.failed.iter().filter(|(_, failure)| failure.maybe_done);
-        let left: Vec<Arc<Node>> = unreleased
-            .map(|(index, _)| *index)
-            .chain(unknown.map(|(index, _)| *index))
-            .map(|index| Arc::clone(&nodes[index]))
-            .collect();
-        if left.is_empty() {
-            return;
+        let unknown = unknown.map(|(index, _)| index).chain(&vote.unheard);
+        for index in unreleased.map(|(index, _)| index).chain(unknown) {
+            self.debts.owe(*index, attempt.debt(until));
         }
-        let (attempt, clock) = (Arc::clone(attempt), self.clock.clone());
-        self.background.run(async move {
-            join_all(left.iter().map(|node| give_back(&attempt, node, || clock.now() < until))).await;
-        });
     }
 
     /// How long one node may take: far less than the lease, and of a short one so much that two rounds fit in.
     pub(crate) fn limit(&self, ttl: Duration) -> Duration {
         let of_a_short_lease = (ttl / 3).min(Duration::from_millis(100));
         (ttl / 10).max(of_a_short_lease).min(self.node_limit)
-    }
-}
-
-/// Again and again until the node has answered or the lease is over.
-async fn give_back(attempt: &Try, node: &Node, go_on: impl Fn() -> bool) {
-    let mut pause = Duration::from_millis(100);
-    while let Err(failure) = attempt.give_back(node).await {
-        if !failure.is_transient() || !go_on() {
-            return;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(5));
     }
 }
 

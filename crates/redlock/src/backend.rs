@@ -10,11 +10,12 @@ use leasehold_core::{
 use leasehold_redis::{DEFAULT_COMMAND_TIMEOUT, KeyNames, Names};
 use tokio::task::JoinHandle;
 
+use crate::answer::Kept;
 use crate::attempt::Tries;
 use crate::background::Background;
 use crate::condition::Failure;
+use crate::debts::{Debt, Debts};
 use crate::fleet::{Asked, Fleet};
-use crate::node::Kept;
 use crate::wakeups::QuorumSignals;
 
 pub(crate) const NAME: &str = "redlock";
@@ -31,6 +32,7 @@ pub struct RedlockBackend {
     pub(crate) clock: Clock,
     pub(crate) tries: Arc<Tries>,
     pub(crate) background: Background,
+    pub(crate) debts: Arc<Debts>,
     pub(crate) signals: QuorumSignals,
     pub(crate) knocking: Option<Knocking>,
 }
@@ -106,37 +108,32 @@ impl RedlockBackend {
             let names = names.clone();
             async move { node.release(&names, owner, true, limit).await }
         });
-        let mut tally = Tally::default();
+        let (mut tally, mut unheard) = (Tally::default(), self.fleet.places());
         while tally.is_open(self.fleet.majority()) {
             let Some((index, answer)) = asked.next().await else { break };
+            unheard.remove(&index);
             tally.add(index, answer);
         }
-        let (fleet, clock, until) = (Arc::clone(&self.fleet), self.clock.clone(), self.clock.now().plus(PATIENCE));
-        let silent: Vec<usize> =
-            tally.failed.iter().filter(|(_, failure)| failure.is_transient()).map(|(index, _)| *index).collect();
-        if asked.is_empty() && silent.is_empty() {
+        let debt = Debt { owner, names, signal: true, until: self.clock.now().plus(PATIENCE) };
+        for (index, _) in tally.failed.iter().filter(|(_, failure)| failure.is_transient()) {
+            self.debts.owe(*index, debt.clone());
+        }
+        if unheard.is_empty() {
             return tally;
         }
-        self.background.run(async move {
-            let late = futures::stream::iter(silent).chain(asked.filter_map(|(index, answer)| async move {
-                answer.err().filter(Failure::is_transient).map(|_| index)
-            }));
-            let again = |index: usize| {
-                let (node, names, clock) = (&fleet.nodes()[index], &names, &clock);
-                async move {
-                    let mut pause = Duration::from_millis(500);
-                    while clock.now() < until {
-                        tokio::time::sleep(pause).await;
-                        pause *= 2;
-                        match node.release(names, owner, true, limit).await {
-                            Err(failure) if failure.is_transient() => {}
-                            _ => return,
-                        }
-                    }
+        let (debts, late) = (Arc::clone(&self.debts), debt.clone());
+        let heard_out = self.background.run(async move {
+            while let Some((index, answer)) = asked.next().await {
+                if answer.is_err_and(|failure| failure.is_transient()) {
+                    debts.owe(index, late.clone());
                 }
-            };
-            late.for_each_concurrent(None, again).await;
+            }
         });
+        if !heard_out {
+            for index in unheard {
+                self.debts.owe(index, debt.clone());
+            }
+        }
         tally
     }
 }
@@ -235,7 +232,8 @@ impl Backend for RedlockBackend {
 
     async fn close(&self) {
         // The other half is for the connections.
-        self.background.finish(self.answers_within() / 2).await;
+        self.background.finish(self.answers_within() / 4).await;
+        self.debts.finish(self.answers_within() / 4).await;
         if let Some(Knocking(task)) = &self.knocking {
             task.abort();
         }

@@ -7,8 +7,8 @@ use tokio::time::timeout;
 
 /// What goes on after an answer was given: the slow nodes hear the rest.
 ///
-/// At most [`MOST`](Self::MOST) at a time; beyond that, and if the runtime ends or the locker is dropped, it is not
-/// done, and what is left on a minority of the nodes ends with its lease.
+/// At most [`MOST`](Self::MOST) at a time. If the runtime ends or the locker is dropped, it is not done, and what is left
+/// on a minority of the nodes ends with its lease.
 pub(crate) struct Background(Mutex<JoinSet<()>>);
 
 impl Background {
@@ -18,13 +18,15 @@ impl Background {
         Self(Mutex::new(JoinSet::new()))
     }
 
-    /// Must be called inside a runtime.
-    pub(crate) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+    /// Must be called inside a runtime. False: there is too much under way, so that it is not done.
+    pub(crate) fn run(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
-        if tasks.len() < Self::MOST {
+        let has_room = tasks.len() < Self::MOST;
+        if has_room {
             tasks.spawn(work);
         }
+        has_room
     }
 
     /// Lets it finish for so long, and ends what is left.

@@ -13,6 +13,7 @@ use leasehold_redis::{
 use crate::attempt::Tries;
 use crate::backend::{Knocking, NAME};
 use crate::background::Background;
+use crate::debts::Debts;
 use crate::fleet::Fleet;
 use crate::node::{Node, Source};
 use crate::wakeups::QuorumSignals;
@@ -138,14 +139,16 @@ impl RedlockBuilder {
         fleet.assemble().await?;
         let absent = fleet.nodes().iter().any(|node| node.peer().is_err());
         let knocking = absent.then(|| Knocking(tokio::spawn(Arc::clone(&fleet).knock())));
+        let clock = Clock::system();
         Ok(RedlockBackend {
+            debts: Arc::new(Debts::new(fleet.nodes(), self.node_limit, &clock)),
             signals: QuorumSignals(Arc::clone(&fleet)),
             fleet,
             names,
             fencing: self.fencing,
             drift: self.drift,
             node_limit: self.node_limit,
-            clock: Clock::system(),
+            clock,
             tries: Arc::new(Tries::default()),
             background: Background::new(),
             knocking,

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,9 @@ use leasehold_core::{Error, ErrorKind, OwnerId, Result};
 use leasehold_redis::warn_of_eviction;
 use tokio::time::sleep;
 
+use crate::answer::{Marker, Phase};
 use crate::condition::{Failure, NodeCondition, NodeState, QuorumNotReached};
-use crate::node::{Mark, Marker, Node, Peer, Phase};
+use crate::node::{Mark, Node, Peer};
 
 /// The nodes.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ impl Fleet {
 
     pub(crate) fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes
+    }
+
+    pub(crate) fn places(&self) -> BTreeSet<usize> {
+        (0..self.nodes.len()).collect()
     }
 
     pub(crate) fn majority(&self) -> usize {

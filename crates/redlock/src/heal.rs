@@ -4,10 +4,11 @@ use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, LockKey, OwnerId, Result};
 use tokio::time::sleep;
 
+use crate::answer::{Marker, Phase};
 use crate::backend::RedlockBackend;
 use crate::condition::{Failure, NodeCondition, NodeState};
 use crate::fleet::Fleet;
-use crate::node::{FENCE, LOCK, Mark, Marker, Node, Phase};
+use crate::node::{FENCE, LOCK, Mark, Node};
 
 impl RedlockBackend {
     /// How each node is.

@@ -5,10 +5,11 @@ use futures::StreamExt;
 use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Page, Result};
 use leasehold_redis::Entry;
 
+use crate::answer::Seen;
 use crate::backend::RedlockBackend;
 use crate::condition::Failure;
 use crate::fleet::Asked;
-use crate::node::{LOCK, Node, Seen};
+use crate::node::{LOCK, Node};
 
 /// What the nodes say of one key.
 #[derive(Debug, Default)]

@@ -13,7 +13,9 @@ mod holders;
 mod vote;
 mod wakeups;
 // and how one node is asked, and how the nodes come together.
+mod answer;
 mod background;
+mod debts;
 mod fleet;
 mod node;
 

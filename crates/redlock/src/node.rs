@@ -1,16 +1,18 @@
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::join;
-use leasehold_core::{Cursor, Error, ErrorKind, LockKey, OwnerId, Result};
+use leasehold_core::{Cursor, LockKey, OwnerId, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::{
-    CHANNEL, Connection, Endpoint, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Names, Reply, Script, Signals, Step,
-    Steps, Words, millis, number, trouble,
+    CHANNEL, Connection, Endpoint, FORCE, GroupCommit, INSPECT, KeyNames, Names, Reply, Script, Signals, Step, Steps,
+    Words, millis, number,
 };
 
+use crate::answer::{Claimed, Confirmed, Kept, Marker, Phase, Seen, Standing, kept, not_understood, seen};
 use crate::condition::{Failure, NodeCondition};
 
 /// The parts of a key's names, see the README.
@@ -38,6 +40,8 @@ pub(crate) struct Node {
     command_timeout: Duration,
     group_commit: bool,
     link: RwLock<Link>,
+    /// How many ms it was waited for in vain since it answered the last time, or gave its answer too late.
+    silent_for: AtomicU64,
 }
 
 /// How to get to a node.
@@ -70,65 +74,6 @@ pub(crate) struct Claiming {
     pub(crate) metadata: String,
 }
 
-/// A node's answer in the first round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Claimed {
-    /// It is ours there; a token must exceed `seed`, or is `token` if this owner has one there already.
-    Granted { seed: u64, token: Option<u64> },
-    /// It is somebody else's there; `by` tells holders apart.
-    Busy { left: Duration, by: String },
-    /// No vote.
-    Failed(Failure),
-}
-
-impl Claimed {
-    /// Whether the node may have the key as ours.
-    pub(crate) fn may_be_ours(&self) -> bool {
-        match self {
-            Self::Granted { .. } => true,
-            Self::Busy { .. } => false,
-            Self::Failed(failure) => failure.maybe_done,
-        }
-    }
-}
-
-/// A node's answer in the second round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Confirmed {
-    Yes,
-    /// Another came in between: the key is not ours there any more, or a number was not smaller.
-    Beaten,
-    Failed(Failure),
-}
-
-/// What a node says of a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    Yes,
-    Gone,
-    Forced,
-}
-
-/// What a node says of a key: who holds it there, and for how long.
-pub(crate) type Seen = Option<(Entry, Duration)>;
-
-/// A node's marker, and which server it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Marker {
-    pub(crate) phase: Phase,
-    pub(crate) incarnation: String,
-    /// Empty: we may not know.
-    pub(crate) run: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    None,
-    New,
-    Healing,
-    Up,
-}
-
 /// What is done with a marker; see the script.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
@@ -148,7 +93,8 @@ impl Node {
         group_commit: bool,
     ) -> Self {
         let link = RwLock::new(Link::Down(NodeCondition::Unreachable("not connected yet".into())));
-        Self { name: source.to_string(), source, names, fence_retention, command_timeout, group_commit, link }
+        let (name, silent_for) = (source.to_string(), AtomicU64::new(0));
+        Self { source, name, names, fence_retention, command_timeout, group_commit, link, silent_for }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -209,9 +155,9 @@ impl Node {
                 (Some(seed), token) => Ok(Claimed::Granted { seed, token }),
                 (None, _) => Err(not_understood(&peer, &[])),
             },
-            ["busy", left, by] => {
+            [how @ ("held" | "claimed"), left, by] => {
                 let left = Duration::from_millis(left.parse().unwrap_or_default());
-                Ok(Claimed::Busy { left, by: by.to_owned() })
+                Ok(Claimed::Busy(Standing { left, by: by.to_owned(), confirmed: how == "held" }))
             }
             ref words => Err(not_understood(&peer, words)),
         });
@@ -354,7 +300,7 @@ impl Node {
 
     async fn commit(&self, step: &'static Step, words: Words, limit: Duration) -> Result<(Peer, Reply), Failure> {
         let peer = self.peer()?;
-        let reply = peer.commits.run(step, words, Some(limit)).await?;
+        let reply = self.heard(peer.commits.run(step, words, Some(limit)).await, limit)?;
         Ok((peer, reply))
     }
 
@@ -366,8 +312,24 @@ impl Node {
         limit: Duration,
     ) -> Result<(Peer, Reply), Failure> {
         let peer = self.peer()?;
-        let reply = peer.connection.run(script, keys, arguments, Some(limit)).await?;
+        let reply = self.heard(peer.connection.run(script, keys, arguments, Some(limit)).await, limit)?;
         Ok((peer, reply))
+    }
+
+    /// Whether an answer is to be expected within the limit: not where as long was waited for the last one, in vain.
+    pub(crate) fn is_expected_within(&self, limit: Duration) -> bool {
+        limit.as_millis() > u128::from(self.silent_for.load(Ordering::Relaxed)) && self.peer().is_ok()
+    }
+
+    fn heard(&self, answer: Result<Reply>, within: Duration) -> Result<Reply, Failure> {
+        let answer = answer.map_err(Failure::from);
+        if answer.as_ref().is_err_and(Failure::is_transient) {
+            let waited = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+            self.silent_for.fetch_max(waited, Ordering::Relaxed);
+        } else {
+            self.silent_for.store(0, Ordering::Relaxed);
+        }
+        answer
     }
 }
 
@@ -394,43 +356,5 @@ impl fmt::Display for Source {
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({self})")
-    }
-}
-
-fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
-    match *words {
-        ["held", ..] => Ok(Kept::Yes),
-        ["gone"] => Ok(Kept::Gone),
-        ["forced"] => Ok(Kept::Forced),
-        _ => Err(not_understood(peer, words)),
-    }
-}
-
-const NOT_OURS: &str = "an entry that Leasehold did not write";
-
-fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
-    match *words {
-        ["free"] => Ok(None),
-        ["held", entry, left] => match (Entry::read(entry), left.parse::<i64>()) {
-            (_, Err(_)) => Err(not_understood(peer, &[])),
-            // It never ends: claims are told so.
-            (Some(entry), Ok(left)) => Ok(Some((entry, Duration::from_millis(left.try_into().unwrap_or_default())))),
-            (None, _) => Err(Failure::of(NodeCondition::Refused(NOT_OURS.into())).of_a_foreign_entry()),
-        },
-        ["foreign", ..] => Err(not_understood(peer, words).of_a_foreign_entry()),
-        _ => Err(not_understood(peer, words)),
-    }
-}
-
-/// The answers that scripts give instead of their own.
-fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
-    match *words {
-        ["reset"] => Failure::of(NodeCondition::Reset),
-        ["endless", key] => {
-            let told =
-                format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
-            Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(peer.connection.quote(&told)))
-        }
-        _ => trouble(&peer.connection, words).into(),
     }
 }

@@ -1,31 +1,39 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use rand::Rng;
 
+use crate::answer::{Claimed, Standing};
 use crate::condition::Failure;
 use crate::fleet::Asked;
-use crate::node::Claimed;
 
 /// The first round, as far as it was heard.
 #[derive(Debug, Default)]
 pub(crate) struct Vote {
     nodes: usize,
+    /// The nodes that have not answered yet.
+    pub(crate) unheard: BTreeSet<usize>,
+    /// Those of them that are expected to.
+    expected: BTreeSet<usize>,
     /// The nodes that granted.
     pub(crate) granted: Vec<usize>,
     seed: u64,
     /// The number that this owner has already, from an earlier try of the same attempt.
     token: Option<u64>,
-    busy: Vec<(Duration, String)>,
+    busy: Vec<Standing>,
     pub(crate) failed: Vec<(usize, Failure)>,
 }
 
 impl Vote {
     /// Counts until it is decided: until a majority granted, or said that it is busy where none can grant, or neither
     /// can come any more. What has arrived by then is counted too.
-    pub(crate) async fn count(nodes: usize, asked: &mut Asked<Claimed>) -> Self {
-        let mut vote = Self { nodes, ..Self::default() };
-        while vote.is_open(asked.len()) {
+    ///
+    /// If a majority has answered without granting, only the `expected` nodes are waited for: meanwhile its grants stand
+    /// in the way of all others, and they in its.
+    pub(crate) async fn count(nodes: BTreeSet<usize>, expected: BTreeSet<usize>, asked: &mut Asked<Claimed>) -> Self {
+        let mut vote = Self { nodes: nodes.len(), unheard: nodes, expected, ..Self::default() };
+        while vote.is_open() {
             let Some((index, answer)) = asked.next().await else { break };
             vote.add(index, answer);
         }
@@ -36,20 +44,22 @@ impl Vote {
     }
 
     /// Whether those who have not answered yet can still decide it.
-    fn is_open(&self, left: usize) -> bool {
-        let may_win = self.granted.len() + left >= self.majority();
-        let may_be_busy = self.answered() + left >= self.majority();
+    fn is_open(&self) -> bool {
+        let may_win = self.granted.len() + self.expected.len() >= self.majority();
+        let may_be_busy = self.answered() + self.unheard.len() >= self.majority();
         !self.is_won() && may_be_busy && (may_win || !self.is_busy())
     }
 
     fn add(&mut self, index: usize, answer: Claimed) {
+        self.unheard.remove(&index);
+        self.expected.remove(&index);
         match answer {
             Claimed::Granted { seed, token } => {
                 self.granted.push(index);
                 self.seed = self.seed.max(seed);
                 self.token = self.token.max(token);
             }
-            Claimed::Busy { left, by } => self.busy.push((left, by)),
+            Claimed::Busy(standing) => self.busy.push(standing),
             Claimed::Failed(failure) => self.failed.push((index, failure)),
         }
     }
@@ -81,16 +91,22 @@ impl Vote {
     /// A lock that is held stands in the way until enough of its leases are over. If nobody can have a majority,
     /// several attempts have split the nodes among them; all give back, so try soon, but not at the same time.
     pub(crate) fn retry_in(&self, took: Duration) -> Option<Duration> {
-        let votes_of = |by: &str| self.busy.iter().filter(|(_, other)| other == by).count();
-        let most = self.busy.iter().map(|(_, by)| votes_of(by)).max().unwrap_or(0);
-        let unheard = self.nodes - self.answered();
-        if most + unheard < self.majority() {
+        if !self.busy.iter().any(|standing| self.may_hold(&standing.by)) {
             return Some(soon(took));
         }
-        let mut leases: Vec<Duration> = self.busy.iter().map(|(left, _)| *left).collect();
+        let mut leases: Vec<Duration> = self.busy.iter().map(|standing| standing.left).collect();
         leases.sort_unstable();
         let missing = self.majority().saturating_sub(self.granted.len()).max(1);
         leases.get(missing - 1).copied()
+    }
+
+    /// Whether an owner has a majority, or may have it together with those who have not answered: if it came as far as
+    /// the second round. Else it is an attempt that is under way, and has little hope of them.
+    fn may_hold(&self, owner: &str) -> bool {
+        let theirs = || self.busy.iter().filter(|standing| standing.by == owner);
+        let silent = self.nodes - self.answered();
+        let hidden = if theirs().any(|standing| standing.confirmed) { silent } else { 0 };
+        theirs().count() + hidden >= self.majority()
     }
 }
 
@@ -106,16 +122,25 @@ mod tests {
     use super::*;
     use crate::condition::NodeCondition;
 
+    /// Of `X 500`, X has been through its second round; of `x 500`, x has not.
     fn claimed(index: usize, answer: &str) -> Claimed {
         match answer.split_once(' ') {
-            Some((by, left)) => Claimed::Busy { left: Duration::from_millis(left.parse().unwrap()), by: by.to_owned() },
+            Some((by, left)) => {
+                let left = Duration::from_millis(left.parse().unwrap());
+                Claimed::Busy(Standing { left, by: by.to_owned(), confirmed: by.chars().all(char::is_uppercase) })
+            }
             None if answer == "ours" => Claimed::Granted { seed: index as u64, token: None },
             None => Claimed::Failed(Failure::of(NodeCondition::Reset)),
         }
     }
 
-    /// Counts answers that come in this order; `silent` ones never do.
+    /// Counts answers that come in this order; `silent` ones never do, and are waited for all the same.
     async fn counted(answers: [&'static str; 5]) -> Vote {
+        counted_of(answers, 0..5).await.expect("the answers decide it")
+    }
+
+    /// The same with some of them expected. `None`: that does not end.
+    async fn counted_of(answers: [&'static str; 5], expected: impl IntoIterator<Item = usize>) -> Option<Vote> {
         let answer = |(index, answer): (usize, &'static str)| -> BoxFuture<'static, (usize, Claimed)> {
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_millis(index as u64)).await;
@@ -123,8 +148,8 @@ mod tests {
             })
         };
         let mut asked = answers.into_iter().enumerate().map(answer).collect();
-        let counting = Vote::count(answers.len(), &mut asked);
-        tokio::time::timeout(Duration::from_secs(1), counting).await.expect("the answers decide it")
+        let counting = Vote::count((0..answers.len()).collect(), expected.into_iter().collect(), &mut asked);
+        tokio::time::timeout(Duration::from_secs(1), counting).await.ok()
     }
 
     #[tokio::test(start_paused = true)]
@@ -150,6 +175,27 @@ mod tests {
         assert!(counted(["x 5", "x 5", "x 5", "silent", "silent"]).await.is_busy());
         let failed = counted(["-", "-", "-", "silent", "silent"]).await;
         assert!(!failed.is_won() && !failed.is_busy());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_split_vote_waits_for_those_who_may_decide_it_and_not_for_the_silent() {
+        for split in [["ours", "x 5", "ours", "silent", "silent"], ["x 5", "y 5", "ours", "silent", "silent"]] {
+            assert!(counted_of(split, 0..5).await.is_none(), "one who is expected was not waited for: {split:?}");
+            let vote = counted_of(split, 0..3).await.expect("the silent were waited for");
+            assert!(!vote.is_won() && vote.is_busy(), "{split:?}: {vote:?}");
+        }
+        // One more who is expected may make it.
+        let vote = counted_of(["ours", "x 5", "ours", "ours", "silent"], [0, 1, 2, 3]).await.unwrap();
+        assert!(vote.is_won(), "{vote:?}");
+        let split = ["ours", "x 5", "x 5", "ours", "silent"];
+        assert!(counted_of(split, [0, 1, 2, 3]).await.unwrap().is_busy());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_were_silent_are_waited_for_where_no_majority_has_answered() {
+        assert!(counted_of(["ours", "ours", "-", "silent", "silent"], 0..3).await.is_none());
+        assert!(counted_of(["ours", "ours", "-", "-", "ours"], 0..4).await.unwrap().is_won());
+        assert!(counted_of(["x 5", "ours", "ours", "ours", "silent"], []).await.unwrap().is_busy());
     }
 
     fn vote(answers: &[&str]) -> Vote {
@@ -179,13 +225,21 @@ mod tests {
         let wait = |answers: &[&str]| vote(answers).retry_in(took).unwrap().as_millis();
         assert_eq!(wait(&["x 5000", "x 4000", "x 3000", "x 2000", "x 1000"]), 3000);
         assert_eq!(wait(&["ours", "ours", "x 3000", "x 2000", "x 1000"]), 1000);
-        assert_eq!(wait(&["ours", "-", "-", "x 2000", "x 1000"]), 2000);
+        assert_eq!(wait(&["ours", "-", "-", "X 2000", "X 1000"]), 2000);
+        assert_eq!(wait(&["ours", "y 3000", "-", "-", "X 1000"]), 3000);
     }
 
     #[test]
     fn a_split_vote_is_tried_again_soon() {
         let took = Duration::from_millis(1);
-        for split in [&["ours", "ours", "x 3000", "x 2000", "y 1000"], &["ours", "x 9000", "y 9000", "z 9000", "-"]] {
+        for split in [
+            &["ours", "ours", "x 3000", "x 2000", "y 1000"],
+            &["ours", "x 9000", "y 9000", "z 9000", "-"],
+            // Silent ones would make a majority for another attempt, which has as little of them as this one.
+            &["ours", "ours", "x 9000", "-", "-"],
+            &["ours", "x 9000", "x 9000", "-", "-"],
+            &["X 9000", "ours", "ours", "y 9000", "-"],
+        ] {
             assert!(vote(split).retry_in(took).unwrap() < Duration::from_millis(9), "{split:?}");
         }
     }

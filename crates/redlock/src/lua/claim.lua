@@ -1,8 +1,8 @@
 -- First round: takes a key on this node if it is free, and tells what a token must exceed here.
 -- Keys: lock, fence, marker. Arguments: owner (32 hex digits), lease in ms, and the metadata: what follows the first
 -- member of a JSON object.
--- Answers, in one text: granted, seed, number or - · busy, ms left, first digits of the owner in the way · reset ·
--- endless, key · foreign, key, type · refused, reply.
+-- Answers, in one text: granted, seed, number or - · held, ms left, first digits of the owner in the way · claimed, the
+-- same, of an owner without a number · reset · endless, key · foreign, key, type · refused, reply.
 -- All is read and checked before anything is written, and the counter is not touched: only the second round knows the
 -- number. An owner who asks again is told the same and gets no longer lease.
 local function claim(k, a)
@@ -29,7 +29,8 @@ local function claim(k, a)
     elseif left < 0 then
       return 'endless ' .. lock
     end
-    return 'busy ' .. string.format('%.0f', left) .. ' ' .. string.sub(held, 1, 8)
+    local how = string.match(held, '^%x+ %- ') and 'claimed ' or 'held '
+    return how .. string.format('%.0f', left) .. ' ' .. string.sub(held, 1, 8)
   end
 
   local last = redis.pcall('GET', fence)

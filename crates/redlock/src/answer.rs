@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind};
+use leasehold_redis::{Entry, trouble};
+
+use crate::condition::{Failure, NodeCondition};
+use crate::node::Peer;
+
+/// A node's answer in the first round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Claimed {
+    /// It is ours there; a token must exceed `seed`, or is `token` if this owner has one there already.
+    Granted { seed: u64, token: Option<u64> },
+    /// It is somebody else's there.
+    Busy(Standing),
+    /// No vote.
+    Failed(Failure),
+}
+
+/// Who has a key on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) left: Duration,
+    /// Tells owners apart.
+    pub(crate) by: String,
+    /// It has been through the second round there. An attempt that has not may never win.
+    pub(crate) confirmed: bool,
+}
+
+impl Claimed {
+    /// Whether the node may have the key as ours.
+    pub(crate) fn may_be_ours(&self) -> bool {
+        match self {
+            Self::Granted { .. } => true,
+            Self::Busy(_) => false,
+            Self::Failed(failure) => failure.maybe_done,
+        }
+    }
+}
+
+/// A node's answer in the second round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Confirmed {
+    Yes,
+    /// Another came in between: the key is not ours there any more, or a number was not smaller.
+    Beaten,
+    Failed(Failure),
+}
+
+/// What a node says of a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Yes,
+    Gone,
+    Forced,
+}
+
+/// What a node says of a key: who holds it there, and for how long.
+pub(crate) type Seen = Option<(Entry, Duration)>;
+
+/// A node's marker, and which server it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Marker {
+    pub(crate) phase: Phase,
+    pub(crate) incarnation: String,
+    /// Empty: we may not know.
+    pub(crate) run: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    None,
+    New,
+    Healing,
+    Up,
+}
+
+pub(crate) fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
+    match *words {
+        ["held", ..] => Ok(Kept::Yes),
+        ["gone"] => Ok(Kept::Gone),
+        ["forced"] => Ok(Kept::Forced),
+        _ => Err(not_understood(peer, words)),
+    }
+}
+
+const NOT_OURS: &str = "an entry that Leasehold did not write";
+
+pub(crate) fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
+    match *words {
+        ["free"] => Ok(None),
+        ["held", entry, left] => match (Entry::read(entry), left.parse::<i64>()) {
+            (_, Err(_)) => Err(not_understood(peer, &[])),
+            // It never ends: claims are told so.
+            (Some(entry), Ok(left)) => Ok(Some((entry, Duration::from_millis(left.try_into().unwrap_or_default())))),
+            (None, _) => Err(Failure::of(NodeCondition::Refused(NOT_OURS.into())).of_a_foreign_entry()),
+        },
+        ["foreign", ..] => Err(not_understood(peer, words).of_a_foreign_entry()),
+        _ => Err(not_understood(peer, words)),
+    }
+}
+
+/// The answers that scripts give instead of their own.
+pub(crate) fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
+    match *words {
+        ["reset"] => Failure::of(NodeCondition::Reset),
+        ["endless", key] => {
+            let told =
+                format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
+            Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(peer.connection.quote(&told)))
+        }
+        _ => trouble(&peer.connection, words).into(),
+    }
+}
