@@ -5,6 +5,7 @@ use std::sync::Arc;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::printable::printable;
+use crate::{Error, ErrorKind, Result};
 
 /// The passwords of a connection, to be kept out of all that is told of it: a server knows them, and may say anything.
 #[derive(Clone, Default)]
@@ -33,6 +34,23 @@ impl Secrets {
     #[must_use]
     pub fn quote(&self, text: &str) -> String {
         printable(&self.hide(text)).into_owned()
+    }
+
+    /// Checks that user and password of this URL are percent-encoded, before any of it is looked up: a `/`, `?` or `#` in a
+    /// password ends the host, and what follows it would be shown as something else.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`], in words that show none of it.
+    pub fn check_encoded(url: &str, operation: &'static str) -> Result<()> {
+        let place = url.split_once("://").map_or(url, |(_, place)| place);
+        let rest = place.find(['/', '?', '#']).map_or("", |end| &place[end..]);
+        if rest.contains('@') {
+            return Err(Error::new(ErrorKind::InvalidOptions, operation).detail(
+                "there is an `@` behind the host: percent-encode user and password, `/` as %2F, `?` as %3F, `#` as %23, \
+                 and an `@` anywhere as %40",
+            ));
+        }
+        Ok(())
     }
 }
 

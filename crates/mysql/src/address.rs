@@ -3,7 +3,7 @@ mod encryption;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{Error, ErrorKind, Result, Secrets};
 use mysql_async::{Opts, OptsBuilder};
 use url::Url;
 
@@ -56,7 +56,7 @@ impl Address {
     /// # Errors
     /// [`ErrorKind::InvalidOptions`], in words that show no credential.
     pub fn parse(url: &str) -> Result<Self> {
-        check_encoded(url)?;
+        Secrets::check_encoded(url, READING)?;
         let mut url = Url::parse(url).map_err(|wrong| refuse(format!("the URL cannot be read: {wrong}")))?;
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let (mut ours, mut encryption) = (Ours::default(), Encryption::default());
@@ -116,19 +116,6 @@ impl Ours {
     }
 }
 
-/// A `/`, `?` or `#` in a password ends the host: what follows it would be looked up, or shown, as something else.
-fn check_encoded(url: &str) -> Result<()> {
-    let place = url.split_once("://").map_or(url, |(_, place)| place);
-    let rest = place.find(['/', '?', '#']).map_or("", |end| &place[end..]);
-    if rest.contains('@') {
-        return Err(refuse(
-            "there is an `@` behind the host: percent-encode user and password, `/` as %2F, `?` as %3F, `#` as %23, \
-             and an `@` anywhere as %40",
-        ));
-    }
-    Ok(())
-}
-
 fn check_number(name: &str, value: &str) -> Result<()> {
     let Some((_, range)) = NUMBERS.iter().find(|(known, _)| *known == name) else { return Ok(()) };
     if value.parse().is_ok_and(|number: u64| range.contains(&number)) {
@@ -168,8 +155,11 @@ fn sized(mut pairs: Vec<(String, String)>) -> Vec<(String, String)> {
     pairs
 }
 
+/// What an error says was being done.
+const READING: &str = "read the address";
+
 fn refuse(why: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOptions, "read the address").detail(why)
+    Error::new(ErrorKind::InvalidOptions, READING).detail(why)
 }
 
 impl fmt::Display for Address {

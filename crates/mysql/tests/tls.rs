@@ -1,55 +1,21 @@
 //! TLS with certificates made here, by the program `openssl`, against a real server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use leasehold_core::{Error, ErrorKind, Result};
 use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Params, Sessions, Step};
-use leasehold_testkit::{needs, needs_or_why};
-use tempfile::TempDir;
+use leasehold_testkit::{Authority, Issued, needs, needs_or_why};
 
-/// Whoever trusts `ca.pem` of its folder trusts what it signs.
-struct Authority(TempDir);
-
-impl Authority {
-    fn new() -> Self {
-        let authority = Self(tempfile::tempdir().unwrap());
-        authority.openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.pem");
-        authority
-    }
-
-    fn openssl(&self, arguments: &str) {
-        let made = Command::new("openssl").args(arguments.split(' ')).current_dir(self.0.path()).output().unwrap();
-        assert!(made.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&made.stderr));
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A certificate and its key, in `<name>.pem` and `<name>.key`.
-    fn sign(&self, name: &str, subject: &str) {
-        std::fs::write(self.file("names"), format!("subjectAltName={subject}")).unwrap();
-        self.openssl(&format!("req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"));
-        let by = "-CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names";
-        self.openssl(&format!("x509 -req -in {name}.csr {by} -out {name}.pem"));
-    }
-
-    /// A server that shows a certificate for this name, and has a user `u` whose password is `canary`.
-    async fn server(&self, subject: &str) -> Server {
-        self.sign("server", subject);
-        let option = |option: &str, file: &str| format!("--{option}={}", self.file(file).display());
-        let options = [option("ssl-ca", "ca.pem"), option("ssl-cert", "server.pem"), option("ssl-key", "server.key")];
-        let server = Server::needed(&options.each_ref().map(String::as_str)).await;
-        server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
-        server
-    }
-}
-
-fn installed() -> bool {
-    Command::new("openssl").arg("version").output().is_ok()
+/// A server that shows a certificate for this name, and has a user `u` whose password is `canary`.
+async fn serving(authority: &Authority, names: &str) -> Server {
+    let issued = authority.issue("server", names);
+    let options = ["ca", "cert", "key"].into_iter().zip(authority.files(&issued));
+    let options: Vec<_> = options.map(|(option, file)| format!("--ssl-{option}={}", file.display())).collect();
+    let server = Server::needed(&options.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
+    server
 }
 
 /// The cipher of a session by this URL.
@@ -73,50 +39,43 @@ fn refused(answer: Result<String>) -> Error {
 }
 
 async fn a_server_of_the_ca_that_the_url_names_is_trusted_and_no_other() {
-    needs("openssl", installed().then_some(()));
-    let (ours, theirs) = (Authority::new(), Authority::new());
-    let server = ours.server("IP:127.0.0.1").await;
-    assert!(!cipher(&server, &ca(&ours.file("ca.pem"))).await.unwrap().is_empty(), "it is not encrypted");
+    let [ours, theirs] = [(); 2].map(|()| needs("openssl", Authority::new()));
+    let server = serving(&ours, "IP:127.0.0.1").await;
+    assert!(!cipher(&server, &ca(ours.cert())).await.unwrap().is_empty(), "it is not encrypted");
     // An authority of the same name that is another one, and those of the world.
-    refused(cipher(&server, &ca(&theirs.file("ca.pem"))).await);
+    refused(cipher(&server, &ca(theirs.cert())).await);
     refused(cipher(&server, "require_ssl=true").await);
 }
 
 async fn a_certificate_for_another_name_is_refused() {
-    needs("openssl", installed().then_some(()));
-    let authority = Authority::new();
-    let server = authority.server("DNS:db.example").await;
-    refused(cipher(&server, &ca(&authority.file("ca.pem"))).await);
+    let authority = needs("openssl", Authority::new());
+    let server = serving(&authority, "DNS:db.example").await;
+    refused(cipher(&server, &ca(authority.cert())).await);
 }
 
 async fn a_server_without_tls_is_refused_and_so_is_a_client() {
-    needs("openssl", installed().then_some(()));
-    let authority = Authority::new();
+    let authority = needs("openssl", Authority::new());
     let plain = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     plain.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
-    let error = refused(cipher(&plain, &ca(&authority.file("ca.pem"))).await);
+    let error = refused(cipher(&plain, &ca(authority.cert())).await);
     assert!(error.to_string().contains("does not offer TLS"), "{error}");
 
-    let server = authority.server("IP:127.0.0.1").await;
+    let server = serving(&authority, "IP:127.0.0.1").await;
     server.sql(&["ALTER USER u@'%' REQUIRE SSL"]).await;
     refused(cipher(&server, "allow_public_key_retrieval=true").await);
-    cipher(&server, &ca(&authority.file("ca.pem"))).await.unwrap();
+    cipher(&server, &ca(authority.cert())).await.unwrap();
 }
 
 async fn a_client_shows_the_certificate_that_the_url_names() {
-    needs("openssl", installed().then_some(()));
-    let (ours, theirs) = (Authority::new(), Authority::new());
-    let server = ours.server("IP:127.0.0.1").await;
+    let [ours, theirs] = [(); 2].map(|()| needs("openssl", Authority::new()));
+    let server = serving(&ours, "IP:127.0.0.1").await;
     server.sql(&["ALTER USER u@'%' REQUIRE X509"]).await;
-    for authority in [&ours, &theirs] {
-        authority.sign("client", "DNS:client");
-    }
     let with = |authority: &Authority| {
-        let file = |name: &str| authority.file(name).display().to_string();
-        format!("{}&ssl_cert={}&ssl_key={}", ca(&ours.file("ca.pem")), file("client.pem"), file("client.key"))
+        let Issued { cert, key } = authority.issue("client", "DNS:client");
+        format!("{}&ssl_cert={}&ssl_key={}", ca(ours.cert()), cert.display(), key.display())
     };
     cipher(&server, &with(&ours)).await.unwrap();
-    refused(cipher(&server, &ca(&ours.file("ca.pem"))).await);
+    refused(cipher(&server, &ca(ours.cert())).await);
     assert!(cipher(&server, &with(&theirs)).await.is_err());
 }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use fred::types::config::{ClusterDiscoveryPolicy, Config, Server, ServerConfig};
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{Error, ErrorKind, Result, Secrets};
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
 
@@ -47,7 +47,7 @@ impl Endpoint {
 
     /// Also what TLS takes, if it is asked for.
     fn read(url: &str) -> Result<(Self, Option<Files>)> {
-        check_encoded(url)?;
+        Secrets::check_encoded(url, READING)?;
         let url = Url::parse(url).map_err(|wrong| invalid(format!("the URL cannot be read: {wrong}")))?;
         if url.fragment().is_some() {
             return Err(invalid("the URL has a `#`; in a password it is written %23"));
@@ -111,21 +111,11 @@ impl Topology {
     }
 }
 
-pub(crate) fn invalid(detail: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOptions, "read a Redis URL").detail(detail)
-}
+/// What an error says was being done.
+const READING: &str = "read a Redis URL";
 
-/// A `/`, `?` or `#` in a password ends the host: what follows it would be looked up, or shown, as something else.
-fn check_encoded(url: &str) -> Result<()> {
-    let place = url.split_once("://").map_or(url, |(_, place)| place);
-    let rest = place.find(['/', '?', '#']).map_or("", |end| &place[end..]);
-    if rest.contains('@') {
-        return Err(invalid(
-            "there is an `@` behind the host: percent-encode user and password, `/` as %2F, `?` as %3F, `#` as %23, \
-             and an `@` anywhere as %40",
-        ));
-    }
-    Ok(())
+pub(crate) fn invalid(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOptions, READING).detail(detail)
 }
 
 fn scheme(scheme: &str) -> Result<(Topology, bool)> {

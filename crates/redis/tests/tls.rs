@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, LockKey, Wakeups};
-use leasehold_redis::testing::{Authority, Issued, Server, eventually};
+use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Script, Signals};
-use leasehold_testkit::needs;
+use leasehold_testkit::{Authority, Issued, needs};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -56,8 +56,8 @@ async fn server() -> Option<(Server, Authority, Issued)> {
 
 async fn a_server_whose_certificate_is_trusted_by_name_is_used() {
     let (server, authority, issued) = needs("redis-server", server().await);
-    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "no").await);
-    let url = url(port, &[("cacert", &authority.cert())]);
+    let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "no").await);
+    let url = url(port, &[("cacert", authority.cert())]);
     works(&url).await;
     works(&url.replace("127.0.0.1", "localhost")).await;
 }
@@ -65,13 +65,13 @@ async fn a_server_whose_certificate_is_trusted_by_name_is_used() {
 async fn a_certificate_of_somebody_else_or_for_another_name_is_refused() {
     let (server, authority, issued) = needs("redis-server", server().await);
     let stranger = Authority::new().unwrap();
-    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "no").await);
-    is_refused(&url(port, &[("cacert", &stranger.cert())]), "InvalidCertificate").await;
+    let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "no").await);
+    is_refused(&url(port, &[("cacert", stranger.cert())]), "InvalidCertificate").await;
     is_refused(&url(port, &[]), "InvalidCertificate").await;
     let elsewhere = authority.issue("elsewhere", "IP:127.0.0.2,DNS:elsewhere");
-    let port = needs("redis-server with TLS", server.serve_tls(&authority, &elsewhere, "no").await);
+    let port = needs("redis-server with TLS", server.serve_tls(authority.files(&elsewhere), "no").await);
     let told = server.calls("auth").await;
-    is_refused(&url(port, &[("cacert", &authority.cert())]), "NotValidForName").await;
+    is_refused(&url(port, &[("cacert", authority.cert())]), "NotValidForName").await;
     assert_eq!(server.calls("auth").await, told + 1, "somebody else than this test told a password");
 }
 
@@ -79,8 +79,8 @@ async fn a_certificate_that_is_exchanged_for_one_that_is_not_trusted_is_told_unt
     let (server, authority, issued) = needs("redis-server", server().await);
     let stranger = Authority::new().unwrap();
     let theirs = stranger.issue("server", HERE);
-    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "no").await);
-    let connection = open(&url(port, &[("cacert", &authority.cert())])).await.unwrap();
+    let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "no").await);
+    let connection = open(&url(port, &[("cacert", authority.cert())])).await.unwrap();
     let ask = async || connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await;
     ask().await.unwrap();
     let show = async |issued: &Issued| {
@@ -100,11 +100,11 @@ async fn a_certificate_that_is_exchanged_for_one_that_is_not_trusted_is_told_unt
 
 async fn sentinels_and_the_primary_behind_them_are_both_asked_in_tls() {
     let (primary, authority, issued) = needs("redis-server", server().await);
-    let port = needs("redis-server with TLS", primary.serve_tls(&authority, &issued, "yes").await);
+    let port = needs("redis-server with TLS", primary.serve_tls(authority.files(&issued), "yes").await);
     let (ca, ours) = (authority.cert(), authority.issue("us", "DNS:us"));
     let free = TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap().port().to_string();
     let file = |path: &Path| path.to_str().unwrap().to_owned();
-    let (cert, key, cacert) = (file(&issued.cert), file(&issued.key), file(&ca));
+    let (cert, key, cacert) = (file(&issued.cert), file(&issued.key), file(ca));
     let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &cacert];
     let arguments = [&["--sentinel", "--tls-port", &free, "--tls-replication", "yes"], &files[..]].concat();
     let sentinel = needs("redis-server", Server::start(&arguments).await);
@@ -117,7 +117,7 @@ async fn sentinels_and_the_primary_behind_them_are_both_asked_in_tls() {
     );
     works(&behind).await;
     let stranger = Authority::new().unwrap();
-    let error = open(&behind.replace(&cacert, &file(&stranger.cert()))).await.unwrap_err();
+    let error = open(&behind.replace(&cacert, &file(stranger.cert()))).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Backend | ErrorKind::Unavailable), "{error}");
 }
 
@@ -125,12 +125,12 @@ async fn a_server_that_asks_who_we_are_is_shown_a_certificate() {
     let (server, authority, issued) = needs("redis-server", server().await);
     let (ours, stranger) = (authority.issue("us", "DNS:us"), Authority::new().unwrap());
     let theirs = stranger.issue("them", "DNS:them");
-    let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "yes").await);
+    let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "yes").await);
     let ca = authority.cert();
-    let with = |issued: &Issued| url(port, &[("cacert", &ca), ("cert", &issued.cert), ("key", &issued.key)]);
+    let with = |issued: &Issued| url(port, &[("cacert", ca), ("cert", &issued.cert), ("key", &issued.key)]);
     works(&with(&ours)).await;
     is_refused(&with(&theirs), "?cert=FILE").await;
-    is_refused(&url(port, &[("cacert", &ca)]), "?cert=FILE").await;
+    is_refused(&url(port, &[("cacert", ca)]), "?cert=FILE").await;
 }
 
 async fn nothing_is_said_in_plain_text_to_whoever_does_not_speak_tls() {

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use leasehold_redis::testing::{Authority, Server};
+use leasehold_redis::testing::Server;
 use leasehold_redlock::{ErrorKind, LockerExt, NodeCondition, Redlock};
-use leasehold_testkit::needs;
+use leasehold_testkit::{Authority, needs};
 
 async fn nodes_are_reached_over_tls_and_one_that_is_not_itself_has_no_vote() {
     let [authority, stranger] = [(); 2].map(|()| needs("openssl", Authority::new()));
@@ -13,8 +13,8 @@ async fn nodes_are_reached_over_tls_and_one_that_is_not_itself_has_no_vote() {
     for number in 0..5 {
         let server = needs("redis-server", Server::start(&[]).await);
         let issued = authority.issue(&format!("node{number}"), "IP:127.0.0.1");
-        let port = needs("redis-server with TLS", server.serve_tls(&authority, &issued, "yes").await);
-        let [ca, cert, key] = [&authority.cert(), &ours.cert, &ours.key].map(|file| file.to_str().unwrap().to_owned());
+        let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "yes").await);
+        let [ca, cert, key] = authority.files(&ours).map(|file| file.to_str().unwrap().to_owned());
         urls.push(format!("rediss://127.0.0.1:{port}?cacert={ca}&cert={cert}&key={key}"));
         servers.push(server);
     }
@@ -25,7 +25,7 @@ async fn nodes_are_reached_over_tls_and_one_that_is_not_itself_has_no_vote() {
     locks.close().await;
 
     let elsewhere = stranger.issue("node0", "IP:127.0.0.1");
-    let port = servers[0].serve_tls(&authority, &elsewhere, "yes").await.unwrap();
+    let port = servers[0].serve_tls(authority.files(&elsewhere), "yes").await.unwrap();
     urls[0] = format!("rediss://127.0.0.1:{port}?{}", urls[0].split_once('?').unwrap().1);
     let locks = Redlock::connect(&urls.join(",")).await.unwrap();
     assert!(locks.try_lock("k").await.unwrap().is_some());

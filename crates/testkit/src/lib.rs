@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod authority;
 mod closing;
 
 use std::any::Any;
@@ -13,6 +14,7 @@ pub use leasehold_core::conformance::{ahead_of_the_clock, needs, needs_or_why, s
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Builder;
 
+pub use crate::authority::{Authority, Issued};
 pub use crate::closing::Silenced;
 
 /// The `main` of a test target without harness: runs these functions, on a runtime of their own each.

@@ -8,7 +8,6 @@ use tokio::time::{sleep, timeout};
 
 mod acl;
 mod ask;
-mod authority;
 mod fake;
 mod odd;
 mod proxy;
@@ -19,7 +18,6 @@ mod topologies;
 
 pub use self::acl::LeastUser;
 pub use self::ask::{Answer, ask};
-pub use self::authority::{Authority, Issued};
 pub use self::fake::Fake;
 pub use self::odd::{ODD, believes_nothing};
 pub use self::proxy::Proxy;

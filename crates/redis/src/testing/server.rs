@@ -8,7 +8,6 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::ask::{Answer, ask};
-use super::authority::{Authority, Issued};
 
 /// A `redis-server` of one's own.
 #[derive(Debug)]
@@ -57,21 +56,20 @@ impl Server {
         format!("redis://{login}127.0.0.1:{}", self.port)
     }
 
-    /// Has it serve TLS too, on the port that this returns, and ask clients for certificates as `clients` says: `yes`,
-    /// `no` or `optional`. `None`, with the reason on standard error: it was built without.
+    /// Has it serve TLS too, on the port that this returns, with these files of a CA and of its own certificate and key,
+    /// and ask clients for certificates as `clients` says: `yes`, `no` or `optional`. `None`, with the reason on standard error: it was built without.
     ///
     /// # Panics
     /// When it was built with TLS and refuses.
     #[allow(clippy::print_stderr, reason = "a test that cannot run says why")]
-    pub async fn serve_tls(&self, authority: &Authority, issued: &Issued, clients: &str) -> Option<u16> {
+    pub async fn serve_tls(&self, [ca, cert, key]: [&Path; 3], clients: &str) -> Option<u16> {
         if self.ask(&["CONFIG", "GET", "tls-port"]).await == Answer::List(Vec::new()) {
             eprintln!("not run: redis-server was built without TLS");
             return None;
         }
         let file = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
-        let (port, ca) = (free_port(), file(&authority.cert()));
-        let settings =
-            ["tls-cert-file", &file(&issued.cert), "tls-key-file", &file(&issued.key), "tls-ca-cert-file", &ca];
+        let port = free_port();
+        let settings = ["tls-cert-file", &file(cert), "tls-key-file", &file(key), "tls-ca-cert-file", &file(ca)];
         let port_number = port.to_string();
         let command =
             [&["CONFIG", "SET"], &settings[..], &["tls-auth-clients", clients, "tls-port", &port_number]].concat();

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Authority {
     folder: TempDir,
+    cert: PathBuf,
 }
 
 /// A certificate and its private key, as files.
@@ -19,23 +20,26 @@ pub struct Issued {
 }
 
 impl Authority {
-    /// A new one, which nobody trusts. `None`, with the reason on standard error: `openssl` is not installed.
+    /// A new one, which nobody trusts. `None`: `openssl` is not installed.
     ///
     /// # Panics
     /// When it is installed and does not work.
     pub fn new() -> Option<Self> {
-        if !super::server::is_installed("openssl", "version") {
-            return None;
-        }
+        Command::new("openssl").arg("version").output().ok()?;
         let folder = tempfile::tempdir().expect("a temporary directory");
-        let authority = Self { folder };
+        let authority = Self { cert: folder.path().join("ca.crt"), folder };
         authority.make("ca", "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign", &[]);
         Some(authority)
     }
 
     /// The file with its own certificate: whoever trusts that, trusts all that it issues.
-    pub fn cert(&self) -> PathBuf {
-        self.folder.path().join("ca.crt")
+    pub fn cert(&self) -> &Path {
+        &self.cert
+    }
+
+    /// What a server needs to be of this authority: its certificate, and that and the key of the server.
+    pub fn files<'i>(&'i self, issued: &'i Issued) -> [&'i Path; 3] {
+        [&self.cert, &issued.cert, &issued.key]
     }
 
     /// A certificate for a server or client that is called `name`, valid for what `names` says, such as
@@ -45,8 +49,8 @@ impl Authority {
     /// When `openssl` does not work.
     pub fn issue(&self, name: &str, names: &str) -> Issued {
         let extensions = format!("basicConstraints=critical,CA:FALSE\nsubjectAltName={names}");
-        let (cert, key) = (self.cert(), self.folder.path().join("ca.key"));
-        let signed: [&Path; 4] = [Path::new("-CA"), &cert, Path::new("-CAkey"), &key];
+        let key = self.folder.path().join("ca.key");
+        let signed: [&Path; 4] = [Path::new("-CA"), &self.cert, Path::new("-CAkey"), &key];
         self.make(name, &extensions, &signed)
     }
 
