@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Clock, GrantRef, Held, LockKey, Result};
-use leasehold_mysql::{Step, Value, micros, named};
+use leasehold_mysql::{Params, Step, Value, micros, named};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::MysqlRwBackend;
@@ -32,19 +32,25 @@ impl MysqlRwBackend {
     }
 
     async fn admit(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
-        let params = named([
+        let step = Step::new("acquire", &self.statements.admit).repeatable();
+        let reply = self.sessions.run(step, self.admission(claim, Value::NULL, tenure)).await?;
+        Ok(match reply.id {
+            0 => Attempt::Busy { retry_in: None },
+            tenure => Attempt::Granted { tenure: Some(tenure) },
+        })
+    }
+
+    /// The parameters of ADMIT, for who is this writer, or NULL, until then.
+    pub(crate) fn admission(&self, claim: &Claim, writer: Value, tenure: u64) -> Params {
+        named([
             ("name", self.name(&claim.key)),
+            ("writer", writer),
             ("owner", claim.owner.as_bytes().into()),
             ("tenure", Value::UInt(tenure)),
             ("ttl", micros(claim.ttl)),
             ("label", text(claim.label.as_ref())),
             ("reason", text(claim.reason.as_ref())),
-        ]);
-        let reply = self.sessions.run(Step::new("acquire", &self.statements.admit).repeatable(), params).await?;
-        Ok(match reply.id {
-            0 => Attempt::Busy { retry_in: None },
-            tenure => Attempt::Granted { tenure: Some(tenure) },
-        })
+        ])
     }
 
     /// A number of one's own, or how long a writer may still be in the way.

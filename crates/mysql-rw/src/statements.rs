@@ -44,7 +44,7 @@ statements! {
     /// The statements, for one pair of tables.
     Statements(locks, readers):
         create, claim, drain, purge, mark, extend_writers, look_writers, let_go_writer, evict_writer,
-        draw, admit, step_down_draw, step_down_admit, extend_readers, look_readers, let_go_reader, forget_reader,
+        draw, admit, step_down_draw, extend_readers, look_readers, let_go_reader, forget_reader,
         evict_readers, holders, reach_locks, reach_readers, keys, dead_readers, bury_readers, idle, collect,
 }
 

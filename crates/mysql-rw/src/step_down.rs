@@ -7,10 +7,9 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Claim, Cursor, Error, ErrorKind, GrantRef, HandOff, Held, Holders, LockKey, Page,
     Renewal, Result, SharedBackend,
 };
-use leasehold_mysql::{Step, Value, micros, named};
+use leasehold_mysql::{Step, Value, named};
 
 use crate::MysqlRwBackend;
-use crate::backend::text;
 
 /// The same store for those readers that were its writers a moment ago: a claim takes the writer's place over.
 #[derive(Clone, Debug)]
@@ -94,16 +93,7 @@ impl MysqlRwBackend {
         if drawn == 0 {
             return gone;
         }
-        let params = named([
-            name.clone(),
-            writer.clone(),
-            ("owner", claim.owner.as_bytes().into()),
-            ("tenure", Value::UInt(drawn)),
-            ("ttl", micros(claim.ttl)),
-            ("label", text(claim.label.as_ref())),
-            ("reason", text(claim.reason.as_ref())),
-        ]);
-        let tenure = run(&self.statements.step_down_admit, params).await?.id;
+        let tenure = run(&self.statements.admit, self.admission(claim, writer.1.clone(), drawn)).await?.id;
         if tenure == 0 {
             return gone;
         }

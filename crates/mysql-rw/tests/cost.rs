@@ -141,8 +141,19 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     };
     let scan = Cost::new(Walk::STRETCH + 1, 0);
     match name {
-        "create" | "mark" | "let_go_writer" | "evict_writer" | "draw" | "admit" | "step_down_draw"
-        | "step_down_admit" | "let_go_reader" | "forget_reader" => each_key(Cost::new(1, 1)),
+        "create" | "mark" | "let_go_writer" | "evict_writer" | "draw" | "step_down_draw" | "let_go_reader"
+        | "forget_reader" => each_key(Cost::new(1, 1)),
+        "admit" => {
+            let admission = |writer: &Value| {
+                let drawn = [("writer", writer.clone()), ("tenure", 1001.into())];
+                let rest = params(&reader).into_iter().filter(|(name, _)| !["writer", "tenure"].contains(name));
+                drawn.into_iter().chain(rest).collect::<Vec<_>>()
+            };
+            let writers = [Value::NULL, ours.clone(), stranger.clone()];
+            // The key's row, and the reader's own where it asks again.
+            let trial = |writer: &Value| cost::one_row(text, &ALL, &admission(writer), Cost::new(2, 2));
+            writers.iter().flat_map(trial).collect()
+        }
         // It looks for a reader that lives, which REPEATABLE READ locks, with the dead before it.
         "claim" => each_reader(2, |_| 1, |readers| 1 + readers.min(FEW)),
         "drain" => each_reader(2, |_| 0, |_| 0),

@@ -220,6 +220,54 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
     }
 }
 
+async fn a_writer_whose_step_down_is_repeated_is_granted_only_with_a_lease() {
+    let server = Server::needed(&[]).await;
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let table = TableName::new("leasehold_rw").unwrap();
+    let admit = Statements::new(&table, &readers_of(&table).unwrap()).admit;
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    for (key, meanwhile) in
+        [("held", "tenure = tenure"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = 1")]
+    {
+        let (writer, reader) = (claim(key, Duration::from_secs(60)), OwnerId::random());
+        let Attempt::Granted { tenure: Some(written) } = store.try_acquire(&writer).await.unwrap() else {
+            panic!("it is free")
+        };
+        let admission = |drawn, ttl| {
+            named([
+                ("name", Value::Bytes(cost::name_of(key))),
+                ("writer", writer.owner.as_bytes().into()),
+                ("owner", reader.as_bytes().into()),
+                ("tenure", Value::UInt(drawn)),
+                ("ttl", Value::UInt(ttl)),
+                ("label", Value::NULL),
+                ("reason", Value::NULL),
+            ])
+        };
+        session.exec_drop(&admit, admission(written + 1, 60_000_000)).await.unwrap();
+        assert_eq!(session.last_insert_id(), Some(written + 1));
+        let change = format!("UPDATE leasehold_rw_readers SET {meanwhile} WHERE name = ?");
+        session.exec_drop(change, (cost::name_of(key),)).await.unwrap();
+        session.exec_drop(&admit, admission(written + 2, 3_600_000_000)).await.unwrap();
+        let told = session.last_insert_id();
+        let row = "SELECT tenure, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
+                   FROM leasehold_rw_readers WHERE name = ?";
+        let row: Option<(u64, bool, i64)> = session.exec_first(row, (cost::name_of(key),)).await.unwrap();
+        let (tenure, forced, minutes) = row.unwrap();
+        match key {
+            "held" => {
+                assert_eq!((told, tenure, minutes), (Some(written + 1), written + 1, 0), "the same while it holds");
+            }
+            "over" => {
+                assert_eq!((told, tenure, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
+            }
+            _ => assert!(told.is_none() && forced && tenure == written + 1, "what an operator took is granted again"),
+        }
+    }
+}
+
 async fn readers_who_draw_together_leave_nothing_behind() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
@@ -262,6 +310,7 @@ async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_wri
     let admit = Statements::new(&table, &readers_of(&table).unwrap()).admit;
     let params = named([
         ("name", Value::Bytes(cost::name_of("k"))),
+        ("writer", Value::NULL),
         ("owner", OwnerId::random().as_bytes().into()),
         ("tenure", Value::UInt(drawn)),
         ("ttl", Value::UInt(60_000_000)),
@@ -321,4 +370,5 @@ leasehold_testkit::main! {
     a_claim_that_cannot_look_for_readers_bars_nobody,
     a_cancelled_read_that_commits_later_leaves_no_reader,
     a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease,
+    a_writer_whose_step_down_is_repeated_is_granted_only_with_a_lease,
 }
