@@ -70,6 +70,28 @@ async fn a_server_that_repeats_the_password_in_any_answer_is_not_quoted_with_it(
     }
 }
 
+#[tokio::test]
+async fn a_replica_that_calls_its_primary_by_the_password_is_not_quoted_with_it() {
+    for takes_writes in [0, 1] {
+        let recorder = Recorder::start();
+        let fake = Fake::start(move |words| match words {
+            ["INFO", "replication"] => {
+                let info = format!("role:slave\r\nmaster_host:{CANARY}\r\nslave_read_only:{takes_writes}\r\n");
+                format!("${}\r\n{info}\r\n", info.len()).into()
+            }
+            _ => Fake::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
+        })
+        .await;
+        let url = fake.url().replace("redis://", &format!("redis://:{ENCODED}@"));
+        let connected = RedisSingle::connect(&url).await;
+        let logged = recorder.recorded();
+        let told: String = logged.lines().filter(|line| !line.starts_with("fred-")).collect();
+        let told = told + &connected.err().as_ref().map(shown).unwrap_or_default();
+        assert!(told.contains("connect to the primary"), "{told}");
+        assert_hidden(&told);
+    }
+}
+
 /// All that is told when a server answers everything with this.
 async fn ask_all(answer: String) -> Vec<String> {
     let fake = Fake::start(move |words| match words {

@@ -4,6 +4,7 @@ use std::time::Duration;
 use fred::clients::Client;
 use leasehold_core::{Error, ErrorKind, Result};
 
+use crate::replication::refuse_a_replica;
 use crate::{
     Confirmation, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Namespace, warn_of_eviction, warn_of_fail_over,
 };
@@ -39,7 +40,8 @@ impl Access {
     /// Checks everything, connects, and warns of a server that evicts locks or that a fail-over could double.
     ///
     /// # Errors
-    /// [`InvalidOptions`](ErrorKind::InvalidOptions) before anything is sent; then as for [`Connection::open`].
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) before anything is sent; then as for [`Connection::open`], and
+    /// [`Unavailable`](ErrorKind::Unavailable) where the server is a read-only replica.
     pub async fn open(self) -> Result<(Connection, Namespace)> {
         check("command_timeout", self.command_timeout, Duration::from_millis(1), Duration::from_secs(60))?;
         check_fence_retention(self.fence_retention, Duration::from_secs(3600))?;
@@ -54,6 +56,9 @@ impl Access {
             Some(Source::Client(client)) => Connection::borrow(client, self.command_timeout),
             None => return Err(invalid("give it a url or a client")),
         };
+        if let Some(warning) = refuse_a_replica(&connection).await? {
+            tracing::warn!("{warning}");
+        }
         warn_of_eviction(&connection).await;
         // What replicas confirm is on them.
         if self.confirmation.is_none() {

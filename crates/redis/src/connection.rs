@@ -103,6 +103,11 @@ impl Connection {
         if let Route::One(link) = &self.0.route { Some(link.client()) } else { None }
     }
 
+    /// Where it is, without credentials.
+    pub(crate) fn shown(&self) -> &str {
+        &self.0.shown
+    }
+
     /// How long a command may take unless the caller says otherwise.
     pub fn command_timeout(&self) -> Duration {
         self.0.command_timeout

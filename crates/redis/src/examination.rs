@@ -3,15 +3,16 @@ use leasehold_core::{Error, Result};
 
 use crate::connection::Target;
 use crate::eviction::evicts;
+use crate::replication::refuse_a_replica;
 use crate::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint};
 
 /// What makes a server unsafe for locks although it may grant them, one sentence each, with the cure.
 ///
 /// # Errors
-/// Those of connecting.
+/// Those of connecting, also to a read-only replica.
 pub async fn examine(url: &str) -> Result<Vec<String>> {
     let connection = Connection::open(&Endpoint::parse(url)?, DEFAULT_COMMAND_TIMEOUT).await?;
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = refuse_a_replica(&connection).await?.into_iter().collect();
     for node in connection.primaries() {
         let server = node.as_ref().map_or_else(|| "the server".to_owned(), ToString::to_string);
         let memory = vec![Value::from("memory")];
