@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind};
-use leasehold_redis::{Entry, trouble};
+use leasehold_redis::{Entry, number, trouble};
 
 use crate::condition::{Failure, NodeCondition};
 use crate::node::Peer;
@@ -27,7 +27,18 @@ pub(crate) struct Standing {
     pub(crate) confirmed: bool,
 }
 
+/// Tokens are `tenure << 10` and stay below 2^53.
+const TENURES_END: u64 = 1 << 43;
+
 impl Claimed {
+    /// `None`: no node says so.
+    pub(crate) fn granted(seed: &str, token: &str) -> Option<Self> {
+        let tenure = |text| number(text).filter(|tenure| *tenure < TENURES_END);
+        let token = if token == "-" { None } else { Some(tenure(token)?) };
+        let seed = tenure(seed).filter(|seed| seed + 1 < TENURES_END)?;
+        Some(Self::Granted { seed, token })
+    }
+
     /// Whether the node may have the key as ours.
     pub(crate) fn may_be_ours(&self) -> bool {
         match self {
@@ -109,6 +120,33 @@ pub(crate) fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
                 format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
             Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(peer.connection.quote(&told)))
         }
-        _ => trouble(&peer.connection, words).into(),
+        ["foreign" | "refused", ..] => trouble(&peer.connection, words).into(),
+        // Nobody knows what it did.
+        _ => Failure { maybe_done: true, ..trouble(&peer.connection, words).into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_has_numbers_that_make_tokens() {
+        assert_eq!(Claimed::granted("7", "-"), Some(Claimed::Granted { seed: 7, token: None }));
+        assert_eq!(Claimed::granted("7", "6"), Some(Claimed::Granted { seed: 7, token: Some(6) }));
+        let last = TENURES_END - 1;
+        assert!(Claimed::granted(&(last - 1).to_string(), &last.to_string()).is_some());
+        for (seed, token) in [
+            ("", "-"),
+            ("-", "-"),
+            ("x", "-"),
+            ("7", ""),
+            ("7", "x"),
+            ("7", "-7"),
+            ("8796093022207", "-"),
+            ("7", "8796093022208"),
+        ] {
+            assert_eq!(Claimed::granted(seed, token), None, "{seed} {token}");
+        }
     }
 }

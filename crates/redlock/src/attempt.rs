@@ -17,9 +17,6 @@ use crate::fleet::Asked;
 use crate::node::{Claiming, Node};
 use crate::vote::{Vote, soon};
 
-/// Tokens are `tenure << 10` and stay below 2^53.
-const TENURES_END: u64 = 1 << 43;
-
 /// One try for a key, of which slow nodes may still hear when it is decided.
 #[derive(Debug)]
 pub(crate) struct Try {
@@ -104,12 +101,6 @@ impl RedlockBackend {
         ttl: Duration,
     ) -> Result<Option<u64>, Lost> {
         let tenure = Some(vote.tenure()).filter(|_| self.fencing && vote.is_won());
-        if tenure.is_some_and(|tenure| tenure >= TENURES_END) {
-            attempt.end();
-            self.attend(attempt, vote, slow, None, sent_at.plus(ttl));
-            let error = Error::new(ErrorKind::Backend, "acquire");
-            return Err(Lost::Failed(error.detail("a counter or clock of a node is beyond the year 2248; correct it")));
-        }
         if !vote.is_won() {
             attempt.end();
         }

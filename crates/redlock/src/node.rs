@@ -21,15 +21,17 @@ pub(crate) const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 const MARKER: &str = "node";
 
-static CLAIM: Step = Step::new("claim", 3, 3, &[include_str!("lua/claim.lua")]);
-static CONFIRM: Step = Step::new("confirm", 3, 3, &[include_str!("lua/fence.lua")]);
+/// What several scripts call.
+const COUNTER: &str = include_str!("lua/counter.lua");
+static CLAIM: Step = Step::new("claim", 3, 3, &[COUNTER, include_str!("lua/claim.lua")]);
+static CONFIRM: Step = Step::new("confirm", 3, 3, &[COUNTER, include_str!("lua/fence.lua")]);
 static RELEASE: Step = Step::new("release", 2, 2, &[include_str!("lua/release.lua")]);
 static STEPS: Steps = Steps::new(&[&CLAIM, &CONFIRM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
 static MARK: Script = Script::new(include_str!("lua/marker.lua"));
-static COUNTERS: Script = Script::new(include_str!("lua/counters.lua"));
+static COUNTERS: Script = Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/counters.lua")));
 static NOW: Script = Script::new(include_str!("lua/now.lua"));
-static RAISE: Script = Script::new(include_str!("lua/raise.lua"));
+static RAISE: Script = Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/raise.lua")));
 
 /// One server: what it can be asked, each question one script.
 pub(crate) struct Node {
@@ -151,14 +153,15 @@ impl Node {
             .millis(claiming.lease)
             .text(&claiming.metadata);
         let answered = self.commit(&CLAIM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
-            ["granted", seed, token] => match (number(seed), number(token)) {
-                (Some(seed), token) => Ok(Claimed::Granted { seed, token }),
-                (None, _) => Err(not_understood(&peer, &[])),
+            ["granted", seed, token] => Claimed::granted(seed, token).ok_or_else(|| not_understood(&peer, &[])),
+            [how @ ("held" | "claimed"), left, by] => match left.parse() {
+                Ok(left) => Ok(Claimed::Busy(Standing {
+                    left: Duration::from_millis(left),
+                    by: by.to_owned(),
+                    confirmed: how == "held",
+                })),
+                Err(_) => Err(not_understood(&peer, &[])),
             },
-            [how @ ("held" | "claimed"), left, by] => {
-                let left = Duration::from_millis(left.parse().unwrap_or_default());
-                Ok(Claimed::Busy(Standing { left, by: by.to_owned(), confirmed: how == "held" }))
-            }
             ref words => Err(not_understood(&peer, words)),
         });
         answered.unwrap_or_else(Claimed::Failed)

@@ -30,15 +30,16 @@ local function claim(k, a)
       return 'endless ' .. lock
     end
     local how = string.match(held, '^%x+ %- ') and 'claimed ' or 'held '
-    return how .. string.format('%.0f', left) .. ' ' .. string.sub(held, 1, 8)
+    return how .. string.format('%.0f', left) .. ' ' .. (string.match(held, '^%x%x%x%x%x%x%x%x') or 'foreign')
   end
 
   local last = redis.pcall('GET', fence)
   if type(last) == 'table' then
     return trouble(fence, last.err)
   end
-  if last and (#last > 15 or not string.match(last, '^%d+$')) then
-    return 'foreign ' .. fence .. ' not a counter'
+  local wrong = last and no_counter(last)
+  if wrong then
+    return 'foreign ' .. fence .. ' ' .. wrong
   end
   local time = redis.pcall('TIME')
   if refusal(time, 'TIME') then
@@ -46,6 +47,9 @@ local function claim(k, a)
   end
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local since = string.format('%.0f', now)
+  if no_counter(since) then
+    return 'refused the clock is beyond the year 2248'
+  end
   local seed = last and tonumber(last) > now and string.format('%.0f', last) or since
   if held then
     return 'granted ' .. seed .. ' ' .. (string.match(held, '^%x+ (%d+)') or '-')

@@ -8,10 +8,8 @@ local function read(fence)
     return { 'none' }
   end
   if type(last) == 'string' then
-    if #last > 15 or not string.match(last, '^%d+$') then
-      return { 'foreign', fence, 'not a counter' }
-    end
-    return { 'counter', last }
+    local wrong = no_counter(last)
+    return wrong and { 'foreign', fence, wrong } or { 'counter', last }
   end
   if string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then
     return { 'refused', last.err .. ' (GET)' }

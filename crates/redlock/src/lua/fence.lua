@@ -28,8 +28,9 @@ local function confirm(k, a)
   if type(last) == 'table' then
     return trouble(fence, last.err)
   end
-  if last and (#last > 15 or not string.match(last, '^%d+$')) then
-    return 'foreign ' .. fence .. ' not a counter'
+  local wrong = last and no_counter(last)
+  if wrong then
+    return 'foreign ' .. fence .. ' ' .. wrong
   end
   if last and tonumber(last) >= tonumber(number) then
     return 'conflict ' .. last

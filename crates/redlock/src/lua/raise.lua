@@ -1,14 +1,27 @@
 -- Raises counters, and never lowers one.
 -- Keys: fence of the first, of the second, … Arguments: lifetime in ms, and for each key its number.
--- Answers: raised · refused, reply.
+-- Answers: raised · foreign, key, type · refused, reply.
+-- All is read and checked before anything is written.
 local lifetime = ARGV[1]
+local known = {}
 for i, fence in ipairs(KEYS) do
-  local number, last = ARGV[i + 1], redis.pcall('GET', fence)
-  if type(last) == 'table' and string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then
-    return { 'refused', last.err .. ' (GET)' }
+  local last = redis.pcall('GET', fence)
+  if type(last) == 'table' then
+    if string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then
+      return { 'refused', last.err .. ' (GET)' }
+    end
+    local kind = redis.pcall('TYPE', fence)
+    return { 'foreign', fence, kind.ok or '' }
   end
-  local known = type(last) == 'string' and tonumber(last) or 0
-  if known < tonumber(number) then
+  local wrong = last and no_counter(last)
+  if wrong then
+    return { 'foreign', fence, wrong }
+  end
+  known[i] = last and tonumber(last) or 0
+end
+for i, fence in ipairs(KEYS) do
+  local number = ARGV[i + 1]
+  if known[i] < tonumber(number) then
     local written = redis.pcall('SET', fence, number, 'PX', lifetime)
     if written.err then
       return { 'refused', written.err .. ' (SET)' }

@@ -4,7 +4,7 @@ use leasehold_redis::testing::Answer;
 use leasehold_redlock::{Admin, ErrorKind, NodeCondition, Redlock};
 use leasehold_testkit::needs;
 
-use crate::bench::{Nodes, acquire, conditions, cycle, patient, token, until};
+use crate::bench::{Nodes, acquire, conditions, cycle, fence, patient, token, until};
 
 /// Markers can be read all along, so that every node but the empty one is seen to serve.
 pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from() {
@@ -43,4 +43,26 @@ pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_heal
     let counter = ["GET", "{leasehold:k}:fence"];
     assert_eq!(healed.ask(&counter).await.text(), known.ask(&counter).await.text());
     assert!(before < cycle(&locks, "k").await);
+}
+
+pub(crate) async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_healing() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
+    let locks = nodes.redlock().await;
+    cycle(&locks, "k").await;
+    nodes.0[1].ask(&["SET", &fence("k"), "8796093022208"]).await;
+    let empty = async || {
+        nodes.0[0].ask(&["FLUSHALL"]).await;
+        until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    };
+    empty().await;
+    locks.heal().await.expect("the other three know the counters");
+    let counter = async |node: usize| nodes.0[node].ask(&["GET", &fence("k")]).await.text().to_owned();
+    assert_eq!(counter(0).await, counter(2).await);
+
+    empty().await;
+    nodes.0[0].ask(&["SADD", &fence("k"), "theirs"]).await;
+    let error = locks.heal().await.expect_err("there is an entry in the way");
+    assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+    assert!(error.to_string().contains(&fence("k")), "{error}");
+    assert_eq!(nodes.0[0].ask(&["TYPE", &fence("k")]).await.text(), "set");
 }

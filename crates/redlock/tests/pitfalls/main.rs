@@ -26,6 +26,7 @@ leasehold_testkit::main! {
     @multi_thread contenders::what_a_silent_node_has_not_heard_hinders_nobody,
     @multi_thread contenders::a_released_lock_is_free_where_anybody_answers_however_many_wait_for_a_silent_node,
     healing::a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from,
+    healing::a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_healing,
     listing::a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one,
     listing::a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is,
     listing::an_entry_that_is_not_ours_is_left_out_of_a_listing,
@@ -56,5 +57,5 @@ leasehold_testkit::main! {
     tokens::the_late_grant_gives_a_number_twice_only_without_the_strict_comparison,
     tokens::a_slow_node_does_not_confirm_a_number_that_another_has,
     tokens::without_fencing_there_is_one_round_and_no_token,
-    tokens::a_counter_beyond_all_times_is_refused,
+    tokens::a_counter_beyond_all_times_is_outvoted_and_refused_only_by_a_majority,
 }

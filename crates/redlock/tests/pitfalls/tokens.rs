@@ -9,6 +9,7 @@ use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until}
 
 /// What every step may call.
 const SHARED: &str = include_str!("../../../redis/src/lua/trouble.lua");
+const COUNTER: &str = include_str!("../../src/lua/counter.lua");
 const CLAIM: &str = include_str!("../../src/lua/claim.lua");
 const CONFIRM: &str = include_str!("../../src/lua/fence.lua");
 const RELEASE: &str = include_str!("../../src/lua/release.lua");
@@ -23,7 +24,7 @@ const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /// What one step answers that runs alone.
 async fn ask(server: &Server, function: &str, step: &str, words: &[&str]) -> String {
-    let script = format!("{SHARED}{function}\nreturn {step}(0, 0)");
+    let script = format!("{SHARED}{COUNTER}{function}\nreturn {step}(0, 0)");
     server.ask(&[&["EVAL", &script], words].concat()).await.text().to_owned()
 }
 
@@ -115,12 +116,32 @@ pub(crate) async fn without_fencing_there_is_one_round_and_no_token() {
     assert!(calls[1] < calls[0], "{calls:?}");
 }
 
-pub(crate) async fn a_counter_beyond_all_times_is_refused() {
+pub(crate) async fn a_counter_beyond_all_times_is_outvoted_and_refused_only_by_a_majority() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
-    nodes.0[0].ask(&["SET", &fence(KEY), &(1_u64 << 43).to_string()]).await;
-    nodes.0[1].ask(&["SET", &fence(KEY), &(1_u64 << 43).to_string()]).await;
-    let error = acquire(&locks, KEY, &once()).await.unwrap_err();
-    assert_eq!(error.kind(), leasehold_redlock::ErrorKind::Backend, "{error}");
-    until("nothing is left", async || nodes.having(KEY).await == 0).await;
+    let mut last = cycle(&locks, KEY).await;
+    for counter in [(1_u64 << 43) - 1, 1 << 43, 999_999_999_999_999, 9_999_999_999_999_999] {
+        let counter = counter.to_string();
+        for node in &nodes.0 {
+            node.ask(&["SET", &fence(KEY), &counter]).await;
+            // One node is outvoted, like one that is down.
+            for _ in 0..5 {
+                let token = cycle(&locks, KEY).await;
+                assert!(token > last && token < 1 << 53, "{token} after {last}, beside {counter}");
+                last = token;
+            }
+            assert_eq!(node.ask(&["GET", &fence(KEY)]).await.text(), counter, "what is not ours was changed");
+            node.ask(&["DEL", &fence(KEY)]).await;
+        }
+        for node in &nodes.0[..2] {
+            node.ask(&["SET", &fence(KEY), &counter]).await;
+        }
+        let error = acquire(&locks, KEY, &once()).await.unwrap_err();
+        assert_eq!(error.kind(), leasehold_redlock::ErrorKind::Backend, "{error}");
+        assert!(error.to_string().contains(&fence(KEY)), "{error}");
+        until("nothing is left", async || nodes.having(KEY).await == 0).await;
+        for node in &nodes.0[..2] {
+            node.ask(&["DEL", &fence(KEY)]).await;
+        }
+    }
 }
