@@ -5,11 +5,12 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leasehold_core::{Clock, Error, ErrorKind, Result, Secrets};
-use mysql_async::{Conn, DriverError, Error as Failure, Opts, OptsBuilder, Pool, PoolConstraints};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, DriverError, Error as Failure, Opts, OptsBuilder, Params, Pool, PoolConstraints, Row};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
@@ -58,6 +59,8 @@ struct Generation {
 pub(crate) struct Session {
     pub(crate) conn: Conn,
     pub(crate) origin: Origin,
+    /// An answer is not read to its end.
+    amid: bool,
     /// Given back after the connection.
     _turn: OwnedSemaphorePermit,
 }
@@ -149,7 +152,7 @@ impl Connections {
             match connecting.await.map_err(|_| no_connection(operation, shown))?.unwrap_or_else(|| Err(panicked())) {
                 Ok(conn) => {
                     let origin = Origin { id: conn.id(), generation: now.number, server: now.server };
-                    return Ok(Session { conn, origin, _turn: turn });
+                    return Ok(Session { conn, origin, amid: false, _turn: turn });
                 }
                 Err(Failure::Other(why)) if why.is::<Other>() => self.leave(now.number),
                 // Another statement left it in between.
@@ -258,6 +261,14 @@ impl Lane {
 }
 
 impl Session {
+    /// Sends a statement, and reads the whole answer. The connection of one that is left before is not used again.
+    pub(crate) async fn ask(&mut self, statement: &str, params: Params) -> Result<Vec<Row>, Failure> {
+        self.amid = true;
+        let answer = contained(self.conn.exec::<Row, _, _>(statement, params)).await;
+        self.amid = answer.is_none();
+        answer.unwrap_or_else(|| Err(panicked()))
+    }
+
     /// Where a session that broke is, seen from this one.
     pub(crate) fn fate_of(&self, broken: &Origin) -> Fate {
         if self.origin.generation == broken.generation {
@@ -266,6 +277,17 @@ impl Session {
             Fate::Over
         } else {
             Fate::Elsewhere
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.amid {
+            // The driver would read the rest first, and for as long the connection would keep its place: for ever, if
+            // the rest never comes. A command that is begun and left is what makes it give a connection up.
+            let left = pin!(contained(self.conn.ping())).poll(&mut Context::from_waker(Waker::noop()));
+            drop(left);
         }
     }
 }

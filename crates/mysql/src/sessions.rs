@@ -7,7 +7,7 @@ use rand::Rng;
 use tokio::time::{sleep, timeout};
 
 use crate::Address;
-use crate::connections::{Connections, Fate, Lane, Origin, contained, panicked};
+use crate::connections::{Connections, Fate, Lane, Origin, contained};
 use crate::refusal::{Stage, classify};
 
 /// What every session is told first.
@@ -156,8 +156,7 @@ impl Sessions {
     async fn once(&self, step: Step<'_>, params: Params) -> Result<Reply, Failed> {
         let checked_out = self.connections.check_out(step.lane, step.operation).await;
         let mut session = checked_out.map_err(|error| Failed { error, next: Next::GiveUp })?;
-        let sent = contained(session.conn.exec::<Row, _, _>(step.statement, params));
-        let Ok(answer) = timeout(step.limit, sent).await else {
+        let Ok(answer) = timeout(step.limit, session.ask(step.statement, params)).await else {
             let origin = session.origin.clone();
             // Dropping it does not un-send it: the server would go on, and might commit much later.
             drop(session);
@@ -168,7 +167,7 @@ impl Sessions {
                 next: Next::GiveUp,
             });
         };
-        match answer.unwrap_or_else(|| Err(panicked())) {
+        match answer {
             Ok(rows) => {
                 let (affected, id) = (session.conn.affected_rows(), session.conn.last_insert_id().unwrap_or(0));
                 Ok(Reply { rows, affected, id })

@@ -1,13 +1,15 @@
 //! What the sessions do when a server is slow or full.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use leasehold_core::{Clock, ErrorKind};
-use leasehold_mysql::testing::Server;
+use leasehold_mysql::testing::{Proxy, Server};
 use leasehold_mysql::{Address, Params, Sessions, Step};
 use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
@@ -93,9 +95,47 @@ async fn whoever_waits_for_a_connection_is_told_when_they_are_closed() {
     assert_eq!(late.kind(), ErrorKind::Closed, "{late}");
 }
 
+async fn a_connection_that_falls_silent_amid_an_answer_keeps_no_place() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let address = Proxy::to(&server).await;
+    let url = format!("{}&pool_max=1", address.url(&server.url()));
+    let sessions = Sessions::new(&Address::parse(&url).unwrap());
+    // A row every 20 ms, each more than the server keeps to send it with others.
+    let slow = "SELECT REPEAT('x', 100000), SLEEP(0.02) FROM leasehold.seq_1_to_1000";
+    let step = Step::new("test", slow).limit(Duration::from_secs(1));
+    let reading = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.run(step, Params::Empty).await.map(|_| ()) }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    address.keep_answers_back();
+    let error = reading.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
+    sessions.run(Step::new("test", "DO 1"), Params::Empty).await.unwrap();
+    sessions.close().await;
+}
+
+async fn logins_that_nobody_answers_keep_no_place() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("mysql://u@{}/leasehold?pool_max=1", listener.local_addr().unwrap());
+    let sessions = Sessions::new(&Address::parse(&url).unwrap());
+    let mut accepted = Vec::new();
+    for _ in 0..3 {
+        let asking = sessions.run(Step::new("test", "DO 1"), Params::Empty);
+        // Whoever asks leaves as soon as it has come.
+        accepted.push(tokio::select! {
+            answer = asking => panic!("nobody comes: {answer:?}"),
+            accepted = listener.accept() => accepted.unwrap(),
+        });
+    }
+    sessions.close().await;
+}
+
 leasehold_testkit::main! {
     a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server,
     an_exhausted_pool_is_an_error_and_not_a_wait_for_ever,
     what_the_server_undid_because_of_another_session_is_done_again,
     whoever_waits_for_a_connection_is_told_when_they_are_closed,
+    @multi_thread a_connection_that_falls_silent_amid_an_answer_keeps_no_place,
+    logins_that_nobody_answers_keep_no_place,
 }

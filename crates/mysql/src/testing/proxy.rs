@@ -28,6 +28,8 @@ struct State {
     connections: u64,
     /// What those before this one send is kept back.
     kept_back: u64,
+    /// And what they are answered.
+    unanswered: u64,
 }
 
 impl Proxy {
@@ -44,6 +46,7 @@ impl Proxy {
             one_way: Duration::ZERO,
             connections: 0,
             kept_back: 0,
+            unanswered: 0,
         }));
         let (cut, cuts) = watch::channel(0);
         let mut tasks = JoinSet::new();
@@ -73,7 +76,12 @@ impl Proxy {
         self.now(|state| state.kept_back = state.connections);
     }
 
-    /// It arrives.
+    /// What is answered on the connections that there are does not arrive any more.
+    pub fn keep_answers_back(&self) {
+        self.now(|state| state.unanswered = state.connections);
+    }
+
+    /// What was sent arrives.
     pub fn deliver(&self) {
         self.now(|state| state.kept_back = 0);
     }
@@ -109,7 +117,7 @@ async fn carry(client: TcpStream, state: Arc<Mutex<State>>, mut cuts: watch::Rec
     let there = pass(from_client, to_server, |state| number < state.kept_back, &state);
     let back = async {
         tokio::select! {
-            _ = pass(from_server, to_client, |_| false, &state) => {}
+            _ = pass(from_server, to_client, |state| number < state.unanswered, &state) => {}
             _ = cuts.changed() => {}
         }
     };
