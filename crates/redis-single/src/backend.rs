@@ -154,7 +154,7 @@ impl RedisSingleBackend {
     fn holders(&self, key: &LockKey, words: &[&str]) -> Result<Holders> {
         let holders = match *words {
             ["free"] => Vec::new(),
-            ["held", entry, left] => {
+            ["held", entry, left, ..] => {
                 let entry = Entry::read(entry);
                 let mut holder = entry.map_or_else(|| Holder::new(Mode::Exclusive), |entry| entry.to_holder());
                 holder.remaining = left.parse().ok().map(Duration::from_millis);
@@ -254,6 +254,7 @@ impl Backend for RedisSingleBackend {
         let reply = self.connection.run(&FORCE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
         // Whoever comes to a free key serves the first in line. If nobody did, those in line would, when they ask again.
         let _ = self.let_go(&names, OwnerId::random()).await;
+        self.signals.forced(&reply.words());
         self.holders(key, &reply.words())
     }
 

@@ -85,6 +85,13 @@ impl Signals {
         }
     }
 
+    /// The same of a release by force, which answers `held`, the entry, what was left, and then why.
+    pub fn forced(&self, words: &[&str]) {
+        if let ["held", _, _, why @ ..] = words {
+            self.released(&[&["held"], why].concat());
+        }
+    }
+
     /// Ends the second connection, within the connection's [`command_timeout`](Connection::command_timeout). Nobody is
     /// signalled any more.
     pub async fn close(&self) {

@@ -1,3 +1,4 @@
+use std::num::ParseIntError;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind};
@@ -66,8 +67,8 @@ pub(crate) enum Kept {
     Forced,
 }
 
-/// What a node says of a key: who holds it there, and for how long.
-pub(crate) type Seen = Option<(Entry, Duration)>;
+/// What a node says of a key: who holds it there, and for how long; `None` is for ever.
+pub(crate) type Seen = Option<(Entry, Option<Duration>)>;
 
 /// A node's marker, and which server it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +89,7 @@ pub(crate) enum Phase {
 
 pub(crate) fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
     match *words {
-        ["held", ..] => Ok(Kept::Yes),
+        ["held"] | ["held", "refused", _] => Ok(Kept::Yes),
         ["gone"] => Ok(Kept::Gone),
         ["forced"] => Ok(Kept::Forced),
         _ => Err(not_understood(peer, words)),
@@ -100,10 +101,9 @@ const NOT_OURS: &str = "an entry that Leasehold did not write";
 pub(crate) fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
     match *words {
         ["free"] => Ok(None),
-        ["held", entry, left] => match (Entry::read(entry), left.parse::<i64>()) {
+        ["held", entry, left, ..] => match (Entry::read(entry), lease(left)) {
             (_, Err(_)) => Err(not_understood(peer, &[])),
-            // It never ends: claims are told so.
-            (Some(entry), Ok(left)) => Ok(Some((entry, Duration::from_millis(left.try_into().unwrap_or_default())))),
+            (Some(entry), Ok(left)) => Ok(Some((entry, left))),
             (None, _) => Err(Failure::of(NodeCondition::Refused(NOT_OURS.into())).of_a_foreign_entry()),
         },
         ["foreign", ..] => Err(not_understood(peer, words).of_a_foreign_entry()),
@@ -111,15 +111,22 @@ pub(crate) fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
     }
 }
 
+/// What is left of a lease; `None` is for ever.
+fn lease(left: &str) -> Result<Option<Duration>, ParseIntError> {
+    if left == "-1" { Ok(None) } else { Ok(Some(Duration::from_millis(left.parse()?))) }
+}
+
+/// There is an entry without a lease.
+pub(crate) fn endless(peer: &Peer, key: &str) -> Failure {
+    let told = format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
+    Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(peer.connection.quote(&told)))
+}
+
 /// The answers that scripts give instead of their own.
 pub(crate) fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
     match *words {
         ["reset"] => Failure::of(NodeCondition::Reset),
-        ["endless", key] => {
-            let told =
-                format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
-            Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(peer.connection.quote(&told)))
-        }
+        ["endless", key] => endless(peer, key),
         ["foreign" | "refused", ..] => trouble(&peer.connection, words).into(),
         // Nobody knows what it did.
         _ => Failure { maybe_done: true, ..trouble(&peer.connection, words).into() },

@@ -110,9 +110,11 @@ async fn longest_lease(node: &Node) -> Result<Duration, Failure> {
     let (mut longest, mut after) = (Duration::ZERO, None);
     loop {
         let (keys, next): (Vec<LockKey>, _) = node.scan("", LOCK, after.as_ref()).await?;
-        for seen in node.inspect(&keys).await? {
-            // Who does not tell may have one.
-            longest = seen?.map_or(longest, |(_, left)| longest.max(left));
+        for (key, seen) in keys.iter().zip(node.inspect(&keys).await?) {
+            // Who does not tell may have one, and what never ends is not over.
+            if let Some((_, left)) = seen? {
+                longest = longest.max(left.ok_or_else(|| node.endless(key))?);
+            }
         }
         match next {
             Some(cursor) => after = Some(cursor),

@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Page, Result};
-use leasehold_redis::Entry;
 
 use crate::answer::Seen;
 use crate::backend::RedlockBackend;
@@ -138,13 +137,13 @@ impl View {
         if of(&entry.owner) + self.failed.len() < majority {
             return None;
         }
-        let ours: Vec<&(Entry, Duration)> = entries().filter(|(other, _)| other.owner == entry.owner).collect();
+        let ours: Vec<_> = entries().filter(|(other, _)| other.owner == entry.owner).collect();
         let newest = ours.iter().map(|(entry, _)| entry).max_by_key(|entry| entry.tenure)?;
         let mut holder = newest.to_holder();
-        let mut leases: Vec<Duration> = ours.iter().map(|(_, left)| *left).collect();
+        let mut leases: Vec<Duration> = ours.iter().map(|(_, left)| left.unwrap_or(Duration::MAX)).collect();
         leases.sort_unstable_by(|a, b| b.cmp(a));
         // Until then a majority has it.
-        holder.remaining = leases.get(majority - 1).or(leases.last()).copied();
+        holder.remaining = leases.get(majority - 1).or(leases.last()).copied().filter(|left| *left < Duration::MAX);
         Some(holder)
     }
 }
@@ -210,6 +209,8 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_redis::Entry;
+
     use super::*;
 
     const OWNERS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
@@ -217,7 +218,7 @@ mod tests {
     fn view(seen: &[Option<(usize, &str, u64)>], failed: usize) -> View {
         let read = |(owner, tenure, left): &(usize, &str, u64)| {
             let entry = Entry::read(&format!("{} {tenure} {{}}", OWNERS[*owner])).unwrap();
-            (entry, Duration::from_millis(*left))
+            (entry, Some(Duration::from_millis(*left)))
         };
         let mut view = View::default();
         for (index, seen) in seen.iter().enumerate() {

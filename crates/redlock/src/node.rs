@@ -12,7 +12,7 @@ use leasehold_redis::{
     Words, millis, number,
 };
 
-use crate::answer::{Claimed, Confirmed, Kept, Marker, Phase, Seen, Standing, kept, not_understood, seen};
+use crate::answer::{Claimed, Confirmed, Kept, Marker, Phase, Seen, Standing, endless, kept, not_understood, seen};
 use crate::condition::{Failure, NodeCondition};
 
 /// The parts of a key's names, see the README.
@@ -154,11 +154,11 @@ impl Node {
             .text(&claiming.metadata);
         let answered = self.commit(&CLAIM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
             ["granted", seed, token] => Claimed::granted(seed, token).ok_or_else(|| not_understood(&peer, &[])),
-            [how @ ("held" | "claimed"), left, by] => match left.parse() {
+            [how @ ("taken" | "claimed"), left, by] => match left.parse() {
                 Ok(left) => Ok(Claimed::Busy(Standing {
                     left: Duration::from_millis(left),
                     by: by.to_owned(),
-                    confirmed: how == "held",
+                    confirmed: how == "taken",
                 })),
                 Err(_) => Err(not_understood(&peer, &[])),
             },
@@ -218,12 +218,18 @@ impl Node {
         Ok(reply.each_of(keys.len()).iter().map(|answer| seen(&peer, &answer.words())).collect())
     }
 
+    /// The key is held here without a lease.
+    pub(crate) fn endless(&self, key: &LockKey) -> Failure {
+        self.peer().map_or_else(|failure| failure, |peer| endless(&peer, &self.names.of(key).part(LOCK)))
+    }
+
     /// Frees the key here, and tells who held it here.
     pub(crate) async fn force(&self, key: &LockKey, grace: Duration) -> Result<Seen, Failure> {
         let names = self.names.of(key);
         let keys = [names.part(LOCK), names.part(FORCED)];
         let arguments = [names.part(CHANNEL), millis(grace)];
         let (peer, reply) = self.ask(&FORCE, keys, arguments, self.command_timeout).await?;
+        peer.signals.forced(&reply.words());
         seen(&peer, &reply.words())
     }
 

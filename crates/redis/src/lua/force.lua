@@ -1,6 +1,6 @@
 -- Frees a key whoever holds it, leaves word for the holder, and signals.
 -- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept.
--- Answers: held, entry, ms left (what it was) · free · foreign, key, type · refused, reply.
+-- Answers: held, entry, ms left (what it was), and what the server refused to do for those who wait · free · foreign, key, type · refused, reply.
 -- Never touches the counter. Where there is no room for the word, the holder learns that it lost the key, not why.
 local lock, forced = KEYS[1], KEYS[2]
 local channel, grace = ARGV[1], ARGV[2]
@@ -26,5 +26,6 @@ local deleted = redis.pcall('DEL', lock)
 if type(deleted) == 'table' then
   return { 'refused', deleted.err .. ' (DEL)' }
 end
-redis.pcall('PUBLISH', channel, '1')
-return { 'held', held, string.format('%.0f', left) }
+local told = redis.pcall('PUBLISH', channel, '1')
+local refused = type(told) == 'table' and 'refused ' .. told.err .. ' (PUBLISH)' or nil
+return { 'held', held, string.format('%.0f', left), refused }

@@ -50,11 +50,22 @@ impl Fake {
     /// # Panics
     /// When there is no free port.
     pub async fn odd(answer: &'static str) -> Self {
-        Self::start(move |words| match words {
+        Self::odd_but(answer, |_| None).await
+    }
+
+    /// The same, but for what has another answer.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    pub async fn odd_but(
+        answer: &'static str,
+        other: impl Fn(&[&str]) -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let usual = move |words: &[&str]| match words {
             ["EVALSHA" | "EVAL" | "SCAN" | "GET" | "SUBSCRIBE", ..] => answer.into(),
             _ => Self::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
-        })
-        .await
+        };
+        Self::start(move |words| other(words).unwrap_or_else(|| usual(words))).await
     }
 }
 

@@ -1,7 +1,7 @@
 -- First round: takes a key on this node if it is free, and tells what a token must exceed here.
 -- Keys: lock, fence, marker. Arguments: owner (32 hex digits), lease in ms, and the metadata: what follows the first
 -- member of a JSON object.
--- Answers, in one text: granted, seed, number or - · held, ms left, first digits of the owner in the way · claimed, the
+-- Answers, in one text: granted, seed, number or - · taken, ms left, first digits of the owner in the way · claimed, the
 -- same, of an owner without a number · reset · endless, key · foreign, key, type · refused, reply.
 -- All is read and checked before anything is written, and the counter is not touched: only the second round knows the
 -- number. An owner who asks again is told the same and gets no longer lease.
@@ -29,7 +29,7 @@ local function claim(k, a)
     elseif left < 0 then
       return 'endless ' .. lock
     end
-    local how = string.match(held, '^%x+ %- ') and 'claimed ' or 'held '
+    local how = string.match(held, '^%x+ %- ') and 'claimed ' or 'taken '
     return how .. string.format('%.0f', left) .. ' ' .. (string.match(held, '^%x%x%x%x%x%x%x%x') or 'foreign')
   end
 

@@ -4,7 +4,7 @@ use leasehold_redis::testing::Answer;
 use leasehold_redlock::{Admin, ErrorKind, NodeCondition, Redlock};
 use leasehold_testkit::needs;
 
-use crate::bench::{Nodes, acquire, conditions, cycle, fence, patient, token, until};
+use crate::bench::{Nodes, acquire, conditions, cycle, fence, lock, patient, token, until};
 
 /// Markers can be read all along, so that every node but the empty one is seen to serve.
 pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from() {
@@ -65,4 +65,22 @@ pub(crate) async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
     assert!(error.to_string().contains(&fence("k")), "{error}");
     assert_eq!(nodes.0[0].ask(&["TYPE", &fence("k")]).await.text(), "set");
+}
+
+pub(crate) async fn a_lock_that_never_ends_is_told_and_not_healed_beside() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let guard = acquire(&locks, "k", &patient().renew(false)).await.unwrap().unwrap();
+    nodes.0[0].ask(&["FLUSHALL"]).await;
+    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    for node in &nodes.0[1..] {
+        node.ask(&["PERSIST", &lock("k")]).await;
+    }
+    let error = locks.heal().await.expect_err("its holder may have it for ever");
+    assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+    assert!(error.to_string().contains(&lock("k")) && error.to_string().contains("never expires"), "{error}");
+    assert_eq!(locks.inspect(guard.key()).await.unwrap().holders[0].remaining, None);
+    locks.force_release(guard.key()).await.unwrap();
+    locks.heal().await.unwrap();
+    assert_eq!(conditions(&locks).await[0], NodeCondition::Serving);
 }

@@ -1,4 +1,4 @@
-use leasehold_redis::testing::{LeastUser, Server};
+use leasehold_redis::testing::{LeastUser, Recorder, Server};
 use leasehold_redlock::{Admin, ErrorKind, Redlock};
 use leasehold_testkit::needs;
 
@@ -50,4 +50,20 @@ pub(crate) async fn an_entry_that_is_not_ours_is_left_out_of_a_listing() {
     let page = locks.list("", None).await.unwrap();
     let keys: Vec<_> = page.keys.iter().map(|holders| &holders.key).collect();
     assert_eq!(keys, [held.key()]);
+}
+
+pub(crate) async fn a_release_by_force_that_may_not_signal_says_so() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let guard = take(&locks, "k").await;
+    let least = LeastUser::of(include_str!("../../README.md"));
+    let mut urls = Vec::new();
+    for node in &nodes.0 {
+        urls.push(least.make(node, &["+publish"]).await);
+    }
+    let theirs = Redlock::builder().nodes(urls).connect().await.unwrap();
+    let recorder = Recorder::start();
+    assert_eq!(theirs.force_release(guard.key()).await.unwrap().holders.len(), 1);
+    let told = recorder.recorded();
+    assert!(told.contains("(PUBLISH)") && told.contains("find out by asking"), "{told}");
 }

@@ -27,6 +27,8 @@ leasehold_testkit::main! {
     @multi_thread contenders::a_released_lock_is_free_where_anybody_answers_however_many_wait_for_a_silent_node,
     healing::a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from,
     healing::a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_healing,
+    healing::a_lock_that_never_ends_is_told_and_not_healed_beside,
+    listing::a_release_by_force_that_may_not_signal_says_so,
     listing::a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one,
     listing::a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is,
     listing::an_entry_that_is_not_ours_is_left_out_of_a_listing,
