@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::Server;
+use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis_reentrant::RedisReentrant;
 use leasehold_testkit::{Silenced, needs};
 
@@ -17,6 +17,9 @@ async fn closing_ends_while_the_server_is_silent() {
     let (ours, theirs) = (connect().await, connect().await);
     let silenced = Silenced { ours: ours.session(), beside: ours.session(), theirs: theirs.session(), answers_within };
     silenced.closing_ends(|| server.pause(), ours.close()).await;
+    server.resume();
+    eventually("only the other client is connected", async || server.clients().await == 1).await;
+    drop(silenced);
 }
 
 leasehold_testkit::main! {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_core::Backend;
-use leasehold_redis::testing::Server;
+use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis_single::{Backed, RedisSingle};
 use leasehold_testkit::{Silenced, needs};
 
@@ -19,6 +19,9 @@ async fn closing_ends_while_the_server_is_silent() {
     assert_eq!(answers_within, Duration::from_millis(300));
     let silenced = Silenced { beside: ours.clone(), ours: ours.clone(), theirs, answers_within };
     silenced.closing_ends(|| server.pause(), ours.close()).await;
+    server.resume();
+    eventually("only the other client is connected", async || server.clients().await == 1).await;
+    drop(silenced);
 }
 
 leasehold_testkit::main! {
