@@ -85,7 +85,7 @@ pub trait SharedBackend: Backend {}
 pub struct Claim {
     /// What to lock.
     pub key: LockKey,
-    /// Who asks: new for every attempt.
+    /// Who asks: new for every attempt, but for those of a waiter that has, or may have, a place in the store's queue.
     pub owner: OwnerId,
     /// Beside whom.
     pub mode: Mode,
@@ -134,7 +134,8 @@ pub enum Attempt {
     /// Somebody else holds it, and the store has put this claim into a queue of its own: a later grant comes as
     /// [`Hint::Granted`], or as the answer to the same claim when it is made again.
     ///
-    /// Only to a claim that [`waits`](Claim::waits). The place is given up by [`Backend::release`] with the owner id.
+    /// Only to a claim that [`waits`](Claim::waits). Made again, the claim finds its place also where this answer was lost.
+    /// The place is given up by [`Backend::release`] with the owner id.
     Queued {
         /// The tenure number of who holds the key: the newest of the key. Only a grant with a larger one is later than
         /// this answer. `None`, where it is not known: no told grant is taken for later, and the claim is made again.

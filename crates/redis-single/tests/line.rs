@@ -44,6 +44,55 @@ async fn a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_p
     Ok(())
 }
 
+/// The places are from so long ago that none of them counts.
+async fn forgets_to_ask(server: &Server) {
+    rewrite(server, "", 2, "1").await;
+    server.ask(&["HSET", LINE, "latest", "1"]).await;
+}
+
+async fn where_nobody_has_asked_for_long_one_who_is_heard_is_served_and_no_other_before_they_ask() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (store, others) = (listening(&server).await?, locker(&server).await?);
+    let holder = holds(&store).await?;
+    let first = takes_a_place(&store).await?;
+    takes_a_place(&store).await?;
+    forgets_to_ask(&server).await;
+    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert!(has_it(&server, &first).await, "as if it was dead, and not the server");
+    // All of them may have died: the others are kept from the key by one of them.
+    assert_eq!(leaves(&store, &first).await?, Held::Yes);
+    assert!(others.try_lock("k").await?.is_some());
+    Ok(())
+}
+
+async fn the_first_to_ask_where_nobody_has_asked_for_long_does_not_overtake_those_who_ask_right_behind() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
+    forgets_to_ask(&server).await;
+    assert!(matches!(store.try_acquire(&second).await?, Attempt::Queued { .. }));
+    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert!(has_it(&server, &first).await);
+    assert_eq!(leaves(&store, &first).await?, Held::Yes);
+    assert!(has_it(&server, &second).await);
+    Ok(())
+}
+
+async fn where_nobody_has_asked_for_long_who_is_not_certainly_heard_is_not_served() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    for inbox in ["-", "?{leasehold:}:inbox:nobody", NOBODY] {
+        let holder = holds(&store).await?;
+        takes_a_place(&store).await?;
+        rewrite(&server, "", 3, inbox).await;
+        forgets_to_ask(&server).await;
+        assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+        assert_eq!(server.ask(&["EXISTS", LOCK, LINE]).await.number(), 0, "{inbox}");
+    }
+    Ok(())
+}
+
 async fn however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it() -> Result<()> {
     const LEAVE: u64 = 1500;
     let server = needs("redis-server", Server::start(&[]).await);
@@ -56,7 +105,7 @@ async fn however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it() ->
             assert_eq!(leaves(&store, claim).await?, Held::No);
         }
     }
-    assert_eq!(server.ask(&["HLEN", LINE]).await.number(), 3, "first, last and a place");
+    assert_eq!(server.ask(&["HLEN", LINE]).await.number(), 5, "the ends, two times and a place");
     let (walked, last) = (server.calls("hget").await, takes_a_place(&store).await?);
     assert!(matches!(store.try_acquire(&patient).await?, Attempt::Queued { .. }));
     assert_eq!(leaves(&store, &holder).await?, Held::Yes);
@@ -249,6 +298,9 @@ async fn whatever_they_do_they_are_served_in_the_order_in_which_they_came() -> R
 
 leasehold_testkit::main! {
     a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_place,
+    where_nobody_has_asked_for_long_one_who_is_heard_is_served_and_no_other_before_they_ask,
+    the_first_to_ask_where_nobody_has_asked_for_long_does_not_overtake_those_who_ask_right_behind,
+    where_nobody_has_asked_for_long_who_is_not_certainly_heard_is_not_served,
     however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it,
     nobody_overtakes_while_thousands_who_died_are_gone_through,
     whatever_is_torn_out_of_a_line_all_who_ask_again_are_in_it_before_who_comes_later,

@@ -12,7 +12,7 @@ use super::queue::{Said, Ticket, Turn};
 use super::release::Hold;
 use super::waiting::BackOff;
 use crate::clock::Moment;
-use crate::{Backend, Error, ErrorKind, Hint, Listener, LockKey, LockOptions, LossReason, Mode, Result, Wait};
+use crate::{Backend, Clock, Error, ErrorKind, Hint, Listener, LockKey, LockOptions, LossReason, Mode, Result, Wait};
 
 /// How far past its limit a wait may go for an answer that is under way.
 const GRACE: Duration = Duration::from_millis(50);
@@ -104,6 +104,11 @@ impl<B: Backend> Core<B> {
                     }
                     (Said::Busy, waiting.between_polls(Some(retry_in)))
                 }
+                Tried::Interrupted { place: kept, error } => {
+                    Place::forget(place.replace(kept));
+                    self.observer.attempt_failed(request.key, &error);
+                    (Said::Failed(error), waiting.after_failure.next(None))
+                }
                 Tried::Failed(error) => {
                     place = None;
                     self.observer.attempt_failed(request.key, &error);
@@ -128,7 +133,7 @@ impl<B: Backend> Core<B> {
                     Some(hold) => return Ok(Some(hold)),
                     None => waiting.start_over(),
                 },
-                hint = heard(&mut waiting.listener, place.as_ref()) => match (hint, place.take()) {
+                hint = heard(&mut waiting.listener, place.as_ref(), &self.clock) => match (hint, place.take()) {
                     (Hint::Granted { tenure, .. }, Some(granted)) => {
                         match self.granted_in(granted.told(), tenure, request.options).await {
                             Tried::Granted(hold) => return Ok(Some(self.arrived(&ticket, hold, queued))),
@@ -196,10 +201,12 @@ impl<B: Backend> Core<B> {
                 Tried::Granted(hold) => return Some(Ok(Some(hold))),
                 Tried::Busy { .. } | Tried::Queued { .. } | Tried::HeldHere { .. } => tenure.lose(LossReason::Stolen),
                 Tried::Unanswered => return Some(answer(no_answer())),
-                Tried::Failed(error) if !error.is_transient() || request.is_over(self.clock.now()) => {
+                Tried::Failed(error) | Tried::Interrupted { error, .. }
+                    if !error.is_transient() || request.is_over(self.clock.now()) =>
+                {
                     return Some(Err(error));
                 }
-                Tried::Failed(error) => {
+                Tried::Failed(error) | Tried::Interrupted { error, .. } => {
                     self.observer.attempt_failed(request.key, &error);
                     let pause = self.clock.now().plus(back_off.next(None));
                     self.clock.reach(request.limit.min(pause)).await;
@@ -309,13 +316,13 @@ impl Waiting {
 }
 
 /// The next hint that is meant for this wait. Of a grant that may be over, the store has to be asked. Cancel safe.
-async fn heard<B: Backend>(listener: &mut Option<Box<dyn Listener>>, place: Option<&Place<B>>) -> Hint {
+async fn heard<B: Backend>(listener: &mut Option<Box<dyn Listener>>, place: Option<&Place<B>>, clock: &Clock) -> Hint {
     let Some(listener) = listener else { return std::future::pending().await };
     loop {
         let hint = listener.hint().await;
         let Hint::Granted { owner, tenure } = hint else { return hint };
         if let Some(place) = place.filter(|place| place.owner() == owner) {
-            return if place.may_have_become(tenure) { hint } else { Hint::Freed };
+            return if place.may_have_become(tenure, clock.now()) { hint } else { Hint::Freed };
         }
     }
 }

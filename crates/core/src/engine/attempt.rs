@@ -1,3 +1,4 @@
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use tokio::runtime::Handle;
 use super::Core;
 use super::acquire::Request;
 use super::detached::Detached;
-use super::release::Hold;
+use super::release::{Done, Hold};
 use super::sessions::{Entered, Level};
 use super::tenure::{FirstLease, Grip, Tenure, cap_of};
 use crate::clock::Moment;
@@ -34,6 +35,11 @@ pub(super) enum Tried<B: Backend> {
         told: bool,
     },
     Failed(Error),
+    /// It failed for the moment, and the store may have a place or a grant for its owner: the same one asks again.
+    Interrupted {
+        place: Place<B>,
+        error: Error,
+    },
     /// Not within the wait.
     Unanswered,
 }
@@ -46,12 +52,12 @@ pub(super) struct Place<B: Backend> {
     grant: GrantRef,
     ttl: Duration,
     first_lease: FirstLease,
-    /// The claim may be carried out still.
-    unanswered: bool,
     /// The tenure number of who had the key when the place in the queue was last confirmed, and the largest that a grant
     /// may have since.
     epochs: Option<(u64, u64)>,
     runtime: Handle,
+    /// The last to drop, so that `close` does not cut short what is given up here.
+    _pending: Done,
 }
 
 impl<B: Backend> Place<B> {
@@ -60,10 +66,11 @@ impl<B: Backend> Place<B> {
     }
 
     /// Whether the store may have granted this number since the last confirmation, from which the lease counts. A message
-    /// may be so late that another was granted the key since, and it may not be the store's at all.
-    pub(super) fn may_have_become(&self, tenure: Option<u64>) -> bool {
+    /// may be so late that another was granted the key since, and it may not be the store's at all. When that lease is
+    /// over, only the store knows whose the key is.
+    pub(super) fn may_have_become(&self, tenure: Option<u64>, now: Moment) -> bool {
         let within = |((before, latest), granted)| before < granted && granted <= latest;
-        self.epochs.zip(tenure).is_some_and(within)
+        now < self.first_lease.deadline() && self.epochs.zip(tenure).is_some_and(within)
     }
 
     /// A message says that it is granted.
@@ -84,7 +91,7 @@ impl<B: Backend> Drop for Place<B> {
     fn drop(&mut self) {
         if let Some(core) = self.core.take() {
             core.give_back(&self.grant, self.ttl, &self.runtime);
-            if self.unanswered {
+            if self.first_lease.in_doubt {
                 core.give_back_again(&self.grant, self.ttl, &self.runtime);
             }
         }
@@ -104,12 +111,11 @@ impl<B: Backend> Core<B> {
             label: request.options.label.clone(),
             reason: request.options.reason.clone(),
         };
-        // Abandoned, it is pending until what it won is being given back, so that `close` does not cut it short.
-        let underway = Arc::clone(&self.pending).begin();
+        let pending = Arc::clone(&self.pending).begin();
+        let waits_in_store = claim.waits && self.capabilities.has(Capability::Queue);
         let queued = place.map(|place| place.first_lease);
-        let claim = Arc::clone(self).claim(claim, queued);
-        let attempt = Detached::new(Handle::current(), Box::pin(async move { (claim.await, underway) }));
-        let ((answer, won), _underway) = tokio::select! {
+        let attempt = Detached::new(Handle::current(), Box::pin(Arc::clone(self).claim(claim, queued, pending)));
+        let (answer, won) = tokio::select! {
             biased;
             answered = attempt => answered,
             () = self.clock.reach(self.latest(request)) => return Tried::Unanswered,
@@ -119,55 +125,82 @@ impl<B: Backend> Core<B> {
             Ok(Attempt::Busy { retry_in }) => Tried::Busy { retry_in, session: None },
             Ok(Attempt::HeldBy { retry_in, session }) => Tried::Busy { retry_in, session: Some(session) },
             Ok(Attempt::Queued { retry_in, told, .. }) => Tried::Queued { place: won, retry_in, told },
-            Err(error) => {
-                // While it is pending still, so that `close` waits for what is given up here.
-                drop(won);
-                Tried::Failed(error)
+            // Given up, it would come back at the end of the line.
+            Err(error) if waits_in_store && won.core.is_some() && error.is_transient() => {
+                Tried::Interrupted { place: won, error }
             }
+            Err(error) => Tried::Failed(error),
         }
     }
 
     /// What a claim wins is given back unless its waiter takes it: another grant may have come here since, and no guard
     /// must be born of the older one beside it.
-    async fn claim(self: Arc<Self>, claim: Claim, queued: Option<FirstLease>) -> (Result<Attempt>, Place<B>) {
+    async fn claim(
+        self: Arc<Self>,
+        claim: Claim,
+        queued: Option<FirstLease>,
+        pending: Done,
+    ) -> (Result<Attempt>, Place<B>) {
         let runtime = Handle::current();
         let buried = self.bury_dead(&claim.key).await;
         let sent_at = self.clock.now();
-        let answer = match buried {
+        let mut answer = match buried {
             Ok(()) => self.backend.try_acquire(&claim).await,
             Err(error) => Err(error),
         };
         let took = u64::try_from(self.clock.now().since(sent_at).as_nanos()).unwrap_or(u64::MAX);
         self.round_trip.store(took, Ordering::Relaxed);
-        let lease = |length| FirstLease { length, sent_at, ends: self.leased(), told: false };
+        let unheard = answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::Indeterminate);
+        let in_doubt = unheard || queued.is_some_and(|queued| queued.in_doubt);
+        let lease = |length| self.lease_from(sent_at, length);
         let (in_store, first_lease) = match &answer {
             Ok(Attempt::Busy { .. } | Attempt::HeldBy { .. }) => (false, lease(claim.ttl)),
             Ok(Attempt::Queued { lease: length, .. }) => (true, lease(claim.ttl.min(*length))),
             // From its place in the queue it may have been granted before this was sent.
             Ok(Attempt::Granted { .. }) => (true, queued.unwrap_or_else(|| lease(claim.ttl))),
-            Err(error) => (error.kind() == ErrorKind::Indeterminate, lease(claim.ttl)),
+            // Nobody knows with what lease it was granted, if it was.
+            Err(_) => (unheard || queued.is_some(), queued.unwrap_or_else(|| lease(Duration::ZERO))),
         };
+        let mut first_lease = FirstLease { in_doubt, ..first_lease };
+        if let (Ok(Attempt::Granted { tenure }), Some(_)) = (&answer, queued)
+            && self.clock.now() >= first_lease.deadline()
+        {
+            match self.prolonged(&claim.grant(*tenure), claim.ttl).await {
+                Ok(prolonged) => first_lease = FirstLease { in_doubt, ..prolonged },
+                Err(error) => answer = Err(error),
+            }
+        }
         let epochs = match answer {
             Ok(Attempt::Queued { epoch_of_holder, latest_epoch, .. }) => {
                 epoch_of_holder.map(|before| (before, latest_epoch.unwrap_or(u64::MAX)))
             }
             _ => None,
         };
-        let (core, grant, unanswered) = (in_store.then_some(self), claim.grant(None), answer.is_err());
-        (answer, Place { core, grant, ttl: claim.ttl, first_lease, unanswered, epochs, runtime })
+        let (core, grant) = (in_store.then_some(self), claim.grant(None));
+        (answer, Place { core, grant, ttl: claim.ttl, first_lease, epochs, runtime, _pending: pending })
+    }
+
+    /// The lease of a grant that may have come long ago, from a moment that is known.
+    async fn prolonged(&self, grant: &GrantRef, ttl: Duration) -> Result<FirstLease> {
+        let sent_at = self.clock.now();
+        let renewal = Renewal { grant: grant.clone(), ttl };
+        match self.backend.renew(slice::from_ref(&renewal)).await.pop() {
+            Some(Ok(Held::Yes)) => Ok(self.lease_from(sent_at, ttl)),
+            Some(Ok(Held::No | Held::Forced)) | None => Err(too_late()),
+            Some(Err(error)) => Err(error),
+        }
     }
 
     /// The store granted what a waiter here asked for, or had a place for in its queue.
     pub(super) async fn granted_in(
         self: &Arc<Self>,
-        place: Place<B>,
+        mut place: Place<B>,
         tenure: Option<u64>,
         options: &LockOptions,
     ) -> Tried<B> {
-        let (grant, runtime) = (GrantRef { tenure, ..place.grant.clone() }, place.runtime.clone());
-        let first_lease = place.first_lease;
-        Place::forget(Some(place));
-        self.granted(grant, first_lease, options, runtime).await
+        place.core = None;
+        let grant = GrantRef { tenure, ..place.grant.clone() };
+        self.granted(grant, place.first_lease, options, place.runtime.clone()).await
     }
 
     async fn granted(
@@ -180,8 +213,7 @@ impl<B: Backend> Core<B> {
         if self.clock.now() >= lease.deadline() {
             // It may be another's by now; a guard on it would be lost at birth.
             self.give_back(&grant, options.ttl, &runtime);
-            let late = Error::new(ErrorKind::Unavailable, "acquire");
-            return Tried::Failed(late.detail("the grant came after its lease ran out"));
+            return Tried::Failed(too_late());
         }
         let hold = match self.hold(grant, 0, options, lease, runtime) {
             Ok(hold) => hold,
@@ -199,9 +231,9 @@ impl<B: Backend> Core<B> {
 
     pub(super) async fn adopt(self: &Arc<Self>, handed: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
         let grant = handed.to_grant();
-        let lease = FirstLease { length: options.ttl, sent_at: self.clock.now(), ends: self.leased(), told: false };
+        let lease = self.lease_from(self.clock.now(), options.ttl);
         let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
-        match self.backend.renew(std::slice::from_ref(&renewal)).await.pop() {
+        match self.backend.renew(slice::from_ref(&renewal)).await.pop() {
             Some(Ok(Held::Yes)) => self.hold(grant, handed.hand_overs(), options, lease, Handle::current()).map(Some),
             Some(Ok(Held::No | Held::Forced)) => Ok(None),
             Some(Err(error)) => Err(error.within("adopt", self.name(), Some(&grant.key))),
@@ -249,7 +281,11 @@ impl<B: Backend> Core<B> {
         Ok(Hold::new(grip, Arc::clone(self) as _, runtime))
     }
 
-    fn leased(&self) -> bool {
-        self.capabilities.has(Capability::Lease)
+    fn lease_from(&self, sent_at: Moment, length: Duration) -> FirstLease {
+        FirstLease { length, sent_at, ends: self.capabilities.has(Capability::Lease), told: false, in_doubt: false }
     }
+}
+
+fn too_late() -> Error {
+    Error::new(ErrorKind::Unavailable, "acquire").detail("the grant came after its lease ran out")
 }

@@ -167,6 +167,9 @@ impl<B: Backend> Core<B> {
             self.sessions.died(&grip.grant);
             self.give_back(&grip.grant, grip.tenure.ttl, runtime);
         }
+        if last && grip.tenure.in_doubt {
+            self.give_back_again(&grip.grant, grip.tenure.ttl, runtime);
+        }
         match reason {
             Some(reason) => End::Lost(reason),
             None if last => End::Last,

@@ -17,6 +17,7 @@ pub(crate) struct Tenure {
     pub(crate) grant: GrantRef,
     pub(crate) ttl: Duration,
     first_lease: Duration,
+    pub(super) in_doubt: bool,
     observer: Arc<Observer>,
     clock: Clock,
     pub(super) since: Moment,
@@ -57,6 +58,8 @@ pub(super) struct FirstLease {
     pub(super) ends: bool,
     /// Nobody but a message says so, and somebody may have forged it.
     pub(super) told: bool,
+    /// A claim of its owner got no answer, and may be carried out late, also behind the release.
+    pub(super) in_doubt: bool,
 }
 
 impl FirstLease {
@@ -96,6 +99,7 @@ impl Tenure {
             grant,
             ttl: options.ttl,
             first_lease: lease.length,
+            in_doubt: lease.in_doubt,
             observer: Arc::clone(observer),
             clock: clock.clone(),
             since,
@@ -348,7 +352,7 @@ mod tests {
             mode: Mode::Exclusive,
             tenure: Some(1),
         };
-        let lease = FirstLease { length: options.ttl, sent_at: clock.now(), ends: true, told: false };
+        let lease = FirstLease { length: options.ttl, sent_at: clock.now(), ends: true, told: false, in_doubt: false };
         Arc::new(Tenure::new(grant, options, &Arc::new(Observer::new("test")), clock, lease))
     }
 

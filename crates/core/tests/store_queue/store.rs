@@ -31,10 +31,12 @@ pub(crate) struct State {
     pub(crate) renewals: usize,
     /// Hints are lost.
     pub(crate) deaf: bool,
+    /// The key is released by force before the next renewal.
+    pub(crate) force_before_renewal: bool,
     /// The next listener is refused for the moment.
     pub(crate) unreachable: bool,
-    /// The next claim is carried out and its answer lost.
-    pub(crate) unanswered: bool,
+    /// How the next claims fail: with `Indeterminate` they are carried out and their answers lost.
+    pub(crate) failures: VecDeque<ErrorKind>,
     /// The next claim is carried out and its answer late.
     pub(crate) late: Option<Duration>,
     /// The next release is carried out and its answer late.
@@ -81,27 +83,48 @@ impl Backend for Queueing {
         self.inner.capabilities().with(Capability::Queue)
     }
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        self.state().claims.push(claim.owner);
+        let failure = {
+            let mut state = self.state();
+            state.claims.push(claim.owner);
+            state.failures.pop_front()
+        };
+        if let Some(kind) = failure.filter(|kind| *kind != ErrorKind::Indeterminate) {
+            return Err(Error::new(kind, "acquire"));
+        }
         let attempt = self.inner.try_acquire(claim).await?;
-        let late = self.state().late.take();
+        let epoch_of_holder = self.epoch().await;
+        let waits = claim.waits && matches!(attempt, Attempt::Busy { .. });
+        let late = {
+            let mut state = self.state();
+            if waits && !state.queue.iter().any(|queued| queued.owner == claim.owner) {
+                state.queue.push_back(claim.clone());
+            }
+            state.late.take()
+        };
         if let Some(late) = late {
             tokio::time::sleep(late).await;
         }
-        let epoch_of_holder = self.epoch().await;
-        let mut state = self.state();
-        if std::mem::take(&mut state.unanswered) {
-            return Err(Error::new(ErrorKind::Indeterminate, "acquire"));
+        match (failure, waits) {
+            (Some(kind), _) => Err(Error::new(kind, "acquire")),
+            (None, false) => Ok(attempt),
+            (None, true) => Ok(Attempt::Queued {
+                epoch_of_holder,
+                latest_epoch: None,
+                retry_in: ASK_AGAIN,
+                lease: FIRST_LEASE,
+                told: true,
+            }),
         }
-        if !matches!(attempt, Attempt::Busy { .. }) || !claim.waits {
-            return Ok(attempt);
-        }
-        if !state.queue.iter().any(|queued| queued.owner == claim.owner) {
-            state.queue.push_back(claim.clone());
-        }
-        Ok(Attempt::Queued { epoch_of_holder, latest_epoch: None, retry_in: ASK_AGAIN, lease: FIRST_LEASE, told: true })
     }
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        self.state().renewals += renewals.len();
+        let force = {
+            let mut state = self.state();
+            state.renewals += renewals.len();
+            std::mem::take(&mut state.force_before_renewal)
+        };
+        if force {
+            self.inner.force_release(&key()).await.unwrap();
+        }
         self.inner.renew(renewals).await
     }
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

@@ -1,12 +1,15 @@
 -- What claims and releases share.
 -- A line is a hash of those who wait for a key. Under each owner is its place: the owner before it (of the first, whoever
 -- was there), the one behind it or -, until when it counts in ms, inbox, lease in ms, lifetime of the counter in ms,
--- metadata. Under `first` and `last` are the owners at the ends. What an inbox begins with: `!` whether somebody hears it
--- can be asked here, `?` it cannot, `-` there is none.
+-- metadata. Under `first` and `last` are the owners at the ends; under `latest`, until when the place counts that was
+-- asked for last; under `woke`, when somebody asked after none had counted any more. What an inbox begins with: `!` whether
+-- somebody hears it can be asked here, `?` it cannot, `-` there is none.
 
 -- How long a place counts after it was last asked for, which is also the longest first lease; and how long a line is
 -- kept after any of its places was.
 local COUNTS, KEPT = 3000, 60000
+-- How long whoever waits has to ask, when nobody's place counts any more: it may be the server that stood still.
+local EXCUSED = 1000
 
 -- Grants a key that nobody else may have, with the next number of its counter.
 -- Answers: granted, number · spent, key · foreign, key, type · refused, reply.
@@ -23,10 +26,15 @@ local function grant(lock, fence, owner, lease, lifetime, metadata)
   return 'granted ' .. number
 end
 
--- Whether nobody hears this inbox. Asked before anything is granted: a message about a grant that then went to another
--- could still be heard through a replica.
-local function deserted(inbox)
-  return string.sub(inbox, 1, 1) == '!' and redis.pcall('PUBSUB', 'NUMSUB', string.sub(inbox, 2))[2] == 0
+-- Whether whoever gave this inbox can be granted something: one whose place counts, unless certainly nobody hears, and one
+-- who did not come to ask because the server stood still, if certainly somebody does. Asked before anything is granted: a
+-- message about a grant that then went to another could still be heard through a replica.
+local function there(inbox, counts, stood_still)
+  if not counts and not stood_still then
+    return false
+  end
+  local listeners = string.sub(inbox, 1, 1) == '!' and redis.pcall('PUBSUB', 'NUMSUB', string.sub(inbox, 2))[2]
+  return listeners ~= 0 and (counts or tonumber(listeners) ~= nil)
 end
 
 -- The same place between other neighbours, as far as they are given.
@@ -78,13 +86,14 @@ end
 local function serve(lock, fence, line, asking, asked_lease)
   -- So many are looked at: meanwhile the server does nothing else.
   local most = 1000
-  local owner = redis.pcall('HGET', line, 'first')
-  if refusal(owner, 'HGET') then
-    return 'trouble', refusal(owner, 'HGET')
-  elseif type(owner) ~= 'string' then
+  local known = redis.pcall('HMGET', line, 'first', 'latest', 'woke')
+  if refusal(known, 'HMGET') then
+    return 'trouble', refusal(known, 'HMGET')
+  elseif not known[1] then
     return 'nobody'
   end
-  local now, before, refused = clock(), nil, nil
+  local owner, now, before, refused = known[1], clock(), nil, nil
+  local stood_still = (tonumber(known[2]) or now + 1) <= now or now < (tonumber(known[3]) or 0) + EXCUSED
   for _ = 1, most do
     local place = redis.pcall('HGET', line, owner)
     if refusal(place, 'HGET') then
@@ -93,14 +102,19 @@ local function serve(lock, fence, line, asking, asked_lease)
     local behind, counts, inbox, lease, lifetime, metadata = read(place, now)
     if not behind then
       refused = refusal(redis.pcall('DEL', line), 'DEL')
-    elseif owner == asking or (counts and not deserted(inbox)) then
+    elseif owner == asking or there(inbox, counts, stood_still) then
       local answer = grant(lock, fence, owner, owner == asking and asked_lease or lease, lifetime, metadata)
       local number = string.match(answer, '^granted (%d+)$')
       if not number then
         return 'trouble', answer
       end
+      if not counts then
+        -- Of those who died together, one is granted something.
+        refused = refusal(redis.pcall('HSET', line, 'latest', '-', 'woke', '-'), 'HSET')
+      end
       if owner ~= asking and inbox ~= '-' then
-        refused = refusal(redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. number .. ' ' .. lock), 'PUBLISH')
+        local told = redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. number .. ' ' .. lock)
+        refused = refusal(told, 'PUBLISH') or refused
       end
       return 'served', owner, number, unlink(line, owner, place, before) or refused
     elseif counts then
@@ -138,12 +152,16 @@ end
 -- Takes a place in line, or confirms the one that this owner has. False, and a refusal if there is one: it has none.
 -- Of a line that somebody tore nothing stays: who is linked to nothing would wait for ever. All others ask again.
 local function queue(line, owner, inbox, lease, lifetime, metadata)
-  local known = redis.pcall('HMGET', line, owner, 'first', 'last')
+  local known = redis.pcall('HMGET', line, owner, 'first', 'last', 'latest', 'woke')
   if known.err then
     return false, refusal(known, 'HMGET')
   end
   local place, first, last = known[1], known[2], known[3]
-  local till, first_lease = clock() + COUNTS, math.min(tonumber(lease), COUNTS)
+  local now, first_lease = clock(), math.min(tonumber(lease), COUNTS)
+  local till, woke = now + COUNTS, known[5] or '-'
+  if (tonumber(known[4]) or now + 1) <= now then
+    woke = now
+  end
   local text = string.format('%d %s %d %s %s', till, inbox, first_lease, lifetime, metadata)
   local written
   if place then
@@ -151,14 +169,15 @@ local function queue(line, owner, inbox, lease, lifetime, metadata)
     if refused then
       return false, refused
     elseif whole then
-      written = redis.pcall('HSET', line, owner, string.match(place, '^%S+ %S+ ') .. text)
+      written = redis.pcall('HSET', line, owner, string.match(place, '^%S+ %S+ ') .. text, 'latest', till, 'woke', woke)
     end
   elseif first and last then
     local ahead = redis.pcall('HGET', line, last)
     if refusal(ahead, 'HGET') then
       return false, refusal(ahead, 'HGET')
     elseif string.match(ahead or '', '^%S+ (%S+) ') == '-' then
-      written = redis.pcall('HSET', line, last, between(ahead, nil, owner), owner, last .. ' - ' .. text, 'last', owner)
+      local mine, ahead_of_mine = last .. ' - ' .. text, between(ahead, nil, owner)
+      written = redis.pcall('HSET', line, last, ahead_of_mine, owner, mine, 'last', owner, 'latest', till, 'woke', woke)
     end
   end
   if not written then
@@ -166,7 +185,7 @@ local function queue(line, owner, inbox, lease, lifetime, metadata)
     if torn then
       return false, torn
     end
-    written = redis.pcall('HSET', line, 'first', owner, 'last', owner, owner, '- - ' .. text)
+    written = redis.pcall('HSET', line, 'first', owner, 'last', owner, owner, '- - ' .. text, 'latest', till, 'woke', woke)
   end
   local refused = refusal(written, 'HSET') or refusal(redis.pcall('PEXPIRE', line, KEPT), 'PEXPIRE')
   return not refused, refused
