@@ -9,7 +9,9 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
     Holders, LockKey, Mode, Page, Renewal, Result, SessionId, Wakeups,
 };
-use leasehold_redis::{CHANNEL, DRAW, Metadata, Reply, Script, Step, Steps, Words, digest, millis, number, trouble};
+use leasehold_redis::{
+    CHANNEL, DRAW, Lease, Metadata, Reply, Script, Step, Steps, Words, digest, lease, millis, number, trouble,
+};
 
 use crate::store::Store;
 
@@ -20,12 +22,12 @@ const LOCK: &str = "lock";
 const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 
-static CLAIM: Step = Step::new("claim", 2, 6, &[DRAW, include_str!("lua/claim.lua")]);
+static CLAIM: Step = Step::new("claim", 2, 6, &[DRAW, include_str!("lua/number.lua"), include_str!("lua/claim.lua")]);
 static RELEASE: Step = Step::new("release", 1, 4, &[include_str!("lua/release.lua")]);
 pub(crate) static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
-static FORCE: Script = Script::new(include_str!("lua/force.lua"));
+static INSPECT: Script = Script::new(concat!(include_str!("lua/number.lua"), include_str!("lua/inspect.lua")));
+static FORCE: Script = Script::new(concat!(include_str!("lua/number.lua"), include_str!("lua/force.lua")));
 
 /// The store-level steps of a [`Session`](crate::Session), each one script; from
 /// [`RedisReentrantBuilder::backend`](crate::RedisReentrantBuilder::backend).
@@ -39,7 +41,7 @@ pub struct SessionBackend {
 
 impl SessionBackend {
     pub(crate) fn new(store: Arc<Store>, id: Arc<str>) -> Self {
-        let session = told_as(&digest(&id));
+        let session = told_as(&digest(&id)).unwrap_or(SessionId(0));
         Self { store, id, session }
     }
 
@@ -99,7 +101,10 @@ impl SessionBackend {
     fn holders(&self, key: &LockKey, words: &[&str]) -> Result<Holders> {
         let holders = match *words {
             ["free"] => Vec::new(),
-            ["held", tenure, metadata, left] => vec![holder(tenure, metadata, left)],
+            ["held", tenure, metadata, left, ..] => match holder(tenure, metadata, left) {
+                Some(holder) => vec![holder],
+                None => return Err(self.trouble(&[])),
+            },
             _ => return Err(self.trouble(words)),
         };
         Ok(Holders { key: key.clone(), holders })
@@ -158,10 +163,10 @@ impl Backend for SessionBackend {
                 }
                 (None, _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
-            ["busy", left, by] => {
-                let retry_in = left.parse().ok().map(Duration::from_millis);
-                Ok(Attempt::HeldBy { session: told_as(by), retry_in })
-            }
+            ["busy", left, by] => match (lease(left), told_as(by)) {
+                (Some(Lease::Ends(left)), Some(session)) => Ok(Attempt::HeldBy { session, retry_in: Some(left) }),
+                _ => Err(self.trouble(&[])),
+            },
             ["deep", levels] => refused(format!(
                 "the session has taken the key {levels} times, and max_depth allows no more; \
                  is there a recursion without an end, or a guard that nobody drops?"
@@ -218,7 +223,11 @@ impl Backend for SessionBackend {
         let names = self.store.names.of(key);
         let arguments = [names.part(CHANNEL), millis(GRACE)];
         let reply = self.store.connection.run(&FORCE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
-        self.holders(key, &reply.words())
+        let words = reply.words();
+        if let ["held", _, _, _, why @ ..] = &words[..] {
+            self.store.signals.released(&[&["held"], why].concat());
+        }
+        self.holders(key, &words)
     }
 
     fn wakeups(&self) -> Option<&dyn Wakeups> {
@@ -241,10 +250,9 @@ impl fmt::Debug for SessionBackend {
     }
 }
 
-/// From the start of the digest of its id.
-fn told_as(digest: &str) -> SessionId {
-    let start = digest.get(..16).unwrap_or_default();
-    SessionId(u64::from_str_radix(start, 16).unwrap_or_default())
+/// From the start of the digest of its id. `None`: it is none.
+fn told_as(digest: &str) -> Option<SessionId> {
+    u64::from_str_radix(digest.get(..16)?, 16).ok().map(SessionId)
 }
 
 /// Empty: not known.
@@ -252,14 +260,13 @@ fn tenure(grant: &GrantRef) -> String {
     grant.tenure.map(|tenure| tenure.to_string()).unwrap_or_default()
 }
 
-/// What the fields of a lock's hash, as text, say of its holder.
-fn holder(tenure: &str, metadata: &str, left: &str) -> Holder {
+/// What the fields of a lock's hash, as text, say of its holder. `None`: they are none that a script tells.
+fn holder(tenure: &str, metadata: &str, left: &str) -> Option<Holder> {
     let mut holder = Holder::new(Mode::Exclusive);
-    // Larger ones are not ours, and have no token.
-    holder.token = tenure.parse().ok().filter(|tenure| *tenure < 1 << 53).map(FencingToken::of_tenure);
-    holder.remaining = left.parse().ok().map(Duration::from_millis);
+    holder.token = Some(FencingToken::of_tenure(number(tenure)?));
+    holder.remaining = lease(left)?.remaining();
     Metadata::read(metadata).describe(&mut holder);
-    holder
+    Some(holder)
 }
 
 #[cfg(test)]
@@ -278,8 +285,18 @@ mod tests {
 
     #[test]
     fn a_lease_that_never_ends_has_no_remaining_time() {
-        let read = holder("7", r#"{"since":1,"host":"a","label":"b"}"#, "-1");
+        let read = holder("7", r#"{"since":1,"host":"a","label":"b"}"#, "-1").unwrap();
         assert_eq!((read.remaining, read.label.as_deref()), (None, Some("b")));
         assert_eq!(read.token, Some(FencingToken::of_tenure(7)));
+    }
+
+    #[test]
+    fn a_holder_with_a_number_or_a_lease_that_no_script_tells_is_none() {
+        for (tenure, left) in [("x", "7"), ("", "7"), ("9007199254740992", "7"), ("7", "x"), ("7", ""), ("7", "-2")] {
+            assert!(holder(tenure, "{}", left).is_none(), "{tenure} {left}");
+        }
+        for odd in ["", "0123456789abcde", "0123456789abcdex", "ééééééééé"] {
+            assert_eq!(told_as(odd), None, "{odd}");
+        }
     }
 }

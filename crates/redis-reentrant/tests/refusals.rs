@@ -5,36 +5,14 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Server, eventually};
+use leasehold_redis::testing::{
+    Answer, LeastUser, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
+};
 use leasehold_redis_reentrant::{
     Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
     Result, Wait,
 };
 use leasehold_testkit::needs;
-
-/// The line in the README.
-const LEAST: [&str; 20] = [
-    "-@all",
-    "+eval",
-    "+evalsha",
-    "+hmget",
-    "+hlen",
-    "+hset",
-    "+hdel",
-    "+get",
-    "+set",
-    "+del",
-    "+pexpire",
-    "+pttl",
-    "+time",
-    "+ping",
-    "+type",
-    "+info",
-    "+scan",
-    "+publish",
-    "+subscribe",
-    "+unsubscribe",
-];
 
 async fn user(server: &Server, rules: &[&str]) -> String {
     let words = [&["ACL", "SETUSER", "app", "reset", "on", ">pw"], rules].concat();
@@ -105,7 +83,7 @@ async fn no_password_is_ever_shown() {
 
 async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let url = user(&server, &[&LEAST[..], &["~{leasehold:*", "&{leasehold:*"]].concat()).await;
+    let url = LeastUser::of(include_str!("../README.md")).make(&server, &[]).await;
     let here = RedisReentrant::connect(&url).await?.session();
     // As another process: within one, nobody listens while it is known who has the key.
     let there = RedisReentrant::connect(&url).await?.session();
@@ -172,13 +150,23 @@ async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
         server.ask(&["DEL", &name]).await;
     }
     let name = "{leasehold:typed}:lock";
-    for theirs in [&["HSET", name, "a", "b"][..], &["HSET", name, "owner", "x", "tenure", "y"], &["SET", name, "x"]] {
+    for theirs in [
+        &["HSET", name, "a", "b"][..],
+        &["HSET", name, "owner", "x", "tenure", "y"],
+        &["HSET", name, "owner", "x", "tenure", "9007199254740992"],
+        &["SET", name, "x"],
+    ] {
         server.ask(&["DEL", name]).await;
         server.ask(theirs).await;
         let before = server.ask(&["DUMP", name]).await;
-        let error = session.acquire(&key, &patiently()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Backend);
-        assert!(error.to_string().contains(name), "{error}");
+        for error in [
+            session.acquire(&key, &patiently()).await.unwrap_err(),
+            session.inspect(&key).await.unwrap_err(),
+            session.force_release(&key).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Backend);
+            assert!(error.to_string().contains(name), "{error}");
+        }
         assert_eq!((server.ask(&["DUMP", name]).await, server.ask(&["DBSIZE"]).await.number()), (before, 1));
     }
     for refused in [session.inspect(&key).await, session.force_release(&key).await] {
@@ -276,21 +264,14 @@ async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back
 
 async fn a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    for (denied, named) in [("-pexpire", "(PEXPIRE)"), ("-hmget", "(HMGET)")] {
-        let url = user(&server, &["+@all", "~*", "&*"]).await;
-        let locks = RedisReentrant::connect(&url).await?.session();
-        let ttl = LockOptions::new().ttl(Duration::from_secs(3));
-        let guard = locks.acquire(&LockKey::new("k")?, &ttl).await?.unwrap();
-        server.ask(&["ACL", "SETUSER", "app", denied]).await;
-        let error = guard.renew().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Backend, "{denied}: {error}");
-        assert!(shown(&error).contains(named), "{denied}: {}", shown(&error));
-        // Refused is not lost: the lease is still ours.
-        assert!(guard.is_held(), "{denied}");
-        assert_eq!(guard.lost().await, LossReason::Unreachable, "{denied}");
-        server.ask(&["FLUSHALL"]).await;
-    }
-    Ok(())
+    let taken = [("-pexpire", "(PEXPIRE)"), ("-hmget", "(HMGET)")];
+    commands_are_taken_from_a_holder(&server, &taken, async |url| Ok(RedisReentrant::connect(&url).await?.session()))
+        .await
+}
+
+async fn a_release_by_force_that_may_not_publish_says_so() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    a_release_by_force_signals_nobody(&server, async |url| Ok(RedisReentrant::connect(&url).await?.session())).await
 }
 
 leasehold_testkit::main! {
@@ -305,4 +286,5 @@ leasehold_testkit::main! {
     a_counter_that_cannot_count_is_an_error,
     a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back,
     a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline,
+    a_release_by_force_that_may_not_publish_says_so,
 }

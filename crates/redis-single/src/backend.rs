@@ -8,8 +8,8 @@ use leasehold_core::{
     LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
 };
 use leasehold_redis::{
-    CHANNEL, Confirmation, Connection, DRAW, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Metadata, Names, Namespace,
-    Reply, Script, Signals, Step, Steps, Words, millis, number, trouble,
+    CHANNEL, Confirmation, Connection, DRAW, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Lease, Metadata, Names,
+    Namespace, Reply, Script, Signals, Step, Steps, Words, lease, millis, number, trouble,
 };
 
 pub(crate) const NAME: &str = "redis-single";
@@ -155,9 +155,10 @@ impl RedisSingleBackend {
         let holders = match *words {
             ["free"] => Vec::new(),
             ["held", entry, left, ..] => {
+                let Some(left) = lease(left) else { return Err(trouble(&self.connection, &[])) };
                 let entry = Entry::read(entry);
                 let mut holder = entry.map_or_else(|| Holder::new(Mode::Exclusive), |entry| entry.to_holder());
-                holder.remaining = left.parse().ok().map(Duration::from_millis);
+                holder.remaining = left.remaining();
                 vec![holder]
             }
             _ => return Err(trouble(&self.connection, words)),
@@ -205,8 +206,13 @@ impl Backend for RedisSingleBackend {
                 }
                 (None, _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
-            ["busy", left] => Ok(Attempt::Busy { retry_in: left.parse().ok().map(Duration::from_millis) }),
-            ["queued", left, numbers] => Ok(queued(claim, left, numbers, &inbox)),
+            ["busy", left] => {
+                let left = lease(left).and_then(Lease::remaining).ok_or_else(|| trouble(&self.connection, &[]))?;
+                Ok(Attempt::Busy { retry_in: Some(left) })
+            }
+            ["queued", left, numbers] => {
+                queued(claim, left, numbers, &inbox).ok_or_else(|| trouble(&self.connection, &[]))
+            }
             ["endless", key] => refused(format!(
                 "the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"
             )),
@@ -271,17 +277,22 @@ impl Backend for RedisSingleBackend {
     }
 }
 
-fn queued(claim: &Claim, left: &str, numbers: &str, inbox: &str) -> Attempt {
-    let (holder, latest) = numbers.split_once(' ').unwrap_or((numbers, ""));
+/// `None`: nothing that a script says.
+fn queued(claim: &Claim, left: &str, numbers: &str, inbox: &str) -> Option<Attempt> {
+    let (holder, latest) = numbers.split_once(' ').filter(|(holder, _)| *holder == "-" || is_digits(holder))?;
+    let (left, latest) = (lease(left)?.remaining()?, latest.parse::<i64>().ok()?);
     let lease = claim.ttl.min(LONGEST_FIRST_LEASE);
-    let left = Duration::from_millis(left.parse().unwrap_or(0));
-    Attempt::Queued {
+    Some(Attempt::Queued {
         epoch_of_holder: holder.parse().ok(),
-        // Without it, none is believed.
-        latest_epoch: Some(latest.parse().unwrap_or(0)),
+        // Beyond all numbers, because somebody wrote one into the entry: then none is believed.
+        latest_epoch: Some(latest.try_into().unwrap_or(0)),
         // Three times within its first lease, and when the lease in the way runs out.
         retry_in: (lease / 3).min(left + Duration::from_millis(1)),
         told: inbox != NO_INBOX,
         lease,
-    }
+    })
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

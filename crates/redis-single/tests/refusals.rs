@@ -5,7 +5,9 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Recorder, Server, eventually};
+use leasehold_redis::testing::{
+    Answer, Recorder, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
+};
 use leasehold_redis_single::{
     Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
@@ -241,21 +243,13 @@ async fn eviction_is_warned_of() -> Result<()> {
 
 async fn a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    for (denied, named) in [("-pexpire", "(PEXPIRE)"), ("-get", "(GET)")] {
-        let url = user(&server, &["+@all", "~*", "&*"]).await;
-        let locks = RedisSingle::connect(&url).await?;
-        let ttl = LockOptions::new().ttl(Duration::from_secs(3));
-        let guard = locks.acquire(&LockKey::new("k")?, &ttl).await?.unwrap();
-        server.ask(&["ACL", "SETUSER", "app", denied]).await;
-        let error = guard.renew().await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Backend, "{denied}: {error}");
-        assert!(shown(&error).contains(named), "{denied}: {}", shown(&error));
-        // Refused is not lost: the lease is still ours.
-        assert!(guard.is_held(), "{denied}");
-        assert_eq!(guard.lost().await, LossReason::Unreachable, "{denied}");
-        server.ask(&["FLUSHALL"]).await;
-    }
-    Ok(())
+    let taken = [("-pexpire", "(PEXPIRE)"), ("-get", "(GET)")];
+    commands_are_taken_from_a_holder(&server, &taken, async |url| RedisSingle::connect(&url).await).await
+}
+
+async fn a_release_by_force_that_may_not_publish_says_so() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    a_release_by_force_signals_nobody(&server, async |url| RedisSingle::connect(&url).await).await
 }
 
 leasehold_testkit::main! {
@@ -271,4 +265,5 @@ leasehold_testkit::main! {
     a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back,
     eviction_is_warned_of,
     a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline,
+    a_release_by_force_that_may_not_publish_says_so,
 }

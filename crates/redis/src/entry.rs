@@ -8,7 +8,8 @@ use crate::{Metadata, Script, number};
 /// [`trouble`](crate::trouble).
 pub static INSPECT: Script = Script::new(include_str!("lua/inspect.lua"));
 
-/// Frees a lock that is an [`Entry`], whoever holds it, and answers what it was, as [`INSPECT`] does. Takes its name
+/// Frees a lock that is an [`Entry`], whoever holds it, and answers what it was, as [`INSPECT`] does, and behind that
+/// why those who wait were not told: see [`Signals::forced`](crate::Signals::forced). Takes its name
 /// and that of a part for the word to its holder; the channel, and how many ms beyond the lease the word is kept.
 pub static FORCE: Script = Script::new(include_str!("lua/force.lua"));
 

@@ -48,4 +48,4 @@ pub use script::{Reply, Script, digest, trouble};
 pub use settings::DEFAULT_COMMAND_TIMEOUT;
 pub use signals::{CHANNEL, Signals};
 pub use step::{DRAW, Step, Steps};
-pub use words::{Words, millis, number};
+pub use words::{Lease, Words, lease, millis, number};

@@ -20,7 +20,7 @@ local function claim(k, a)
   if refusal(fields, 'HLEN') then
     return refusal(fields, 'HLEN')
   end
-  if fields > 0 and not (owner and tenure and string.match(tenure, '^%d+$')) then
+  if fields > 0 and not (owner and is_number(tenure)) then
     return 'foreign ' .. lock .. ' a hash of somebody else'
   end
 

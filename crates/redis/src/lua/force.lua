@@ -1,6 +1,7 @@
 -- Frees a key whoever holds it, leaves word for the holder, and signals.
 -- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept.
--- Answers: held, entry, ms left (what it was), and what the server refused to do for those who wait · free · foreign, key, type · refused, reply.
+-- Answers: held, entry, ms left (what it was), and what the server refused to do for those who wait ·
+-- free · foreign, key, type · refused, reply.
 -- Never touches the counter. Where there is no room for the word, the holder learns that it lost the key, not why.
 local lock, forced = KEYS[1], KEYS[2]
 local channel, grace = ARGV[1], ARGV[2]

@@ -5,7 +5,7 @@ use leasehold_core::{Backend, Claim, ErrorKind, Held, LockKey, Mode, Renewal};
 use super::Fake;
 
 /// Answers to a script, none of which a script of any backend gives.
-pub const ODD: [&str; 36] = [
+pub const ODD: [&str; 48] = [
     "+\r\n",
     "+OK\r\n",
     "+granted\r\n",
@@ -19,6 +19,15 @@ pub const ODD: [&str; 36] = [
     "+granted 7 7\r\n",
     "+queued\r\n",
     "+busy\r\n",
+    "+busy x\r\n",
+    "+busy x y\r\n",
+    "+busy 7 y\r\n",
+    "+busy -7 0123456789abcdef\r\n",
+    "+busy 99999999999999999999\r\n",
+    "+queued x y z\r\n",
+    "+queued 7 7\r\n",
+    "+queued 7 x 7\r\n",
+    "+queued 7 - x\r\n",
     "+helder x\r\n",
     "+free free\r\n",
     ":0\r\n",
@@ -34,6 +43,9 @@ pub const ODD: [&str; 36] = [
     "*0\r\n",
     "*1\r\n$-1\r\n",
     "*1\r\n:7\r\n",
+    "*1\r\n*3\r\n+held\r\n+x\r\n+y\r\n",
+    "*1\r\n*4\r\n+held\r\n+x\r\n+{}\r\n+7\r\n",
+    "*1\r\n*4\r\n+held\r\n+7\r\n+{}\r\n+y\r\n",
     "*1\r\n*0\r\n",
     "*1\r\n*1\r\n*1\r\n*0\r\n",
     "*1\r\n*1\r\n$3\r\nhel\r\n",

@@ -1,0 +1,80 @@
+use std::error::Error as _;
+use std::time::Duration;
+
+use leasehold_core::{Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LossReason, Result};
+
+use super::{Answer, Recorder, Server, eventually};
+
+/// Takes commands from a holder, each given as a rule and as how a refusal names it: the next renewal names it too, and
+/// the loss is told at the deadline.
+///
+/// `connect` gets the URL of a user who may do everything else.
+///
+/// # Errors
+/// Those of connecting and of locking.
+///
+/// # Panics
+/// When it is not so.
+pub async fn commands_are_taken_from_a_holder<L: Locker>(
+    server: &Server,
+    taken: &[(&str, &str)],
+    connect: impl AsyncFn(String) -> Result<L>,
+) -> Result<()> {
+    for (denied, named) in taken {
+        let locks = connect(user(server).await).await?;
+        let ttl = LockOptions::new().ttl(Duration::from_secs(3));
+        let guard = locks.acquire(&LockKey::new("k")?, &ttl).await?.expect("a free key");
+        server.ask(&["ACL", "SETUSER", "app", denied]).await;
+        // As long as there is nothing to prolong, nothing is refused.
+        eventually("a renewal is refused", async || guard.renew().await.is_err()).await;
+        let error = guard.renew().await.expect_err(denied);
+        assert_eq!(error.kind(), ErrorKind::Backend, "{denied}: {error}");
+        assert!(shown(&error).contains(named), "{denied}: {}", shown(&error));
+        // Refused is not lost: the lease is still ours.
+        assert!(guard.is_held(), "{denied}");
+        assert_eq!(guard.lost().await, LossReason::Unreachable, "{denied}");
+        server.ask(&["FLUSHALL"]).await;
+    }
+    Ok(())
+}
+
+/// Has a user free a key by force who may not publish: the key is free, and a warning says why nobody was told.
+///
+/// # Errors
+/// Those of connecting and of locking.
+///
+/// # Panics
+/// When it is not so.
+pub async fn a_release_by_force_signals_nobody<L: Locker + Admin>(
+    server: &Server,
+    connect: impl AsyncFn(String) -> Result<L>,
+) -> Result<()> {
+    let locks = connect(user(server).await).await?;
+    let key = LockKey::new("k")?;
+    let guard = locks.acquire(&key, &LockOptions::new()).await?.expect("a free key");
+    server.ask(&["ACL", "SETUSER", "app", "-publish"]).await;
+    let log = Recorder::start();
+    assert_eq!(locks.force_release(&key).await?.holders.len(), 1);
+    assert!(locks.inspect(&key).await?.holders.is_empty());
+    let warned = |line: &str| line.starts_with("refused=") && line.contains("(PUBLISH)");
+    assert!(log.recorded().lines().any(warned), "{}", log.recorded());
+    drop(guard);
+    Ok(())
+}
+
+async fn user(server: &Server) -> String {
+    let words = ["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "&*"];
+    assert_eq!(server.ask(&words).await, Answer::Text("OK".into()));
+    server.url().replace("redis://", "redis://app:pw@")
+}
+
+/// All that an error shows, through the whole chain.
+fn shown(error: &Error) -> String {
+    let mut told = vec![format!("{error} {error:?}")];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told.push(format!("{error} {error:?}"));
+        cause = error.source();
+    }
+    told.join(" ")
+}
