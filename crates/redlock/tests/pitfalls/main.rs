@@ -14,6 +14,7 @@ mod contenders;
 mod healing;
 mod listing;
 mod nodes;
+mod shut_out;
 mod silence;
 mod tokens;
 
@@ -49,6 +50,7 @@ leasehold_testkit::main! {
     nodes::the_least_permissions_are_enough,
     nodes::a_node_that_is_being_healed_does_not_count,
     nodes::a_key_that_came_late_to_a_node_is_listed_all_the_same,
+    shut_out::a_node_whose_password_was_changed_is_outvoted_and_a_majority_of_them_ends_waits,
     silence::two_of_five_stopped_nodes_are_not_waited_for,
     silence::three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_left_behind,
     silence::a_held_lock_outlives_a_minority_and_is_lost_in_time_with_a_majority,
