@@ -37,6 +37,17 @@ impl Entry {
         is_owner.then(|| Self { owner: owner.to_owned(), tenure, since, metadata: Metadata::read(metadata) })
     }
 
+    /// What stands for an entry that somebody else wrote: it is in the way like any other, and has no owner, number or
+    /// metadata.
+    pub fn of_somebody_else() -> Self {
+        Self { owner: String::new(), tenure: None, since: None, metadata: Metadata::read("{}") }
+    }
+
+    /// Whether we wrote it.
+    pub fn is_ours(&self) -> bool {
+        !self.owner.is_empty()
+    }
+
     /// A holder without remaining lease.
     pub fn to_holder(&self) -> Holder {
         let mut holder = Holder::new(Mode::Exclusive);

@@ -96,15 +96,12 @@ pub(crate) fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
     }
 }
 
-const NOT_OURS: &str = "an entry that Leasehold did not write";
-
 pub(crate) fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
     match *words {
         ["free"] => Ok(None),
-        ["held", entry, left, ..] => match (Entry::read(entry), lease(left)) {
-            (_, Err(_)) => Err(not_understood(peer, &[])),
-            (Some(entry), Ok(left)) => Ok(Some((entry, left))),
-            (None, _) => Err(Failure::of(NodeCondition::Refused(NOT_OURS.into())).of_a_foreign_entry()),
+        ["held", entry, left, ..] => match lease(left) {
+            Ok(left) => Ok(Some((Entry::read(entry).unwrap_or_else(Entry::of_somebody_else), left))),
+            Err(_) => Err(not_understood(peer, &[])),
         },
         ["foreign", ..] => Err(not_understood(peer, words).of_a_foreign_entry()),
         _ => Err(not_understood(peer, words)),

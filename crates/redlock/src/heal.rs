@@ -112,7 +112,10 @@ async fn longest_lease(node: &Node) -> Result<Duration, Failure> {
         let (keys, next): (Vec<LockKey>, _) = node.scan("", LOCK, after.as_ref()).await?;
         for (key, seen) in keys.iter().zip(node.inspect(&keys).await?) {
             // Who does not tell may have one, and what never ends is not over.
-            if let Some((_, left)) = seen? {
+            if let Some((entry, left)) = seen? {
+                if !entry.is_ours() {
+                    return Err(node.foreign(key));
+                }
                 longest = longest.max(left.ok_or_else(|| node.endless(key))?);
             }
         }

@@ -120,7 +120,7 @@ impl View {
         }
     }
 
-    /// For a listing, in which an entry that is not ours is not a held key.
+    /// For a listing, in which an entry of another type is not a held key.
     fn without_foreign(mut self) -> Self {
         let (foreign, failed): (Vec<_>, Vec<_>) = self.failed.into_iter().partition(|(_, failure)| failure.foreign);
         self.seen.extend(foreign.into_iter().map(|(index, _)| (index, None)));
@@ -191,8 +191,8 @@ impl Place {
 
     /// Whether what is seen on this node was told when that was gone through: a claim may have come late there.
     fn has_told(&self, index: usize, seen: &Seen) -> bool {
-        let since = seen.as_ref().and_then(|(entry, _)| entry.since);
-        since.is_some_and(|since| self.done.iter().any(|(node, began)| *node == index && since < *began))
+        let Some((entry, _)) = seen else { return false };
+        self.done.iter().any(|(node, began)| *node == index && entry.since.is_none_or(|since| since < *began))
     }
 
     fn finish(&mut self) {

@@ -223,6 +223,12 @@ impl Node {
         self.peer().map_or_else(|failure| failure, |peer| endless(&peer, &self.names.of(key).part(LOCK)))
     }
 
+    /// The key is held here by an entry that somebody else wrote.
+    pub(crate) fn foreign(&self, key: &LockKey) -> Failure {
+        let lock = self.names.of(key).part(LOCK);
+        self.peer().map_or_else(|failure| failure, |peer| not_understood(&peer, &["foreign", &lock, "not a lock"]))
+    }
+
     /// Frees the key here, and tells who held it here.
     pub(crate) async fn force(&self, key: &LockKey, grace: Duration) -> Result<Seen, Failure> {
         let names = self.names.of(key);

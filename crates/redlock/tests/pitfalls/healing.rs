@@ -81,6 +81,14 @@ pub(crate) async fn a_lock_that_never_ends_is_told_and_not_healed_beside() {
     assert!(error.to_string().contains(&lock("k")) && error.to_string().contains("never expires"), "{error}");
     assert_eq!(locks.inspect(guard.key()).await.unwrap().holders[0].remaining, None);
     locks.force_release(guard.key()).await.unwrap();
+    // What somebody else wrote may be a lock of theirs.
+    for node in &nodes.0[1..] {
+        node.ask(&["SET", &lock("k"), "theirs", "PX", "60000"]).await;
+    }
+    let error = locks.heal().await.expect_err("nobody knows what it is");
+    assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+    assert!(error.to_string().contains(&lock("k")), "{error}");
+    locks.force_release(guard.key()).await.unwrap();
     locks.heal().await.unwrap();
     assert_eq!(conditions(&locks).await[0], NodeCondition::Serving);
 }

@@ -1,8 +1,8 @@
 use leasehold_redis::testing::{LeastUser, Recorder, Server};
-use leasehold_redlock::{Admin, ErrorKind, Redlock};
+use leasehold_redlock::{Admin, ErrorKind, LockKey, Redlock};
 use leasehold_testkit::needs;
 
-use crate::bench::{Nodes, lock, take};
+use crate::bench::{Nodes, acquire, lock, once, take};
 
 pub(crate) async fn a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one() {
     let nodes = needs("redis-server", Nodes::start(3).await);
@@ -39,17 +39,26 @@ pub(crate) async fn a_listing_of_a_minority_is_an_error_wherever_in_the_order_it
     }
 }
 
-pub(crate) async fn an_entry_that_is_not_ours_is_left_out_of_a_listing() {
+pub(crate) async fn an_entry_that_is_not_ours_is_shown_where_it_is_in_the_way_and_freed_by_force() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let held = take(&locks, "k").await;
+    let theirs = LockKey::new("b").unwrap();
     for node in &nodes.0 {
         node.ask(&["SADD", &lock("a"), "theirs"]).await;
         node.ask(&["SET", &lock("b"), "theirs", "PX", "60000"]).await;
     }
-    let page = locks.list("", None).await.unwrap();
-    let keys: Vec<_> = page.keys.iter().map(|holders| &holders.key).collect();
-    assert_eq!(keys, [held.key()]);
+    assert!(acquire(&locks, "b", &once()).await.unwrap().is_none(), "it is in the way");
+    let mut listed = locks.list("", None).await.unwrap().keys;
+    listed.sort_by(|one, other| one.key.as_str().cmp(other.key.as_str()));
+    let keys: Vec<_> = listed.iter().map(|holders| &holders.key).collect();
+    assert_eq!(keys, [&theirs, held.key()], "an entry of another type is no held key");
+    for seen in [listed.remove(0), locks.inspect(&theirs).await.unwrap(), locks.force_release(&theirs).await.unwrap()] {
+        let [holder] = &seen.holders[..] else { panic!("{seen:?}") };
+        assert_eq!((holder.token, &holder.label), (None, &None));
+        assert!(holder.remaining.is_some());
+    }
+    take(&locks, "b").await.release().await.unwrap();
 }
 
 pub(crate) async fn a_release_by_force_that_may_not_signal_says_so() {

@@ -32,7 +32,7 @@ leasehold_testkit::main! {
     listing::a_release_by_force_that_may_not_signal_says_so,
     listing::a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one,
     listing::a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is,
-    listing::an_entry_that_is_not_ours_is_left_out_of_a_listing,
+    listing::an_entry_that_is_not_ours_is_shown_where_it_is_in_the_way_and_freed_by_force,
     nodes::one_server_under_two_names_is_refused,
     nodes::a_replica_is_not_a_node_of_its_own,
     nodes::a_node_with_another_password_is_told_and_the_others_serve,
