@@ -13,8 +13,8 @@ pub(super) struct Sessions {
     /// `None` where the backend does not re-enter.
     entered: Option<Mutex<HashMap<LockKey, Entered>>>,
     /// Lost levels that the store may still have: a claim that joined one would go on with the lost tenure, and prolong
-    /// what nobody stands on.
-    dead: Mutex<Vec<GrantRef>>,
+    /// what nobody stands on. `None` where the backend does not re-enter, so that no claim there waits for this.
+    dead: Option<Mutex<Vec<GrantRef>>>,
 }
 
 /// A tenure, and those who stand on it.
@@ -35,7 +35,7 @@ pub(super) struct Level {
 
 impl Sessions {
     pub(super) fn new(reentrant: bool) -> Self {
-        Self { entered: reentrant.then(Mutex::default), dead: Mutex::default() }
+        Self { entered: reentrant.then(Mutex::default), dead: reentrant.then(Mutex::default) }
     }
 
     pub(super) fn are_reentrant(&self) -> bool {
@@ -66,21 +66,23 @@ impl Sessions {
 
     /// Notes a lost level until it is given back.
     pub(super) fn died(&self, grant: &GrantRef) {
-        if self.are_reentrant() {
-            self.dead().push(grant.clone());
+        if let Some(mut dead) = self.dead() {
+            dead.push(grant.clone());
         }
     }
 
     /// One of the dead levels of this key.
     pub(super) fn dead_on(&self, key: &LockKey) -> Option<GrantRef> {
-        self.dead().iter().find(|grant| grant.key == *key).cloned()
+        self.dead()?.iter().find(|grant| grant.key == *key).cloned()
     }
 
     pub(super) fn buried(&self, owner: OwnerId) {
-        self.dead().retain(|grant| grant.owner != owner);
+        if let Some(mut dead) = self.dead() {
+            dead.retain(|grant| grant.owner != owner);
+        }
     }
 
-    fn dead(&self) -> MutexGuard<'_, Vec<GrantRef>> {
-        self.dead.lock().unwrap_or_else(PoisonError::into_inner)
+    fn dead(&self) -> Option<MutexGuard<'_, Vec<GrantRef>>> {
+        Some(self.dead.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
