@@ -94,8 +94,10 @@ impl<M: GuardMode> Guard<M> {
     /// Renews the lease now, in addition to the background.
     ///
     /// # Errors
-    /// [`Lost`](ErrorKind::Lost) if it is not ours any more; a transient error if the store gave no answer: the
-    /// guard then still holds until its deadline.
+    /// [`Lost`](ErrorKind::Lost) if it is not ours any more. Any other says that the lease was not prolonged as far as is
+    /// known here, and the guard still holds until its deadline: a transient one if the store gave no answer,
+    /// [`Backend`](ErrorKind::Backend) if it refused. The background goes on trying; if that is in vain, the guard is lost
+    /// as [`Unreachable`](LossReason::Unreachable).
     ///
     /// # Cancel safety
     /// Dropping the future may or may not renew; the deadline is moved only by an answer that was seen.

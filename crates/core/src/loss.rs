@@ -12,7 +12,8 @@ pub enum LossReason {
     ForceReleased,
     /// The cap on the whole time of holding was reached.
     MaxHold,
-    /// The lease ran out while the store gave no answer to renewals.
+    /// The lease ran out while the store did not renew it: it gave no answer, or refused (a server that is read-only, or a
+    /// user who lost the right).
     Unreachable,
     /// The locker was closed.
     Shutdown,
