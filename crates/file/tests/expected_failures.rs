@@ -2,29 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
-
-use leasehold_core::Clock;
 use leasehold_file::{FileLocks, LockerExt, Result};
-use leasehold_testkit::ahead_of_the_clock;
+use leasehold_testkit::tokens_grow_although_all_is_forgotten;
 
 /// A counter that is ahead of the clock cannot be replaced by it.
 async fn expected_failure_tokens_of_a_busy_key_grow_when_its_files_are_removed() -> Result<()> {
     let directory = tempfile::tempdir().unwrap();
     let locks = FileLocks::open(directory.path())?;
-    let (clock, mut grants, mut newest) = (Clock::system(), 0, None);
-    let begun = clock.now();
-    let end = begun.plus(Duration::from_secs(2));
-    while clock.now() < end {
+    let grant = async || {
         let guard = locks.lock("k").await?;
-        (grants, newest) = (grants + 1, guard.fencing_token());
-        guard.release().await?;
-    }
-    std::fs::remove_dir_all(directory.path().join("leasehold")).unwrap();
-    let next = FileLocks::open(directory.path())?.lock("k").await?.fencing_token();
-    ahead_of_the_clock(grants, clock.now().since(begun));
-    assert!(next > newest, "{next:?} after {newest:?}");
-    Ok(())
+        let token = guard.fencing_token();
+        guard.release().await.map(|_| token)
+    };
+    let forgets = async || {
+        std::fs::remove_dir_all(directory.path().join("leasehold")).unwrap();
+        FileLocks::open(directory.path())?.lock("k").await.map(|guard| guard.fencing_token())
+    };
+    tokens_grow_although_all_is_forgotten(grant, forgets).await
 }
 
 leasehold_testkit::main! {

@@ -2,6 +2,7 @@
 
 mod authority;
 mod closing;
+mod tokens;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -16,6 +17,7 @@ use tokio::runtime::Builder;
 
 pub use crate::authority::{Authority, Issued};
 pub use crate::closing::Silenced;
+pub use crate::tokens::tokens_grow_although_all_is_forgotten;
 
 /// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
 ///
