@@ -12,7 +12,7 @@ use leasehold_redis::Metadata;
 use crate::answer::{Claimed, Confirmed};
 use crate::backend::RedlockBackend;
 use crate::condition::Failure;
-use crate::debts::Debt;
+use crate::debts::{Debt, Late};
 use crate::fleet::Asked;
 use crate::node::{Claiming, Node};
 use crate::vote::{Vote, soon};
@@ -41,10 +41,10 @@ impl Try {
         released.map(drop)
     }
 
-    /// What a node that did not say what it has of this attempt has to give back, as long as its lease may be.
+    /// What a node that granted has to give back, as long as its lease may be.
     fn debt(&self, until: Moment) -> Debt {
         let Claiming { owner, names, .. } = &self.claiming;
-        Debt { owner: *owner, names: names.clone(), signal: false, until }
+        Debt { owner: *owner, names: names.clone(), signal: false, until, late: None }
     }
 }
 
@@ -61,7 +61,7 @@ impl RedlockBackend {
             return Err(Error::new(ErrorKind::Unsupported, "acquire"));
         }
         let sent_at = self.clock.now();
-        let attempt = Arc::new(Try {
+        let enlisted = self.tries.enlist(Try {
             claiming: Claiming {
                 owner: claim.owner,
                 names: self.names.of(&claim.key),
@@ -71,19 +71,24 @@ impl RedlockBackend {
             limit: self.limit(claim.ttl),
             over: AtomicBool::new(false),
         });
+        let attempt = enlisted.attempt();
         let mut asked = self.fleet.ask(|node| {
-            let attempt = Arc::clone(&attempt);
+            let attempt = Arc::clone(attempt);
             async move { node.claim(&attempt.claiming, attempt.limit).await }
         });
         let mut expected = self.fleet.places();
         expected.retain(|index| self.fleet.nodes()[*index].is_expected_within(attempt.limit));
         let mut vote = Vote::count(self.fleet.places(), expected, &mut asked).await;
-        let decided = self.decide(&attempt, &mut vote, asked, sent_at, claim.ttl).await;
+        let until = sent_at.plus(claim.ttl);
+        let decided = self.decide(&enlisted, &mut vote, asked, sent_at, claim.ttl).await;
+        if decided.is_err() {
+            attempt.end();
+        }
+        self.expect_late(&enlisted, &vote, until);
         match decided {
             Ok(tenure) => Ok(Attempt::Granted { tenure }),
             Err(lost) => {
-                attempt.end();
-                self.give_up(&attempt, &vote, sent_at.plus(claim.ttl)).await;
+                self.give_up(attempt, &vote, until).await;
                 match lost {
                     Lost::Busy { retry_in } => Ok(Attempt::Busy { retry_in }),
                     Lost::Failed(error) => Err(error),
@@ -94,17 +99,18 @@ impl RedlockBackend {
 
     async fn decide(
         &self,
-        attempt: &Arc<Try>,
+        enlisted: &Arc<Enlisted>,
         vote: &mut Vote,
         slow: Asked<Claimed>,
         sent_at: Moment,
         ttl: Duration,
     ) -> Result<Option<u64>, Lost> {
+        let attempt = enlisted.attempt();
         let tenure = Some(vote.tenure()).filter(|_| self.fencing && vote.is_won());
         if !vote.is_won() {
             attempt.end();
         }
-        self.attend(attempt, vote, slow, tenure, sent_at.plus(ttl));
+        self.attend(enlisted, vote, slow, tenure, sent_at.plus(ttl));
         if !vote.is_won() {
             let retry_in = vote.retry_in(self.clock.now().since(sent_at));
             return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(self.too_few(vote)) });
@@ -153,46 +159,63 @@ impl RedlockBackend {
 
     /// Hears the slow nodes to the end: what they grant is confirmed too, or goes back if the attempt is over. Whom nobody
     /// attends to stay unheard.
-    fn attend(&self, attempt: &Arc<Try>, vote: &mut Vote, slow: Asked<Claimed>, tenure: Option<u64>, until: Moment) {
+    fn attend(
+        &self,
+        enlisted: &Arc<Enlisted>,
+        vote: &mut Vote,
+        slow: Asked<Claimed>,
+        tenure: Option<u64>,
+        until: Moment,
+    ) {
         if slow.is_empty() {
             return;
         }
-        let enlisted = self.tries.enlist(attempt);
-        let (fleet, debts, late) = (Arc::clone(&self.fleet), Arc::clone(&self.debts), Arc::clone(attempt));
+        let (fleet, debts, enlisted) = (Arc::clone(&self.fleet), Arc::clone(&self.debts), Arc::clone(enlisted));
         let attended = self.background.run(async move {
             let follow = |(index, claimed): (usize, Claimed)| {
-                let (attempt, node, debts) = (&late, &fleet.nodes()[index], &debts);
+                let (enlisted, node, debts) = (&enlisted, &fleet.nodes()[index], &debts);
                 async move {
-                    let granted = matches!(claimed, Claimed::Granted { .. });
-                    if let (true, false, Some(tenure)) = (granted, attempt.is_over(), tenure) {
+                    let attempt = enlisted.attempt();
+                    if !matches!(claimed, Claimed::Granted { .. }) {
+                        if claimed.may_be_ours() {
+                            debts.owe(index, enlisted.late_debt(until));
+                        }
+                        return;
+                    }
+                    if let (false, Some(tenure)) = (attempt.is_over(), tenure) {
                         node.confirm(&attempt.claiming, tenure, attempt.limit).await;
                     }
-                    let goes_back = claimed.may_be_ours() && attempt.is_over();
-                    if goes_back && (!granted || attempt.give_back(node, false).await.is_err()) {
+                    if attempt.is_over() && attempt.give_back(node, false).await.is_err() {
                         debts.owe(index, attempt.debt(until));
                     }
                 }
             };
             slow.for_each_concurrent(None, follow).await;
-            drop(enlisted);
         });
         if attended {
             vote.unheard.clear();
         }
     }
 
-    /// Releases at every node that may have granted. Waits for those that answered, so that a split vote is over when
-    /// this ends; the others hear of it in the background.
+    /// Has the nodes give back, once the attempt is over, what they grant too late to tell.
+    fn expect_late(&self, enlisted: &Arc<Enlisted>, vote: &Vote, until: Moment) {
+        // Those that granted failed in the second round.
+        let is_late = |index: &usize| !vote.granted.contains(index);
+        let unknown = vote.failed.iter().filter(|(_, failure)| failure.maybe_done).map(|(index, _)| index);
+        for index in unknown.chain(&vote.unheard).filter(|index| is_late(index)) {
+            self.debts.owe(*index, enlisted.late_debt(until));
+        }
+    }
+
+    /// Releases at every node that granted. Waits for their answers, so that a split vote is over when this ends; who
+    /// does not answer hears of it in the background.
     ///
     /// A node that said "busy" has nothing of this attempt, and is not asked.
-    async fn give_up(&self, attempt: &Arc<Try>, vote: &Vote, until: Moment) {
+    async fn give_up(&self, attempt: &Try, vote: &Vote, until: Moment) {
         let nodes = self.fleet.nodes();
         let give_back = |index: &usize| attempt.give_back(&nodes[*index], vote.is_won());
         let released = join_all(vote.granted.iter().map(give_back)).await;
-        let unreleased = vote.granted.iter().zip(released).filter(|(_, released)| released.is_err());
-        let unknown = vote.failed.iter().filter(|(_, failure)| failure.maybe_done);
-        let unknown = unknown.map(|(index, _)| index).chain(&vote.unheard);
-        for index in unreleased.map(|(index, _)| index).chain(unknown) {
+        for (index, _) in vote.granted.iter().zip(released).filter(|(_, released)| released.is_err()) {
             self.debts.owe(*index, attempt.debt(until));
         }
     }
@@ -204,21 +227,22 @@ impl RedlockBackend {
     }
 }
 
-/// The tries of which slow nodes have not heard everything.
+/// The tries of which nodes have not heard everything.
 #[derive(Debug, Default)]
 pub(crate) struct Tries(Mutex<HashMap<OwnerId, Arc<Try>>>);
 
 /// Takes a try off the list when it drops.
-struct Enlisted(Arc<Tries>, OwnerId);
+#[derive(Debug)]
+pub(crate) struct Enlisted(Arc<Tries>, Arc<Try>);
 
 impl Tries {
-    fn enlist(self: &Arc<Self>, attempt: &Arc<Try>) -> Enlisted {
-        let owner = attempt.claiming.owner;
-        self.map().insert(owner, Arc::clone(attempt));
-        Enlisted(Arc::clone(self), owner)
+    fn enlist(self: &Arc<Self>, attempt: Try) -> Arc<Enlisted> {
+        let attempt = Arc::new(attempt);
+        self.map().insert(attempt.claiming.owner, Arc::clone(&attempt));
+        Arc::new(Enlisted(Arc::clone(self), attempt))
     }
 
-    /// What slow nodes still grant to this owner goes back.
+    /// What nodes still grant to this owner goes back.
     pub(crate) fn end(&self, owner: OwnerId) {
         if let Some(attempt) = self.map().get(&owner) {
             attempt.end();
@@ -230,8 +254,25 @@ impl Tries {
     }
 }
 
+impl Enlisted {
+    fn attempt(&self) -> &Arc<Try> {
+        &self.1
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.1.is_over()
+    }
+
+    /// What a node that gave no answer has to give back, now or when the claim comes. Others may have taken that for a
+    /// lock, and wait for it.
+    fn late_debt(self: &Arc<Self>, until: Moment) -> Debt {
+        let late = Late { lease: self.1.claiming.lease, enlisted: Arc::clone(self) };
+        Debt { signal: true, late: Some(late), ..self.1.debt(until) }
+    }
+}
+
 impl Drop for Enlisted {
     fn drop(&mut self) {
-        self.0.map().remove(&self.1);
+        self.0.map().remove(&self.1.claiming.owner);
     }
 }

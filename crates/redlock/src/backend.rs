@@ -114,7 +114,7 @@ impl RedlockBackend {
             unheard.remove(&index);
             tally.add(index, answer);
         }
-        let debt = Debt { owner, names, signal: true, until: self.clock.now().plus(PATIENCE) };
+        let debt = Debt { owner, names, signal: true, until: self.clock.now().plus(PATIENCE), late: None };
         for (index, _) in tally.failed.iter().filter(|(_, failure)| failure.is_transient()) {
             self.debts.owe(*index, debt.clone());
         }

@@ -12,6 +12,7 @@ mod bench;
 mod clocks;
 mod contenders;
 mod healing;
+mod late;
 mod listing;
 mod nodes;
 mod shut_out;
@@ -29,6 +30,8 @@ leasehold_testkit::main! {
     healing::a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from,
     healing::a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_healing,
     healing::a_lock_that_never_ends_is_told_and_not_healed_beside,
+    late::claims_that_come_late_keep_a_key_for_as_long_as_they_were_late_and_not_for_their_lease,
+    late::a_claim_that_comes_late_to_a_minority_goes_back_once_its_lock_is_released_and_not_before,
     listing::a_release_by_force_that_may_not_signal_says_so,
     listing::a_listing_without_a_right_that_it_needs_is_an_error_and_not_an_empty_one,
     listing::a_listing_of_a_minority_is_an_error_wherever_in_the_order_it_is,
