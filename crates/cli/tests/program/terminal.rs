@@ -1,11 +1,13 @@
 //! A command on a terminal, through `script(1)`, which makes one.
 #![cfg(target_os = "linux")]
 
+use std::fs::File;
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use leasehold_testkit::needs;
 
-use crate::support::{Place, Running};
+use crate::support::{Place, Running, eventually};
 
 /// A shell line on a terminal of its own, in which the program is called `leasehold`. `None`, and why, if there is
 /// nothing to make a terminal with.
@@ -65,23 +67,34 @@ pub(crate) fn the_keyboard_stops_and_the_shell_continues_program_and_command_bef
     let place = Place::file();
     for asks in ["", "read a; "] {
         let folder = tempfile::tempdir().unwrap();
-        let go = folder.path().join("go");
-        // It must not ask for the terminal at the moment of the key: the kernel drops a stop that comes in between
-        // getting the terminal and being continued.
-        let command =
-            format!("{asks}echo ready; until [ -e {} ]; do sleep 0.05; done; read b; echo got:$b", go.display());
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // Open for both, so that neither side waits for the other to open it.
+        let mut go = File::options().read(true).write(true).open(&pipe).unwrap();
+        // At the moment of the key it must not ask for the terminal: the kernel drops a stop that comes in between
+        // getting the terminal and being continued. Nor may it start a program: dash does that by vfork, and a stop in
+        // the middle of it stops the new process alone, which dash waits for, so that no shell hears of it.
+        let command = format!("{asks}echo ready:$$.; read c < {}; read b; echo got:$b", pipe.display());
         // A shell with job control, which is what people type into.
-        let script = format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; fg; echo code:$?");
+        let script = format!("set -m; leasehold run k -- sh -c '{command}'; echo stopped:$?; read a; fg; echo code:$?");
         let mut terminal = needs("terminal", on_a_terminal(&place, &script));
         if !asks.is_empty() {
             terminal.type_in(b"first\n");
         }
-        terminal.until("ready");
+        terminal.until("ready:");
+        let pid = terminal.until(".").trim_end_matches('.').to_owned();
         terminal.type_in(b"\x1a");
         terminal.until("stopped:");
-        std::fs::write(&go, "").unwrap();
-        terminal.type_in(b"one\n");
+        eventually("the command is stopped, too", || (state(&pid) == "T").then_some(()));
+        go.write_all(b"\n").unwrap();
+        terminal.type_in(b"\none\n");
         terminal.until("got:one");
         terminal.until("code:0");
     }
+}
+
+/// What the kernel says that a process does.
+fn state(pid: &str) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().and_then(|rest| rest.split(' ').next()).unwrap().to_owned()
 }
