@@ -301,7 +301,8 @@ impl Grip {
                 if let Some(reason) = grip.loss() {
                     return reason;
                 }
-                if !grip.is_held() {
+                // The clock is not asked again: a deadline that passes meanwhile is a loss.
+                if grip.is_over() || tenure.end.get().is_some_and(|end| matches!(end, End::LetGo)) {
                     break;
                 }
                 tokio::select! {

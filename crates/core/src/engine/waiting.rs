@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use rand::Rng;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 /// The pause between the first two polls of a store that gives no signal.
 pub(super) const SHORTEST_POLL: Duration = Duration::from_millis(2);
@@ -43,7 +44,8 @@ impl BackOff {
 
 /// Between a half and the whole of `pause`, so that those who failed together do not come back together.
 pub(super) fn jittered(pause: Duration) -> Duration {
-    pause.mul_f64(rand::rng().random_range(0.5..=1.0))
+    // Not from the generator of this thread: it may be ending, with the guard that is dropped here.
+    pause.mul_f64(StdRng::from_os_rng().random_range(0.5..=1.0))
 }
 
 #[cfg(test)]
