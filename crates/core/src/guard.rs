@@ -85,6 +85,9 @@ impl<M: GuardMode> Guard<M> {
     /// silent. Never resolves for a guard that is released or dropped: a task that only awaits this never ends then,
     /// so select it against the work.
     ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
     /// # Cancel safety
     /// Safe; it can be called again, also after the loss.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
@@ -110,6 +113,9 @@ impl<M: GuardMode> Guard<M> {
     /// # Errors
     /// A transient error when the outcome is unknown. The release is then repeated in the background for as long as
     /// the lease could last; it compares the owner, so it can never free a successor.
+    ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime, on a backend whose driver needs one. A guard that is dropped never does.
     ///
     /// # Cancel safety
     /// Dropping the future does not stop the release.

@@ -108,6 +108,9 @@ impl<B: Backend> Engine<B> {
     /// It ends within three times [`Backend::answers_within`], also where the store is silent: what is under way has
     /// twice that, and the backend the third. What is not released by then is not released: its lease frees it.
     ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
     /// # Cancel safety
     /// Dropping the future leaves the engine closed, and some keys to be freed by their lease.
     pub async fn close(&self) {
