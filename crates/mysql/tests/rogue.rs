@@ -1,12 +1,12 @@
 //! What a server that is none may do to its clients.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::error::Error as _;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{ErrorKind, Result};
 use leasehold_mysql::{Address, Params, Pool, Reply, Sessions, Step};
+use leasehold_testkit::shown;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -153,17 +153,6 @@ async fn answers_that_no_server_gives_are_errors_and_no_panics() {
         }
         sessions.close().await;
     }
-}
-
-/// All that anybody is shown of an error, with its causes.
-fn shown(error: &Error) -> String {
-    let mut told = format!("{error} {} {error:?}", error.retell());
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        told = format!("{told} {error} {error:?}");
-        cause = error.source();
-    }
-    told
 }
 
 #[tokio::test]

@@ -2,17 +2,15 @@
 //! without `redis-server` they are ignored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use leasehold_redis::testing::{
     Answer, LeastUser, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
 };
 use leasehold_redis_reentrant::{
-    Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
-    Result, Wait,
+    Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
 };
-use leasehold_testkit::needs;
+use leasehold_testkit::{needs, shown};
 
 async fn user(server: &Server, rules: &[&str]) -> String {
     let words = [&["ACL", "SETUSER", "app", "reset", "on", ">pw"], rules].concat();
@@ -22,17 +20,6 @@ async fn user(server: &Server, rules: &[&str]) -> String {
 
 fn patiently() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)))
-}
-
-/// All that an error shows, through the whole chain.
-fn shown(error: &Error) -> String {
-    let mut told = vec![format!("{error} {error:?}")];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        told.push(format!("{error} {error:?}"));
-        cause = error.source();
-    }
-    told.join(" ")
 }
 
 async fn bad_settings_are_refused_before_anything_is_sent() {

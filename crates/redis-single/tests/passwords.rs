@@ -1,25 +1,15 @@
 //! A server knows the password that it was told. Whatever it says, nobody else learns it from what we tell.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use leasehold_redis::testing::{Fake, Recorder};
-use leasehold_redis_single::{Admin, Error, LockKey, LockOptions, Locker, RedisSingle, Wait};
+use leasehold_redis_single::{Admin, LockKey, LockOptions, Locker, RedisSingle, Wait};
+use leasehold_testkit::shown;
 use tokio::task::JoinSet;
 
 const CANARY: &str = "hunter2/canary";
 /// In the URL, and as a server might spell it.
 const ENCODED: &str = "hunter2%2Fcanary";
-
-fn shown(error: &Error) -> String {
-    let mut told = vec![format!("{error} {error:?} {:?}", error.retell())];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        told.push(format!("{error} {error:?}"));
-        cause = error.source();
-    }
-    told.join(" ")
-}
 
 fn assert_hidden(told: &str) {
     assert!(!told.contains(CANARY) && !told.contains(ENCODED), "{told}");

@@ -2,7 +2,6 @@
 
 mod authority;
 mod closing;
-mod tokens;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,13 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_h
 use std::process::ExitCode;
 
 use leasehold_core::conformance::{Expected, Shown};
-pub use leasehold_core::conformance::{ahead_of_the_clock, needs, needs_or_why, shows_nothing};
+pub use leasehold_core::conformance::{
+    ahead_of_the_clock, needs, needs_or_why, shown, shows_nothing, tokens_grow_although_all_is_forgotten,
+};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Builder;
 
 pub use crate::authority::{Authority, Issued};
 pub use crate::closing::Silenced;
-pub use crate::tokens::tokens_grow_although_all_is_forgotten;
 
 /// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
 ///

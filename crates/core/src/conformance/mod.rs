@@ -71,6 +71,8 @@ mod needs;
 mod process;
 mod report;
 mod subject;
+mod tokens;
+mod told;
 
 pub use self::fixture::{Fixture, exclusive, shared};
 
@@ -84,6 +86,8 @@ pub use self::needs::{Shown, ahead_of_the_clock, needs, needs_or_why, shows_noth
 pub use self::report::{Report, report};
 #[doc(hidden)]
 pub use self::subject::{Contender, Shareable, Subject, Unshared};
+pub use self::tokens::tokens_grow_although_all_is_forgotten;
+pub use self::told::shown;
 
 #[cfg(doc)]
 use crate::{Backend, Capability};

@@ -6,9 +6,9 @@
     reason = "tests, whose names say what they show"
 )]
 
-use std::error::Error as _;
 use std::time::Duration;
 
+use leasehold_core::conformance::shown;
 use leasehold_core::{
     Admin, Backed, Clock, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, ReleaseOutcome, Wait,
 };
@@ -23,17 +23,6 @@ async fn refusal<S: Subject>(url: &str) -> Error {
     let error = S::connect_to(url).await.unwrap_err();
     assert!(!shown(&error).contains("canary"), "a credential is shown: {}", shown(&error));
     error
-}
-
-/// All that an error shows in any way, with its causes.
-fn shown(error: &Error) -> String {
-    let mut text = format!("{error} {error:?}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text} {error} {error:?}");
-        cause = error.source();
-    }
-    text
 }
 
 pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {

@@ -1,7 +1,7 @@
-use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_core::{Admin, Error, ErrorKind, LockKey, LockOptions, Locker, LossReason, Result};
+use leasehold_core::conformance::shown;
+use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, Result};
 
 use super::{Answer, Recorder, Server, eventually};
 
@@ -66,15 +66,4 @@ async fn user(server: &Server) -> String {
     let words = ["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "&*"];
     assert_eq!(server.ask(&words).await, Answer::Text("OK".into()));
     server.url().replace("redis://", "redis://app:pw@")
-}
-
-/// All that an error shows, through the whole chain.
-fn shown(error: &Error) -> String {
-    let mut told = vec![format!("{error} {error:?}")];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        told.push(format!("{error} {error:?}"));
-        cause = error.source();
-    }
-    told.join(" ")
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold_core::conformance::ahead_of_the_clock;
-use leasehold_core::{Clock, FencingToken};
+use super::ahead_of_the_clock;
+use crate::{Clock, FencingToken};
 
 /// Whether the tokens of a busy key grow also when its counter is forgotten.
 ///
