@@ -7,6 +7,7 @@
 mod bench;
 mod conformance;
 mod matrix;
+mod model;
 mod mutants;
 mod services;
 mod test;
@@ -27,6 +28,7 @@ usage: cargo xtask <command>
                                       the conformance suite alone; ARG goes to its runner
   mutants --suite [WORD...]           break real backends on purpose, and see which case of the suite notices
                                       WORD: only those of this backend, or whose fault has this word
+  model [NAME]                        search the states of the engine further than the tests do; some minutes
   bench [--quick | --record] [WORKLOAD...]
                                       how fast the locks are, beside bare round trips and other locks
                                       --record: rewrite benches/RESULTS.md and the plots of the READMEs
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         ["test", "--install"] => test::run(true),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
         ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
+        ["model", rest @ ..] if !asks_for_help(rest) => model::run(rest),
         ["bench", rest @ ..] if !asks_for_help(rest) => bench::run(rest),
         ["services", "up"] => services::by_hand::up(),
         ["services", "env"] => services::by_hand::print_environment(),

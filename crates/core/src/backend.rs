@@ -63,6 +63,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         250
     }
 
+    /// Whether [`release`](Self::release) is done when it is polled once, and needs no runtime for that: a guard is then
+    /// released where it is dropped, also when every runtime has ended.
+    fn releases_in_place(&self) -> bool {
+        false
+    }
+
     /// How long an answer of the store is waited for, once there is a connection: the measure of
     /// [`Engine::close`](crate::Engine::close), which must not wait for a store that is silent.
     fn answers_within(&self) -> Duration {

@@ -108,6 +108,11 @@ impl Clock {
             if left.is_zero() {
                 return;
             }
+            if tokio::runtime::Handle::try_current().is_err() {
+                // Nothing here can wake it at a time; whoever polls it has to look again.
+                moved.await;
+                continue;
+            }
             tokio::select! {
                 () = tokio::time::sleep(left.min(SLICE)) => {}
                 () = moved => {}

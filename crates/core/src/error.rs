@@ -1,5 +1,6 @@
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::printable::printable;
 use crate::{LockKey, LossReason};
@@ -11,15 +12,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// `Display` is one line without the [`source`](StdError::source), so that a printed chain says each thing once.
 /// Neither `Display` nor `Debug` ever shows a credential.
-pub struct Error(Box<Inner>);
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     operation: &'static str,
     backend: Option<&'static str>,
     key: Option<LockKey>,
     detail: Option<String>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 /// The case analysis that a caller can act on.
@@ -49,34 +52,34 @@ pub enum ErrorKind {
 impl Error {
     /// An error of `kind` in `operation`, a verb phrase such as `"acquire"`.
     pub fn new(kind: ErrorKind, operation: &'static str) -> Self {
-        Self(Box::new(Inner { kind, operation, backend: None, key: None, detail: None, source: None }))
+        Self(Arc::new(Inner { kind, operation, backend: None, key: None, detail: None, source: None }))
     }
 
     /// Adds the backend's name.
     #[must_use]
     pub fn backend(mut self, backend: &'static str) -> Self {
-        self.0.backend = Some(backend);
+        Arc::make_mut(&mut self.0).backend = Some(backend);
         self
     }
 
     /// Adds the key.
     #[must_use]
     pub fn key(mut self, key: &LockKey) -> Self {
-        self.0.key = Some(key.clone());
+        Arc::make_mut(&mut self.0).key = Some(key.clone());
         self
     }
 
     /// Adds what a person needs to act on it. Must not contain a credential.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.0.detail = Some(detail.into());
+        Arc::make_mut(&mut self.0).detail = Some(detail.into());
         self
     }
 
     /// Adds the cause. Must not show a credential.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+        Arc::make_mut(&mut self.0).source = Some(source.into().into());
         self
     }
 
@@ -108,10 +111,11 @@ impl Error {
 
     /// Fills in what the place that classified the error did not know.
     pub(crate) fn within(mut self, operation: &'static str, backend: &'static str, key: Option<&LockKey>) -> Self {
-        self.0.operation = operation;
-        self.0.backend.get_or_insert(backend);
-        if self.0.key.is_none() {
-            self.0.key = key.cloned();
+        let inner = Arc::make_mut(&mut self.0);
+        inner.operation = operation;
+        inner.backend.get_or_insert(backend);
+        if inner.key.is_none() {
+            inner.key = key.cloned();
         }
         self
     }
@@ -119,10 +123,11 @@ impl Error {
     /// The same news for somebody else whom it concerns: the source's words become the detail.
     #[must_use]
     pub fn retell(&self) -> Self {
-        let mut told = Self::new(self.0.kind, self.0.operation);
-        told.0.backend = self.0.backend;
-        told.0.key.clone_from(&self.0.key);
-        told.0.detail = self.0.source.as_ref().map(ToString::to_string).or_else(|| self.0.detail.clone());
+        let mut told = self.clone();
+        let inner = Arc::make_mut(&mut told.0);
+        if let Some(source) = inner.source.take() {
+            inner.detail = Some(source.to_string());
+        }
         told
     }
 }

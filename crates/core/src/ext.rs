@@ -68,13 +68,16 @@ pub trait LockerExt: Locker {
     {
         async move {
             let guard = self.lock(key).await?;
-            tokio::select! {
+            let done = tokio::select! {
                 biased;
-                reason = guard.lost() => Err(Error::new(ErrorKind::Lost(reason), "run under the lock")
-                    .backend(self.capabilities().backend())
-                    .key(guard.key())),
-                output = work(guard.fencing_token()) => Ok(output),
-            }
+                reason = guard.lost() => Err(reason),
+                // It may have been lost in the very poll in which the work ended.
+                output = work(guard.fencing_token()) => guard.loss().map_or(Ok(output), Err),
+            };
+            done.map_err(|reason| {
+                let lost = Error::new(ErrorKind::Lost(reason), "run under the lock");
+                lost.backend(self.capabilities().backend()).key(guard.key())
+            })
         }
     }
 

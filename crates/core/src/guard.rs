@@ -48,7 +48,7 @@ impl<M: GuardMode> Guard<M> {
 
     /// What is locked.
     pub fn key(&self) -> &LockKey {
-        &self.hold.grip().grant.key
+        &self.hold.inner().grant().key
     }
 
     /// The number that a resource can tell stale holders by. `None` only on a backend that does not claim
@@ -57,7 +57,7 @@ impl<M: GuardMode> Guard<M> {
     /// Taken with the grant and never read again: reading it later could return a successor's.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.hold.grip().fencing_token()
+        self.hold.inner().fencing_token()
     }
 
     /// Whether the lease is certainly still ours: a comparison of two clock readings, no I/O.
@@ -65,20 +65,20 @@ impl<M: GuardMode> Guard<M> {
     /// True means that it was when the clock was read. The process can be stopped right after.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.hold.grip().is_held()
+        self.hold.inner().is_held()
     }
 
     /// How long it stays ours without another renewal; zero once it is lost, [`Duration::MAX`] on a backend without
     /// a lease.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.hold.grip().remaining()
+        self.hold.inner().remaining()
     }
 
     /// Why it was lost, if it was.
     #[must_use]
     pub fn loss(&self) -> Option<LossReason> {
-        self.hold.grip().loss()
+        self.hold.inner().loss()
     }
 
     /// Resolves with the reason when the grant is lost, at the deadline at the latest, also while the store is
@@ -91,7 +91,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Cancel safety
     /// Safe; it can be called again, also after the loss.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
-        self.hold.grip().lost()
+        self.hold.inner().lost()
     }
 
     /// Renews the lease now, in addition to the background.
@@ -130,9 +130,9 @@ impl LockGuard {
     /// Until then nobody renews the lease, so carry it over quickly. `None` if the grant was lost already.
     #[must_use = "nobody renews or releases the grant until it is adopted"]
     pub fn hand_off(self) -> Option<HandOff> {
-        let GrantRef { key, owner, tenure, .. } = self.hold.grip().grant.clone();
-        let hand_overs = self.hold.grip().hand_overs;
-        self.hold.disown().then_some(HandOff { key, owner, tenure, hand_overs })
+        let GrantRef { key, owner, tenure, .. } = self.hold.inner().grant().clone();
+        let hand_overs = self.hold.inner().number();
+        self.hold.detach().then_some(HandOff { key, owner, tenure, hand_overs })
     }
 }
 

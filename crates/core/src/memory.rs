@@ -195,7 +195,8 @@ impl Backend for MemoryBackend {
         let mut state = self.state();
         let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {
             Ok(grant) => {
-                grant.ends = now.plus(renewal.ttl);
+                // A renewal may come late, after a longer one.
+                grant.ends = grant.ends.max(now.plus(renewal.ttl));
                 Ok(Held::Yes)
             }
             Err(held) => Ok(held),
@@ -217,6 +218,10 @@ impl Backend for MemoryBackend {
         }
         self.store.released.send_replace(());
         Ok(Held::Yes)
+    }
+
+    fn releases_in_place(&self) -> bool {
+        true
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

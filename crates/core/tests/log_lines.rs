@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Engine, Error, ErrorKind, GrantRef, Held, Holders,
-    Listener, LockKey, LockOptions, Locker, Page, Renewal, Result, Settings, Wait, Wakeups,
+    Listener, LockKey, LockOptions, Locker, Memory, Page, Renewal, Result, Settings, Wait, Wakeups,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -114,7 +114,8 @@ impl Subscriber for Witness {
 
 #[tokio::test]
 async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
-    tracing::subscriber::set_global_default(Witness).unwrap();
+    // The other test may have done it.
+    let _ = tracing::subscriber::set_global_default(Witness);
     let engine = Arc::new(Engine::with(Hostile::default(), Settings::default()));
     let key = LockKey::new(format!("k waited_ms=0 {NASTY}")).unwrap();
     let patient = LockOptions::new().ttl(Duration::from_millis(300)).wait(Wait::UpTo(Duration::from_secs(60)));
@@ -133,4 +134,20 @@ async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
         assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
         assert!(!line.contains(" key=k waited_ms=0"), "a key looks like a field of its own: {line}");
     }
+}
+
+#[tokio::test]
+async fn a_lock_that_only_the_clock_takes_away_is_told_while_its_guard_is_left_alone() {
+    let _ = tracing::subscriber::set_global_default(Witness);
+    let locks = Memory::new();
+    let brief = LockOptions::new().ttl(Duration::from_millis(50)).renew(false);
+    let _guard = locks.acquire(&LockKey::new("left-alone").unwrap(), &brief).await.unwrap().unwrap();
+    let told = || lines().lock().unwrap().iter().any(|line| line.contains("lock lost") && line.contains("left-alone"));
+    for _ in 0..2000 {
+        if told() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("nobody was told");
 }

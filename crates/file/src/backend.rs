@@ -90,6 +90,10 @@ impl Backend for FileBackend {
         self.let_go(grant)
     }
 
+    fn releases_in_place(&self) -> bool {
+        true
+    }
+
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
         self.look_at(key)
     }

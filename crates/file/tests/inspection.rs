@@ -115,16 +115,17 @@ async fn a_locker_that_was_closed_left_nothing_to_see() {
 }
 
 #[tokio::test]
-async fn a_dropped_locker_frees_what_no_task_could() {
+async fn a_guard_that_is_dropped_when_no_runtime_is_left_frees_its_key() {
     let directory = directory();
     let theirs = open(&directory);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let path = directory.path().to_owned();
-    std::thread::spawn(move || {
+    let _ours = std::thread::spawn(move || {
         let ours = FileLocks::open(path).unwrap();
         let guard = runtime.block_on(ours.lock("k")).unwrap();
         drop(runtime);
         drop(guard);
+        ours
     })
     .join()
     .unwrap();

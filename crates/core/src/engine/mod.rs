@@ -1,38 +1,30 @@
 mod acquire;
-mod attempt;
-mod closing;
-mod detached;
-mod hand_over;
-mod keeper;
+mod caller;
+mod driver;
+mod guard_inner;
+mod local_handoff;
 mod observe;
-mod queue;
-mod release;
-mod sessions;
-mod tenure;
-mod waiting;
+mod requests;
+mod state;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
-pub use self::hand_over::HandOver;
-pub use self::queue::Waiters;
-pub(crate) use self::release::Hold;
+pub(crate) use self::guard_inner::Hold;
+pub use self::local_handoff::HandOver;
 
-use self::closing::Closing;
-use self::keeper::Keeper;
-use self::observe::Observer;
-use self::queue::Queue;
-use self::release::Pending;
-use self::sessions::Sessions;
+use self::driver::Driver;
+use self::state::{Attach, Event, Member, Traits};
+use crate::clock::Moment;
 use crate::{
-    Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
-    LockGuard, LockKey, LockOptions, Locker, LossReason, Mode, Page, ReadGuard, Result, RwLocker, SessionId,
-    SharedBackend,
+    Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Held,
+    Holders, LockGuard, LockKey, LockOptions, Locker, Mode, Page, ReadGuard, Renewal, Result, RwLocker, SharedBackend,
 };
 
 /// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
@@ -40,27 +32,23 @@ use crate::{
 /// Queue, waiting, renewal, loss, release and observability are written here, once. Cloning gives another handle on
 /// the same engine. A backend crate wraps one in its public type and implements [`Backed`] for it.
 pub struct Engine<B: Backend> {
-    core: Arc<Core<B>>,
+    inner: Arc<Inner>,
+    backend: Arc<B>,
 }
 
-struct Core<B> {
-    backend: B,
+/// What a guard needs of its engine, and a request.
+struct Inner {
+    backend: Arc<dyn Backend>,
     capabilities: Capabilities,
     clock: Clock,
-    observer: Arc<Observer>,
-    hand_over: HandOver,
-    queue: Arc<Queue>,
-    keeper: Keeper,
-    sessions: Sessions,
-    /// For whom the backend claims, where that is a session.
-    session: Option<SessionId>,
-    /// Releases that go on after their guard is gone.
-    pending: Arc<Pending>,
-    /// What an attempt took last, in nanoseconds: the round trip that a wait limit may be exceeded by.
-    round_trip: AtomicU64,
-    closing: Closing,
+    driver: Arc<Driver>,
+    member: Member,
+    /// When what is under way is given up, once the engine is closed.
+    closed: OnceLock<Moment>,
     /// The backend was told to close.
-    closed: AtomicBool,
+    backend_closed: AtomicBool,
+    /// Nothing of a closed engine is under way any more.
+    idle: Notify,
 }
 
 impl<B: Backend> Engine<B> {
@@ -71,34 +59,45 @@ impl<B: Backend> Engine<B> {
 
     /// An engine with other settings.
     pub fn with(backend: B, settings: Settings) -> Self {
+        let backend = Arc::new(backend);
         let capabilities = backend.capabilities();
         let hand_over = if capabilities.has(Capability::HandOver) { settings.hand_over } else { HandOver::off() };
-        let core = Core {
+        let traits = Traits {
             session: backend.session(),
-            sessions: Sessions::new(capabilities.has(Capability::Reentrancy)),
-            observer: Arc::new(Observer::new(capabilities.backend())),
-            hand_over,
-            capabilities,
-            backend,
-            clock: settings.clock,
-            queue: settings.waiters.map_or_else(|| Arc::new(Queue::new(!hand_over.is_off())), Waiters::into_queue),
-            keeper: Keeper::new(),
-            pending: Arc::default(),
-            round_trip: AtomicU64::new(u64::try_from(Duration::from_secs(1).as_nanos()).unwrap_or(u64::MAX)),
-            closing: Closing::new(),
-            closed: AtomicBool::new(false),
+            reentrant: capabilities.has(Capability::Reentrancy),
+            leased: capabilities.has(Capability::Lease),
+            queues: capabilities.has(Capability::Queue),
+            notifies: backend.wakeups().is_some(),
+            answers_within: backend.answers_within(),
+            batch: backend.renewal_batch(),
+            handoffs: hand_over.most,
+            handoff_age: hand_over.age,
         };
-        Self { core: Arc::new(core) }
+        let clock = settings.clock;
+        let driver = settings.waiters.unwrap_or_default().driver(&clock, capabilities.backend());
+        let inner = driver.add(|state| {
+            Arc::new(Inner {
+                backend: Arc::clone(&backend) as _,
+                capabilities,
+                clock,
+                member: state.add(traits),
+                driver: Arc::clone(&driver),
+                closed: OnceLock::new(),
+                backend_closed: AtomicBool::new(false),
+                idle: Notify::new(),
+            })
+        });
+        Self { inner, backend }
     }
 
     /// The store-level backend underneath.
     pub fn backend(&self) -> &B {
-        &self.core.backend
+        &self.backend
     }
 
     /// A handle that does not keep the engine: guards do, and other handles.
     pub fn downgrade(&self) -> WeakEngine<B> {
-        WeakEngine(Arc::downgrade(&self.core))
+        WeakEngine { inner: Arc::downgrade(&self.inner), backend: Arc::downgrade(&self.backend) }
     }
 
     /// Ends the engine: tells every guard [`Shutdown`](crate::LossReason::Shutdown) and whoever waits
@@ -114,15 +113,15 @@ impl<B: Backend> Engine<B> {
     /// # Cancel safety
     /// Dropping the future leaves the engine closed, and some keys to be freed by their lease.
     pub async fn close(&self) {
-        let core = &self.core;
-        core.wind_up().await;
-        if core.closed.swap(true, Ordering::AcqRel) {
+        let inner = &self.inner;
+        inner.wind_up().await;
+        if inner.backend_closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        let limit = core.clock.now().plus(core.backend.answers_within());
+        let limit = inner.clock.now().plus(inner.backend.answers_within());
         tokio::select! {
-            () = core.backend.close() => {}
-            () = core.clock.reach(limit) => {}
+            () = inner.backend.close() => {}
+            () = inner.clock.reach(limit) => {}
         }
     }
 
@@ -132,24 +131,86 @@ impl<B: Backend> Engine<B> {
     /// # Cancel safety
     /// As for [`close`](Self::close).
     pub async fn wind_up(&self) {
-        self.core.wind_up().await;
+        self.inner.wind_up().await;
     }
 
     fn check(&self, operation: &'static str, key: &LockKey, mode: Mode, options: &LockOptions) -> Result<()> {
-        let error = |kind| Error::new(kind, operation).backend(self.core.name()).key(key);
-        options.check().map_err(|wrong| wrong.within(operation, self.core.name(), Some(key)))?;
+        let error = |kind| Error::new(kind, operation).backend(self.inner.name()).key(key);
+        options.check().map_err(|wrong| wrong.within(operation, self.inner.name(), Some(key)))?;
         if mode == Mode::Shared
-            && let Some(why) = self.core.capabilities.why_not(Capability::Shared)
+            && let Some(why) = self.inner.capabilities.why_not(Capability::Shared)
         {
             return Err(error(ErrorKind::Unsupported).detail(format!("no shared mode: {why}")));
         }
-        if self.core.closing.has_begun() {
+        if self.inner.is_closed() {
             return Err(error(ErrorKind::Closed));
         }
         if Handle::try_current().is_err() {
             return Err(error(ErrorKind::Unsupported).detail("it needs a tokio runtime to run in"));
         }
         Ok(())
+    }
+}
+
+impl Inner {
+    fn name(&self) -> &'static str {
+        self.capabilities.backend()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.get().is_some()
+    }
+
+    /// From now on nothing begins here. What was held is given back, and that and what is under way has twice the time
+    /// of an answer: one for the step that is under way, one for the step behind it.
+    async fn wind_up(self: &Arc<Self>) {
+        let patience = self.backend.answers_within().saturating_mul(2);
+        let limit = *self.closed.get_or_init(|| self.clock.now().plus(patience));
+        self.apply(Event::Close(self.member));
+        let idle = async {
+            loop {
+                let mut idle = pin!(self.idle.notified());
+                idle.as_mut().enable();
+                if self.driver.look(|state| state.is_idle(self.member)) {
+                    break;
+                }
+                idle.await;
+            }
+        };
+        tokio::select! {
+            () = idle => {}
+            // Nobody waits for the rest any more, and it would keep the connections.
+            () = self.clock.reach(limit) => self.apply(Event::Abandon(self.member)),
+        }
+    }
+
+    fn apply(self: &Arc<Self>, event: Event) {
+        self.driver.with(self, |state, at| state.apply(at, event));
+    }
+
+    async fn adopt(self: &Arc<Self>, handed: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
+        self.driver.keep_time();
+        let (grant, sent_at) = (handed.to_grant(), self.clock.now());
+        let error = |error: Error| error.within("adopt", self.name(), Some(&grant.key));
+        let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
+        let answer = self.backend.renew(std::slice::from_ref(&renewal)).await.pop();
+        let unknown = || Err(Error::new(ErrorKind::Indeterminate, "adopt"));
+        if answer.unwrap_or_else(unknown).map_err(error)? != Held::Yes {
+            return Ok(None);
+        }
+        let (member, number, options) = (self.member, handed.hand_overs(), options.clone());
+        let attach = Attach { member, grant, number, options, sent_at };
+        let attached = self.driver.with(self, |state, at| state.attach(at, attach));
+        if attached.is_none() && self.is_closed() {
+            return Err(Error::new(ErrorKind::Closed, "adopt").backend(self.name()).key(handed.key()));
+        }
+        Ok(attached.map(|granted| Hold::new(self, granted)))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.driver.remove(self.member);
     }
 }
 
@@ -185,37 +246,46 @@ impl Settings {
     }
 }
 
-impl<B: Backend> Core<B> {
-    fn name(&self) -> &'static str {
-        self.capabilities.backend()
+/// The queue of a process for the keys of one store, where several engines share that: one for each session.
+///
+/// All who wait for a key stand in one line, and only the first of them asks the store. Whoever acts for the session
+/// that holds the key goes past it.
+#[derive(Clone, Debug, Default)]
+pub struct Waiters(Arc<OnceLock<Arc<Driver>>>);
+
+impl Waiters {
+    /// Nobody waits yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn driver(&self, clock: &Clock, backend: &'static str) -> Arc<Driver> {
+        Arc::clone(self.0.get_or_init(|| Driver::new(clock.clone(), backend)))
     }
 }
 
 impl<B: Backend> Clone for Engine<B> {
     fn clone(&self) -> Self {
-        Self { core: Arc::clone(&self.core) }
+        Self { inner: Arc::clone(&self.inner), backend: Arc::clone(&self.backend) }
     }
 }
 
 impl<B: Backend> fmt::Debug for Engine<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Engine").field(&self.core.backend).finish()
-    }
-}
-
-impl<B> fmt::Debug for Core<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core").field("backend", &self.capabilities.backend()).finish_non_exhaustive()
+        f.debug_tuple("Engine").field(&self.backend).finish()
     }
 }
 
 /// An [`Engine`] as long as somebody else keeps it: for a store that has several engines and closes them all.
-pub struct WeakEngine<B: Backend>(Weak<Core<B>>);
+pub struct WeakEngine<B: Backend> {
+    inner: Weak<Inner>,
+    backend: Weak<B>,
+}
 
 impl<B: Backend> WeakEngine<B> {
     /// The engine, if it is still there.
     pub fn upgrade(&self) -> Option<Engine<B>> {
-        Some(Engine { core: self.0.upgrade()? })
+        Some(Engine { inner: self.inner.upgrade()?, backend: self.backend.upgrade()? })
     }
 }
 
@@ -245,23 +315,23 @@ impl<B: Backend> Backed for Engine<B> {
 #[async_trait]
 impl<T: Backed> Locker for T {
     fn capabilities(&self) -> Capabilities {
-        self.engine().core.capabilities.clone()
+        self.engine().inner.capabilities.clone()
     }
 
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
         let engine = self.engine();
         engine.check("acquire", key, Mode::Exclusive, options)?;
-        Ok(engine.core.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
+        Ok(engine.inner.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
     }
 
     async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
         let engine = self.engine();
         engine.check("adopt", grant.key(), Mode::Exclusive, options)?;
-        if let Some(why) = engine.core.capabilities.why_not(Capability::HandOff) {
-            let error = Error::new(ErrorKind::Unsupported, "adopt").backend(engine.core.name());
+        if let Some(why) = engine.inner.capabilities.why_not(Capability::HandOff) {
+            let error = Error::new(ErrorKind::Unsupported, "adopt").backend(engine.inner.name());
             return Err(error.key(grant.key()).detail(why));
         }
-        Ok(engine.core.adopt(grant, options).await?.map(Guard::<Exclusive>::new))
+        Ok(engine.inner.adopt(grant, options).await?.map(Guard::<Exclusive>::new))
     }
 }
 
@@ -273,30 +343,29 @@ where
     async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
         let engine = self.engine();
         engine.check("acquire", key, Mode::Shared, options)?;
-        Ok(engine.core.acquire(key, Mode::Shared, options).await?.map(Guard::new))
+        Ok(engine.inner.acquire(key, Mode::Shared, options).await?.map(Guard::new))
     }
 }
 
 #[async_trait]
 impl<T: Backed> Admin for T {
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        let core = &self.engine().core;
+        let core = &self.engine().inner;
         core.backend.inspect(key).await.map_err(|error| error.within("inspect", core.name(), Some(key)))
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        let core = &self.engine().core;
+        let core = &self.engine().inner;
         core.backend.list(prefix, after).await.map_err(|error| error.within("list", core.name(), None))
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        let core = &self.engine().core;
+        let core = &self.engine().inner;
+        // Whoever is granted it while this is under way is not meant.
+        let leases = core.driver.look(|state| state.leases(key));
         let held = core.backend.force_release(key).await;
         if held.is_ok() {
-            if let Some(ours) = core.queue.holder(key) {
-                ours.lose(LossReason::ForceReleased);
-            }
-            core.queue.freed(key);
+            core.apply(Event::ForceReleased { key: key.clone(), leases });
         }
         held.map_err(|error| error.within("force-release", core.name(), Some(key)))
     }

@@ -94,7 +94,7 @@ async fn rule_5_guards_are_lost_before_the_next_claim_and_waiters_stay() {
     assert!(token(&next).0 > token(&guard).0);
 }
 
-/// Found by the model in `hand_over_model`.
+/// Found by a model of the hand-over.
 #[tokio::test(start_paused = true)]
 async fn rule_5_a_grant_whose_waiter_left_is_not_handed_over_beside_a_newer_one() {
     let bench = bench(unhurried());

@@ -1,7 +1,8 @@
 -- Prolongs leases, each only if its owner still holds the key.
 -- Keys: lock of the first, of the second, … Argument: owner and lease in ms of the first, of the second, …, in one text.
 -- Answers held if all are; else for each: held · gone · refused, reply.
--- Never creates an entry: what is gone stays gone. One key does not touch another.
+-- Never creates an entry: what is gone stays gone. Never shortens a lease: a renewal may come late, after a longer one.
+-- One key does not touch another.
 local function renew(lock, owner, lease)
   local held = redis.pcall('GET', lock)
   if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
@@ -9,6 +10,13 @@ local function renew(lock, owner, lease)
   end
   if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
     return 'gone'
+  end
+  local left = redis.pcall('PTTL', lock)
+  if type(left) == 'table' then
+    return 'refused ' .. left.err .. ' (PTTL)'
+  end
+  if left >= tonumber(lease) then
+    return 'held'
   end
   local prolonged = redis.pcall('PEXPIRE', lock, lease)
   return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'

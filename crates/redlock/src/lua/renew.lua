@@ -1,13 +1,21 @@
 -- Prolongs leases on this node, each only if its owner still holds the key here.
 -- Keys: lock and forced of the first, of the second, … Arguments: owner and lease in ms of the first, of the second, …
 -- Answers, one for each: held · gone · forced · refused and the reply. Asked without keys: loaded.
--- Never creates an entry: a node that lost it does not get it back.
+-- Never creates an entry: a node that lost it does not get it back. Never shortens a lease: a renewal may come late, after
+-- a longer one.
 if #KEYS == 0 then
   return { 'loaded' }
 end
 local function renew(lock, forced, owner, lease)
   local held = redis.pcall('GET', lock)
   if type(held) == 'string' and string.sub(held, 1, 32) == owner then
+    local left = redis.pcall('PTTL', lock)
+    if type(left) == 'table' then
+      return 'refused ' .. left.err .. ' (PTTL)'
+    end
+    if left >= tonumber(lease) then
+      return 'held'
+    end
     local prolonged = redis.pcall('PEXPIRE', lock, lease)
     return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'
   end

@@ -1,0 +1,285 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tokio::runtime::{self, Handle, RuntimeFlavor};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::Inner;
+use super::caller::Caller;
+use super::guard_inner::Cell;
+use super::observe::Observer;
+use super::state::{Action, Applying, Chance, End, Event, Member, Request, RequestId, State};
+use crate::clock::Moment;
+use crate::{Clock, OwnerId};
+
+/// Applies events to the state, and carries out what comes of them. Knows nothing of locks.
+///
+/// Nothing is awaited under the one lock. What has to be done runs on the runtime of who causes it, and on another that is
+/// alive where there is none.
+pub(super) struct Driver {
+    pub(super) observer: Observer,
+    locked: Mutex<Locked>,
+    timing: Arc<Timing>,
+}
+
+struct Locked {
+    state: State<Caller, Cell>,
+    engines: HashMap<Member, Weak<Inner>>,
+    /// One task for each runtime that holds a guard or waits, so that leases are renewed as long as any of them is driven.
+    timers: HashMap<runtime::Id, (Handle, JoinHandle<()>)>,
+    /// Those that nobody else has any more, as long as they have something to give back.
+    kept: HashMap<Member, Arc<Inner>>,
+    /// Where new owner ids and jitter come from: not of a thread, which may be ending when it drops its last guard.
+    dice: Dice,
+    /// What ends the subscriptions.
+    subscriptions: HashMap<RequestId, Arc<Notify>>,
+    /// The moment that the timers wait for.
+    armed: Moment,
+}
+
+struct Timing {
+    clock: Clock,
+    /// There is something to be done earlier.
+    changed: Notify,
+}
+
+impl Driver {
+    pub(super) fn new(clock: Clock, backend: &'static str) -> Arc<Self> {
+        let locked = Locked {
+            state: State::new(),
+            engines: HashMap::new(),
+            timers: HashMap::new(),
+            kept: HashMap::new(),
+            dice: Dice(StdRng::from_os_rng()),
+            subscriptions: HashMap::new(),
+            armed: Moment::NEVER,
+        };
+        let timing = Arc::new(Timing { clock, changed: Notify::new() });
+        Arc::new(Self { observer: Observer::new(backend), locked: Mutex::new(locked), timing })
+    }
+
+    /// An engine takes part.
+    pub(super) fn add(&self, engine: impl FnOnce(&mut State<Caller, Cell>) -> Arc<Inner>) -> Arc<Inner> {
+        let mut locked = self.lock();
+        let engine = engine(&mut locked.state);
+        locked.engines.insert(engine.member, Arc::downgrade(&engine));
+        engine
+    }
+
+    /// An engine is gone.
+    pub(super) fn remove(&self, member: Member) {
+        let mut locked = self.lock();
+        locked.engines.remove(&member);
+        locked.state.remove(member);
+    }
+
+    /// Changes the state, and does what comes of it. `engine` is the one that asks.
+    pub(super) fn with<T>(
+        self: &Arc<Self>,
+        engine: &Arc<Inner>,
+        change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
+    ) -> T {
+        self.change(Some(engine), change)
+    }
+
+    /// What the clock brings.
+    pub(super) fn tick(self: &Arc<Self>) {
+        self.change(None, |state, at| state.apply(at, Event::Tick));
+    }
+
+    /// Looks something up.
+    pub(super) fn look<T>(&self, at: impl FnOnce(&State<Caller, Cell>) -> T) -> T {
+        at(&self.lock().state)
+    }
+
+    fn change<T>(
+        self: &Arc<Self>,
+        engine: Option<&Arc<Inner>>,
+        change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
+    ) -> T {
+        let mut actions = Vec::new();
+        let mut engines = Vec::new();
+        let mut guard = self.lock();
+        let locked = &mut *guard;
+        let now = self.timing.clock.now();
+        let result = change(&mut locked.state, Applying { now, chance: &mut locked.dice, out: &mut actions });
+        for action in &actions {
+            match action {
+                // In the order of the events: a limit must not come after a later one.
+                Action::Limit(cell, limit) => cell.set_limit(*limit),
+                Action::End { cell, end, .. } => cell.set_end(*end),
+                Action::Keep(member) => {
+                    let engine = locked.engines.get(member).and_then(Weak::upgrade);
+                    locked.kept.extend(engine.map(|engine| (*member, engine)));
+                }
+                Action::Send { member, .. } | Action::Idle(member) => {
+                    let known = engine.filter(|engine| engine.member == *member).cloned();
+                    engines.push(known.or_else(|| locked.engines.get(member)?.upgrade()));
+                }
+                _ => {}
+            }
+        }
+        let next = locked.state.next();
+        let earlier = next < locked.armed;
+        if earlier {
+            locked.armed = next;
+        }
+        drop(guard);
+        if earlier {
+            self.timing.changed.notify_waiters();
+        }
+        let mut engines = engines.into_iter();
+        for action in actions {
+            self.perform(action, &mut engines);
+        }
+        result
+    }
+
+    fn perform(self: &Arc<Self>, action: Action<Caller, Cell>, engines: &mut impl Iterator<Item = Option<Arc<Inner>>>) {
+        match action {
+            Action::Send { request, by, alone, .. } => {
+                let Some(Some(engine)) = engines.next() else { return };
+                let in_place = matches!(request, Request::Release(..)) && engine.backend.releases_in_place();
+                let told = by.clone().filter(|_| !matches!(request, Request::Claim(..)));
+                let mut request = engine.request(request, told);
+                if in_place && request.poll_unpin(&mut Context::from_waker(Waker::noop())).is_ready() {
+                    return;
+                }
+                match &by {
+                    // Outside of a runtime most requests cannot be polled.
+                    Some(caller) if alone && caller.runtime().is_some() => caller.poll_itself(self, request),
+                    by => self.spawn_on(by.as_ref().and_then(Caller::runtime), request),
+                }
+            }
+            Action::Detached(caller) => caller.detach(self),
+            Action::Wake(caller, outcome) => caller.tell(|told| told.outcome = Some(outcome)),
+            Action::Limit(cell, _) => cell.tell(),
+            Action::End { cell, key, end, held_for } => {
+                cell.tell();
+                match end {
+                    End::Lost(reason) => self.observer.lost(&key, reason, held_for),
+                    End::LetGo | End::Detached => self.observer.let_go(held_for),
+                }
+            }
+            Action::HandedOver => self.observer.handed_over(),
+            Action::AttemptFailed(key, error) => self.observer.attempt_failed(&key, &error),
+            Action::ReleaseFailed(key, error) => self.observer.release_failed(&key, &error),
+            Action::Unlisten(request) => {
+                if let Some(subscription) = self.lock().subscriptions.remove(&request) {
+                    subscription.notify_one();
+                }
+            }
+            Action::Idle(member) => {
+                // Dropped outside of the lock.
+                let kept = self.lock().kept.remove(&member);
+                if let Some(Some(engine)) = engines.next() {
+                    engine.idle.notify_waiters();
+                }
+                drop(kept);
+            }
+            Action::Keep(_) => {}
+        }
+    }
+
+    /// Runs something whether or not anybody waits for it: here, else where a runtime is alive. Where none is, it is
+    /// dropped, and says so itself.
+    pub(super) fn spawn(&self, work: BoxFuture<'static, ()>) {
+        self.spawn_on(None, work);
+    }
+
+    /// Runs something for a caller of this runtime.
+    fn spawn_on(&self, runtime: Option<&Handle>, work: BoxFuture<'static, ()>) {
+        let here = || Handle::try_current().ok().or_else(|| self.alive());
+        if let Some(handle) = runtime.cloned().or_else(here) {
+            handle.spawn(work);
+        }
+    }
+
+    /// A runtime that has not ended: one with threads of its own before one that may rest.
+    fn alive(&self) -> Option<Handle> {
+        let locked = self.lock();
+        let alive = locked.timers.values().filter(|(_, task)| !task.is_finished());
+        let driven = |handle: &&Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
+        alive.map(|(handle, _)| handle).max_by_key(driven).cloned()
+    }
+
+    /// Looks after the clock from this runtime, too.
+    pub(super) fn keep_time(self: &Arc<Self>) {
+        let Ok(handle) = Handle::try_current() else { return };
+        let mut locked = self.lock();
+        if locked.timers.get(&handle.id()).is_some_and(|(_, task)| !task.is_finished()) {
+            return;
+        }
+        locked.timers.retain(|_, (_, task)| !task.is_finished());
+        let task = handle.spawn(keep_time(Arc::downgrade(self), Arc::clone(&self.timing)));
+        locked.timers.insert(handle.id(), (handle, task));
+    }
+
+    /// What ends this subscription when it is notified.
+    pub(super) fn subscribed(&self, request: RequestId) -> Arc<Notify> {
+        Arc::clone(self.lock().subscriptions.entry(request).or_default())
+    }
+
+    pub(super) fn unsubscribed(&self, request: RequestId) {
+        self.lock().subscriptions.remove(&request);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Locked> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.lock().timers.values().for_each(|(_, task)| task.abort());
+    }
+}
+
+/// Applies what the clock brings, for as long as there is a driver. Does no I/O, so that a store that hangs cannot make
+/// it miss a deadline.
+async fn keep_time(driver: Weak<Driver>, timing: Arc<Timing>) {
+    loop {
+        let mut changed = pin!(timing.changed.notified());
+        changed.as_mut().enable();
+        let next = {
+            let Some(driver) = driver.upgrade() else { return };
+            let mut locked = driver.lock();
+            locked.armed = locked.state.next();
+            locked.armed
+        };
+        tokio::select! {
+            () = changed => {}
+            () = timing.clock.reach(next) => {
+                let Some(driver) = driver.upgrade() else { return };
+                driver.tick();
+            }
+        }
+    }
+}
+
+struct Dice(StdRng);
+
+impl Chance for Dice {
+    fn owner(&mut self) -> OwnerId {
+        OwnerId::random()
+    }
+
+    fn jittered(&mut self, pause: Duration) -> Duration {
+        pause.mul_f64(self.0.random_range(0.5..=1.0))
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Driver")
+    }
+}

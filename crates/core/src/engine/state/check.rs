@@ -1,0 +1,109 @@
+//! What holds of a state after every step.
+
+use std::collections::HashSet;
+
+use super::event::LeaseCell;
+use super::key::Key;
+use super::step::Step;
+use super::{Chance, State};
+use crate::clock::Moment;
+
+type Found = Result<(), String>;
+
+fn holds(holds: bool, what: &str) -> Found {
+    if holds { Ok(()) } else { Err(what.to_owned()) }
+}
+
+impl<W: Clone, L: LeaseCell> State<W, L> {
+    /// Says what contradicts itself, if anything does.
+    pub(crate) fn check(&self, now: Moment) -> Found {
+        let mut scheduled = HashSet::new();
+        for (moment, name) in &self.schedule {
+            holds(scheduled.insert(name.clone()), "a key is in the schedule twice")?;
+            let noted = self.keys.get(name).map(|key| key.noted);
+            holds(noted == Some(*moment), "a key is in the schedule at another moment than it has noted")?;
+        }
+        let (mut members, mut next_id) = (self.members.clone(), 0);
+        for (name, key) in &self.keys {
+            holds(!key.is_idle(), "a key is kept of which nothing is to be known")?;
+            holds(
+                (key.noted != Moment::NEVER) == scheduled.contains(name),
+                "a key is not in the schedule that should be",
+            )?;
+            let (mut out, mut due) = (Vec::new(), Vec::new());
+            let (members, next_id) = (&mut members, &mut next_id);
+            let step = Step { now, chance: &mut NoChance, members, next_id, out: &mut out, due: &mut due };
+            holds(key.noted <= key.next_event(&step).max(now), "a key needs attention before the schedule says so")?;
+            key.check(now)?;
+        }
+        for (member, engine) in &self.members {
+            let of = |key: &Key<W, L>| {
+                let claims =
+                    key.claims.iter().filter(|claim| claim.member == *member && claim.request.is_some()).count();
+                let releases =
+                    key.releases.iter().filter(|release| release.member == *member && release.echo.is_none()).count();
+                claims + releases
+            };
+            holds(self.keys.values().map(of).sum::<usize>() == engine.under_way, "what is under way is not counted")?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    fn check(&self, now: Moment) -> Found {
+        let held: Vec<_> = self.leases.iter().filter(|lease| lease.is_held(now)).collect();
+        holds(
+            held.len() < 2 || held.iter().all(|lease| !lease.is_exclusive()),
+            "an exclusive lease is held beside another",
+        )?;
+        holds(self.waiters.iter().is_sorted_by(|one, next| one.id < next.id), "the line is not in its order")?;
+        holds(
+            self.over == self.waiters.iter().filter(|waiter| waiter.is_over).count(),
+            "those at their limit are not counted",
+        )?;
+        let offered = |id| self.offers.iter().filter(|offer| offer.waiter.id == id).count();
+        holds(self.waiters.iter().all(|waiter| offered(waiter.id) == 0), "a waiter is in the line and served")?;
+        for offer in &self.offers {
+            holds(offered(offer.waiter.id) == 1, "a waiter is served twice")?;
+            let lease = self.leases.iter().find(|lease| lease.id == offer.guard.lease && lease.end.is_none());
+            let stands =
+                lease.is_some_and(|lease| lease.guards.iter().any(|standing| standing.id == offer.guard.guard));
+            holds(stands, "what is offered is on no lease")?;
+        }
+        for claim in &self.claims {
+            let waits = claim.asker.is_none_or(|asker| self.index(asker).is_some());
+            holds(waits, "a claim is of a waiter that is not in the line")?;
+            holds(claim.asker.is_some() || claim.request.is_some(), "a claim is nobody's, and is not given up")?;
+            let same = self.claims.iter().filter(|other| other.asker.is_some() && other.asker == claim.asker);
+            holds(same.count() < 2, "a waiter asks twice")?;
+        }
+        for lease in &self.leases {
+            holds(!lease.guards.is_empty(), "a lease has no guard")?;
+            holds(lease.end.is_none() || lease.is_reentrant() || lease.owes_release, "a lease is kept that ended")?;
+            holds(lease.end.is_some() || !lease.owes_release, "a lease that is held is to be given back")?;
+            holds(
+                lease.is_reentrant() || !lease.is_exclusive() || lease.guards.len() == 1,
+                "an exclusive lease has two guards",
+            )?;
+            let mut numbers: Vec<_> = lease.guards.iter().map(|standing| standing.number).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            holds(lease.is_reentrant() || numbers.len() == lease.guards.len(), "two guards have one token")?;
+        }
+        Ok(())
+    }
+}
+
+/// Looking at a state takes no chances.
+struct NoChance;
+
+impl Chance for NoChance {
+    fn owner(&mut self) -> crate::OwnerId {
+        unreachable!("nothing is asked for")
+    }
+
+    fn jittered(&mut self, pause: std::time::Duration) -> std::time::Duration {
+        pause
+    }
+}

@@ -1,0 +1,369 @@
+use std::time::Duration;
+
+use super::backoff::BackOff;
+use super::event::{Action, End, GuardId, LeaseCell, Member, Outcome, Request, RequestId, WaiterId};
+use super::key::{Key, News, Said, Waiter};
+use super::lease::{FirstLease, Lease, Standing, alike, cap_of};
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::clock::Moment;
+use crate::{
+    Attempt, Claim, Error, ErrorKind, GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, Result, SessionId,
+};
+
+/// An owner id that asks for the key, or has a place in the store's own queue.
+///
+/// A claim belongs to its key: when its asker is gone, what it wins goes to the first in line who asks for just that, or
+/// back to the store.
+#[derive(Clone, Debug)]
+pub(super) struct PendingClaim<W> {
+    pub(super) owner: OwnerId,
+    pub(super) member: Member,
+    pub(super) mode: Mode,
+    pub(super) options: LockOptions,
+    /// For whom; `None` when that caller is gone.
+    pub(super) asker: Option<WaiterId>,
+    /// Who polls the request, as long as it is nobody else's business.
+    pub(super) by: Option<W>,
+    /// What is under way.
+    pub(super) request: Option<RequestId>,
+    pub(super) sent_at: Moment,
+    pub(super) overdue_at: Moment,
+    /// Its answer was waited for in vain, and may come yet.
+    pub(super) abandoned: bool,
+    /// A send may be carried out still.
+    pub(super) unanswered: bool,
+    /// The lease of its session was lost while it was under way: what it joins in the store is that one.
+    pub(super) void: bool,
+    /// The epoch that a message told while it was under way: it is looked at with the answer, which may be newer.
+    pub(super) message: Option<u64>,
+    /// Nobody who joined later gets a shared grant of it.
+    pub(super) horizon: u64,
+    /// What was known when it was sent.
+    pub(super) seen: News,
+    pub(super) place: Option<Place>,
+}
+
+/// A place in the store's own queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    /// The epoch of who had the key when the place was last confirmed, and the largest that a grant may have since.
+    pub(super) epochs: Option<(u64, u64)>,
+    /// What a grant out of the queue begins with.
+    pub(super) lease: FirstLease,
+    /// A grant is told to who listens.
+    pub(super) told: bool,
+}
+
+impl Place {
+    /// Whether the store may have granted this epoch since the last confirmation, from which the lease counts. A message
+    /// may be so late that another was granted the key since, and it may not be the store's at all.
+    pub(super) fn may_have_become(&self, epoch: Option<u64>) -> bool {
+        let within =
+            |((before, latest), granted)| left_out(Rule::LaterEpoch) || (before < granted && granted <= latest);
+        self.epochs.zip(epoch).is_some_and(within)
+    }
+}
+
+impl<W> PendingClaim<W> {
+    /// Whether its answer is waited for.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.request.is_some() && !self.abandoned
+    }
+
+    /// When its answer is waited for no more. A caller that polls it itself, and on whom nobody waits, has its own limit.
+    pub(super) fn overdue_at(&self) -> Moment {
+        if self.is_under_way() && self.by.is_none() { self.overdue_at } else { Moment::NEVER }
+    }
+
+    pub(super) fn is_told(&self) -> bool {
+        self.place.is_some_and(|place| place.told)
+    }
+
+    pub(super) fn grant(&self, key: &LockKey, epoch: Option<u64>) -> GrantRef {
+        GrantRef { key: key.clone(), owner: self.owner, mode: self.mode, tenure: epoch }
+    }
+
+    /// The lease of a grant that a message tells, if the store may have granted that. When it is over, only the store knows
+    /// whose the key is.
+    pub(super) fn told_lease(&self, epoch: Option<u64>, now: Moment) -> Option<FirstLease> {
+        let may_be = |place: &Place| place.may_have_become(epoch) && now < place.lease.deadline();
+        let place = self.place.filter(may_be)?;
+        Some(FirstLease { told: true, ..place.lease })
+    }
+
+    /// Its owner id may have something in the store, from a claim before.
+    fn is_repeated(&self) -> bool {
+        self.place.is_some() || self.unanswered
+    }
+
+    /// What a grant begins with. From its place in the store's queue it may have been granted before it was asked for again.
+    /// `None`: it may have come long ago, with a lease that nobody knows.
+    fn first_lease(&self, now: Moment, ends: bool) -> Option<FirstLease> {
+        let fresh = FirstLease { length: self.options.ttl, sent_at: self.sent_at, ends, told: false };
+        match self.place {
+            Some(place) => Some(place.lease).filter(|lease| now < lease.deadline()),
+            None => (!self.unanswered || left_out(Rule::CountsFrom)).then_some(fresh),
+        }
+    }
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// Sends a claim for this waiter: again for the owner id that it asked with, as long as that may have won something.
+    pub(super) fn ask(&mut self, step: &mut Step<'_, W, L>, index: usize) {
+        let request = RequestId(step.id());
+        let alone = self.waiters.len() == 1;
+        let waiter = &mut self.waiters[index];
+        waiter.asks = true;
+        let waiter = &self.waiters[index];
+        let known = self.claims.iter().position(|claim| claim.asker == Some(waiter.id));
+        let mut claim = match known.map(|known| self.claims.remove(known)) {
+            Some(claim) => claim,
+            None => PendingClaim::new(waiter, step),
+        };
+        if left_out(Rule::NewOwner) {
+            claim.owner = self.releases.last().map_or(claim.owner, |release| release.grant.owner);
+        }
+        // What is asked again may have been granted before, and its epoch be older than who came in between.
+        if !claim.is_repeated() || left_out(Rule::FirstAsked) {
+            claim.horizon = request.0;
+        }
+        claim.sent_at = step.now;
+        claim.overdue_at = step.overdue(claim.member);
+        claim.request = Some(request);
+        claim.seen = self.news;
+        let asker = Some(waiter.handle.clone());
+        claim.by = asker.clone().filter(|_| alone);
+        let sent = Claim {
+            key: self.name.clone(),
+            owner: claim.owner,
+            mode: claim.mode,
+            ttl: claim.options.ttl,
+            waits: !waiter.is_over,
+            label: claim.options.label.clone(),
+            reason: claim.options.reason.clone(),
+        };
+        step.begin(claim.member);
+        step.send_by(claim.member, Request::Claim(request, sent), asker, alone);
+        self.claims.push(claim);
+    }
+
+    /// The store answered a claim.
+    pub(super) fn answered(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<Attempt>) {
+        let Some(index) = self.claims.iter().position(|claim| claim.request == Some(request)) else { return };
+        let mut claim = self.claims.remove(index);
+        (claim.request, claim.by) = (None, None);
+        step.ended(claim.member);
+        if claim.abandoned {
+            return self.answered_too_late(step, &claim, &answer);
+        }
+        self.asks_no_more(claim.asker);
+        if answer.is_ok() {
+            step.took(claim.member, claim.sent_at);
+        }
+        let message = claim.message.take();
+        match answer {
+            Ok(Attempt::Granted { tenure }) => {
+                let first = claim.first_lease(step.now, step.traits(claim.member).leased);
+                self.grant(step, claim, tenure, first);
+            }
+            Ok(Attempt::Busy { retry_in }) => self.busy(step, &claim, None, retry_in),
+            Ok(Attempt::HeldBy { session, retry_in }) => self.busy(step, &claim, Some(session), retry_in),
+            Ok(Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, told, lease }) => {
+                let ends = step.traits(claim.member).leased;
+                let length = claim.options.ttl.min(lease);
+                claim.place = Some(Place {
+                    epochs: epoch_of_holder.map(|before| (before, latest_epoch.unwrap_or(u64::MAX))),
+                    lease: FirstLease { length, sent_at: claim.sent_at, ends, told: false },
+                    told,
+                });
+                match claim.told_lease(message, step.now) {
+                    Some(first) => self.grant(step, claim, message, Some(first)),
+                    None => self.queued(step, claim, retry_in),
+                }
+            }
+            Err(error) => match claim.told_lease(message, step.now) {
+                Some(first) => {
+                    claim.unanswered |= error.kind() == ErrorKind::Indeterminate;
+                    self.grant(step, claim, message, Some(first));
+                }
+                None => self.failed(step, claim, error),
+            },
+        }
+        self.advance(step);
+    }
+
+    fn asks_no_more(&mut self, asker: Option<WaiterId>) {
+        if let Some(index) = asker.and_then(|asker| self.index(asker)) {
+            self.waiters[index].asks = false;
+        }
+    }
+
+    /// Claims that get no answer, as on a runtime that rests: they are regarded as failed, and keep nobody waiting.
+    pub(super) fn give_up_overdue(&mut self, step: &mut Step<'_, W, L>) {
+        let now = step.now;
+        let overdue = |claim: &PendingClaim<W>| now >= claim.overdue_at();
+        while let Some(index) = self.claims.iter().position(overdue) {
+            let mut claim = self.claims.remove(index);
+            let abandoned = PendingClaim { asker: None, place: None, abandoned: true, ..claim.clone() };
+            self.claims.push(abandoned);
+            claim.request = None;
+            self.asks_no_more(claim.asker);
+            let error = Error::new(ErrorKind::Indeterminate, "acquire").detail("the store gave no answer");
+            self.failed(step, claim, error);
+        }
+    }
+
+    /// What an abandoned claim won after all is nobody's, unless its owner id asked again.
+    fn answered_too_late(&mut self, step: &mut Step<'_, W, L>, claim: &PendingClaim<W>, answer: &Result<Attempt>) {
+        let asks = self.claims.iter().any(|other| other.owner == claim.owner);
+        let holds = self.leases.iter().flat_map(|lease| &lease.guards).any(|guard| guard.owner == claim.owner);
+        if !asks && !holds && matches!(answer, Ok(Attempt::Granted { .. } | Attempt::Queued { .. })) {
+            let grant = claim.grant(&self.name, None);
+            self.release(step, claim.member, grant, claim.options.ttl, false, None);
+        }
+        self.advance(step);
+    }
+
+    fn busy(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        claim: &PendingClaim<W>,
+        session: Option<SessionId>,
+        retry_in: Option<Duration>,
+    ) {
+        self.said = Some(Said::Busy);
+        self.store_session = session;
+        // Whoever joins a lease and hears that it is another's has lost it.
+        let entered = |lease: &Lease<L>| lease.admits(claim.member, None) && lease.since <= claim.sent_at;
+        if let Some(lease) = self.leases.iter().find(|lease| entered(lease) && lease.end.is_none()) {
+            let lease = lease.id;
+            self.end(step, lease, End::Lost(LossReason::Stolen));
+        }
+        let (asker, seen) = (claim.asker, claim.seen);
+        self.give_up(step, claim);
+        self.wait_on(step, asker, retry_in, seen, false);
+    }
+
+    fn queued(&mut self, step: &mut Step<'_, W, L>, claim: PendingClaim<W>, retry_in: Duration) {
+        self.said = Some(Said::Busy);
+        let (asker, seen, told) = (claim.asker, claim.seen, claim.is_told());
+        match asker.and_then(|asker| self.index(asker)) {
+            Some(index) if !self.waiters[index].is_over => self.claims.push(claim),
+            _ => self.give_up(step, &claim),
+        }
+        self.wait_on(step, asker, Some(retry_in), seen, told);
+    }
+
+    /// Somebody else has it: the asker waits, or that was its last answer.
+    fn wait_on(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        asker: Option<WaiterId>,
+        retry_in: Option<Duration>,
+        seen: News,
+        told: bool,
+    ) {
+        let Some(index) = asker.and_then(|asker| self.index(asker)) else { return };
+        if self.waiters[index].is_over {
+            return self.dismiss(step, index, Outcome::Busy);
+        }
+        self.wants_notifications = true;
+        let before = self.subscription.state;
+        self.subscribe(step);
+        let polling = self.polling();
+        let (subscribes, news) = (before != self.subscription.state, self.news);
+        let waiter = &mut self.waiters[index];
+        if subscribes {
+            waiter.polling = polling;
+        }
+        waiter.failing = BackOff::after_failure();
+        waiter.last = Some(Said::Busy);
+        let pause = waiter.polling.next(step.chance, retry_in);
+        // What was heard while the claim was under way may be newer than the answer.
+        let older = news.heard != seen.heard || (!told && news.freed != seen.freed);
+        waiter.ask_at = if older { step.now } else { step.now.plus(pause) };
+    }
+
+    pub(super) fn failed(&mut self, step: &mut Step<'_, W, L>, mut claim: PendingClaim<W>, error: Error) {
+        claim.unanswered |= error.kind() == ErrorKind::Indeterminate;
+        let (asker, transient) = (claim.asker, error.is_transient());
+        let keeps = claim.is_repeated() && step.traits(claim.member).queues;
+        step.out.push(Action::AttemptFailed(self.name.clone(), error.clone()));
+        match asker.and_then(|asker| self.index(asker)) {
+            // Given up, it would come back at the end of the store's line.
+            Some(index) if transient && keeps && !self.waiters[index].is_over => self.claims.push(claim),
+            _ => self.give_up(step, &claim),
+        }
+        self.said = Some(Said::Failed(error.clone()));
+        let Some(index) = asker.and_then(|asker| self.index(asker)) else { return };
+        let waiter = &mut self.waiters[index];
+        if !transient || waiter.is_over {
+            return self.dismiss(step, index, Outcome::Failed(error));
+        }
+        waiter.last = Some(Said::Failed(error));
+        self.ask_later(step, asker);
+    }
+
+    /// After a failure.
+    pub(super) fn ask_later(&mut self, step: &mut Step<'_, W, L>, asker: Option<WaiterId>) {
+        if let Some(index) = asker.and_then(|asker| self.index(asker)) {
+            let waiter = &mut self.waiters[index];
+            waiter.ask_at = step.now.plus(waiter.failing.next(step.chance, None));
+        }
+    }
+
+    /// Gives up what an owner id may have in the store.
+    pub(super) fn give_up(&mut self, step: &mut Step<'_, W, L>, claim: &PendingClaim<W>) {
+        if claim.is_repeated() && !left_out(Rule::GiveUp) {
+            let grant = claim.grant(&self.name, None);
+            self.release(step, claim.member, grant, claim.options.ttl, claim.unanswered, None);
+        }
+    }
+}
+
+impl<W: Clone> PendingClaim<W> {
+    fn new<L>(waiter: &Waiter<W>, step: &mut Step<'_, W, L>) -> Self {
+        Self {
+            owner: step.chance.owner(),
+            member: waiter.member,
+            mode: waiter.mode,
+            options: waiter.options.clone(),
+            asker: Some(waiter.id),
+            by: None,
+            request: None,
+            sent_at: step.now,
+            overdue_at: Moment::NEVER,
+            abandoned: false,
+            unanswered: false,
+            void: false,
+            message: None,
+            horizon: 0,
+            seen: News::default(),
+            place: None,
+        }
+    }
+
+    /// Whether a waiter that did not ask for this may have it. A shared grant is for nobody who came after it was asked
+    /// for: it could return with a smaller token than somebody elsewhere who returned before it came.
+    pub(super) fn goes_to(&self, waiter: &Waiter<W>) -> bool {
+        let before = waiter.id.0 < self.horizon || left_out(Rule::CameBefore);
+        if left_out(Rule::SameWish) {
+            return true;
+        }
+        waiter.member == self.member
+            && waiter.mode == self.mode
+            && alike(&waiter.options, &self.options)
+            && (before || self.mode == Mode::Exclusive)
+    }
+
+    pub(super) fn standing<L>(&self, step: &mut Step<'_, W, L>) -> Standing {
+        Standing {
+            id: GuardId(step.id()),
+            owner: self.owner,
+            number: 0,
+            renew: self.options.renew,
+            cap: cap_of(&self.options, step.now),
+        }
+    }
+}

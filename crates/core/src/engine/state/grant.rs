@@ -1,0 +1,211 @@
+use super::claim::PendingClaim;
+use super::event::{
+    Action, Attach, Collected, End, Granted, GuardId, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId,
+};
+use super::key::{Key, Offer, Said, Waiter, no_answer};
+use super::lease::{FirstLease, Lease, Standing, cap_of};
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::clock::Moment;
+use crate::{Error, ErrorKind, GrantRef, LossReason, Mode, OwnerId};
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// The store granted a claim.
+    pub(super) fn grant(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        claim: PendingClaim<W>,
+        epoch: Option<u64>,
+        first: Option<FirstLease>,
+    ) {
+        let grant = claim.grant(&self.name, epoch);
+        let ttl = claim.options.ttl;
+        // A claim that may still be carried out late could begin a newer lease of this owner, when that one has run out: then
+        // the store would confirm the owner, and not this epoch.
+        let is_over = claim.void || first.map_or(claim.unanswered, |first| step.now >= first.deadline());
+        if is_over {
+            // It may be another's by now; a guard on it would be lost at birth.
+            self.release(step, claim.member, grant, ttl, claim.unanswered, None);
+            return self.failed(step, PendingClaim { unanswered: false, place: None, ..claim }, too_late());
+        }
+        let is_stale = self.is_stale(step, claim.member, claim.mode, epoch);
+        // Only now, for waiters whose offer was lost with an older lease are back in the line.
+        let heir = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
+        let recipient = claim.asker.and_then(|asker| self.index(asker)).or(heir);
+        let (Some(index), false) = (recipient, is_stale) else {
+            if left_out(Rule::Compensate) {
+                return;
+            }
+            return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
+        };
+        if step.traits(claim.member).reentrant
+            && let Some(lease) = self.leases.iter().find(|lease| lease.member == claim.member)
+        {
+            let (id, joins) = (lease.id, lease.is_held(step.now) && lease.grant.tenure == epoch);
+            if joins {
+                return self.reenter(step, index, &claim, id);
+            }
+            // The store began a new lease: the outer one was not ours any more when this was granted.
+            let stolen = Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire");
+            self.dismiss(step, index, Outcome::Failed(stolen));
+            self.end(step, id, End::Lost(LossReason::Stolen));
+            return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
+        }
+        self.begin(step, index, &claim, grant, first);
+    }
+
+    /// Two leases of which one excludes the other: the older one is lost. True if that is the one just granted.
+    fn is_stale(&mut self, step: &mut Step<'_, W, L>, member: Member, mode: Mode, epoch: Option<u64>) -> bool {
+        let excludes = |lease: &&Lease<L>| {
+            !left_out(Rule::OlderIsLost) && {
+                let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
+                exclusive && lease.end.is_none() && !lease.admits(member, None)
+            }
+        };
+        let others: Vec<_> = self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.grant.tenure)).collect();
+        let stale = others.iter().any(|(_, theirs)| *theirs >= epoch);
+        if !stale {
+            for (lease, _) in others {
+                self.end(step, lease, End::Lost(LossReason::Stolen));
+            }
+        }
+        stale
+    }
+
+    fn reenter(&mut self, step: &mut Step<'_, W, L>, index: usize, claim: &PendingClaim<W>, lease: LeaseId) {
+        if let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) {
+            lease.reentered(claim.sent_at, claim.options.ttl);
+            lease.echoes |= claim.unanswered;
+        }
+        let standing = claim.standing(step);
+        let waiter = self.remove(step, index);
+        self.offer(step, waiter, lease, standing);
+        if let Some(lease) = self.leases.iter().find(|known| known.id == lease) {
+            // The cap of another level may end it sooner.
+            step.out.push(Action::Limit(lease.cell.clone(), lease.limit()));
+        }
+    }
+
+    fn begin(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        index: usize,
+        claim: &PendingClaim<W>,
+        grant: GrantRef,
+        known: Option<FirstLease>,
+    ) {
+        let id = LeaseId(step.id());
+        let options = &claim.options;
+        let ends = step.traits(claim.member).leased;
+        let unknown = FirstLease { length: options.ttl, sent_at: step.now, ends, told: false };
+        let first = known.unwrap_or(unknown);
+        let mut lease = Lease::new(id, claim.member, step.traits(claim.member), grant, options, first, step.now);
+        lease.echoes = claim.unanswered;
+        let shared = !lease.is_exclusive();
+        let standing = claim.standing(step);
+        let waiter = self.remove(step, index);
+        self.leases.push(lease);
+        if known.is_none() || (!options.renew && first.is_provisional(options.ttl)) {
+            // Nobody knows how long it lasts, or nobody renews it later: it is confirmed before anybody is told.
+            return self.confirm(step, waiter, id, standing);
+        }
+        self.offer(step, waiter, id, standing);
+        if shared {
+            self.share(step, id, claim);
+        } else {
+            self.said = Some(Said::Busy);
+        }
+    }
+
+    /// The wait of a caller is at its limit while its grant is confirmed.
+    pub(super) fn give_up_unconfirmed(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
+        let its = |offer: &&mut Offer<W>| offer.waiter.id == id && offer.until.is_none();
+        let Some(offer) = self.offers.iter_mut().find(its) else { return };
+        offer.waiter.is_over = true;
+        let (lease, waiter) = (offer.guard.lease, &offer.waiter);
+        if step.now >= step.latest(waiter.member, waiter.limit) {
+            // It goes back to the line with the end of the lease.
+            self.end(step, lease, End::LetGo);
+            if let Some(index) = self.index(id) {
+                self.dismiss(step, index, no_answer().into());
+            }
+        }
+    }
+
+    /// A lease that was detached elsewhere, and that the store confirmed on a request that left at `sent_at`, is of a guard
+    /// here. `None`: it is already.
+    pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach) -> Option<Granted<L>> {
+        let Attach { member, grant, number, options, sent_at } = attach;
+        let traits = *step.traits(member);
+        if self.leases.iter().any(|lease| lease.end.is_none() && lease.grant.owner == grant.owner) {
+            return None;
+        }
+        if step.members[&member].closed || self.is_stale(step, member, grant.mode, grant.tenure) {
+            self.release(step, member, grant, options.ttl, false, None);
+            return None;
+        }
+        let first = FirstLease { length: options.ttl, sent_at, ends: traits.leased, told: false };
+        let id = LeaseId(step.id());
+        let owner = grant.owner;
+        let mut lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
+        let cap = cap_of(&options, step.now);
+        let standing = Standing { id: GuardId(step.id()), owner, number, renew: options.renew, cap };
+        let granted = lease.granted(&self.name, &standing);
+        lease.guards.push(standing);
+        self.leases.push(lease);
+        self.advance(step);
+        Some(granted)
+    }
+
+    fn confirm(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, id: LeaseId, standing: Standing) {
+        let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id) else { return };
+        let guard = lease.granted(&self.name, &standing).guard;
+        lease.guards.push(standing);
+        self.offers.push(Offer { waiter, until: None, guard });
+        self.renew_now(step, id, None);
+    }
+
+    /// Gives a waiter that is out of the line a guard on this lease.
+    pub(super) fn offer(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, lease: LeaseId, standing: Standing) {
+        let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) else { return };
+        let granted = lease.granted(&self.name, &standing);
+        let until = lease.offered_until(step.now);
+        lease.guards.push(standing);
+        let guard = granted.guard.clone();
+        step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Granted(granted)));
+        self.offers.push(Offer { waiter, until: Some(until), guard });
+    }
+
+    /// What was offered on a lease is nobody's: the waiters go back to where they were. Answers with which owner ids.
+    pub(super) fn withdraw(&mut self, lease: &mut Lease<L>) -> Vec<OwnerId> {
+        let mut owners = Vec::new();
+        for offer in self.offers.extract_if(.., |offer| offer.guard.lease == lease.id) {
+            let its = lease.guards.extract_if(.., |standing| standing.id == offer.guard.guard);
+            owners.extend(its.map(|standing| standing.owner));
+            let waiter = Waiter { ask_at: Moment::default(), ..offer.waiter };
+            self.over += usize::from(waiter.is_over);
+            let index = self.waiters.partition_point(|other| other.id < waiter.id);
+            self.waiters.insert(index, waiter);
+        }
+        owners
+    }
+
+    /// A waiter comes for the guard that it was offered.
+    pub(super) fn collect(&mut self, id: WaiterId, guard: &GuardRef) -> Collected {
+        let offered = |offer: &Offer<W>| offer.waiter.id == id && offer.guard == *guard && offer.until.is_some();
+        match self.offers.iter().position(offered) {
+            Some(offer) => {
+                self.offers.swap_remove(offer);
+                Collected::Yes
+            }
+            None if self.index(id).is_some() || self.offers.iter().any(|offer| offer.waiter.id == id) => {
+                Collected::NotYet
+            }
+            None => Collected::TooLate,
+        }
+    }
+}
+
+pub(super) fn too_late() -> Error {
+    Error::new(ErrorKind::Unavailable, "acquire").detail("the grant came after its lease ran out")
+}

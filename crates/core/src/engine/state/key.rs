@@ -1,0 +1,401 @@
+use std::collections::VecDeque;
+
+use super::backoff::BackOff;
+use super::claim::PendingClaim;
+use super::event::{Action, End, GuardRef, Join, LeaseCell, Member, Outcome, WaiterId};
+use super::lease::Lease;
+use super::notifications::Subscription;
+use super::release::PendingRelease;
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::clock::Moment;
+use crate::{Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, SessionId};
+
+/// One key: who waits for it here, in which order, what is under way in the store, and the leases that are held here.
+#[derive(Clone, Debug)]
+pub(super) struct Key<W, L> {
+    pub(super) name: LockKey,
+    /// First come, first served.
+    pub(super) waiters: VecDeque<Waiter<W>>,
+    /// How many of them take the next answer for their last.
+    pub(super) over: usize,
+    /// Those who have been served and have not come for it yet.
+    pub(super) offers: Vec<Offer<W>>,
+    pub(super) claims: Vec<PendingClaim<W>>,
+    pub(super) leases: Vec<Lease<L>>,
+    pub(super) releases: Vec<PendingRelease<W>>,
+    pub(super) subscription: Subscription,
+    /// Whether somebody here waits for what others of other processes do.
+    pub(super) wants_notifications: bool,
+    /// How often a lease ended here, and how often others were heard of.
+    pub(super) news: News,
+    /// What the store said last; `None` while nobody knows.
+    pub(super) said: Option<Said>,
+    /// After the last local hand-off that was allowed, other processes go first.
+    pub(super) rest_until: Moment,
+    /// The session that holds the key, as far as the store said so.
+    pub(super) store_session: Option<SessionId>,
+    /// Where the schedule has it.
+    pub(super) noted: Moment,
+}
+
+/// A caller that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Waiter<W> {
+    pub(super) id: WaiterId,
+    pub(super) handle: W,
+    pub(super) member: Member,
+    pub(super) session: Option<SessionId>,
+    pub(super) mode: Mode,
+    pub(super) options: LockOptions,
+    pub(super) limit: Moment,
+    /// It never waited: it takes as long as the backend does.
+    pub(super) is_try: bool,
+    /// The next answer is its last.
+    pub(super) is_over: bool,
+    /// A claim of its own is under way.
+    pub(super) asks: bool,
+    /// It asks the store no earlier.
+    pub(super) ask_at: Moment,
+    pub(super) polling: BackOff,
+    pub(super) failing: BackOff,
+    /// What its own last attempt came to.
+    pub(super) last: Option<Said>,
+}
+
+/// A guard that waits for its waiter to come.
+#[derive(Clone, Debug)]
+pub(super) struct Offer<W> {
+    pub(super) waiter: Waiter<W>,
+    /// None while the first lease has to be confirmed before anybody may have it.
+    pub(super) until: Option<Moment>,
+    pub(super) guard: GuardRef,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct News {
+    pub(super) freed: u64,
+    pub(super) heard: u64,
+}
+
+/// How far the line has come, as an event finds it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// So many at its front ask the store at once.
+    together: usize,
+    /// So many may have to: all, where a session may hold the key.
+    reach: usize,
+    /// A claim of a caller that is gone is under way: its answer concerns all.
+    orphan: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Said {
+    Busy,
+    Failed(Error),
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    pub(super) fn new(name: LockKey) -> Self {
+        Self {
+            name,
+            waiters: VecDeque::new(),
+            over: 0,
+            offers: Vec::new(),
+            claims: Vec::new(),
+            leases: Vec::new(),
+            releases: Vec::new(),
+            subscription: Subscription::new(),
+            wants_notifications: false,
+            news: News::default(),
+            said: None,
+            rest_until: Moment::default(),
+            store_session: None,
+            noted: Moment::NEVER,
+        }
+    }
+
+    /// Nothing is left to be known of it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiters.is_empty()
+            && self.offers.is_empty()
+            && self.claims.is_empty()
+            && self.leases.is_empty()
+            && self.releases.is_empty()
+    }
+
+    pub(super) fn join(&mut self, step: &mut Step<'_, W, L>, join: Join<W>) -> WaiterId {
+        let id = WaiterId(step.id());
+        let is_try = join.limit <= step.now;
+        if !self.waiters.is_empty() || !self.claims.is_empty() || !self.releases.is_empty() {
+            self.detach_requests(step);
+        }
+        self.waiters.push_back(Waiter {
+            id,
+            handle: join.handle,
+            session: step.traits(join.member).session,
+            member: join.member,
+            mode: join.mode,
+            options: join.options,
+            limit: join.limit,
+            is_try,
+            is_over: is_try,
+            asks: false,
+            ask_at: Moment::default(),
+            polling: self.polling(),
+            failing: BackOff::after_failure(),
+            last: None,
+        });
+        self.over += usize::from(is_try);
+        self.advance(step);
+        id
+    }
+
+    /// From now on others depend on what single callers have under way: it must go on also if they are never polled.
+    pub(super) fn detach_requests(&mut self, step: &mut Step<'_, W, L>) {
+        if left_out(Rule::NotPolled) {
+            return;
+        }
+        let claims = self.claims.iter_mut().filter_map(|claim| claim.by.take());
+        let releases = self.releases.iter_mut().filter_map(|release| release.by.take());
+        step.out.extend(claims.chain(releases).map(Action::Detached));
+    }
+
+    pub(super) fn times_up(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
+        if let Some(index) = self.index(id) {
+            self.over += usize::from(!self.waiters[index].is_over);
+            self.waiters[index].is_over = true;
+            self.give_up_late(step, index);
+        } else {
+            self.give_up_unconfirmed(step, id);
+        }
+        self.advance(step);
+    }
+
+    /// Dismisses a waiter for whom no answer comes in time any more, whether or not it looks after that itself. True if
+    /// there was one.
+    pub(super) fn give_up_late(&mut self, step: &mut Step<'_, W, L>, index: usize) -> bool {
+        let late = |waiter: &&Waiter<W>| !waiter.is_try && step.now >= step.latest(waiter.member, waiter.limit);
+        let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
+        let last = waiter.last.clone().filter(|_| self.asks(step, &self.line(step), index));
+        self.dismiss(step, index, last.unwrap_or_else(no_answer).into());
+        true
+    }
+
+    pub(super) fn leave(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
+        if let Some(index) = self.index(id) {
+            self.remove(step, index);
+        } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
+            let offer = self.offers.remove(offer);
+            if !left_out(Rule::SkipGone) {
+                self.let_go(step, &offer.guard, None);
+            }
+        }
+        self.advance(step);
+    }
+
+    /// Sends what has to be sent, and tells whoever can be told.
+    pub(super) fn advance(&mut self, step: &mut Step<'_, W, L>) {
+        let mut line = self.line(step);
+        let mut index = 0;
+        while index < line.reach {
+            match self.turn(step, &line, index) {
+                Some(outcome) => {
+                    self.dismiss(step, index, outcome);
+                    line = self.line(step);
+                }
+                None => index += 1,
+            }
+        }
+        // What those who ask learn answers those behind them: they must neither overtake, nor take silence for "held".
+        while self.over > 0 && index < self.waiters.len() {
+            match self.known(step.now).filter(|_| self.waiters[index].is_over) {
+                Some(said) => self.dismiss(step, index, said.into()),
+                None => index += 1,
+            }
+        }
+        self.subscribe(step);
+    }
+
+    /// What a waiter that may have to ask the store does, or what it is told instead.
+    fn turn(&mut self, step: &mut Step<'_, W, L>, line: &Line, index: usize) -> Option<Outcome<L>> {
+        let waiter = &self.waiters[index];
+        if let Some(reason) = self.lost_under(waiter.member) {
+            let error = Error::new(ErrorKind::Lost(reason), "acquire");
+            return Some(Outcome::Failed(error.detail("a guard of this session that is still there lost the key")));
+        }
+        if !self.asks(step, line, index) {
+            return self.known(step.now).filter(|_| waiter.is_over).map(Outcome::from);
+        }
+        if self.is_in_the_way(step.now, waiter) {
+            return waiter.is_over.then_some(Outcome::Busy);
+        }
+        if self.may_ask(step, line, waiter) {
+            self.ask(step, index);
+        }
+        None
+    }
+
+    /// What is known of the key: that it is held here, or what the store said last.
+    fn known(&self, now: Moment) -> Option<Said> {
+        let kept = self.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
+        if kept { Some(Said::Busy) } else { self.said.clone() }
+    }
+
+    pub(super) fn line(&self, step: &Step<'_, W, L>) -> Line {
+        let together = self.together(step);
+        let reentrant = self.waiters.front().is_some_and(|first| step.traits(first.member).reentrant);
+        let orphan = |claim: &PendingClaim<W>| claim.asker.is_none() && claim.is_under_way();
+        Line {
+            together,
+            reach: if reentrant { self.waiters.len() } else { together },
+            orphan: self.claims.iter().any(orphan),
+        }
+    }
+
+    /// How many at the front of the line ask the store at once: the first, or the readers there, where they do not share
+    /// one grant.
+    pub(super) fn together(&self, step: &Step<'_, W, L>) -> usize {
+        let for_itself = |waiter: &&Waiter<W>| waiter.mode == Mode::Shared && step.traits(waiter.member).handoffs == 0;
+        let readers = self.waiters.iter().take_while(for_itself).count();
+        readers.max(1).min(self.waiters.len())
+    }
+
+    /// Whether it asks the store: it is among the first, or acts for the session that holds the key.
+    fn asks(&self, step: &Step<'_, W, L>, line: &Line, index: usize) -> bool {
+        index == 0 || index < line.together || {
+            let waiter = &self.waiters[index];
+            match self.leases.iter().find(|lease| lease.is_exclusive() && lease.is_held(step.now)) {
+                Some(lease) => lease.admits(waiter.member, waiter.session),
+                None => waiter.session.is_some() && waiter.session == self.store_session,
+            }
+        }
+    }
+
+    /// Whether a lease of this process keeps the waiter from asking.
+    fn is_in_the_way(&self, now: Moment, waiter: &Waiter<W>) -> bool {
+        let keeps = |lease: &Lease<L>| lease.is_exclusive() && lease.is_held(now);
+        self.leases.iter().any(|lease| keeps(lease) && !lease.admits(waiter.member, waiter.session))
+    }
+
+    fn may_ask(&self, step: &Step<'_, W, L>, line: &Line, waiter: &Waiter<W>) -> bool {
+        let due = waiter.is_over || step.now >= self.asks_at(waiter);
+        due && !self.is_answered_first(step, line, waiter)
+    }
+
+    /// When a waiter asks next, if its wait is not over before.
+    fn asks_at(&self, waiter: &Waiter<W>) -> Moment {
+        waiter.ask_at.max(self.rest_until.min(waiter.limit))
+    }
+
+    /// Whether there is something under way that a waiter does not ask before: its own claim or one of its session, one of a
+    /// caller that is gone, which concerns all, and what its session gives back, for a level that joined that would go on
+    /// with a lease that is lost.
+    fn is_answered_first(&self, step: &Step<'_, W, L>, line: &Line, waiter: &Waiter<W>) -> bool {
+        let of_session = |claim: &PendingClaim<W>| claim.member == waiter.member && claim.is_under_way();
+        // The last answer of a wait is not waited for behind others.
+        waiter.asks || (line.orphan && !waiter.is_over) || {
+            let reentrant = step.traits(waiter.member).reentrant;
+            let gives_back = |release: &PendingRelease<W>| !left_out(Rule::GivesBack) && release.blocks(waiter.member);
+            reentrant && (self.claims.iter().any(of_session) || self.releases.iter().any(gives_back))
+        }
+    }
+
+    /// The lease of this engine that was lost, and that guards stand on still: under them no fresh one may begin.
+    fn lost_under(&self, member: Member) -> Option<LossReason> {
+        self.leases.iter().find_map(|lease| match lease.end {
+            Some(End::Lost(reason)) if lease.member == member && lease.is_reentrant() && !left_out(Rule::LostUnder) => {
+                Some(reason)
+            }
+            _ => None,
+        })
+    }
+
+    /// A lease ended here: the key may be free.
+    pub(super) fn freed(&mut self) {
+        self.news.freed += 1;
+        self.said = None;
+        self.store_session = None;
+        // The store says when it is the turn of who waits in its queue, and what is freed here goes to the first.
+        self.ask_anew(|claim| !claim.is_told());
+    }
+
+    /// Who asked before asks again now, unless it has a claim for which that is not `needed`.
+    pub(super) fn ask_anew(&mut self, needed: impl Fn(&PendingClaim<W>) -> bool) {
+        let polling = self.polling();
+        let spared: Vec<_> =
+            self.claims.iter().filter(|claim| !needed(claim)).filter_map(|claim| claim.asker).collect();
+        for waiter in self.waiters.iter_mut().take_while(|waiter| waiter.asked() || waiter.session.is_some()) {
+            if !spared.contains(&waiter.id) {
+                (waiter.polling, waiter.ask_at) = (polling, Moment::default());
+            }
+        }
+    }
+
+    pub(super) fn index(&self, id: WaiterId) -> Option<usize> {
+        self.waiters.binary_search_by_key(&id, |waiter| waiter.id).ok()
+    }
+
+    /// Tells a waiter that it gets nothing.
+    pub(super) fn dismiss(&mut self, step: &mut Step<'_, W, L>, index: usize, outcome: Outcome<L>) {
+        let waiter = self.remove(step, index);
+        step.out.push(Action::Wake(waiter.handle, outcome));
+    }
+
+    /// Takes a waiter out of the line; what it has in the store is given up.
+    pub(super) fn remove(&mut self, step: &mut Step<'_, W, L>, index: usize) -> Waiter<W> {
+        let Some(waiter) = self.waiters.remove(index) else { unreachable!("the index is of a waiter in the line") };
+        self.over -= usize::from(waiter.is_over);
+        for claim in self.claims.iter_mut().filter(|claim| claim.asker == Some(waiter.id)) {
+            claim.asker = None;
+        }
+        let given_up: Vec<_> =
+            self.claims.extract_if(.., |claim| claim.asker.is_none() && claim.request.is_none()).collect();
+        for claim in given_up {
+            self.give_up(step, &claim);
+        }
+        waiter
+    }
+
+    /// When it needs attention next.
+    pub(super) fn next_event(&self, step: &Step<'_, W, L>) -> Moment {
+        let line = self.line(step);
+        let asks = (0..line.reach).filter(|index| self.asks(step, &line, *index)).filter_map(|index| {
+            let waiter = &self.waiters[index];
+            let idle = !self.is_in_the_way(step.now, waiter) && !self.is_answered_first(step, &line, waiter);
+            (idle && !waiter.is_over).then(|| self.asks_at(waiter))
+        });
+        let leases = self.leases.iter().map(Lease::next_event);
+        let offers = self.offers.iter().filter_map(|offer| offer.until);
+        let releases = self.releases.iter().map(PendingRelease::next_event);
+        let subscribes = self.subscriber(step).map(|_| self.subscription.not_before);
+        asks.chain(self.claims.iter().map(PendingClaim::overdue_at))
+            .chain(leases)
+            .chain(offers)
+            .chain(releases)
+            .chain(subscribes)
+            .min()
+            .unwrap_or(Moment::NEVER)
+    }
+}
+
+pub(super) fn no_answer() -> Said {
+    let error = Error::new(ErrorKind::Indeterminate, "acquire");
+    Said::Failed(error.detail("the store gave no answer within the wait"))
+}
+
+impl<W> Waiter<W> {
+    /// Whether it has asked the store, or was told to wait for an answer to others.
+    pub(super) fn asked(&self) -> bool {
+        self.ask_at > Moment::default()
+    }
+}
+
+impl<L> From<Said> for Outcome<L> {
+    fn from(said: Said) -> Self {
+        match said {
+            Said::Busy => Self::Busy,
+            Said::Failed(error) => Self::Failed(error),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+use std::time::Duration;
+
+use super::event::{End, Granted, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, Traits};
+use super::rules::{Rule, left_out};
+use crate::clock::Moment;
+use crate::{GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, SessionId};
+
+/// One stretch in which the store has an owner of this process as the holder, and all that is known of it here.
+#[derive(Clone, Debug)]
+pub(super) struct Lease<L> {
+    pub(super) id: LeaseId,
+    pub(super) member: Member,
+    pub(super) traits: Traits,
+    pub(super) grant: GrantRef,
+    /// What it was asked for with.
+    pub(super) options: LockOptions,
+    pub(super) since: Moment,
+    pub(super) first_length: Duration,
+    pub(super) deadline: Moment,
+    pub(super) next_renewal: Moment,
+    /// The renewal under way, and until when its answer is waited for.
+    pub(super) renewal: Option<(RequestId, Moment)>,
+    /// A renewal was sent, and none has been confirmed since.
+    pub(super) unanswered: bool,
+    /// A claim of this owner may reach the store late.
+    pub(super) echoes: bool,
+    /// The guards on it: one, or the levels of a session, or readers that share a grant.
+    pub(super) guards: Vec<Standing>,
+    pub(super) cell: L,
+    /// How it ended, as long as guards are there that have to be told, or give it back.
+    pub(super) end: Option<End>,
+    /// The store may still have it; it is given back with the last guard.
+    pub(super) owes_release: bool,
+}
+
+/// A guard on a lease, and what it asks for as long as it is there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Standing {
+    pub(super) id: GuardId,
+    pub(super) owner: OwnerId,
+    /// How many had the lease before, or which co-reader it is.
+    pub(super) number: u16,
+    pub(super) renew: bool,
+    pub(super) cap: Moment,
+}
+
+/// The lease that a grant begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FirstLease {
+    pub(super) length: Duration,
+    /// A moment before which the store cannot have granted it, so that the deadline errs early.
+    pub(super) sent_at: Moment,
+    /// False for a lock that has no deadline.
+    pub(super) ends: bool,
+    /// Nobody but a message says so, and somebody may have forged it.
+    pub(super) told: bool,
+}
+
+/// How long a grant out of the store's queue stays unconfirmed and with its short first lease: who is done by then has
+/// cost no renewal.
+const SOON: Duration = Duration::from_millis(20);
+
+/// How long a grant waits for its waiter at most before it goes to the next.
+const UNTAKEN: Duration = Duration::from_secs(1);
+
+impl FirstLease {
+    /// When it has to be regarded as over here.
+    pub(super) fn deadline(&self) -> Moment {
+        if self.ends { deadline(self.sent_at, self.length) } else { Moment::NEVER }
+    }
+
+    /// Whether a renewal soon makes it what was asked for.
+    pub(super) fn is_provisional(&self, ttl: Duration) -> bool {
+        self.told || self.length < ttl
+    }
+}
+
+impl<L: LeaseCell> Lease<L> {
+    pub(super) fn new(
+        id: LeaseId,
+        member: Member,
+        traits: &Traits,
+        grant: GrantRef,
+        options: &LockOptions,
+        first: FirstLease,
+        now: Moment,
+    ) -> Self {
+        let third = renewal_after(first.sent_at, first.length.min(options.ttl));
+        let next_renewal = if first.is_provisional(options.ttl) { now.plus(SOON).min(third) } else { third };
+        let limit = first.deadline().min(cap_of(options, now));
+        Self {
+            id,
+            member,
+            traits: *traits,
+            grant,
+            options: options.clone(),
+            since: now,
+            first_length: first.length,
+            deadline: first.deadline(),
+            next_renewal,
+            renewal: None,
+            unanswered: false,
+            echoes: false,
+            guards: Vec::with_capacity(1),
+            cell: L::new(limit),
+            end: None,
+            owes_release: false,
+        }
+    }
+
+    /// Whether it is of a session for which this caller asks.
+    pub(super) fn admits(&self, member: Member, session: Option<SessionId>) -> bool {
+        self.traits.reentrant && (self.member == member || (session.is_some() && self.traits.session == session))
+    }
+
+    pub(super) fn is_reentrant(&self) -> bool {
+        self.traits.reentrant
+    }
+
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.grant.mode == Mode::Exclusive
+    }
+
+    pub(super) fn is_held(&self, now: Moment) -> bool {
+        self.end.is_none() && now < self.limit()
+    }
+
+    /// When it ends unless it is renewed.
+    pub(super) fn limit(&self) -> Moment {
+        self.deadline.min(self.cap())
+    }
+
+    /// Why it ends, when it ends by the clock.
+    pub(super) fn reason(&self) -> LossReason {
+        match () {
+            () if self.cap() <= self.deadline => LossReason::MaxHold,
+            () if self.unanswered => LossReason::Unreachable,
+            () => LossReason::Expired,
+        }
+    }
+
+    /// When it needs attention next.
+    pub(super) fn next_event(&self) -> Moment {
+        if self.end.is_some() {
+            return Moment::NEVER;
+        }
+        let renewal = match self.renewal {
+            Some((_, until)) => until,
+            None => self.next_renewal(),
+        };
+        renewal.min(self.limit())
+    }
+
+    /// When it is to be renewed: what one guard asks for ends with it.
+    pub(super) fn next_renewal(&self) -> Moment {
+        if self.guards.iter().any(|guard| guard.renew) { self.next_renewal } else { Moment::NEVER }
+    }
+
+    /// Until when a grant is kept for a waiter that does not come for it.
+    pub(super) fn offered_until(&self, now: Moment) -> Moment {
+        now.plus((self.options.ttl / 3).min(UNTAKEN))
+    }
+
+    fn cap(&self) -> Moment {
+        self.guards.iter().map(|guard| guard.cap).min().unwrap_or(Moment::NEVER)
+    }
+
+    /// Whether the store would not tell it from what these options ask for.
+    pub(super) fn suits(&self, member: Member, options: &LockOptions) -> bool {
+        member == self.member
+            && alike(&self.options, options)
+            && options.max_hold.is_none()
+            && self.cap() == Moment::NEVER
+    }
+
+    /// Whether it certainly stays ours for a quarter of its length, also if the store falls silent now.
+    pub(super) fn is_settled(&self, now: Moment) -> bool {
+        let spare = now.plus(self.first_length.min(self.options.ttl) / 4);
+        let lasts = spare < self.limit() || left_out(Rule::Settled);
+        self.is_held(now) && lasts && (!self.unanswered || left_out(Rule::NoDoubt))
+    }
+
+    /// The store confirmed it, on a request that left at `sent_at`, for `ttl` from then. True if the limit moved.
+    pub(super) fn prolong(&mut self, sent_at: Moment, ttl: Duration) -> bool {
+        let before = self.limit();
+        if self.deadline != Moment::NEVER {
+            let confirmed = deadline(sent_at, ttl);
+            self.deadline = if left_out(Rule::NeverShorter) { confirmed } else { self.deadline.max(confirmed) };
+        }
+        self.limit() != before
+    }
+
+    /// A renewal that left at `sent_at` was confirmed.
+    pub(super) fn renewed(&mut self, sent_at: Moment) {
+        self.unanswered = false;
+        self.prolong(sent_at, self.options.ttl);
+        self.next_renewal = renewal_after(sent_at, self.options.ttl);
+    }
+
+    /// Another guard stands on it, by a grant that left at `sent_at` and prolonged the lease.
+    pub(super) fn reentered(&mut self, sent_at: Moment, ttl: Duration) {
+        self.prolong(sent_at, ttl);
+        self.next_renewal = self.next_renewal.min(renewal_after(sent_at, self.options.ttl));
+    }
+
+    pub(super) fn granted(&self, key: &LockKey, standing: &Standing) -> Granted<L> {
+        Granted {
+            guard: GuardRef { key: key.clone(), lease: self.id, guard: standing.id },
+            grant: GrantRef { owner: standing.owner, ..self.grant.clone() },
+            number: standing.number,
+            cell: self.cell.clone(),
+        }
+    }
+}
+
+/// Whether the store would get the same claim for both.
+pub(super) fn alike(one: &LockOptions, other: &LockOptions) -> bool {
+    one.ttl == other.ttl && one.renew == other.renew && one.label == other.label && one.reason == other.reason
+}
+
+pub(super) fn cap_of(options: &LockOptions, since: Moment) -> Moment {
+    options.max_hold.map_or(Moment::NEVER, |cap| since.plus(cap))
+}
+
+/// The lease less a margin for clocks that tick at different rates: 1 % and 2 ms, as in Redlock's description.
+pub(super) fn deadline(sent_at: Moment, ttl: Duration) -> Moment {
+    sent_at.plus(ttl.saturating_sub(ttl / 100 + Duration::from_millis(2)))
+}
+
+/// A third of the lease after it was granted, rounded up so that leases of about the same age share a batch.
+fn renewal_after(sent_at: Moment, ttl: Duration) -> Moment {
+    const GRID_NANOS: u64 = 16_000_000;
+    let third = sent_at.plus(ttl / 3);
+    if ttl < Duration::from_secs(1) { third } else { Moment::from_nanos(third.as_nanos().next_multiple_of(GRID_NANOS)) }
+}

@@ -1,0 +1,81 @@
+use super::backoff::SHORTEST_POLL;
+use super::claim::PendingClaim;
+use super::event::{Action, GuardId, LeaseCell, LeaseId};
+use super::key::Key;
+use super::lease::Standing;
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::{HandOver, Mode};
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// Gives what a guard holds to the next in line here, if that wants just the same and the bounds allow it.
+    pub(super) fn pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, standing: usize) -> bool {
+        let lease = &self.leases[index];
+        let traits = step.traits(lease.member);
+        // Beside a reader others may have been granted since: its successor could return with a smaller token than theirs.
+        // And a session's guards are its own.
+        let passes = traits.handoffs > 0
+            && (lease.is_exclusive() || left_out(Rule::NotShared))
+            && !traits.reentrant
+            && lease.is_settled(step.now);
+        if !passes {
+            return false;
+        }
+        let number = lease.guards[standing].number;
+        let age = step.now.since(lease.since);
+        if (number >= traits.handoffs && !left_out(Rule::Bound)) || age >= traits.handoff_age.min(lease.options.ttl / 8)
+        {
+            if !traits.queues && !self.waiters.is_empty() && !left_out(Rule::Rest) {
+                // Other processes poll for it: whoever waits here must not be back before them every time.
+                self.rest_until = step.now.plus(step.chance.jittered(SHORTEST_POLL));
+            }
+            return false;
+        }
+        let suited = |next: &&super::key::Waiter<W>| {
+            (next.mode == Mode::Exclusive || left_out(Rule::NotShared)) && lease.suits(next.member, &next.options)
+        };
+        if !self.waiters.front().is_some_and(|next| suited(&next)) {
+            return false;
+        }
+        let (id, next) = (lease.id, GuardId(step.id()));
+        let before = self.leases[index].guards.remove(standing);
+        if left_out(Rule::WhatIsLeft) {
+            let ttl = self.leases[index].options.ttl;
+            self.leases[index].prolong(step.now, ttl);
+            step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit()));
+        }
+        let waiter = self.remove(step, 0);
+        self.offer(
+            step,
+            waiter,
+            id,
+            Standing { id: next, number: if left_out(Rule::NewNumber) { number } else { number + 1 }, ..before },
+        );
+        step.out.push(Action::HandedOver);
+        true
+    }
+
+    /// The readers that queued behind this one share its grant, if they did before it was asked for: one who came later
+    /// could return with a smaller token than somebody elsewhere who returned before it came.
+    pub(super) fn share(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, claim: &PendingClaim<W>) {
+        let mut number = 1;
+        let mut index = 0;
+        while let Some(waiter) = self.waiters.get(index) {
+            let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
+            let settled = step.traits(lease.member).handoffs > 0 && lease.is_settled(step.now);
+            let behind = waiter.mode == Mode::Shared && (waiter.id.0 < claim.horizon || left_out(Rule::CameBefore));
+            if number > HandOver::HARD_LIMIT || !settled || !behind {
+                return;
+            }
+            if !lease.suits(waiter.member, &waiter.options) {
+                index += 1;
+                continue;
+            }
+            let Some(first) = lease.guards.first().cloned() else { return };
+            let waiter = self.remove(step, index);
+            let guard = GuardId(step.id());
+            self.offer(step, waiter, id, Standing { id: guard, number, ..first });
+            number += 1;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+use super::backoff::BackOff;
+use super::event::{Action, LeaseCell, Member, Request, RequestId};
+use super::key::Key;
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::Hint;
+use crate::clock::Moment;
+
+#[derive(Clone, Debug)]
+pub(super) struct Subscription {
+    pub(super) state: Subscribed,
+    /// No other is asked for before.
+    pub(super) not_before: Moment,
+    pub(super) pauses: BackOff,
+}
+
+impl Subscription {
+    pub(super) fn new() -> Self {
+        Self { state: Subscribed::No, not_before: Moment::default(), pauses: BackOff::between_subscriptions() }
+    }
+
+    pub(super) fn is_request(&self, request: RequestId) -> bool {
+        matches!(self.state, Subscribed::Asked(of, _) | Subscribed::Yes(of, _) if of == request)
+    }
+
+    pub(super) fn is_by(&self, member: Member) -> bool {
+        matches!(self.state, Subscribed::Asked(_, by) | Subscribed::Yes(_, by) if by == member)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Subscribed {
+    No,
+    Asked(RequestId, Member),
+    Yes(RequestId, Member),
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    pub(super) fn heard(&mut self, step: &mut Step<'_, W, L>, request: RequestId, hint: Hint) {
+        let Subscribed::Yes(subscribed, _) = self.subscription.state else { return };
+        if subscribed != request {
+            return;
+        }
+        match hint {
+            Hint::Granted { owner, tenure } => {
+                let Some(index) = self.claims.iter().position(|claim| claim.owner == owner) else { return };
+                let claim = &mut self.claims[index];
+                if claim.request.is_some() && !left_out(Rule::AfterMessage) {
+                    claim.message = tenure;
+                    return;
+                }
+                if let Some(first) = claim.told_lease(tenure, step.now) {
+                    let claim = self.claims.remove(index);
+                    self.grant(step, claim, tenure, Some(first));
+                    return self.advance(step);
+                }
+            }
+            Hint::Freed => {}
+            Hint::Ended => self.subscription.state = Subscribed::No,
+        }
+        if hint != Hint::Ended {
+            self.subscription.pauses = BackOff::between_subscriptions();
+        }
+        self.news.heard += 1;
+        self.ask_anew(|_| true);
+        self.advance(step);
+    }
+
+    pub(super) fn listening(&mut self, step: &mut Step<'_, W, L>, request: RequestId, begun: bool) {
+        let Subscribed::Asked(asked, member) = self.subscription.state else { return };
+        if asked != request {
+            return;
+        }
+        self.subscription.state = if begun { Subscribed::Yes(request, member) } else { Subscribed::No };
+        if begun {
+            // It may have been freed before anybody listened.
+            self.news.freed += 1;
+            self.ask_anew(|claim| !claim.is_told());
+        } else {
+            self.waiters
+                .iter_mut()
+                .take_while(|waiter| waiter.asked())
+                .for_each(|waiter| waiter.polling = BackOff::polling());
+        }
+        self.advance(step);
+    }
+
+    /// Subscribes to the key while somebody waits for other processes, and no longer.
+    pub(super) fn subscribe(&mut self, step: &mut Step<'_, W, L>) {
+        if self.waiters.is_empty() {
+            self.wants_notifications = false;
+            return self.unsubscribe(step);
+        }
+        if let Some(member) = self.subscriber(step).filter(|_| step.now >= self.subscription.not_before) {
+            let request = RequestId(step.id());
+            self.subscription.not_before = step.now.plus(self.subscription.pauses.next(step.chance, None));
+            self.subscription.state = Subscribed::Asked(request, member);
+            step.send(member, Request::Listen(request, self.name.clone()));
+        }
+    }
+
+    /// Who is to subscribe, if somebody is.
+    pub(super) fn subscriber(&self, step: &Step<'_, W, L>) -> Option<Member> {
+        let wanted = self.wants_notifications && self.subscription.state == Subscribed::No;
+        let first = self.waiters.front().filter(|_| wanted)?;
+        step.traits(first.member).notifies.then_some(first.member)
+    }
+
+    pub(super) fn unsubscribe(&mut self, step: &mut Step<'_, W, L>) {
+        if let Subscribed::Asked(request, _) | Subscribed::Yes(request, _) = self.subscription.state {
+            self.subscription.state = Subscribed::No;
+            step.out.push(Action::Unlisten(request));
+        }
+    }
+
+    /// How a waiter polls as things are.
+    pub(super) fn polling(&self) -> BackOff {
+        if self.subscription.state == Subscribed::No { BackOff::polling() } else { BackOff::beside_signals() }
+    }
+}

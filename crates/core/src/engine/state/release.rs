@@ -1,0 +1,330 @@
+use std::time::Duration;
+
+use super::backoff::BackOff;
+use super::claim::PendingClaim;
+use super::event::{Action, End, GuardRef, LeaseCell, LeaseId, LetGo, Member, Outcome, Request, RequestId};
+use super::key::{Key, Waiter};
+use super::lease::Lease;
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::clock::Moment;
+use crate::{Error, ErrorKind, GrantRef, Held, LossReason, OwnerId, Result};
+
+/// A grant, or a claim that may have become one, that is given back to the store.
+#[derive(Clone, Debug)]
+pub(super) struct PendingRelease<W> {
+    pub(super) member: Member,
+    pub(super) grant: GrantRef,
+    pub(super) ttl: Duration,
+    /// Who is told the answer, and polls the request as long as it is nobody else's business.
+    pub(super) by: Option<W>,
+    pub(super) alone: bool,
+    pub(super) request: Option<RequestId>,
+    /// When it is tried again, and how long that is worth while.
+    pub(super) again_at: Moment,
+    pub(super) give_up_at: Moment,
+    pub(super) pauses: BackOff,
+    /// A claim of this owner may reach the store late, behind its release, when the connection that carried it was given
+    /// up. So it is released again for about a minute, each time after twice as long, and keeps the key for nobody for
+    /// about as long as it was late, and not for its lease. Nobody waits for that, and it ends with the engine.
+    pub(super) echoes: bool,
+    /// The pause before the next of these.
+    pub(super) echo: Option<Duration>,
+}
+
+const FIRST_ECHO: Duration = Duration::from_secs(1);
+const LAST_ECHO: Duration = Duration::from_secs(32);
+
+impl<W> PendingRelease<W> {
+    /// Whether a session must not claim before this is done.
+    pub(super) fn blocks(&self, member: Member) -> bool {
+        self.member == member && self.echo.is_none()
+    }
+
+    pub(super) fn next_event(&self) -> Moment {
+        self.again_at
+    }
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// Gives a grant back, trying again for as long as its lease could last.
+    pub(super) fn release(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        member: Member,
+        grant: GrantRef,
+        ttl: Duration,
+        echoes: bool,
+        by: Option<W>,
+    ) {
+        let alone = by.is_some() && self.waiters.is_empty();
+        step.begin(member);
+        self.releases.push(PendingRelease {
+            member,
+            grant,
+            ttl,
+            by,
+            alone,
+            request: None,
+            again_at: step.now,
+            give_up_at: step.now.plus(ttl),
+            pauses: BackOff::after_failure(),
+            echoes,
+            echo: None,
+        });
+        self.send_releases(step);
+    }
+
+    pub(super) fn send_releases(&mut self, step: &mut Step<'_, W, L>) {
+        let now = step.now;
+        let in_vain = |release: &mut PendingRelease<W>| {
+            let overdue = release.request.is_some() && release.again_at <= now;
+            overdue && (release.echo.is_some() || now >= release.give_up_at)
+        };
+        for release in self.releases.extract_if(.., in_vain) {
+            if release.echo.is_none() {
+                step.ended(release.member);
+            }
+        }
+        for release in self.releases.iter_mut().filter(|release| release.again_at <= now) {
+            let request = RequestId(step.id());
+            // Where its answer does not come by then, what carries it is not driven.
+            (release.request, release.again_at) = (Some(request), step.overdue(release.member));
+            let sent = Request::Release(request, release.grant.clone());
+            let alone = std::mem::take(&mut release.alone);
+            step.send_by(release.member, sent, release.by.clone(), alone);
+        }
+    }
+
+    pub(super) fn released(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<Held>) {
+        let Some(index) = self.releases.iter().position(|release| release.request == Some(request)) else { return };
+        let release = &mut self.releases[index];
+        (release.request, release.by) = (None, None);
+        if let Some(pause) = release.echo {
+            let next = pause * 2;
+            (release.echo, release.again_at) = (Some(next), step.now.plus(next));
+            if next > LAST_ECHO.min(release.ttl) || matches!(answer, Ok(Held::Yes)) {
+                self.releases.swap_remove(index);
+                self.freed();
+            }
+            return self.advance(step);
+        }
+        if let Err(error) = answer {
+            let again = error.is_transient() && step.now < release.give_up_at;
+            release.again_at = step.now.plus(release.pauses.next(step.chance, None));
+            let member = release.member;
+            step.out.push(Action::ReleaseFailed(self.name.clone(), error.clone()));
+            if again {
+                step.keep(member);
+                return self.tell_blocked(step, member, &error);
+            }
+        }
+        step.ended(release.member);
+        if release.echoes && FIRST_ECHO <= release.ttl && !step.members[&release.member].closed {
+            (release.echo, release.again_at) = (Some(FIRST_ECHO), step.now.plus(FIRST_ECHO));
+        } else {
+            self.releases.swap_remove(index);
+        }
+        self.freed();
+        self.advance(step);
+    }
+
+    /// Who takes the next answer for its last, and would not ask before this session has given back what it lost, is told
+    /// why it does not.
+    fn tell_blocked(&mut self, step: &mut Step<'_, W, L>, member: Member, error: &Error) {
+        if !step.traits(member).reentrant {
+            return;
+        }
+        let blocked = |waiter: &Waiter<W>| waiter.member == member && waiter.is_over && !waiter.asks;
+        while let Some(index) = self.waiters.iter().position(blocked) {
+            self.dismiss(step, index, Outcome::Failed(error.clone()));
+        }
+        self.advance(step);
+    }
+
+    /// Ends a guard on its own account: its lease goes to the next in line here, or back to the store with the last guard
+    /// on it. What was lost has ended before.
+    pub(super) fn let_go(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, by: Option<W>) -> LetGo {
+        let found = |lease: &Lease<L>| lease.guards.iter().position(|standing| standing.id == guard.guard);
+        let Some(index) = self.leases.iter().position(|lease| lease.id == guard.lease) else { return LetGo::Gone };
+        let lease = &mut self.leases[index];
+        let any = || (left_out(Rule::OwnGuardOnly) && !lease.guards.is_empty()).then_some(0);
+        let Some(standing) = found(lease).or_else(any) else { return LetGo::Gone };
+        if lease.end.is_none() && self.pass_on(step, index, standing) {
+            return LetGo::Passed;
+        }
+        let lease = &mut self.leases[index];
+        let before = lease.limit();
+        let standing = lease.guards.remove(standing);
+        let (member, ttl, echoes) = (lease.member, lease.options.ttl, lease.echoes);
+        let grant = GrantRef { owner: standing.owner, ..lease.grant.clone() };
+        // Readers that share a grant have one owner id, and each level of a session its own.
+        let shared = lease.guards.iter().any(|other| other.owner == standing.owner);
+        let (ended, owes) = (lease.end.is_some(), lease.owes_release && !shared);
+        if lease.guards.is_empty() {
+            let lease = self.leases.remove(index);
+            if !ended {
+                let held_for = step.now.since(lease.since);
+                step.out.push(Action::End { cell: lease.cell, key: self.name.clone(), end: End::LetGo, held_for });
+            }
+        } else if before != lease.limit() {
+            step.out.push(Action::Limit(lease.cell.clone(), lease.limit()));
+        }
+        if ended && owes {
+            self.release(step, member, grant, ttl, echoes, None);
+        } else if !ended && !shared {
+            if !self.waiters.is_empty() {
+                self.detach_requests(step);
+            }
+            self.wait_for_release(step);
+            self.release(step, member, grant, ttl, echoes, by);
+        }
+        self.advance(step);
+        match ended {
+            true => LetGo::Gone,
+            false if shared => LetGo::Passed,
+            false => LetGo::Sent,
+        }
+    }
+
+    /// Those who wait ask when the release has been answered; if that takes long, before.
+    fn wait_for_release(&mut self, step: &mut Step<'_, W, L>) {
+        const LONG: Duration = Duration::from_millis(100);
+        let together = self.together(step);
+        for waiter in self.waiters.iter_mut().take(together) {
+            waiter.ask_at = waiter.ask_at.max(step.now.plus(LONG));
+        }
+    }
+
+    /// Leaves a lease to the store, for somebody else to take over. False if it is held no more.
+    pub(super) fn detach(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef) -> bool {
+        let held = |lease: &&mut Lease<L>| lease.id == guard.lease && lease.end.is_none();
+        let Some(lease) = self.leases.iter_mut().find(held) else { return false };
+        lease.guards.retain(|standing| standing.id != guard.guard);
+        if lease.guards.is_empty() {
+            let id = lease.id;
+            self.end(step, id, End::Detached);
+        }
+        self.advance(step);
+        true
+    }
+
+    /// The one way in which a lease ends, but for a guard that lets it go: tells its guards, stops its renewals, and gives
+    /// back what the store may still have: at once, where it does not end by itself, else with the guard.
+    pub(super) fn end(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, end: End) {
+        use LossReason::{Expired, MaxHold, Shutdown, Stolen, Unreachable};
+
+        let Some(index) = self.leases.iter().position(|lease| lease.id == id && lease.end.is_none()) else { return };
+        let mut lease = self.leases.remove(index);
+        lease.end = Some(end);
+        lease.owes_release = matches!(end, End::LetGo | End::Lost(Expired | MaxHold | Unreachable | Stolen | Shutdown));
+        let (cell, held_for) = (lease.cell.clone(), step.now.since(lease.since));
+        if !left_out(Rule::TellEnd) {
+            step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });
+        }
+        let at_once = matches!(end, End::LetGo | End::Lost(MaxHold | Shutdown));
+        let withdrawn = self.withdraw(&mut lease);
+        if !self.waiters.is_empty() {
+            self.detach_requests(step);
+        }
+        let is_left = |owner: &OwnerId| lease.guards.iter().any(|standing| standing.owner == *owner);
+        let mut owners: Vec<_> = withdrawn.into_iter().filter(|owner| !is_left(owner)).collect();
+        if at_once {
+            owners.extend(lease.guards.iter().map(|standing| standing.owner));
+        }
+        owners.dedup();
+        if lease.owes_release {
+            for owner in owners {
+                self.release_of(step, &lease, owner);
+            }
+        }
+        lease.owes_release &= !at_once;
+        if lease.is_reentrant() {
+            let under_way = |claim: &&mut PendingClaim<W>| claim.member == lease.member && claim.request.is_some();
+            self.claims.iter_mut().filter(under_way).for_each(|claim| claim.void = true);
+        }
+        // Until the last guard of a session is gone no fresh lease may begin.
+        if !lease.guards.is_empty() && (lease.owes_release || lease.is_reentrant()) {
+            self.leases.push(lease);
+        }
+        self.freed();
+    }
+
+    fn release_of(&mut self, step: &mut Step<'_, W, L>, lease: &Lease<L>, owner: OwnerId) {
+        let grant = GrantRef { owner, ..lease.grant.clone() };
+        self.release(step, lease.member, grant, lease.options.ttl, lease.echoes, None);
+    }
+
+    /// An operator released by force what these leases were.
+    pub(super) fn force_released(&mut self, step: &mut Step<'_, W, L>, leases: &[LeaseId]) {
+        let all = || self.leases.iter().map(|lease| lease.id).collect();
+        let leases: Vec<_> = if left_out(Rule::ForcedOnly) { all() } else { leases.to_vec() };
+        for lease in &leases {
+            self.end(step, *lease, End::Lost(LossReason::ForceReleased));
+        }
+        self.freed();
+        self.advance(step);
+    }
+
+    /// An engine is closed: from now on none of its guards is born.
+    pub(super) fn close(&mut self, step: &mut Step<'_, W, L>, member: Member) {
+        self.detach_requests(step);
+        let of_it = |lease: &&Lease<L>| lease.member == member && lease.end.is_none();
+        while let Some(lease) = self.leases.iter().find(of_it) {
+            let lease = lease.id;
+            self.end(step, lease, End::Lost(LossReason::Shutdown));
+        }
+        let lost: Vec<_> = self.leases.extract_if(.., |lease| lease.member == member && lease.owes_release).collect();
+        for lease in lost {
+            for standing in &lease.guards {
+                self.release_of(step, &lease, standing.owner);
+            }
+        }
+        let is_closed = |waiter: &Waiter<W>| waiter.member == member && !left_out(Rule::ClosedForAll);
+        while let Some(index) = self.waiters.iter().position(is_closed) {
+            self.dismiss(step, index, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire")));
+        }
+        self.releases.retain(|release| release.member != member || release.echo.is_none());
+        if self.subscription.is_by(member) {
+            self.unsubscribe(step);
+        }
+        self.advance(step);
+    }
+
+    /// A closed engine waits for nothing any more: what is not released by now, its lease frees.
+    pub(super) fn abandon(&mut self, step: &mut Step<'_, W, L>, member: Member) {
+        for _ in self.releases.extract_if(.., |release| release.member == member && release.echo.is_none()) {
+            step.ended(member);
+        }
+        self.advance(step);
+    }
+
+    /// Whether there is anything of an engine here.
+    pub(super) fn concerns(&self, member: Member) -> bool {
+        self.leases.iter().any(|lease| lease.member == member)
+            || self.waiters.iter().any(|waiter| waiter.member == member)
+            || self.claims.iter().any(|claim| claim.member == member)
+            || self.releases.iter().any(|release| release.member == member)
+            || self.subscription.is_by(member)
+    }
+
+    /// An engine is gone.
+    pub(super) fn forget(&mut self, member: Member) {
+        self.waiters.retain(|waiter| waiter.member != member);
+        self.offers.retain(|offer| offer.waiter.member != member);
+        self.claims.retain(|claim| claim.member != member);
+        self.leases.retain(|lease| lease.member != member);
+        self.releases.retain(|release| release.member != member);
+    }
+
+    /// Leases that ran out, and waiters that are not looked after.
+    pub(super) fn expire(&mut self, step: &mut Step<'_, W, L>) {
+        let now = step.now;
+        let over = |lease: &&Lease<L>| lease.end.is_none() && now >= lease.limit();
+        while let Some(lease) = self.leases.iter().find(over).filter(|_| !left_out(Rule::LossFirst)) {
+            let (id, reason) = (lease.id, lease.reason());
+            self.end(step, id, End::Lost(reason));
+        }
+        while self.give_up_late(step, 0) {}
+    }
+}

@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use super::event::{Action, End, LeaseCell, LeaseId, Member, Outcome, Request, RequestId};
+use super::grant::too_late;
+use super::key::{Key, Offer};
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::clock::Moment;
+use crate::{Held, LockKey, LossReason, Renewal, Result};
+
+/// A lease that a tick found to be renewed now.
+pub(super) type Due = (Member, LockKey, LeaseId, Renewal);
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// What has become due on this key. Renewals go into batches over all keys.
+    pub(super) fn tick(&mut self, step: &mut Step<'_, W, L>) {
+        let now = step.now;
+        self.take_back_untaken(step);
+        for lease in self.leases.iter_mut().filter(|lease| lease.end.is_none()) {
+            if lease.renewal.is_some_and(|(_, until)| now >= until) {
+                // No answer will come in time; a late one still counts for what it says.
+                lease.renewal = None;
+                lease.next_renewal = now;
+            }
+            if lease.renewal.is_none() && now >= lease.next_renewal() {
+                let renewal = Renewal { grant: lease.grant.clone(), ttl: lease.options.ttl };
+                step.due.push((lease.member, self.name.clone(), lease.id, renewal));
+            }
+        }
+        self.give_up_overdue(step);
+        self.send_releases(step);
+        self.advance(step);
+    }
+
+    /// A grant that its waiter does not come for goes to the next: a caller that is not polled keeps the key from nobody.
+    fn take_back_untaken(&mut self, step: &mut Step<'_, W, L>) {
+        let now = step.now;
+        let untaken = |offer: &Offer<W>| !left_out(Rule::Untaken) && offer.until.is_some_and(|until| now >= until);
+        while let Some(index) = self.offers.iter().position(untaken) {
+            let offer = self.offers.remove(index);
+            self.let_go(step, &offer.guard, None);
+        }
+    }
+
+    /// A batch with this lease leaves.
+    pub(super) fn renewal_sent(&mut self, lease: LeaseId, request: RequestId, until: Moment) {
+        if let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) {
+            lease.renewal = Some((request, until));
+            lease.unanswered = true;
+        }
+    }
+
+    /// Sends one renewal by itself. False if the lease is held no more.
+    pub(super) fn renew_now(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, by: Option<W>) -> bool {
+        let lease = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none());
+        let Some(lease) = lease else { return false };
+        let request = RequestId(step.id());
+        let within = within(lease.options.ttl);
+        lease.renewal = Some((request, step.now.plus(within)));
+        lease.unanswered = true;
+        let renewals = vec![Renewal { grant: lease.grant.clone(), ttl: lease.options.ttl }];
+        let leases = vec![id];
+        let renew = Request::Renew { id: request, sent_at: step.now, leases, renewals, within };
+        step.send_by(lease.member, renew, by, false);
+        true
+    }
+
+    /// Draws the consequence of an answer to a renewal: an error is "unknown" and is retried until the deadline; only the
+    /// store's "not yours" is a loss.
+    pub(super) fn renewed(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        request: RequestId,
+        sent_at: Moment,
+        id: LeaseId,
+        answer: Result<Held>,
+    ) {
+        let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none()) else { return };
+        let is_latest = lease.renewal.is_some_and(|(latest, _)| latest == request);
+        if is_latest {
+            lease.renewal = None;
+        }
+        let unconfirmed = self.offers.iter().find(|offer| offer.until.is_none() && offer.guard.lease == id);
+        let unconfirmed = unconfirmed.map(|offer| offer.waiter.id);
+        match answer {
+            Ok(Held::Yes) => {
+                lease.renewed(sent_at);
+                step.out.push(Action::Limit(lease.cell.clone(), lease.limit()));
+                self.confirmed(step, id);
+            }
+            answer if unconfirmed.is_some() => {
+                // Nobody was told of it.
+                let failed = answer.err().unwrap_or_else(too_late);
+                step.out.push(Action::AttemptFailed(self.name.clone(), failed));
+                self.end(step, id, End::LetGo);
+                self.ask_later(step, unconfirmed);
+            }
+            Ok(Held::No) => self.end(step, id, End::Lost(LossReason::Stolen)),
+            Ok(Held::Forced) => self.end(step, id, End::Lost(LossReason::ForceReleased)),
+            Err(_) if is_latest => {
+                let pause = (lease.options.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1));
+                lease.next_renewal = step.now.plus(step.chance.jittered(pause));
+            }
+            Err(_) => {}
+        }
+        self.advance(step);
+    }
+
+    /// A lease that nobody was told of before it was confirmed.
+    fn confirmed(&mut self, step: &mut Step<'_, W, L>, id: LeaseId) {
+        let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
+        for offer in self.offers.iter_mut().filter(|offer| offer.guard.lease == id && offer.until.is_none()) {
+            let Some(standing) = lease.guards.iter().find(|standing| standing.id == offer.guard.guard) else {
+                continue;
+            };
+            offer.until = Some(lease.offered_until(step.now));
+            let granted = lease.granted(&self.name, standing);
+            step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
+        }
+    }
+}
+
+/// How long the answer to a renewal is waited for.
+pub(super) fn within(ttl: Duration) -> Duration {
+    ttl / 3
+}

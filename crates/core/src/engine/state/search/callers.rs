@@ -1,0 +1,197 @@
+//! What callers do, and what they are told.
+
+use super::super::event::{Attach, Event, Join, Outcome};
+use super::super::{Applying, Collected};
+use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, World, broken, the_key};
+use crate::clock::Moment;
+use crate::{ErrorKind, GrantRef, Hint, Mode};
+
+impl World {
+    pub(super) fn join(&mut self, index: usize, limit: Moment) -> Checked {
+        let of = self.config.seats[index];
+        let (side, member, _) = self.members[of.member];
+        let floor = self.tokens.iter().max().copied().unwrap_or_default();
+        let handle = Handle::next(&mut self.ids);
+        let join = Join { member, key: the_key(), mode: of.mode, options: self.options(index), limit, handle };
+        let waiting =
+            At::Waiting { id: super::super::WaiterId(0), limit, times_up: limit <= self.now, offer: None, floor };
+        let seat = &mut self.seats[index];
+        (seat.handle, seat.at) = (handle, waiting);
+        let mut out = Vec::new();
+        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let joined = self.sides[side].join(at, join);
+        if let At::Waiting { id, .. } = &mut self.seats[index].at {
+            *id = joined;
+        }
+        self.carry_out(side, out)
+    }
+
+    pub(super) fn collect(&mut self, index: usize) -> Checked {
+        let side = self.side_of(index);
+        let At::Waiting { id, limit, offer: Some(offer), floor, .. } = self.seats[index].at.clone() else {
+            return Ok(());
+        };
+        match self.sides[side].collect(id, &offer.guard) {
+            Collected::Yes => {
+                let epoch = offer.grant.tenure.unwrap_or_default();
+                self.handed_out((epoch, offer.number), &offer, floor)?;
+                let (owner, mode) = (offer.grant.owner, offer.grant.mode);
+                self.seats[index].at = At::Holding { guard: offer.guard, owner, mode, cell: offer.cell.id, epoch };
+                self.seen.push("a guard is handed out");
+                Ok(())
+            }
+            Collected::NotYet => {
+                self.seen.push("an offer was withdrawn");
+                if let At::Waiting { offer, .. } = &mut self.seats[index].at {
+                    *offer = None;
+                }
+                Ok(())
+            }
+            Collected::TooLate => {
+                self.seen.push("an offer was taken back");
+                self.join(index, limit)
+            }
+        }
+    }
+
+    pub(super) fn times_up(&mut self, index: usize) -> Checked {
+        let side = self.side_of(index);
+        let At::Waiting { id, times_up, .. } = &mut self.seats[index].at else { return Ok(()) };
+        *times_up = true;
+        let id = *id;
+        self.feed(side, Event::TimesUp(the_key(), id))
+    }
+
+    pub(super) fn leave(&mut self, index: usize) -> Checked {
+        let side = self.side_of(index);
+        let At::Waiting { id, .. } = self.seats[index].at else { return Ok(()) };
+        let handle = self.seats[index].handle;
+        self.detached(side, handle);
+        self.feed(side, Event::Leave(the_key(), id))?;
+        self.seats[index].at = At::Away;
+        Ok(())
+    }
+
+    pub(super) fn let_go(&mut self, index: usize, waits: bool) -> Checked {
+        let side = self.side_of(index);
+        let At::Holding { guard, .. } = self.seats[index].at.clone() else { return Ok(()) };
+        let handle = Handle::next(&mut self.ids);
+        self.seats[index].handle = handle;
+        self.seats[index].at = At::Away;
+        self.begins_rest(side, &guard);
+        self.ask(side, |state, at| state.let_go(at, &guard, waits.then_some(handle))).map(|_| ())
+    }
+
+    pub(super) fn detach(&mut self, index: usize) -> Checked {
+        let side = self.side_of(index);
+        let At::Holding { guard, .. } = self.seats[index].at.clone() else { return Ok(()) };
+        if !self.ask(side, |state, at| state.detach(at, &guard))? {
+            self.seen.push("a guard that is lost is not detached");
+            return Ok(());
+        }
+        let At::Holding { owner, epoch, .. } = self.seats[index].at else { return Ok(()) };
+        let grant = GrantRef { key: the_key(), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
+        self.detached_lock = Some((grant, self.newest_number_of(epoch)));
+        self.seats[index].at = At::Away;
+        self.faulted = true;
+        Ok(())
+    }
+
+    /// Takes a detached lock over in the store, and stands on it. What was sent twice may be tried twice.
+    pub(super) fn attach(&mut self, index: usize) -> Checked {
+        self.seats[index].joins -= 1;
+        let Some((grant, number)) = self.detached_lock.clone() else { return Ok(()) };
+        let (side, member, _) = self.members[self.config.seats[index].member];
+        let options = self.options(index);
+        if self.closed[self.config.seats[index].member] {
+            return Ok(());
+        }
+        let Some(owner) = self.store.take_over(self.now, &grant, options.ttl, &mut self.ids.owner) else {
+            self.seen.push("a lock is not attached twice");
+            return Ok(());
+        };
+        let epoch = grant.tenure.unwrap_or_default();
+        let grant = GrantRef { owner, ..grant };
+        let attach = Attach { member, grant: grant.clone(), number, options, sent_at: self.now };
+        let Some(granted) = self.ask(side, |state, at| state.attach(at, attach))? else { return Ok(()) };
+        self.seen.push("a lock is attached");
+        let cell = self.cell(side, granted.cell).id;
+        self.seats[index].at = At::Holding { guard: granted.guard, owner, mode: grant.mode, cell, epoch };
+        Ok(())
+    }
+
+    fn newest_number_of(&self, epoch: u64) -> u16 {
+        self.tokens.iter().filter(|token| token.0 == epoch).map(|token| token.1).max().unwrap_or_default()
+    }
+
+    pub(super) fn close(&mut self, member: usize) -> Checked {
+        self.closed[member] = true;
+        let (side, member, _) = self.members[member];
+        self.feed(side, Event::Close(member))
+    }
+
+    pub(super) fn deliver(&mut self, index: usize) -> Checked {
+        let (side, request, hint) = self.hints.remove(index);
+        if hint == Hint::Ended {
+            self.subscribed.retain(|known| *known != (side, request));
+        }
+        let before = self.sides[side].leases(&the_key()).len();
+        self.feed(side, Event::Heard { key: the_key(), request, hint })?;
+        if matches!(hint, Hint::Granted { .. }) && self.sides[side].leases(&the_key()).len() > before {
+            self.seen.push("a message grants");
+        }
+        Ok(())
+    }
+
+    /// A message from before tells the first in the store's line that it was granted what another has now.
+    pub(super) fn forge(&mut self, side: Side) -> Checked {
+        self.spend(Fault::Forge);
+        let Some(place) = self.store.line.first() else { return Ok(()) };
+        let hint = Hint::Granted { owner: place.owner, tenure: Some(self.store.newest) };
+        let Some(&(_, request)) = self.subscribed.iter().find(|(of, _)| *of == side) else { return Ok(()) };
+        self.feed(side, Event::Heard { key: the_key(), request, hint })
+    }
+
+    /// What a caller is told.
+    pub(super) fn told(&mut self, side: Side, handle: Handle, outcome: Outcome<super::world::LeaseNote>) -> Checked {
+        let waits = |seat: &super::world::Seat| seat.handle == handle && matches!(seat.at, At::Waiting { .. });
+        let Some(index) = self.seats.iter().position(waits) else {
+            return broken(
+                Property::Liveness,
+                format!("somebody who is gone, or was answered before, is told {outcome:?}"),
+            );
+        };
+        match outcome {
+            Outcome::Granted(granted) => {
+                if self.closed[self.config.seats[index].member] {
+                    return broken(Property::Close, "a guard is born after the engine was closed");
+                }
+                self.is_well_born(side, index, &granted)?;
+                if let At::Waiting { offer, .. } = &mut self.seats[index].at {
+                    *offer = Some(granted);
+                }
+            }
+            Outcome::Busy => {
+                self.seen.push("a caller hears that the key is busy");
+                self.seats[index].at = At::Away;
+            }
+            Outcome::Failed(error) => {
+                self.seen.push(match error.kind() {
+                    ErrorKind::Lost(_) => "a caller hears that an outer guard is lost",
+                    ErrorKind::Closed => "a caller hears that the engine is closed",
+                    _ => "a caller hears of a failure",
+                });
+                self.seats[index].at = At::Away;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn discard(&mut self, index: usize) -> Flight {
+        self.flights.remove(index)
+    }
+
+    pub(super) fn is_answered(&self, index: usize) -> bool {
+        self.flights[index].answer.is_some()
+    }
+}

@@ -1,0 +1,295 @@
+//! What the state asks for is carried out, and what the store says comes back.
+
+use super::super::event::{Action, End, Event, Request};
+use super::super::{Applying, State};
+use super::world::{
+    Answer, Asks, At, Checked, Dice, Flight, Handle, LeaseNote, Property, Side, World, broken, the_key,
+};
+use crate::{Attempt, ErrorKind, Held, Hint, LossReason};
+
+impl World {
+    /// Gives an event to the engines of a process.
+    pub(super) fn feed(&mut self, side: Side, event: Event) -> Checked {
+        let mut out = Vec::new();
+        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        self.sides[side].apply(at, event);
+        self.carry_out(side, out)
+    }
+
+    /// Has a guard ask something of the state.
+    pub(super) fn ask<T>(
+        &mut self,
+        side: Side,
+        ask: impl FnOnce(&mut State<Handle, LeaseNote>, Applying<'_, Handle, LeaseNote>) -> T,
+    ) -> Checked<T> {
+        let mut out = Vec::new();
+        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let answer = ask(&mut self.sides[side], at);
+        self.carry_out(side, out)?;
+        Ok(answer)
+    }
+
+    pub(super) fn carry_out(&mut self, side: Side, out: Vec<Action<Handle, LeaseNote>>) -> Checked {
+        for action in out {
+            match action {
+                Action::Send { member, request, by, alone } => {
+                    let member = self.members.iter().position(|(of, id, _)| (*of, *id) == (side, member)).unwrap();
+                    self.may_send(side, member, &request)?;
+                    self.flights.push(Flight {
+                        side,
+                        member,
+                        asks: Asks::Store(request),
+                        by: by.filter(|_| alone),
+                        answer: None,
+                        unheard: false,
+                    });
+                }
+                Action::Detached(by) => self.detached(side, by),
+                Action::Wake(handle, outcome) => self.told(side, handle, outcome)?,
+                Action::Limit(cell, limit) => {
+                    let cell = self.cell(side, cell);
+                    if cell.end.is_some() {
+                        return broken(Property::OneEnd, "a lease is prolonged after its end");
+                    }
+                    let shorter = limit < cell.limit;
+                    cell.limit = limit;
+                    if shorter && self.config.seats.iter().all(|seat| seat.cap.is_none()) {
+                        return broken(Property::OneEnd, "a lease is shortened");
+                    }
+                }
+                Action::End { cell, end, .. } => self.ended(side, cell, end)?,
+                Action::HandedOver => self.seen.push("a lease passes from guard to guard"),
+                Action::Unlisten(request) => {
+                    self.subscribed.retain(|known| *known != (side, request));
+                    self.hints.retain(|(of, to, _)| (*of, *to) != (side, request));
+                }
+                Action::AttemptFailed(..) | Action::ReleaseFailed(..) | Action::Keep(_) | Action::Idle(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn may_send(&mut self, side: Side, member: usize, request: &Request) -> Checked {
+        if matches!(request, Request::Claim(_, claim) if claim.waits) && self.rests[side] == Some(self.now) {
+            return broken(Property::Turns, "a process that used up its bound is back before others");
+        }
+        if matches!(request, Request::Claim(..)) && self.stands_on_lost(member) {
+            return broken(Property::Birth, "a session claims under a guard that is lost");
+        }
+        let Request::Renew { leases, .. } = request else { return Ok(()) };
+        let held = self.sides[side].leases(&the_key());
+        if leases.iter().any(|lease| !held.contains(lease)) {
+            return broken(Property::OneEnd, "a renewal is sent for a lease that ended");
+        }
+        self.seen.push("a renewal is sent");
+        Ok(())
+    }
+
+    fn ended(&mut self, side: Side, cell: LeaseNote, end: End) -> Checked {
+        let guarded = self.seats.iter().any(|seat| matches!(seat.at, At::Holding { cell: of, .. } if of == cell.id));
+        self.seen.push(match end {
+            End::Lost(LossReason::Expired) if guarded => "a lease runs out under a guard",
+            End::Lost(LossReason::Unreachable) if guarded => "a lease runs out unconfirmed",
+            End::Lost(LossReason::MaxHold) if guarded => "a cap ends a lease",
+            End::Lost(LossReason::ForceReleased) => "a guard hears of a release by force",
+            End::Lost(LossReason::Stolen) => "a guard hears that it is not the holder",
+            End::Lost(LossReason::Shutdown) => "a guard hears of the shutdown",
+            End::Detached => "a lease is left to the store",
+            _ => "a lease ends",
+        });
+        if matches!(end, End::Lost(_)) {
+            let of_it = self.seats.iter().find_map(|seat| match seat.at {
+                At::Holding { cell: of, epoch, .. } if of == cell.id => Some(epoch),
+                _ => None,
+            });
+            self.lost.extend(of_it);
+        }
+        let cell = self.cell(side, cell);
+        match cell.end.replace(end) {
+            Some(before) => broken(Property::OneEnd, format!("a lease ends by {end:?} after {before:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// From now on a task of the driver's own looks after what this caller had under way.
+    pub(super) fn detached(&mut self, side: Side, by: Handle) {
+        for flight in self.flights.iter_mut().filter(|flight| flight.side == side && flight.by == Some(by)) {
+            flight.by = None;
+        }
+    }
+
+    /// The store carries out a request.
+    pub(super) fn execute(&mut self, index: usize) {
+        let Flight { side, member, asks, unheard, .. } = self.flights[index].clone();
+        let session = self.members[member].2;
+        let queue = self.queue(side);
+        let answer = match asks {
+            Asks::Store(Request::Claim(_, claim)) => {
+                let attempt = self.store.claim(self.now, &claim, session, queue);
+                self.seen.push(match attempt {
+                    Attempt::Granted { .. } if unheard => "a claim is carried out late",
+                    Attempt::Granted { .. } => "the store grants",
+                    Attempt::Busy { .. } | Attempt::HeldBy { .. } => "the store is busy",
+                    Attempt::Queued { .. } => "the store notes a waiter",
+                });
+                Answer::Claim(Ok(attempt))
+            }
+            Asks::Store(Request::Release(_, grant)) => {
+                let held = self.store.release(&grant);
+                if held == Held::Yes {
+                    if self.sides[side].echoes(&the_key(), grant.owner) {
+                        self.seen.push("an echo frees what a late claim took");
+                    }
+                    self.freed();
+                }
+                Answer::Release(Ok(held))
+            }
+            Asks::Store(Request::Renew { renewals, .. }) => {
+                Answer::Renew(renewals.iter().map(|renewal| Ok(self.store.renew(self.now, renewal, session))).collect())
+            }
+            Asks::Store(Request::Listen(request, _)) => {
+                self.subscribed.push((side, request));
+                Answer::Listen(true)
+            }
+            Asks::Force(_) => {
+                self.force();
+                Answer::Force
+            }
+        };
+        self.store_settles();
+        if unheard {
+            self.discard(index);
+        } else {
+            self.flights[index].answer = Some(answer);
+        }
+    }
+
+    /// Its answer arrives.
+    pub(super) fn answer(&mut self, index: usize) -> Checked {
+        let Flight { side, asks, answer, .. } = self.discard(index);
+        let Some(answer) = answer else { return Ok(()) };
+        let key = the_key();
+        match (asks, answer) {
+            (Asks::Store(Request::Claim(request, _)), Answer::Claim(answer)) => {
+                let orphaned = self.sides[side].is_orphaned(&key, request);
+                let granted = matches!(answer, Ok(Attempt::Granted { .. }));
+                let before = self.sides[side].leases(&key).len();
+                self.feed(side, Event::Answered { key: key.clone(), request, answer })?;
+                if granted && self.sides[side].leases(&key).len() > before {
+                    self.seen.push(if orphaned { "an heir takes what another asked for" } else { "a lease begins" });
+                } else if granted && orphaned {
+                    self.seen.push("a grant that nobody wants goes back");
+                }
+                Ok(())
+            }
+            (Asks::Store(Request::Release(request, _)), Answer::Release(answer)) => {
+                self.feed(side, Event::Released { key, request, answer })
+            }
+            (Asks::Store(Request::Renew { id, sent_at, leases, .. }), Answer::Renew(answers)) => {
+                let answers =
+                    leases.into_iter().zip(answers).map(|(lease, answer)| (key.clone(), lease, answer)).collect();
+                self.feed(side, Event::Renewed { request: id, sent_at, answers })
+            }
+            (Asks::Store(Request::Listen(request, _)), Answer::Listen(begun)) => {
+                self.feed(side, Event::Listening { key, request, begun })?;
+                if !self.sides[side].is_subscribed(&the_key(), request) {
+                    self.subscribed.retain(|known| *known != (side, request));
+                    self.hints.retain(|(of, to, _)| (*of, *to) != (side, request));
+                }
+                Ok(())
+            }
+            (Asks::Force(leases), Answer::Force) => self.feed(side, Event::ForceReleased { key, leases }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Its answer is lost: it may not even have been carried out yet.
+    pub(super) fn lose(&mut self, index: usize) -> Checked {
+        self.faulted = true;
+        let executed = self.is_answered(index);
+        let flight = self.flights[index].clone();
+        let failed = Answer::failed(&flight.asks, ErrorKind::Indeterminate);
+        self.flights[index].answer = Some(failed);
+        let may_come_yet = !executed && !matches!(flight.asks, Asks::Store(Request::Listen(..)) | Asks::Force(_));
+        if matches!(flight.asks, Asks::Force(_)) {
+            self.discard(index);
+        } else {
+            self.answer(index)?;
+        }
+        if may_come_yet {
+            self.flights.push(Flight { unheard: true, by: None, answer: None, ..flight });
+        }
+        Ok(())
+    }
+
+    /// It is refused, and not carried out.
+    pub(super) fn refuse(&mut self, index: usize, kind: ErrorKind) -> Checked {
+        self.faulted = true;
+        let failed = Answer::failed(&self.flights[index].asks, kind);
+        if matches!(failed, Answer::Force) {
+            self.discard(index);
+            return Ok(());
+        }
+        self.flights[index].answer = Some(failed);
+        self.answer(index)
+    }
+
+    /// What the passing of time, or a release, does in the store.
+    pub(super) fn store_settles(&mut self) {
+        let told = self.store.settle(self.now);
+        for hint in told {
+            self.tell(hint);
+        }
+    }
+
+    fn freed(&mut self) {
+        self.tell(Hint::Freed);
+    }
+
+    /// Tells everybody who listens, once.
+    fn tell(&mut self, hint: Hint) {
+        if !self.config.notifies || (self.config.queues && hint == Hint::Freed) {
+            return;
+        }
+        for (side, request) in self.subscribed.clone() {
+            if !self.hints.contains(&(side, request, hint)) {
+                self.hints.push((side, request, hint));
+            }
+        }
+    }
+
+    pub(super) fn force(&mut self) {
+        let evicted = self.store.force();
+        self.evicted.extend(evicted);
+        self.freed();
+        self.store_settles();
+    }
+
+    pub(super) fn forget(&mut self, restarts: bool) {
+        let evicted = self.store.forget(restarts);
+        self.evicted.extend(evicted);
+        if restarts {
+            self.hints.clear();
+            for (side, request) in self.subscribed.drain(..) {
+                self.hints.push((side, request, Hint::Ended));
+            }
+        }
+        self.store_settles();
+    }
+}
+
+impl Answer {
+    pub(super) fn failed(of: &Asks, kind: ErrorKind) -> Self {
+        use super::super::event::Request;
+        use crate::Error;
+
+        let error = || Error::new(kind, "ask");
+        match of {
+            Asks::Store(Request::Claim(..)) => Self::Claim(Err(error())),
+            Asks::Store(Request::Release(..)) => Self::Release(Err(error())),
+            Asks::Store(Request::Renew { leases, .. }) => Self::Renew(leases.iter().map(|_| Err(error())).collect()),
+            Asks::Store(Request::Listen(..)) => Self::Listen(false),
+            Asks::Force(_) => Self::Force,
+        }
+    }
+}

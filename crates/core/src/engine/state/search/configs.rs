@@ -1,0 +1,211 @@
+use super::moves::Move;
+use super::world::{Config, Fault, SeatOf, Waits};
+use crate::Mode::{Exclusive, Shared};
+
+const WAITS: SeatOf = SeatOf { member: 0, mode: Exclusive, waits: Waits::Forever, renew: true, cap: None, joins: 1 };
+const READS: SeatOf = SeatOf { mode: Shared, ..WAITS };
+
+const PLAIN: Config = Config {
+    name: "plain",
+    members: &[(0, None)],
+    handoffs: 2,
+    queues: false,
+    notifies: true,
+    seats: &[WAITS],
+    begins: &[],
+    faults: &[],
+    most: 0,
+    depth: 60,
+    states: 160_000,
+};
+
+/// One process, whose callers pass the lease on.
+pub(super) static EXCLUSIVE: Config = Config {
+    name: "one process",
+    seats: &[SeatOf { joins: 2, ..WAITS }, WAITS, SeatOf { waits: Waits::Units(2), ..WAITS }],
+    faults: &[(Fault::Leave, 1), (Fault::Lose, 1)],
+    most: 2,
+    ..PLAIN
+};
+
+/// Two processes, with callers that do not wait, or do not renew.
+pub(super) static TWO_PROCESSES: Config = Config {
+    name: "two processes",
+    members: &[(0, None), (1, None)],
+    seats: &[
+        WAITS,
+        SeatOf { renew: false, waits: Waits::Units(3), ..WAITS },
+        SeatOf { member: 1, joins: 2, waits: Waits::Never, ..WAITS },
+    ],
+    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::Pause, 1)],
+    most: 2,
+    ..PLAIN
+};
+
+/// A store with a line of its own.
+pub(super) static QUEUE: Config = QUEUE_OF;
+
+const QUEUE_OF: Config = Config {
+    name: "a store's queue",
+    members: &[(0, None), (1, None)],
+    queues: true,
+    seats: &[WAITS, SeatOf { renew: false, ..WAITS }, SeatOf { member: 1, ..WAITS }],
+    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::DropHint, 1), (Fault::RepeatHint, 1), (Fault::Restart, 1)],
+    most: 2,
+    ..PLAIN
+};
+
+/// The same, from where the holder is of another process, and the waiter listens.
+pub(super) static QUEUE_TOLD: Config = Config {
+    name: "a store's queue that tells",
+    begins: &[
+        Move::Join(2),
+        Move::RoundTrip(0),
+        Move::Collect(2),
+        Move::Join(0),
+        Move::RoundTrip(0),
+        Move::RoundTrip(0),
+        Move::RoundTrip(0),
+    ],
+    ..QUEUE_OF
+};
+
+pub(super) static SHARED: Config = Config {
+    name: "readers",
+    members: &[(0, None), (1, None)],
+    seats: &[READS, SeatOf { joins: 2, ..READS }, SeatOf { member: 1, ..READS }, WAITS],
+    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::Forget, 1)],
+    most: 1,
+    ..PLAIN
+};
+
+pub(super) static SESSIONS: Config = Config {
+    name: "sessions",
+    members: &[(0, Some(1)), (0, Some(2))],
+    notifies: false,
+    seats: &[WAITS, SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, ..WAITS }],
+    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::Forget, 1), (Fault::Refuse, 1)],
+    most: 1,
+    ..PLAIN
+};
+
+pub(super) static LOSSY: Config = Config {
+    name: "a lossy store",
+    members: &[(0, None), (1, None)],
+    seats: &[WAITS, WAITS, SeatOf { member: 1, ..WAITS }],
+    faults: &[(Fault::Lose, 2), (Fault::Refuse, 1), (Fault::Break, 1), (Fault::Forget, 1), (Fault::DropHint, 1)],
+    most: 2,
+    ..PLAIN
+};
+
+pub(super) static ENDS: Config = Config {
+    name: "ends by others",
+    members: &[(0, None), (1, None)],
+    seats: &[SeatOf { cap: Some(2), ..WAITS }, WAITS, SeatOf { member: 1, ..WAITS }],
+    faults: &[
+        (Fault::Detach, 1),
+        (Fault::Force, 1),
+        (Fault::ForceElsewhere, 1),
+        (Fault::Close, 1),
+        (Fault::RenewNow, 1),
+    ],
+    most: 2,
+    ..PLAIN
+};
+
+/// Two callers of one process.
+pub(super) static PAIR: Config =
+    Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Fault::Twice, 1)], most: 1, ..PLAIN };
+
+/// More than the bound of hand-offs allows.
+pub(super) static LINE: Config =
+    Config { name: "a line", handoffs: 1, seats: &[WAITS, WAITS, WAITS], depth: 30, ..PLAIN };
+
+/// Nobody renews, and answers come late.
+pub(super) static ALONE: Config =
+    Config { name: "alone", seats: &[WAITS], faults: &[(Fault::Lose, 1)], most: 1, ..PLAIN };
+
+/// A guard that asks for renewals itself.
+pub(super) static RENEWS: Config =
+    Config { name: "asks for renewals", seats: &[WAITS], faults: &[(Fault::RenewNow, 2)], most: 2, ..PLAIN };
+
+/// Two processes with one caller each.
+pub(super) static RIVALS: Config = Config {
+    name: "rivals",
+    members: &[(0, None), (1, None)],
+    seats: &[WAITS, SeatOf { member: 1, ..WAITS }],
+    ..PLAIN
+};
+
+pub(super) static RIVALS_IN_LINE: Config = Config {
+    name: "rivals in the store's line",
+    queues: true,
+    faults: &[(Fault::Lose, 1), (Fault::Forge, 1)],
+    most: 1,
+    ..RIVALS
+};
+
+/// A reader who comes later, and a store with a line that nobody hears of.
+pub(super) static READERS_IN_LINE: Config = Config {
+    name: "readers in the store's line",
+    members: &[(0, None), (1, None), (2, None)],
+    queues: true,
+    notifies: false,
+    seats: &[READS, READS, SeatOf { member: 1, ..READS }, SeatOf { member: 2, ..WAITS }],
+    begins: &[
+        Move::Join(3),
+        Move::RoundTrip(0),
+        Move::Collect(3),
+        Move::Join(0),
+        Move::RoundTrip(0),
+        Move::Join(2),
+        Move::RoundTrip(0),
+        Move::Drop(3),
+        Move::RoundTrip(0),
+    ],
+    faults: &[(Fault::Pause, 1)],
+    most: 1,
+    ..PLAIN
+};
+
+/// A reader before a writer, in one process.
+pub(super) static READER_AND_WRITER: Config =
+    Config { name: "a reader and a writer", seats: &[READS, WAITS], faults: &[(Fault::Forget, 1)], most: 1, ..PLAIN };
+
+/// A reader and a writer elsewhere, with a reader who comes later.
+pub(super) static READERS: Config = Config {
+    name: "readers who come later",
+    members: &[(0, None), (1, None)],
+    seats: &[READS, READS, SeatOf { member: 1, ..READS }],
+    ..PLAIN
+};
+
+pub(super) static WISHES: Config = Config {
+    name: "different wishes",
+    seats: &[WAITS, SeatOf { renew: false, ..WAITS }],
+    faults: &[(Fault::Leave, 1)],
+    most: 1,
+    ..PLAIN
+};
+
+pub(super) static FORCED: Config = Config {
+    name: "released by force",
+    seats: &[WAITS, WAITS],
+    faults: &[(Fault::Force, 1)],
+    most: 1,
+    handoffs: 0,
+    ..PLAIN
+};
+
+pub(super) static CLOSED: Config =
+    Config { name: "closed", seats: &[WAITS, WAITS], faults: &[(Fault::Close, 1)], most: 1, ..PLAIN };
+
+pub(super) static SESSION: Config = Config {
+    name: "one session",
+    members: &[(0, Some(1))],
+    notifies: false,
+    seats: &[WAITS, SeatOf { cap: Some(1), ..WAITS }],
+    faults: &[(Fault::Forget, 1), (Fault::Lose, 1)],
+    most: 1,
+    ..PLAIN
+};

@@ -1,0 +1,179 @@
+//! What can happen next.
+
+use super::super::event::Request;
+use super::world::{Asks, At, Fault, World, number_of, the_key};
+
+/// A step. The numbers are places in the lists of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    Join(u8),
+    Collect(u8),
+    TimesUp(u8),
+    Leave(u8),
+    /// A guard is released, and its caller waits for the answer.
+    Release(u8),
+    /// A guard is dropped.
+    Drop(u8),
+    /// And what is left of it acts once more.
+    DropTwice(u8),
+    Attach(u8),
+    Detach(u8),
+    RenewNow(u8),
+    Execute(u8),
+    Answer(u8),
+    /// Both.
+    RoundTrip(u8),
+    Lose(u8),
+    Refuse(u8),
+    Break(u8),
+    Deliver(u8),
+    DropHint(u8),
+    RepeatHint(u8),
+    Forge(u8),
+    Force(u8),
+    ForceElsewhere,
+    Forget,
+    Restart,
+    Close(u8),
+    /// Time passes, and the timers fire.
+    Tick,
+    /// Time passes, and they do not.
+    Pause,
+    Timer(u8),
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the lists are short")]
+fn small(index: usize) -> u8 {
+    index as u8
+}
+
+impl World {
+    /// All that may happen next.
+    pub(super) fn moves(&self) -> Vec<Move> {
+        let mut moves = Vec::with_capacity(32);
+        for index in 0..self.seats.len() {
+            self.moves_of(index, &mut moves);
+        }
+        for (index, flight) in self.flights.iter().enumerate() {
+            let at = small(index);
+            match &flight.answer {
+                None if flight.unheard => moves.push(Move::Execute(at)),
+                None => {
+                    moves.extend([Move::RoundTrip(at), Move::Execute(at)]);
+                    self.go_wrong(at, &mut moves);
+                }
+                Some(_) => {
+                    moves.push(Move::Answer(at));
+                    moves.extend(self.may(Fault::Lose).then_some(Move::Lose(at)));
+                }
+            }
+        }
+        for index in 0..self.hints.len() {
+            let at = small(index);
+            moves.push(Move::Deliver(at));
+            moves.extend(self.may(Fault::DropHint).then_some(Move::DropHint(at)));
+            moves.extend(self.may(Fault::RepeatHint).then_some(Move::RepeatHint(at)));
+        }
+        self.moves_of_others(&mut moves);
+        moves
+    }
+
+    fn moves_of(&self, index: usize, moves: &mut Vec<Move>) {
+        let seat = &self.seats[index];
+        let at = small(index);
+        match &seat.at {
+            At::Away => {
+                moves.extend((seat.joins > 0).then_some(Move::Join(at)));
+                moves.extend((seat.joins > 0 && self.detached_lock.is_some()).then_some(Move::Attach(at)));
+            }
+            At::Waiting { limit, offer, .. } => {
+                moves.extend(offer.is_some().then_some(Move::Collect(at)));
+                moves.extend((offer.is_none() && self.time_is_up(index)).then_some(Move::TimesUp(at)));
+                moves.extend((*limit >= self.now && self.may(Fault::Leave)).then_some(Move::Leave(at)));
+            }
+            At::Holding { .. } => {
+                moves.extend([Move::Release(at), Move::Drop(at)]);
+                moves.extend(self.may(Fault::Twice).then_some(Move::DropTwice(at)));
+                moves.extend(self.may(Fault::Detach).then_some(Move::Detach(at)));
+                moves.extend(self.may(Fault::RenewNow).then_some(Move::RenewNow(at)));
+            }
+        }
+    }
+
+    fn go_wrong(&self, at: u8, moves: &mut Vec<Move>) {
+        for (fault, step) in
+            [(Fault::Lose, Move::Lose(at)), (Fault::Refuse, Move::Refuse(at)), (Fault::Break, Move::Break(at))]
+        {
+            moves.extend(self.may(fault).then_some(step));
+        }
+    }
+
+    fn moves_of_others(&self, moves: &mut Vec<Move>) {
+        for side in 0..self.sides.len() {
+            moves.extend((self.sides[side].next() <= self.now).then_some(Move::Timer(small(side))));
+            let listens = self.subscribed.iter().any(|(of, _)| *of == side);
+            moves.extend(
+                (listens && !self.store.line.is_empty() && self.may(Fault::Forge)).then_some(Move::Forge(small(side))),
+            );
+            let forces = !self.store.holders.is_empty() && self.may(Fault::Force);
+            moves.extend(forces.then_some(Move::Force(small(side))));
+        }
+        if !self.store.holders.is_empty() {
+            let all = [
+                (Fault::ForceElsewhere, Move::ForceElsewhere),
+                (Fault::Forget, Move::Forget),
+                (Fault::Restart, Move::Restart),
+            ];
+            moves.extend(all.into_iter().filter(|(fault, _)| self.may(*fault)).map(|(_, step)| step));
+        }
+        for (index, closed) in self.closed.iter().enumerate() {
+            moves.extend((!closed && self.may(Fault::Close)).then_some(Move::Close(small(index))));
+        }
+        if !self.is_still() {
+            moves.push(Move::Tick);
+            moves.extend(self.may(Fault::Pause).then_some(Move::Pause));
+        }
+    }
+
+    /// Nothing changes any more as time passes.
+    pub(super) fn is_still(&self) -> bool {
+        self.store.holders.is_empty()
+            && self.store.line.is_empty()
+            && self.sides.iter().all(|side| side.keys.is_empty())
+            && self.seats.iter().all(|seat| matches!(seat.at, At::Away))
+    }
+
+    fn time_is_up(&self, index: usize) -> bool {
+        let At::Waiting { id, limit, times_up, .. } = self.seats[index].at else { return false };
+        let (side, member, _) = self.members[self.config.seats[index].member];
+        let latest = self.sides[side].latest(member, limit);
+        (!times_up && self.now >= limit) || (self.now >= latest && self.sides[side].is_waiting(&the_key(), id))
+    }
+}
+
+impl World {
+    /// What a step is about, for people.
+    pub(super) fn about(&self, step: Move) -> String {
+        match step {
+            Move::Execute(at)
+            | Move::Answer(at)
+            | Move::RoundTrip(at)
+            | Move::Lose(at)
+            | Move::Refuse(at)
+            | Move::Break(at) => {
+                let flight = &self.flights[at as usize];
+                let asks = match &flight.asks {
+                    Asks::Store(Request::Claim(id, claim)) => format!("claim {id:?} of {:?}", number_of(claim.owner)),
+                    Asks::Store(Request::Release(id, grant)) => {
+                        format!("release {id:?} of {:?}", number_of(grant.owner))
+                    }
+                    other => format!("{other:?}"),
+                };
+                format!("{asks} from {} {:?}", flight.side, flight.answer)
+            }
+            Move::Deliver(at) | Move::DropHint(at) | Move::RepeatHint(at) => format!("{:?}", self.hints[at as usize]),
+            Move::Tick | Move::Pause => format!("after {:?}", self.now),
+            _ => String::new(),
+        }
+    }
+}

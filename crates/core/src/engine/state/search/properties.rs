@@ -1,0 +1,259 @@
+//! What must hold after every step.
+
+use super::super::event::{End, Granted, GuardRef, Request};
+use super::super::lease::Lease;
+use super::super::{RequestId, State, WaiterId};
+use super::world::{
+    Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, World, broken, the_key, units,
+};
+use crate::{LockKey, Mode, OwnerId, SessionId};
+
+/// A guard that believes that it holds the key.
+#[derive(Debug)]
+struct Believer {
+    owner: OwnerId,
+    mode: Mode,
+    session: Option<SessionId>,
+    epoch: u64,
+}
+
+impl World {
+    pub(super) fn check(&mut self) -> Checked {
+        for side in &self.sides {
+            side.check(self.now).or_else(|what| broken(Property::Structure, what))?;
+        }
+        self.check_exclusion()?;
+        self.check_guards()?;
+        self.check_cells()
+    }
+
+    /// A token is given once; who holds the key alone has a larger one than all before; and nobody's is smaller than that
+    /// of somebody who had one before it came.
+    pub(super) fn handed_out(&mut self, token: Token, offer: &Granted<LeaseNote>, floor: Token) -> Checked {
+        let mode = offer.grant.mode;
+        let believed = self.believes(offer.cell.id) && !self.evicted.contains(&offer.grant.owner);
+        // All levels of a session have one token.
+        let another_level = self.tokens.contains(&token) && self.members.iter().any(|(.., session)| session.is_some());
+        if self.lost.contains(&token.0) {
+            return broken(Property::Tokens, format!("{token:?} is given after another guard heard that it is lost"));
+        }
+        if another_level {
+            self.seen.push("a session takes the key again");
+            return Ok(());
+        }
+        if self.tokens.contains(&token) {
+            return broken(Property::Tokens, format!("{token:?} is given twice"));
+        }
+        if token < floor && !self.evicted.contains(&offer.grant.owner) {
+            return broken(Property::Tokens, format!("{token:?} is given to one who came after {floor:?} was given"));
+        }
+        let newest = self.tokens.iter().max().copied().unwrap_or_default();
+        if mode == Mode::Exclusive && believed && token < newest {
+            return broken(Property::Tokens, format!("{token:?} is given after {newest:?}"));
+        }
+        if mode == Mode::Shared && token.1 > 0 {
+            self.seen.push("a reader shares another's grant");
+        }
+        self.tokens.push(token);
+        Ok(())
+    }
+
+    /// What a guard is offered lasts, and is what it may have.
+    pub(super) fn is_well_born(&mut self, side: usize, seat: usize, granted: &Granted<LeaseNote>) -> Checked {
+        let limit = self.cell(side, granted.cell).limit;
+        if granted.number > 0 && granted.grant.mode == Mode::Exclusive {
+            if limit.since(self.now) <= units(TTL) / 4 {
+                return broken(Property::Birth, "a lease that is almost over is handed off");
+            }
+            let asks = |flight: &Flight| match &flight.asks {
+                Asks::Store(Request::Renew { leases, .. }) => !flight.unheard && leases.contains(&granted.guard.lease),
+                _ => false,
+            };
+            if self.flights.iter().any(asks) {
+                return broken(Property::Birth, "a lease is handed off while a renewal is under way");
+            }
+            if granted.number > self.config.handoffs {
+                return broken(Property::Tokens, "the count of hand-offs is beyond its bound");
+            }
+        }
+        let options = self.options(seat);
+        let key = self.sides[side].keys.get(&the_key());
+        let standing = key.and_then(|key| {
+            key.leases.iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
+        });
+        if granted.grant.mode != self.config.seats[seat].mode
+            || standing.is_some_and(|standing| standing.renew != options.renew)
+        {
+            return broken(Property::Birth, "a caller is given what it did not ask for");
+        }
+        Ok(())
+    }
+
+    /// Whether a guard of this session is still there that heard that it is lost.
+    pub(super) fn stands_on_lost(&self, member: usize) -> bool {
+        let lost = |seat: &Seat| match &seat.at {
+            At::Holding { cell, .. } => {
+                self.cells.iter().any(|known| known.id == *cell && matches!(known.end, Some(End::Lost(_))))
+            }
+            _ => false,
+        };
+        let of_it = |index: usize| self.config.seats[index].member == member;
+        self.members[member].2.is_some()
+            && self.seats.iter().enumerate().any(|(index, seat)| of_it(index) && lost(seat))
+    }
+
+    /// The last hand-off that is allowed was made, and somebody waits here.
+    pub(super) fn begins_rest(&mut self, side: usize, guard: &GuardRef) {
+        let Some(key) = self.sides[side].keys.get(&the_key()) else { return };
+        let Some(lease) = key.leases.iter().find(|lease| lease.id == guard.lease && lease.is_settled(self.now)) else {
+            return;
+        };
+        let Some(standing) = lease.guards.iter().find(|standing| standing.id == guard.guard) else { return };
+        let used_up = standing.number >= self.config.handoffs && self.config.handoffs > 0 && lease.is_exclusive();
+        if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.traits.reentrant {
+            self.rests[side] = Some(self.now);
+            self.seen.push("a process rests");
+        }
+    }
+
+    fn believers(&self) -> Vec<Believer> {
+        let session_of = |seat: usize| self.members[self.config.seats[seat].member].2;
+        let handed = self.seats.iter().enumerate().filter_map(|(index, seat)| match &seat.at {
+            At::Holding { owner, mode, cell, epoch, .. } if self.believes(*cell) => {
+                Some(Believer { owner: *owner, mode: *mode, session: session_of(index), epoch: *epoch })
+            }
+            _ => None,
+        });
+        let mut all: Vec<_> = handed.collect();
+        for state in &self.sides {
+            let Some(key) = state.keys.get(&the_key()) else { continue };
+            for offer in key.offers.iter().filter(|offer| offer.until.is_some()) {
+                let Some(lease) = key.leases.iter().find(|lease| lease.id == offer.guard.lease) else { continue };
+                let Some(standing) = lease.guards.iter().find(|standing| standing.id == offer.guard.guard) else {
+                    continue;
+                };
+                if self.believes(lease.cell.id) {
+                    let epoch = lease.grant.tenure.unwrap_or_default();
+                    all.push(Believer {
+                        owner: standing.owner,
+                        mode: lease.grant.mode,
+                        session: lease.traits.session,
+                        epoch,
+                    });
+                }
+            }
+        }
+        all.retain(|believer| !self.evicted.contains(&believer.owner));
+        all
+    }
+
+    fn check_exclusion(&self) -> Checked {
+        let all = self.believers();
+        for (index, one) in all.iter().enumerate() {
+            for other in &all[index + 1..] {
+                let exclusive = one.mode == Mode::Exclusive || other.mode == Mode::Exclusive;
+                let of_one_session = one.session.is_some() && one.session == other.session && one.epoch == other.epoch;
+                if exclusive && !of_one_session {
+                    return broken(Property::Exclusion, format!("{one:?} beside {other:?}"));
+                }
+            }
+            if !self.store.holders.iter().any(|holder| holder.owner == one.owner && holder.epoch == one.epoch) {
+                return broken(Property::Exclusion, format!("{one:?} is not the store's"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a guard believes, the state knows.
+    fn check_guards(&self) -> Checked {
+        for (index, seat) in self.seats.iter().enumerate() {
+            let At::Holding { guard, cell, .. } = &seat.at else { continue };
+            let known = self.sides[self.side_of(index)].lease_of(*cell);
+            let stands = known.is_some_and(|lease| lease.guards.iter().any(|standing| standing.id == guard.guard));
+            if self.believes(*cell) && !stands {
+                return broken(Property::Structure, "a guard that believes to be held is unknown to the state");
+            }
+        }
+        for seat in &self.seats {
+            let waits = |seat: &Seat| match &seat.at {
+                At::Waiting { id, offer: None, .. } => Some(*id),
+                _ => None,
+            };
+            if let Some(id) = waits(seat)
+                && !self.sides.iter().any(|side| side.knows(&the_key(), id))
+            {
+                return broken(Property::Liveness, "a caller waits of whom the state knows nothing");
+            }
+        }
+        Ok(())
+    }
+
+    /// Each lease ends once, and forgets what is not needed any more.
+    fn check_cells(&mut self) -> Checked {
+        for cell in &self.cells {
+            let held = self.sides[cell.side].lease_of(cell.id).is_some_and(|lease| lease.end.is_none());
+            match (held, cell.end) {
+                (true, Some(end)) => {
+                    return broken(Property::OneEnd, format!("the state goes on with a lease that ended by {end:?}"));
+                }
+                (false, None) => return broken(Property::OneEnd, "a lease is gone without an end"),
+                _ => {}
+            }
+        }
+        for side in &self.sides {
+            for lease in side.keys.values().flat_map(|key| &key.leases) {
+                let limit = self.cells.iter().find(|cell| cell.id == lease.cell.id).map(|cell| cell.limit);
+                if lease.end.is_none() && limit.is_some_and(|limit| limit != lease.limit()) {
+                    return broken(Property::OneEnd, "the guards are not told of a lease's limit");
+                }
+            }
+        }
+        let (seats, sides) = (&self.seats, &self.sides);
+        let referred = |id: u32| {
+            seats.iter().any(|seat| match &seat.at {
+                At::Holding { cell, .. } => *cell == id,
+                At::Waiting { offer: Some(offer), .. } => offer.cell.id == id,
+                _ => false,
+            })
+        };
+        self.cells.retain(|cell| referred(cell.id) || sides[cell.side].lease_of(cell.id).is_some());
+        let in_use = |owner: &OwnerId| {
+            sides.iter().flat_map(|side| side.keys.values()).any(|key| {
+                key.leases.iter().any(|lease| {
+                    lease.guards.iter().any(|standing| standing.owner == *owner) || lease.grant.owner == *owner
+                }) || key.claims.iter().any(|claim| claim.owner == *owner)
+            })
+        };
+        self.evicted.retain(in_use);
+        self.store.forced.retain(in_use);
+        Ok(())
+    }
+}
+
+impl State<Handle, LeaseNote> {
+    fn lease_of(&self, cell: u32) -> Option<&Lease<LeaseNote>> {
+        self.keys.values().flat_map(|key| &key.leases).find(|lease| lease.cell.id == cell)
+    }
+
+    fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
+        self.keys.get(key).is_some_and(|key| {
+            key.waiters.iter().any(|waiter| waiter.id == id) || key.offers.iter().any(|offer| offer.waiter.id == id)
+        })
+    }
+
+    pub(super) fn is_waiting(&self, key: &LockKey, id: WaiterId) -> bool {
+        self.keys.get(key).is_some_and(|key| key.waiters.iter().any(|waiter| waiter.id == id))
+    }
+
+    /// Whether this claim is of a caller that is gone.
+    pub(super) fn is_orphaned(&self, key: &LockKey, request: RequestId) -> bool {
+        let Some(key) = self.keys.get(key) else { return false };
+        key.claims.iter().any(|claim| claim.request == Some(request) && claim.asker.is_none())
+    }
+
+    /// Whether what this owner may have got late is released once more.
+    pub(super) fn echoes(&self, key: &LockKey, owner: OwnerId) -> bool {
+        let Some(key) = self.keys.get(key) else { return false };
+        key.releases.iter().any(|release| release.echo.is_some() && release.grant.owner == owner)
+    }
+}

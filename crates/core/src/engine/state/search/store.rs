@@ -1,0 +1,173 @@
+use std::time::Duration;
+
+use crate::clock::Moment;
+use crate::{Attempt, Claim, GrantRef, Held, Hint, Mode, OwnerId, Renewal, SessionId};
+
+/// One key in a store that does just what `Backend` asks of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Store {
+    pub(super) holders: Vec<Holder>,
+    /// Its own line, first come, first served.
+    pub(super) line: Vec<Place>,
+    pub(super) newest: u64,
+    /// Owners that were released by force.
+    pub(super) forced: Vec<OwnerId>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Holder {
+    pub(super) owner: OwnerId,
+    pub(super) session: Option<SessionId>,
+    pub(super) mode: Mode,
+    pub(super) epoch: u64,
+    pub(super) ends: Moment,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) owner: OwnerId,
+    pub(super) mode: Mode,
+    /// What a grant out of the line begins with.
+    pub(super) lease: Duration,
+    /// The place is lost then, unless the claim is made again.
+    pub(super) until: Moment,
+}
+
+/// What a store says of a grant that is not the one that is asked about.
+fn not_held(forced: &[OwnerId], owner: OwnerId) -> Held {
+    if forced.contains(&owner) { Held::Forced } else { Held::No }
+}
+
+impl Store {
+    /// What the passing of time does. Grants out of the line are told.
+    pub(super) fn settle(&mut self, now: Moment) -> Vec<Hint> {
+        self.holders.retain(|holder| holder.ends > now);
+        self.line.retain(|place| place.until > now);
+        let mut told = Vec::new();
+        while let Some(first) = self.line.first().filter(|first| self.is_free_for(first.mode)).cloned() {
+            self.line.remove(0);
+            let epoch = self.begin(first.owner, None, first.mode, now.plus(first.lease));
+            told.push(Hint::Granted { owner: first.owner, tenure: Some(epoch) });
+        }
+        told
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        now: Moment,
+        claim: &Claim,
+        session: Option<SessionId>,
+        queue: Option<Queue>,
+    ) -> Attempt {
+        if let Some(ours) = self.holders.iter().find(|holder| holder.owner == claim.owner) {
+            return Attempt::Granted { tenure: Some(ours.epoch) };
+        }
+        let ends = now.plus(claim.ttl);
+        if let Some(level) = self.holders.iter().find(|holder| session.is_some() && holder.session == session).cloned()
+        {
+            self.holders.iter_mut().for_each(|holder| holder.ends = holder.ends.max(ends));
+            self.holders.push(Holder { owner: claim.owner, ends: level.ends.max(ends), ..level });
+            return Attempt::Granted { tenure: Some(level.epoch) };
+        }
+        let waits_already = self.line.iter().any(|place| place.owner == claim.owner);
+        if self.is_free_for(claim.mode) && (self.line.is_empty() || waits_already) {
+            self.line.retain(|place| place.owner != claim.owner);
+            return Attempt::Granted { tenure: Some(self.begin(claim.owner, session, claim.mode, ends)) };
+        }
+        let retry_in = self.holders.iter().map(|holder| holder.ends.since(now)).max();
+        match (queue, self.holders.first().and_then(|holder| holder.session)) {
+            (Some(queue), _) if claim.waits => {
+                let until = now.plus(queue.keeps);
+                match self.line.iter_mut().find(|place| place.owner == claim.owner) {
+                    Some(place) => place.until = until,
+                    None => self.line.push(Place { owner: claim.owner, mode: claim.mode, lease: queue.lease, until }),
+                }
+                Attempt::Queued {
+                    epoch_of_holder: Some(self.newest),
+                    latest_epoch: None,
+                    retry_in: queue.keeps / 3 * 2,
+                    told: queue.told,
+                    lease: queue.lease,
+                }
+            }
+            (_, Some(session)) => Attempt::HeldBy { session, retry_in },
+            _ => Attempt::Busy { retry_in },
+        }
+    }
+
+    pub(super) fn renew(&mut self, now: Moment, renewal: &Renewal, session: Option<SessionId>) -> Held {
+        let Renewal { grant, ttl } = renewal;
+        let of_session = session.is_some();
+        let mut found = false;
+        for holder in &mut self.holders {
+            let same = if of_session {
+                holder.session == session && Some(holder.epoch) == grant.tenure
+            } else {
+                holder.owner == grant.owner
+            };
+            if same {
+                found = true;
+                holder.ends = holder.ends.max(now.plus(*ttl));
+            }
+        }
+        if found { Held::Yes } else { not_held(&self.forced, grant.owner) }
+    }
+
+    /// Frees what the owner has, or takes it out of the line.
+    pub(super) fn release(&mut self, grant: &GrantRef) -> Held {
+        self.line.retain(|place| place.owner != grant.owner);
+        let before = self.holders.len();
+        self.holders.retain(|holder| holder.owner != grant.owner);
+        if self.holders.len() < before { Held::Yes } else { not_held(&self.forced, grant.owner) }
+    }
+
+    /// Makes a new owner of a detached lock its holder, once.
+    pub(super) fn take_over(
+        &mut self,
+        now: Moment,
+        grant: &GrantRef,
+        ttl: Duration,
+        owners: &mut u64,
+    ) -> Option<OwnerId> {
+        let holder = self.holders.iter_mut().find(|holder| holder.owner == grant.owner)?;
+        *owners += 1;
+        holder.owner = super::world::owner(*owners);
+        holder.ends = holder.ends.max(now.plus(ttl));
+        Some(holder.owner)
+    }
+
+    /// Frees the key, and says who it was.
+    pub(super) fn force(&mut self) -> Vec<OwnerId> {
+        let evicted: Vec<_> = self.holders.drain(..).map(|holder| holder.owner).collect();
+        self.forced.extend(&evicted);
+        evicted
+    }
+
+    /// Loses the key, and with a restart the line too. The counter stays.
+    pub(super) fn forget(&mut self, line_too: bool) -> Vec<OwnerId> {
+        if line_too {
+            self.line.clear();
+        }
+        self.holders.drain(..).map(|holder| holder.owner).collect()
+    }
+
+    fn is_free_for(&self, mode: Mode) -> bool {
+        self.holders.iter().all(|holder| mode == Mode::Shared && holder.mode == Mode::Shared)
+    }
+
+    fn begin(&mut self, owner: OwnerId, session: Option<SessionId>, mode: Mode, ends: Moment) -> u64 {
+        self.newest += 1;
+        self.holders.push(Holder { owner, session, mode, epoch: self.newest, ends });
+        self.newest
+    }
+}
+
+/// How a store with a line of its own treats a claim.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    /// How long a place stays without the claim being made again.
+    pub(super) keeps: Duration,
+    pub(super) lease: Duration,
+    /// The claimant listens.
+    pub(super) told: bool,
+}

@@ -1,0 +1,152 @@
+//! A step is taken.
+
+use super::super::event::Event;
+use super::moves::Move;
+use super::world::{Asks, At, Checked, Fault, Flight, Property, Side, UNIT, Waits, World, broken, the_key, units};
+use crate::ErrorKind;
+use crate::clock::Moment;
+
+impl World {
+    /// Takes a step, and checks everything.
+    pub(super) fn take(&mut self, step: Move) -> Checked {
+        self.seen.clear();
+        self.enter();
+        self.go(step)?;
+        self.leave_with_cells();
+        self.check()
+    }
+
+    #[allow(clippy::too_many_lines, reason = "a line or two for each step")]
+    fn go(&mut self, step: Move) -> Checked {
+        match step {
+            Move::Join(seat) => {
+                self.seats[seat as usize].joins -= 1;
+                let limit = match self.config.seats[seat as usize].waits {
+                    Waits::Never => self.now,
+                    Waits::Units(count) => self.now.plus(units(count)),
+                    Waits::Forever => Moment::NEVER,
+                };
+                self.join(seat as usize, limit)
+            }
+            Move::Collect(seat) => self.collect(seat as usize),
+            Move::TimesUp(seat) => self.times_up(seat as usize),
+            Move::Leave(seat) => {
+                self.spend(Fault::Leave);
+                self.leave(seat as usize)
+            }
+            Move::Release(seat) => self.let_go(seat as usize, true),
+            Move::Drop(seat) => self.let_go(seat as usize, false),
+            Move::DropTwice(seat) => {
+                self.spend(Fault::Twice);
+                let At::Holding { guard, .. } = self.seats[seat as usize].at.clone() else { return Ok(()) };
+                let side = self.side_of(seat as usize);
+                self.let_go(seat as usize, false)?;
+                self.ask(side, |state, at| state.let_go(at, &guard, None)).map(|_| ())
+            }
+            Move::Attach(seat) => self.attach(seat as usize),
+            Move::Detach(seat) => {
+                self.spend(Fault::Detach);
+                self.detach(seat as usize)
+            }
+            Move::RenewNow(seat) => {
+                self.spend(Fault::RenewNow);
+                let At::Holding { guard, .. } = self.seats[seat as usize].at.clone() else { return Ok(()) };
+                let (side, by) = (self.side_of(seat as usize), self.seats[seat as usize].handle);
+                self.ask(side, |state, at| state.renew_now(at, &guard, by)).map(|_| ())
+            }
+            Move::Execute(flight) => {
+                self.execute(flight as usize);
+                Ok(())
+            }
+            Move::Answer(flight) => self.answer(flight as usize),
+            Move::RoundTrip(flight) => {
+                self.execute(flight as usize);
+                self.answer(flight as usize)
+            }
+            Move::Lose(flight) => {
+                self.spend(Fault::Lose);
+                self.lose(flight as usize)
+            }
+            Move::Refuse(flight) => {
+                self.spend(Fault::Refuse);
+                self.refuse(flight as usize, ErrorKind::Unavailable)
+            }
+            Move::Break(flight) => {
+                self.spend(Fault::Break);
+                self.refuse(flight as usize, ErrorKind::Backend)
+            }
+            Move::Deliver(hint) => self.deliver(hint as usize),
+            Move::DropHint(hint) => {
+                self.spend(Fault::DropHint);
+                self.hints.remove(hint as usize);
+                Ok(())
+            }
+            Move::RepeatHint(hint) => {
+                self.spend(Fault::RepeatHint);
+                let twice = self.hints[hint as usize];
+                self.hints.push(twice);
+                self.deliver(hint as usize)
+            }
+            Move::Forge(side) => self.forge(side as usize),
+            Move::Force(side) => {
+                self.spend(Fault::Force);
+                let leases = self.sides[side as usize].leases(&the_key());
+                let member = self.members.iter().position(|(of, ..)| *of == side as usize).unwrap();
+                self.flights.push(Flight {
+                    side: side as usize,
+                    member,
+                    asks: Asks::Force(leases),
+                    by: None,
+                    answer: None,
+                    unheard: false,
+                });
+                Ok(())
+            }
+            Move::ForceElsewhere => {
+                self.spend(Fault::ForceElsewhere);
+                self.force();
+                Ok(())
+            }
+            Move::Forget | Move::Restart => {
+                let restarts = step == Move::Restart;
+                self.spend(if restarts { Fault::Restart } else { Fault::Forget });
+                self.forget(restarts);
+                Ok(())
+            }
+            Move::Close(member) => {
+                self.spend(Fault::Close);
+                self.close(member as usize)
+            }
+            Move::Tick => {
+                self.pass(UNIT);
+                (0..self.sides.len()).try_for_each(|side| self.timer(side))
+            }
+            Move::Pause => {
+                self.spend(Fault::Pause);
+                self.pass(UNIT);
+                Ok(())
+            }
+            Move::Timer(side) => self.timer(side as usize),
+        }
+    }
+
+    pub(super) fn pass(&mut self, by: std::time::Duration) {
+        self.now = self.now.plus(by);
+        self.store_settles();
+    }
+
+    pub(super) fn timer(&mut self, side: Side) -> Checked {
+        if self.sides[side].next() > self.now {
+            return Ok(());
+        }
+        self.feed(side, Event::Tick)?;
+        if self.sides[side].next() <= self.now {
+            return broken(Property::Liveness, "a timer fires at once again");
+        }
+        Ok(())
+    }
+
+    pub(super) fn side_of(&self, seat: usize) -> Side {
+        self.members[self.config.seats[seat].member].0
+    }
+}

@@ -1,0 +1,378 @@
+//! Some engines, their callers, one key of a store, and all that is under way between them.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use super::super::event::{End, Granted, GuardRef, LeaseCell, LeaseId, Member, Request, RequestId, Traits, WaiterId};
+use super::super::{Chance, State};
+use super::moves::Move;
+use super::store::{Queue, Store};
+use crate::clock::Moment;
+use crate::{Attempt, GrantRef, Held, Hint, LockKey, LockOptions, Mode, OwnerId, Result, SessionId};
+
+/// Time passes in steps of this: a quarter of a lease. It is a multiple of the grid that renewals are on.
+pub(super) const UNIT: Duration = Duration::from_millis(256);
+/// The lease, in units.
+pub(super) const TTL: u32 = 4;
+
+pub(super) type Side = usize;
+
+/// How a caller is reached: another for each of its calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Handle(pub(super) u32);
+
+/// The guards' cell of a lease: the world has what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeaseNote {
+    pub(super) id: u32,
+    first: Moment,
+}
+
+thread_local! {
+    static NEXT_CELL: Cell<u32> = const { Cell::new(0) };
+}
+
+impl LeaseCell for LeaseNote {
+    fn new(first: Moment) -> Self {
+        let id = NEXT_CELL.replace(NEXT_CELL.get() + 1);
+        Self { id, first }
+    }
+}
+
+/// What the adversary may do, each so many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// An answer is lost; what was asked for may be done late.
+    Lose,
+    /// A request is refused for the moment.
+    Refuse,
+    /// A request is refused for good.
+    Break,
+    /// A caller leaves.
+    Leave,
+    Detach,
+    /// Somebody of this engine releases by force.
+    Force,
+    /// Somebody of elsewhere does.
+    ForceElsewhere,
+    /// The store loses the lock.
+    Forget,
+    /// And its line.
+    Restart,
+    Close,
+    /// A notification is lost, or comes twice.
+    DropHint,
+    RepeatHint,
+    /// Time passes and nobody looks at it.
+    Pause,
+    RenewNow,
+    /// A message from before comes now.
+    Forge,
+    /// A guard that is over acts once more.
+    Twice,
+}
+
+pub(super) const FAULTS: usize = Fault::Twice as usize + 1;
+
+/// What is searched.
+#[derive(Debug)]
+pub(super) struct Config {
+    pub(super) name: &'static str,
+    /// In which process each engine is, and for which session.
+    pub(super) members: &'static [(Side, Option<u64>)],
+    pub(super) handoffs: u16,
+    pub(super) queues: bool,
+    pub(super) notifies: bool,
+    pub(super) seats: &'static [SeatOf],
+    /// How it begins, where that is far from nothing.
+    pub(super) begins: &'static [Move],
+    pub(super) faults: &'static [(Fault, u8)],
+    /// All of them together.
+    pub(super) most: u8,
+    /// How far behaviours are followed.
+    pub(super) depth: u16,
+    pub(super) states: usize,
+}
+
+/// Who comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeatOf {
+    pub(super) member: usize,
+    pub(super) mode: Mode,
+    pub(super) waits: Waits,
+    pub(super) renew: bool,
+    /// In units.
+    pub(super) cap: Option<u32>,
+    pub(super) joins: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Waits {
+    Never,
+    Units(u32),
+    Forever,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    pub(super) config: &'static Config,
+    pub(super) now: Moment,
+    pub(super) sides: Vec<State<Handle, LeaseNote>>,
+    pub(super) members: Vec<(Side, Member, Option<SessionId>)>,
+    pub(super) closed: Vec<bool>,
+    pub(super) seats: Vec<Seat>,
+    pub(super) flights: Vec<Flight>,
+    pub(super) hints: Vec<(Side, RequestId, Hint)>,
+    pub(super) subscribed: Vec<(Side, RequestId)>,
+    pub(super) store: Store,
+    pub(super) cells: Vec<CellState>,
+    /// Whose grants the store lost, or evicted.
+    pub(super) evicted: Vec<OwnerId>,
+    /// The epochs of which a guard heard that it is lost.
+    pub(super) lost: Vec<u64>,
+    /// Every token that was handed out.
+    pub(super) tokens: Vec<Token>,
+    /// A lock that was detached, and with which number.
+    pub(super) detached_lock: Option<(GrantRef, u16)>,
+    /// When each process used up its bound, and others go first.
+    pub(super) rests: Vec<Option<Moment>>,
+    pub(super) left: [u8; FAULTS],
+    pub(super) most: u8,
+    /// Something went wrong with what was sent: what is left of it may take a lease to go.
+    pub(super) faulted: bool,
+    pub(super) ids: Ids,
+    /// How much was done since time passed, when nothing goes wrong any more.
+    pub(super) busy: u32,
+    /// What happened in the last step.
+    pub(super) seen: Vec<&'static str>,
+}
+
+pub(super) type Token = (u64, u16);
+
+#[derive(Clone, Debug)]
+pub(super) struct Ids {
+    pub(super) owner: u64,
+    pub(super) handle: u32,
+    pub(super) cell: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    pub(super) joins: u8,
+    pub(super) handle: Handle,
+    pub(super) at: At,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum At {
+    Away,
+    Waiting { id: WaiterId, limit: Moment, times_up: bool, offer: Option<Granted<LeaseNote>>, floor: Token },
+    Holding { guard: GuardRef, owner: OwnerId, mode: Mode, cell: u32, epoch: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct CellState {
+    pub(super) side: Side,
+    pub(super) id: u32,
+    pub(super) limit: Moment,
+    pub(super) end: Option<End>,
+}
+
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    pub(super) side: Side,
+    pub(super) member: usize,
+    pub(super) asks: Asks,
+    /// Goes on only as this caller polls it.
+    pub(super) by: Option<Handle>,
+    pub(super) answer: Option<Answer>,
+    /// Nobody waits for the answer any more, and the store may carry it out yet.
+    pub(super) unheard: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Asks {
+    Store(Request),
+    Force(Vec<LeaseId>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    Claim(Result<Attempt>),
+    Release(Result<Held>),
+    Renew(Vec<Result<Held>>),
+    Listen(bool),
+    Force,
+}
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Property {
+    /// Two guards believe that they hold the key, of which one excludes the other; or one that the store does not know.
+    Exclusion,
+    Tokens,
+    /// A caller is told something twice, or when it is gone, or is never told.
+    Liveness,
+    /// Something is kept in the store, or in the state, that nobody wants.
+    Left,
+    Close,
+    /// A guard is given what may not last, or what it must not have.
+    Birth,
+    /// After the bound of hand-offs others do not get their turn.
+    Turns,
+    /// A lease ends twice, not at all, or is renewed after its end.
+    OneEnd,
+    /// The state contradicts itself.
+    Structure,
+    /// It panicked.
+    Panic,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Violation {
+    pub(super) property: Property,
+    pub(super) what: String,
+}
+
+pub(super) type Checked<T = ()> = std::result::Result<T, Violation>;
+
+pub(super) fn broken<T>(property: Property, what: impl Into<String>) -> Checked<T> {
+    Err(Violation { property, what: what.into() })
+}
+
+pub(super) fn the_key() -> LockKey {
+    thread_local!(static KEY: LockKey = LockKey::new("k").unwrap());
+    KEY.with(Clone::clone)
+}
+
+pub(super) fn units(count: u32) -> Duration {
+    UNIT * count
+}
+
+impl World {
+    pub(super) fn new(config: &'static Config) -> Self {
+        let sides = config.members.iter().map(|(side, _)| side + 1).max().unwrap_or(1);
+        let mut world = Self {
+            config,
+            now: Moment::default().plus(UNIT * 1000),
+            sides: (0..sides).map(|_| State::new()).collect(),
+            members: Vec::new(),
+            closed: vec![false; config.members.len()],
+            seats: Vec::new(),
+            flights: Vec::new(),
+            hints: Vec::new(),
+            subscribed: Vec::new(),
+            store: Store { newest: 1, ..Store::default() },
+            cells: Vec::new(),
+            evicted: Vec::new(),
+            lost: Vec::new(),
+            tokens: Vec::new(),
+            detached_lock: None,
+            rests: vec![None; sides],
+            left: [0; FAULTS],
+            most: config.most,
+            faulted: false,
+            ids: Ids { owner: 0, handle: 0, cell: 0 },
+            busy: 0,
+            seen: Vec::new(),
+        };
+        for (side, session) in config.members {
+            let session = session.map(SessionId);
+            let member = world.sides[*side].add(Traits {
+                session,
+                reentrant: session.is_some(),
+                leased: true,
+                queues: config.queues,
+                notifies: config.notifies,
+                answers_within: UNIT,
+                batch: 2,
+                handoffs: config.handoffs,
+                handoff_age: UNIT,
+            });
+            world.members.push((*side, member, session));
+        }
+        for (fault, count) in config.faults {
+            world.left[*fault as usize] = *count;
+        }
+        world.seats = config.seats.iter().map(|of| Seat { joins: of.joins, handle: Handle(0), at: At::Away }).collect();
+        for step in config.begins {
+            world.take(*step).unwrap();
+        }
+        world
+    }
+
+    pub(super) fn may(&self, fault: Fault) -> bool {
+        self.most > 0 && self.left[fault as usize] > 0
+    }
+
+    pub(super) fn spend(&mut self, fault: Fault) {
+        self.left[fault as usize] -= 1;
+        self.most -= 1;
+    }
+
+    pub(super) fn options(&self, seat: usize) -> LockOptions {
+        let of = &self.config.seats[seat];
+        let options = LockOptions::new().ttl(units(TTL)).renew(of.renew);
+        of.cap.map_or(options.clone(), |cap| options.max_hold(units(cap)))
+    }
+
+    pub(super) fn queue(&self, side: Side) -> Option<Queue> {
+        let told = self.subscribed.iter().any(|(of, _)| *of == side);
+        self.config.queues.then_some(Queue { keeps: units(3), lease: units(3), told })
+    }
+
+    pub(super) fn cell(&mut self, side: Side, note: LeaseNote) -> &mut CellState {
+        let known = self.cells.iter().position(|cell| cell.id == note.id);
+        let index = known.unwrap_or_else(|| {
+            self.cells.push(CellState { side, id: note.id, limit: note.first, end: None });
+            self.cells.len() - 1
+        });
+        &mut self.cells[index]
+    }
+
+    /// Whether guards on this lease believe that they hold the key.
+    pub(super) fn believes(&self, cell: u32) -> bool {
+        self.cells.iter().any(|known| known.id == cell && known.end.is_none() && self.now < known.limit)
+    }
+
+    /// Has the state take its next ids from where this world is.
+    pub(super) fn enter(&self) {
+        NEXT_CELL.set(self.ids.cell);
+    }
+
+    pub(super) fn leave_with_cells(&mut self) {
+        self.ids.cell = NEXT_CELL.get();
+    }
+}
+
+/// Owner ids in the order in which they are asked for, and the longest pause.
+pub(super) struct Dice<'w>(pub(super) &'w mut u64);
+
+impl Chance for Dice<'_> {
+    fn owner(&mut self) -> OwnerId {
+        *self.0 += 1;
+        owner(*self.0)
+    }
+
+    fn jittered(&mut self, pause: Duration) -> Duration {
+        pause
+    }
+}
+
+pub(super) fn owner(number: u64) -> OwnerId {
+    OwnerId::parse_hex(&format!("{number:032x}")).unwrap()
+}
+
+pub(super) fn number_of(owner: OwnerId) -> u64 {
+    let mut low = [0; 8];
+    low.copy_from_slice(&owner.as_bytes()[8..]);
+    u64::from_be_bytes(low)
+}
+
+impl Handle {
+    pub(super) fn next(ids: &mut Ids) -> Self {
+        ids.handle += 1;
+        Self(ids.handle)
+    }
+}

@@ -1,0 +1,102 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::event::{Action, Chance, LeaseId, Member, Request, Traits};
+use crate::clock::Moment;
+use crate::{LockKey, Renewal};
+
+/// What an event on one key needs of the rest of the state.
+pub(super) struct Step<'s, W, L> {
+    pub(super) now: Moment,
+    pub(super) chance: &'s mut dyn Chance,
+    pub(super) members: &'s mut HashMap<Member, Engine>,
+    pub(super) next_id: &'s mut u64,
+    pub(super) out: &'s mut Vec<Action<W, L>>,
+    /// What a tick found to be renewed, for batches over all keys.
+    pub(super) due: &'s mut Vec<(Member, LockKey, LeaseId, Renewal)>,
+}
+
+/// An engine, as far as it matters here.
+#[derive(Clone, Debug)]
+pub(super) struct Engine {
+    pub(super) traits: Traits,
+    pub(super) closed: bool,
+    /// It has to be kept until nothing of it is under way.
+    pub(super) kept: bool,
+    /// Claims and releases under way.
+    pub(super) under_way: usize,
+    /// What an answered attempt took of late; one that took long counts double at most.
+    pub(super) round_trip: Duration,
+}
+
+/// How far past its limit a wait may go for an answer that is under way, at least.
+const GRACE: Duration = Duration::from_millis(50);
+
+impl Engine {
+    pub(super) fn new(traits: Traits) -> Self {
+        Self { traits, closed: false, kept: false, under_way: 0, round_trip: Duration::from_millis(250) }
+    }
+
+    pub(super) fn latest(&self, limit: Moment) -> Moment {
+        limit.plus((self.round_trip * 2).max(GRACE))
+    }
+}
+
+impl<W, L> Step<'_, W, L> {
+    pub(super) fn id(&mut self) -> u64 {
+        *self.next_id += 1;
+        *self.next_id
+    }
+
+    pub(super) fn traits(&self, member: Member) -> &Traits {
+        &self.members[&member].traits
+    }
+
+    pub(super) fn send(&mut self, member: Member, request: Request) {
+        self.out.push(Action::Send { member, request, by: None, alone: false });
+    }
+
+    pub(super) fn send_by(&mut self, member: Member, request: Request, by: Option<W>, alone: bool) {
+        self.out.push(Action::Send { member, request, by, alone });
+    }
+
+    pub(super) fn begin(&mut self, member: Member) {
+        if let Some(engine) = self.members.get_mut(&member) {
+            engine.under_way += 1;
+        }
+    }
+
+    pub(super) fn ended(&mut self, member: Member) {
+        if let Some(engine) = self.members.get_mut(&member) {
+            engine.under_way -= 1;
+            if engine.under_way == 0 && (engine.closed || std::mem::take(&mut engine.kept)) {
+                self.out.push(Action::Idle(member));
+            }
+        }
+    }
+
+    /// What failed is tried again, also when nobody else has the engine any more.
+    pub(super) fn keep(&mut self, member: Member) {
+        if let Some(engine) = self.members.get_mut(&member)
+            && !std::mem::replace(&mut engine.kept, true)
+        {
+            self.out.push(Action::Keep(member));
+        }
+    }
+
+    pub(super) fn took(&mut self, member: Member, sent_at: Moment) {
+        if let Some(engine) = self.members.get_mut(&member) {
+            engine.round_trip = self.now.since(sent_at).min(engine.round_trip * 2).max(Duration::from_micros(100));
+        }
+    }
+
+    /// When an answer is not to be expected any more: what carries the request is not driven.
+    pub(super) fn overdue(&self, member: Member) -> Moment {
+        self.now.plus(self.traits(member).answers_within.saturating_mul(5))
+    }
+
+    /// Until when an answer that is under way is waited for.
+    pub(super) fn latest(&self, member: Member, limit: Moment) -> Moment {
+        self.members[&member].latest(limit)
+    }
+}
