@@ -37,6 +37,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Prolongs grants to `ttl` from now, each only if the store still has that owner; never re-creates one.
     ///
+    /// In a store with a queue ([`Capability::Queue`](crate::Capability::Queue)) a waiter asks with one owner id until it is
+    /// served, and a claim of it that comes late may begin another lease: there the number of the grant is compared too.
+    ///
     /// Answers in the order of `renewals`, one for each; the failure of one does not touch the others.
     async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>>;
 

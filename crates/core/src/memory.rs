@@ -194,6 +194,7 @@ impl Backend for MemoryBackend {
         let now = self.store.clock.now();
         let mut state = self.state();
         let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {
+            Ok(grant) if renewal.grant.tenure != Some(grant.tenure) => Ok(Held::No),
             Ok(grant) => {
                 // A renewal may come late, after a longer one.
                 grant.ends = grant.ends.max(now.plus(renewal.ttl));

@@ -113,7 +113,9 @@ impl RedisSingleBackend {
     async fn renew_batch(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
         let locks = renewals.iter().map(|renewal| self.names.of(&renewal.grant.key));
         let words = locks.fold(Words::new(), |words, names| words.name(&names, LOCK));
-        let words = words.leases(renewals.iter().map(|renewal| (renewal.grant.owner, renewal.ttl)));
+        let number = |grant: &GrantRef| grant.tenure.unwrap_or_default();
+        let leases = renewals.iter().map(|renewal| (renewal.grant.owner, number(&renewal.grant), renewal.ttl));
+        let words = words.leases(leases);
         // Less than the third that the engine allows, so that the driver still knows that nobody waits any more.
         let limit = renewals.iter().map(|renewal| renewal.ttl / 4).min();
         match self.connection.ask(&RENEW, renewals.len(), words, limit).await {

@@ -41,12 +41,12 @@ impl Words {
         self.end()
     }
 
-    /// Adds owners with their leases in ms, all in one word, divided by spaces.
+    /// Adds grants by owner and number with their leases in ms, all in one word, divided by spaces.
     #[must_use]
-    pub fn leases(mut self, leases: impl IntoIterator<Item = (OwnerId, Duration)>) -> Self {
-        for (owner, lease) in leases {
+    pub fn leases(mut self, leases: impl IntoIterator<Item = (OwnerId, u64, Duration)>) -> Self {
+        for (owner, number, lease) in leases {
             self.text.push_str(&owner.to_hex());
-            self.text.push(' ');
+            let _ = write!(self.text, " {number} ");
             self.push_millis(lease);
             self.text.push(' ');
         }

@@ -74,6 +74,7 @@ const CASES: &[Case] = cases! {
     owner::c02_every_tenure_has_an_owner_of_its_own
     owner::c02_a_claim_is_idempotent_for_its_owner
     owner::c02_a_repeated_claim_prolongs_nothing [Lease]
+    owner::c02_a_renewal_is_of_its_own_grant [Queue, Lease, Fencing]
     owner::c02_a_repeated_claim_of_a_reader_counts_once [Shared]
     owner::c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store
     owner::c02_a_claim_repeated_after_its_lease_is_granted_in_the_store [Lease]

@@ -93,6 +93,19 @@ pub(super) async fn c02_a_repeated_claim_prolongs_nothing(bench: Bench) -> Verdi
     ours.sees_left(&key, LONG).await
 }
 
+/// A waiter asks with one owner until it is served, so that a claim of it that comes late begins another lease.
+pub(super) async fn c02_a_renewal_is_of_its_own_grant(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let claim = claim(&key, LONG);
+    let first = grant(&claim, ours.store.try_acquire(&claim).await?)?;
+    ensure!(ours.store.release(&first).await? == Held::Yes, "the grant was gone");
+    let second = grant(&claim, ours.store.try_acquire(&claim).await?)?;
+    ensure!(ours.store.renew(&first, LONG).await? != Held::Yes, "{first:?} was renewed beside {second:?}");
+    ensure!(ours.store.renew(&second, LONG).await? == Held::Yes, "{second:?} was not renewed");
+    ensure!(ours.store.release(&second).await? == Held::Yes, "the second grant was gone");
+    Ok(())
+}
+
 pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let claim = Claim { mode: Mode::Shared, ..claim(&key, LONG) };

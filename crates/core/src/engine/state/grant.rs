@@ -20,11 +20,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         let grant = claim.grant(&self.name, epoch);
         let ttl = claim.options.ttl;
-        // A claim that may still be carried out late could begin a newer lease of this owner, when that one has run out: then
-        // the store would confirm the owner, and not this epoch.
-        let is_over = claim.void || first.map_or(claim.unanswered, |first| step.now >= first.deadline());
-        if is_over {
-            // It may be another's by now; a guard on it would be lost at birth.
+        // Of a lease that may have run out the store is asked.
+        let first = first.filter(|first| step.now < first.deadline());
+        if claim.void {
+            // It is a level of a lease that was lost.
             self.release(step, claim.member, grant, ttl, claim.unanswered, None);
             return self.failed(step, PendingClaim { unanswered: false, place: None, ..claim }, too_late());
         }

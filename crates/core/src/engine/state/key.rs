@@ -344,8 +344,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Takes a waiter out of the line; what it has in the store is given up.
     pub(super) fn remove(&mut self, step: &mut Step<'_, W, L>, index: usize) -> Waiter<W> {
-        let Some(waiter) = self.waiters.remove(index) else { unreachable!("the index is of a waiter in the line") };
+        let Some(mut waiter) = self.waiters.remove(index) else { unreachable!("the index is of a waiter in the line") };
         self.over -= usize::from(waiter.is_over);
+        // It may come back to the line, and what it asked for is nobody's by then.
+        waiter.asks = false;
         for claim in self.claims.iter_mut().filter(|claim| claim.asker == Some(waiter.id)) {
             claim.asker = None;
         }

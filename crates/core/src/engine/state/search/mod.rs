@@ -18,7 +18,8 @@ mod take;
 mod world;
 
 use self::explore::{SETTLED, explore};
-use self::world::Config;
+use self::moves::Move;
+use self::world::{Config, World};
 
 fn holds(config: &'static Config, must_happen: &[&str]) {
     // More than is searched in a test: `cargo xtask model`.
@@ -92,4 +93,22 @@ fn ends() {
         "a lock is not attached twice",
     ];
     holds(&configs::ENDS, &must_happen);
+}
+
+/// Ways that only a larger search than that of the tests comes upon, and that once led to somebody who waits for ever.
+#[test]
+fn far_ways() {
+    use Move::{Join, Leave, Pause, RoundTrip, Tick, TimesUp};
+    let ways: [(&'static Config, &[Move]); 2] = [
+        // The claim of one who is gone serves another beside whose own it is answered, and that does not come for it.
+        (&configs::EXCLUSIVE, &[Join(1), Leave(1), Join(2), Tick, Tick, TimesUp(2), RoundTrip(0), Tick, Tick]),
+        (&configs::TWO_PROCESSES, &[Join(2), Leave(2), Join(2), Tick, Tick, Tick, RoundTrip(0), Pause]),
+    ];
+    for (config, way) in ways {
+        let mut world = World::new(config);
+        for step in way {
+            world.take(*step).unwrap();
+        }
+        world.settles().unwrap();
+    }
 }

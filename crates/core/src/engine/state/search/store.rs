@@ -103,7 +103,7 @@ impl Store {
             let same = if of_session {
                 holder.session == session && Some(holder.epoch) == grant.tenure
             } else {
-                holder.owner == grant.owner
+                holder.owner == grant.owner && Some(holder.epoch) == grant.tenure
             };
             if same {
                 found = true;
