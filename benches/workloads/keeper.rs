@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::clock::{Moment, lease_deadline};
 use leasehold_core::{LockGuard, LockKey, LockOptions, Locker};
 use leasehold_redis_single::RedisSingle;
 use tokio::sync::watch;
@@ -48,7 +49,7 @@ pub(crate) async fn keep(url: &str, leases: usize, seconds: u64) -> Result<Upkee
     let bytes = machine::resident_bytes().saturating_sub(before);
     let own = size_of::<LockGuard>();
     // Where nothing is late, no guard ever has less left than this: two thirds, less what guards keep back.
-    let due = (LEASE * 2 / 3).saturating_sub(LEASE / 100 + Duration::from_millis(2));
+    let due = lease_deadline(Moment::default(), LEASE).since(Moment::default()).saturating_sub(LEASE / 3);
     let mut least = Duration::MAX;
     let (cpu, end) = (machine::cpu_micros(), Instant::now() + Duration::from_secs(seconds));
     let mut ticks = interval(Duration::from_millis(20));

@@ -90,7 +90,7 @@ async fn in_batches<B: Backend>(store: &B, grants: &[GrantRef]) -> Result<Sample
     for _ in 0..TIMES {
         for batch in renewals.chunks(store.renewal_batch()) {
             let begin = now();
-            let answers = store.renew(batch).await;
+            let answers = store.renew(batch, LEASE / 4).await;
             latencies.saturating_record(now() - begin);
             if !answers.iter().all(|answer| matches!(answer, Ok(Held::Yes))) {
                 return Err("a lease was lost while it was kept".into());

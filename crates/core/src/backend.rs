@@ -40,8 +40,10 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// In a store with a queue ([`Capability::Queue`](crate::Capability::Queue)) a waiter asks with one owner id until it is
     /// served, and a claim of it that comes late may begin another lease: there the number of the grant is compared too.
     ///
-    /// Answers in the order of `renewals`, one for each; the failure of one does not touch the others.
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>>;
+    /// Answers in the order of `renewals`, one for each; the failure of one does not touch the others. An answer later
+    /// than `within` is of no use to anybody: nothing is waited for any longer than that, so that a driver still knows
+    /// by itself that nobody waits.
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>>;
 
     /// Frees the key if the store still has that owner, or takes it out of the store's queue. Idempotent. Never
     /// touches the tenure counter.

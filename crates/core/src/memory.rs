@@ -190,7 +190,7 @@ impl Backend for MemoryBackend {
         Ok(Attempt::Granted { tenure: Some(state.newest) })
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
         let now = self.store.clock.now();
         let mut state = self.state();
         let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {

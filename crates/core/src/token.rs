@@ -19,6 +19,9 @@ impl FencingToken {
     /// How many low bits count hand-overs.
     pub(crate) const HAND_OVER_BITS: u32 = 10;
 
+    /// The largest epoch that a store may give: all tokens made of it stay below 2^53.
+    pub const MAX_EPOCH: u64 = (1 << (53 - Self::HAND_OVER_BITS)) - 1;
+
     /// The first token of a tenure.
     pub fn of_tenure(tenure: u64) -> Self {
         Self::new(tenure, 0)
@@ -28,6 +31,12 @@ impl FencingToken {
     pub(crate) fn new(tenure: u64, hand_overs: u16) -> Self {
         debug_assert!(hand_overs <= HandOver::HARD_LIMIT, "the count would run into the tenure");
         Self(tenure << Self::HAND_OVER_BITS | u64::from(hand_overs))
+    }
+
+    /// The number that the store gave with the grant: the same for all tokens of one lease.
+    #[must_use]
+    pub const fn epoch(self) -> u64 {
+        self.0 >> Self::HAND_OVER_BITS
     }
 
     /// The number to send along with every write.
@@ -51,5 +60,25 @@ impl From<FencingToken> for u64 {
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_of_a_lease_has_its_epoch() {
+        for epoch in [0, 1, 1_700_000_000_000, FencingToken::MAX_EPOCH] {
+            for hand_overs in [0, 1, HandOver::HARD_LIMIT] {
+                assert_eq!(FencingToken::new(epoch, hand_overs).epoch(), epoch);
+            }
+            assert_eq!(FencingToken::from(FencingToken::of_tenure(epoch).get()).epoch(), epoch);
+        }
+    }
+
+    #[test]
+    fn the_last_token_of_the_largest_epoch_is_the_last_below_two_to_the_53rd() {
+        assert_eq!(FencingToken::new(FencingToken::MAX_EPOCH, HandOver::HARD_LIMIT).get(), (1 << 53) - 1);
     }
 }

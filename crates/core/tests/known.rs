@@ -51,9 +51,9 @@ impl Backend for Flawed {
         self.store.try_acquire(claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         assert!(!self.panics.swap(false, Ordering::SeqCst), "on purpose, once");
-        self.store.renew(renewals).await
+        self.store.renew(renewals, within).await
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

@@ -46,7 +46,7 @@ impl Backend for Hostile {
             _ => Ok(Attempt::Granted { tenure: Some(1) }),
         }
     }
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
         let answer = || if first(&self.renewals) { Err(refusal()) } else { Ok(Held::No) };
         renewals.iter().map(|_| answer()).collect()
     }

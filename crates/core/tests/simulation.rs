@@ -51,8 +51,8 @@ impl Backend for Adversary {
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         self.between(self.inner.try_acquire(claim)).await?
     }
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        match self.between(self.inner.renew(renewals)).await {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+        match self.between(self.inner.renew(renewals, within)).await {
             Ok(answers) => answers,
             Err(error) => renewals.iter().map(|_| Err(Error::new(error.kind(), "step"))).collect(),
         }

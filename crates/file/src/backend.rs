@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
@@ -80,7 +81,7 @@ impl Backend for FileBackend {
         self.claim(claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
         // If it cannot be mended, only those who inspect are misled.
         let _ = self.sessions.mend();
         renewals.iter().map(|renewal| self.look_after(&renewal.grant)).collect()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{Error, ErrorKind, FencingToken, Result};
 
 use crate::fault::BACKEND;
 
@@ -20,13 +20,10 @@ impl Counter {
     pub(crate) const BYTES: usize = 70;
     /// What the line starts with.
     pub(crate) const MAGIC: &str = "leasehold1 ";
-    /// Larger numbers make no token. Nobody grants them, so a file that has one was not written by us.
-    const LIMIT: u64 = 1 << 43;
-
     /// The next tenure: larger than the newest, and not below the clock.
     pub(crate) fn following(self, unix_millis: u64) -> Result<u64> {
         let tenure = unix_millis.max(self.tenure + 1);
-        if tenure >= Self::LIMIT {
+        if tenure > FencingToken::MAX_EPOCH {
             let detail = format!("the next token would be made of {tenure}, which is too large: is the clock right?");
             return Err(Error::new(ErrorKind::Backend, "count").backend(BACKEND).detail(detail));
         }
@@ -51,7 +48,8 @@ impl Counter {
         }
         let mut words = numbers.strip_prefix(Self::MAGIC)?.split(' ');
         let counter = Self { tenure: words.next()?.parse().ok()?, reserved: words.next()?.parse().ok()? };
-        (counter.tenure < Self::LIMIT && counter.reserved < Self::LIMIT).then_some(counter)
+        // Larger numbers make no token. Nobody grants them, so a file that has one was not written by us.
+        (counter.tenure.max(counter.reserved) <= FencingToken::MAX_EPOCH).then_some(counter)
     }
 }
 
@@ -72,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_counter_survives_its_line(tenure in 0..Counter::LIMIT, reserved in 0..Counter::LIMIT) {
+        fn a_counter_survives_its_line(tenure in 0..=FencingToken::MAX_EPOCH, reserved in 0..=FencingToken::MAX_EPOCH) {
             let counter = Counter { tenure, reserved };
             let line = counter.to_line();
             prop_assert_eq!(line.len(), Counter::BYTES);
@@ -80,7 +78,7 @@ mod tests {
         }
 
         #[test]
-        fn a_torn_line_is_none(tenure in 0..Counter::LIMIT, length in 0..Counter::BYTES, filler in any::<u8>()) {
+        fn a_torn_line_is_none(tenure in 0..=FencingToken::MAX_EPOCH, length in 0..Counter::BYTES, filler in any::<u8>()) {
             let line = Counter { tenure, reserved: tenure }.to_line().into_bytes();
             let mut torn = line.clone();
             torn[length..].fill(filler);
@@ -97,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_number_that_nobody_granted_is_damage() {
-        for tenure in [Counter::LIMIT, u64::MAX] {
+        for tenure in [FencingToken::MAX_EPOCH + 1, u64::MAX] {
             let line = Counter { tenure, reserved: 0 }.to_line();
             assert_eq!(Counter::from_line(line.as_bytes()), None, "{tenure}");
         }
@@ -108,7 +106,7 @@ mod tests {
         let counter = |tenure| Counter { tenure, reserved: 0 };
         assert_eq!(counter(10).following(5).unwrap(), 11);
         assert_eq!(counter(10).following(500).unwrap(), 500);
-        let error = counter(Counter::LIMIT - 1).following(5).unwrap_err();
+        let error = counter(FencingToken::MAX_EPOCH).following(5).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend);
         assert_eq!(counter(5).following(u64::MAX).unwrap_err().kind(), ErrorKind::Backend);
     }

@@ -98,7 +98,7 @@ impl Backend for MysqlRwBackend {
         }
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let is_writer = |renewal: &Renewal| renewal.grant.mode == Mode::Exclusive;
         let leases = |writers: bool| -> Vec<_> {
             let these = renewals.iter().filter(|renewal| is_writer(renewal) == writers);
@@ -106,8 +106,8 @@ impl Backend for MysqlRwBackend {
                 .map(|renewal| (self.namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl))
                 .collect()
         };
-        let mut writers = self.statements.writers().renew(&self.sessions, &leases(true)).await.into_iter();
-        let mut readers = self.statements.readers().renew(&self.sessions, &leases(false)).await.into_iter();
+        let mut writers = self.statements.writers().renew(&self.sessions, &leases(true), within).await.into_iter();
+        let mut readers = self.statements.readers().renew(&self.sessions, &leases(false), within).await.into_iter();
         let answer = |renewal| if is_writer(renewal) { writers.next() } else { readers.next() };
         renewals.iter().map(answer).map(|answer| answer.unwrap_or(Ok(Held::No))).collect()
     }

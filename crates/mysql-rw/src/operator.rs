@@ -72,7 +72,7 @@ impl MysqlRwBackend {
             let evict = |statement, params| self.sessions.run(Step::new("force-release", statement), params);
             let reply = match (first.mode, first.token) {
                 (Mode::Exclusive, Some(token)) => {
-                    let tenure = ("tenure", Value::UInt(token.get() >> 10));
+                    let tenure = ("tenure", Value::UInt(token.epoch()));
                     evict(&self.statements.evict_writer, named([name, tenure])).await?
                 }
                 _ => evict(&self.statements.evict_readers, named([name])).await?,

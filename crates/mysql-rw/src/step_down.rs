@@ -52,8 +52,8 @@ impl Backend for StepDown {
         }
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        self.store.renew(renewals).await
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+        self.store.renew(renewals, within).await
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

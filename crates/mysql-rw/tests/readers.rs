@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold_mysql::testing::traps::claim;
 use leasehold_mysql::testing::{Server, cost};
-use leasehold_mysql::{TableName, Value, named};
+use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, Held, LockOptions, Mode, MysqlRw, OwnerId, ReleaseOutcome, Renewal,
     RwLockerExt,
@@ -92,7 +92,7 @@ async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
         let renewal = [Renewal { grant: reader.grant(None), ttl: Duration::from_secs(60) }];
         let writer = claim(isolation, Duration::from_secs(60));
         let (renewed, claimed, ()) = tokio::join!(
-            store.renew(&renewal),
+            store.renew(&renewal, Step::LIMIT),
             async {
                 tokio::time::sleep(Duration::from_millis(400)).await;
                 store.try_acquire(&writer).await
@@ -205,7 +205,7 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
             store.try_acquire(&Claim { ttl: minute, label: Some("anew".into()), ..reader.clone() }).await.unwrap();
         let seen = store.inspect(&reader.key).await.unwrap().holders;
         let renewal = Renewal { grant: reader.grant(None), ttl: minute };
-        let renewed = store.renew(&[renewal]).await.remove(0).unwrap();
+        let renewed = store.renew(&[renewal], Step::LIMIT).await.remove(0).unwrap();
         if forced {
             assert_eq!(again, Attempt::Busy { retry_in: None }, "what an operator took is granted again");
             assert_eq!((seen.len(), renewed), (0, Held::Forced), "it was told");

@@ -112,10 +112,10 @@ impl Backend for MysqlUniqueBackend {
         Ok(attempt)
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let lease = |renewal: &Renewal| (self.namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl);
         let leases: Vec<_> = renewals.iter().map(lease).collect();
-        let answers = self.statements.leases().renew(&self.sessions, &leases).await;
+        let answers = self.statements.leases().renew(&self.sessions, &leases, within).await;
         if let Some(doorbell) = &self.doorbell {
             renewals.iter().zip(&answers).for_each(|(renewal, answer)| doorbell.renewed(renewal, answer));
         }
@@ -169,7 +169,7 @@ impl Backend for MysqlUniqueBackend {
         for _ in 0..8 {
             let seen = self.inspect(key).await?;
             let Some(token) = seen.holders.first().and_then(|holder| holder.token) else { return Ok(seen) };
-            let params = named([("name", self.name(key)), ("tenure", Value::UInt(token.get() >> 10))]);
+            let params = named([("name", self.name(key)), ("tenure", Value::UInt(token.epoch()))]);
             let reply = self.sessions.run(Step::new("force-release", &self.statements.evict), params).await?;
             if reply.affected > 0 {
                 return Ok(seen);

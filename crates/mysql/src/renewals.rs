@@ -29,7 +29,8 @@ impl Leases<'_> {
     ///
     /// Where fewer rows changed than there are leases, one query says which: never the count, which depends on the
     /// client's flags.
-    pub async fn renew(self, sessions: &Sessions, leases: &[Lease]) -> Vec<Result<Held>> {
+    pub async fn renew(self, sessions: &Sessions, leases: &[Lease], within: Duration) -> Vec<Result<Held>> {
+        let limit = within.min(Step::LIMIT);
         // Once each, with the longest that was asked for: a statement prolongs a row once, and all of them are promised.
         // In one order everywhere, so that no two batches lock rows crosswise.
         let mut rows: Vec<&Lease> = leases.iter().collect();
@@ -37,7 +38,7 @@ impl Leases<'_> {
         rows.dedup_by(|shorter, longest| place(shorter) == place(longest));
         let mut answers: HashMap<Place, Result<Held>> = HashMap::new();
         for batch in rows.chunks(RENEWAL_BATCH) {
-            let held = self.renew_batch(sessions, batch).await;
+            let held = self.renew_batch(sessions, batch, limit).await;
             answers.extend(batch.iter().map(|lease| {
                 let place = place(lease);
                 let answer = held.as_ref().map(|held| held.get(&place).copied().unwrap_or(Held::No));
@@ -52,15 +53,15 @@ impl Leases<'_> {
         leases.iter().map(answer).collect()
     }
 
-    async fn renew_batch(self, sessions: &Sessions, batch: &[&Lease]) -> Result<HashMap<Place, Held>> {
+    async fn renew_batch(self, sessions: &Sessions, batch: &[&Lease], limit: Duration) -> Result<HashMap<Place, Held>> {
         let (extend, params) = self.extending(batch);
-        let step = Step::new("renew", &extend).reserved().repeatable();
+        let step = Step::new("renew", &extend).reserved().repeatable().limit(limit);
         let reply = sessions.run(step, Params::Positional(params)).await?;
         let places: Vec<Place> = batch.iter().map(|lease| place(lease)).collect();
         if reply.affected == places.len() as u64 {
             return Ok(places.into_iter().map(|place| (place, Held::Yes)).collect());
         }
-        self.held(sessions, "renew", &places).await
+        self.held(sessions, "renew", &places, limit).await
     }
 
     /// The statement that prolongs these.
@@ -84,9 +85,10 @@ impl Leases<'_> {
         sessions: &Sessions,
         operation: &'static str,
         places: &[Place],
+        limit: Duration,
     ) -> Result<HashMap<Place, Held>> {
         let (look, params) = self.looking(places);
-        let step = Step::new(operation, &look).reserved().repeatable();
+        let step = Step::new(operation, &look).reserved().repeatable().limit(limit);
         let reply = sessions.run(step, Params::Positional(params)).await?;
         let mut held = HashMap::new();
         for row in &reply.rows {
@@ -105,7 +107,7 @@ impl Leases<'_> {
     /// As for [`Sessions::run`].
     pub async fn why_not(self, sessions: &Sessions, name: &[u8], owner: OwnerId) -> Result<Held> {
         let place = (name.to_vec(), owner.as_bytes().to_vec());
-        let held = self.held(sessions, "release", std::slice::from_ref(&place)).await?;
+        let held = self.held(sessions, "release", std::slice::from_ref(&place), Step::LIMIT).await?;
         Ok(if held.get(&place) == Some(&Held::Forced) { Held::Forced } else { Held::No })
     }
 }

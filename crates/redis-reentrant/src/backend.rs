@@ -65,13 +65,11 @@ impl SessionBackend {
     }
 
     /// Renews grants that may share a script.
-    async fn renew_batch(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew_batch(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let locks = renewals.iter().map(|renewal| self.store.names.of(&renewal.grant.key).part(LOCK));
         let each = renewals.iter().flat_map(|renewal| [tenure(&renewal.grant), millis(renewal.ttl)]);
         let arguments = std::iter::once(self.id.to_string()).chain(each);
-        // Less than the third that the engine allows, so that the driver still knows that nobody waits any more.
-        let limit = renewals.iter().map(|renewal| renewal.ttl / 4).min();
-        match self.store.connection.run(&RENEW, locks, arguments, limit).await {
+        match self.store.connection.run(&RENEW, locks, arguments, Some(within)).await {
             Ok(reply) => {
                 let answers = reply.each_of(renewals.len());
                 join_all(answers.iter().zip(renewals).map(|(answer, renewal)| self.held(answer, &renewal.grant))).await
@@ -179,12 +177,13 @@ impl Backend for SessionBackend {
         }
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let batches = renewals.chunks(self.store.connection.keys_in_a_script());
-        let answers = join_all(batches.map(|batch| self.renew_batch(batch))).await.into_iter().flatten().collect();
+        let answers =
+            join_all(batches.map(|batch| self.renew_batch(batch, within))).await.into_iter().flatten().collect();
         let Some(confirmation) = self.store.confirmation else { return answers };
         let names = renewals.iter().map(|renewal| self.store.names.of(&renewal.grant.key).part(LOCK)).collect();
-        confirmation.confirm_renewals(&self.store.connection, renewals, names, answers).await
+        confirmation.confirm_renewals(within, &self.store.connection, names, answers).await
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

@@ -110,15 +110,13 @@ impl RedisSingleBackend {
     }
 
     /// Renews grants that may share a script.
-    async fn renew_batch(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew_batch(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let locks = renewals.iter().map(|renewal| self.names.of(&renewal.grant.key));
         let words = locks.fold(Words::new(), |words, names| words.name(&names, LOCK));
         let number = |grant: &GrantRef| grant.tenure.unwrap_or_default();
         let leases = renewals.iter().map(|renewal| (renewal.grant.owner, number(&renewal.grant), renewal.ttl));
         let words = words.leases(leases);
-        // Less than the third that the engine allows, so that the driver still knows that nobody waits any more.
-        let limit = renewals.iter().map(|renewal| renewal.ttl / 4).min();
-        match self.connection.ask(&RENEW, renewals.len(), words, limit).await {
+        match self.connection.ask(&RENEW, renewals.len(), words, Some(within)).await {
             Ok(reply) if *reply.words() == ["held"] => renewals.iter().map(|_| Ok(Held::Yes)).collect(),
             Ok(reply) => {
                 let answers = reply.each_of(renewals.len());
@@ -223,12 +221,13 @@ impl Backend for RedisSingleBackend {
         }
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let batches = renewals.chunks(self.connection.keys_in_a_script());
-        let answers = join_all(batches.map(|batch| self.renew_batch(batch))).await.into_iter().flatten().collect();
+        let answers =
+            join_all(batches.map(|batch| self.renew_batch(batch, within))).await.into_iter().flatten().collect();
         let Some(confirmation) = self.confirmation else { return answers };
         let names = renewals.iter().map(|renewal| self.names.of(&renewal.grant.key).part(LOCK)).collect();
-        confirmation.confirm_renewals(&self.connection, renewals, names, answers).await
+        confirmation.confirm_renewals(within, &self.connection, names, answers).await
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use fred::types::config::Server;
 use fred::util::redis_keyslot;
 use futures::future::join_all;
-use leasehold_core::{Attempt, Error, ErrorKind, Held, Renewal, Result};
+use leasehold_core::{Attempt, Error, ErrorKind, Held, Result};
 
 use crate::Connection;
 
@@ -65,14 +65,13 @@ impl Confirmation {
     /// successor would not know.
     pub async fn confirm_renewals(
         self,
+        within: Duration,
         connection: &Connection,
-        renewals: &[Renewal],
         names: Vec<String>,
         mut answers: Vec<Result<Held>>,
     ) -> Vec<Result<Held>> {
-        // Within what the engine allows beside the renewal itself.
-        let shortest = renewals.iter().map(|renewal| renewal.ttl / 16).min().unwrap_or(self.within);
-        let hasty = Self { within: self.within.min(shortest).max(Duration::from_millis(1)), ..self };
+        // Beside the renewal itself.
+        let hasty = Self { within: self.within.min(within / 4).max(Duration::from_millis(1)), ..self };
         let writers: Vec<_> = names.iter().map(|name| connection.writers(redis_keyslot(name.as_bytes()))).collect();
         let held = answers.iter().map(|answer| matches!(answer, Ok(Held::Yes)));
         let mut nodes: Vec<&Option<Server>> = Vec::new();

@@ -1,7 +1,7 @@
 use std::num::ParseIntError;
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind};
+use leasehold_core::{Error, ErrorKind, FencingToken};
 use leasehold_redis::{Entry, number, trouble};
 
 use crate::condition::{Failure, NodeCondition};
@@ -28,15 +28,12 @@ pub(crate) struct Standing {
     pub(crate) confirmed: bool,
 }
 
-/// Tokens are `tenure << 10` and stay below 2^53.
-const TENURES_END: u64 = 1 << 43;
-
 impl Claimed {
     /// `None`: no node says so.
     pub(crate) fn granted(seed: &str, token: &str) -> Option<Self> {
-        let tenure = |text| number(text).filter(|tenure| *tenure < TENURES_END);
+        let tenure = |text| number(text).filter(|tenure| *tenure <= FencingToken::MAX_EPOCH);
         let token = if token == "-" { None } else { Some(tenure(token)?) };
-        let seed = tenure(seed).filter(|seed| seed + 1 < TENURES_END)?;
+        let seed = tenure(seed).filter(|seed| *seed < FencingToken::MAX_EPOCH)?;
         Some(Self::Granted { seed, token })
     }
 
@@ -138,7 +135,7 @@ mod tests {
     fn a_grant_has_numbers_that_make_tokens() {
         assert_eq!(Claimed::granted("7", "-"), Some(Claimed::Granted { seed: 7, token: None }));
         assert_eq!(Claimed::granted("7", "6"), Some(Claimed::Granted { seed: 7, token: Some(6) }));
-        let last = TENURES_END - 1;
+        let last = FencingToken::MAX_EPOCH;
         assert!(Claimed::granted(&(last - 1).to_string(), &last.to_string()).is_some());
         for (seed, token) in [
             ("", "-"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::join_all;
-use leasehold_core::clock::Moment;
+use leasehold_core::clock::{Moment, lease_deadline};
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, OwnerId, Result};
 use leasehold_redis::Metadata;
 
@@ -119,7 +119,7 @@ impl RedlockBackend {
             self.confirm(attempt, vote, tenure, sent_at).await?;
         }
         // After the last answer, so that no delay before it matters.
-        if self.clock.now() >= sent_at.plus(ttl.saturating_sub(ttl / 100 + Duration::from_millis(2))) {
+        if self.clock.now() >= lease_deadline(sent_at, ttl) {
             let late = Error::new(ErrorKind::Unavailable, "acquire").detail("the votes came after the lease ran out");
             return Err(Lost::Failed(late));
         }

@@ -68,14 +68,13 @@ impl RedlockBackend {
     }
 
     /// Waits for a majority that says the same of each grant, and no longer than the limit for the rest.
-    async fn renew_all(&self, renewals: &[Renewal]) -> Vec<Tally> {
+    async fn renew_all(&self, renewals: &[Renewal], within: Duration) -> Vec<Tally> {
         let grants: Arc<[(KeyNames, OwnerId, Duration)]> = renewals
             .iter()
             .map(|renewal| (self.names.of(&renewal.grant.key), renewal.grant.owner, renewal.ttl + self.drift))
             .collect();
         let shortest = renewals.iter().map(|renewal| renewal.ttl).min().unwrap_or_default();
-        // Less than the third that the engine allows.
-        let limit = self.limit(shortest).max((shortest / 4).min(Duration::from_secs(1)));
+        let limit = self.limit(shortest).max(within.min(Duration::from_secs(1)));
         let mut asked = self.fleet.ask(|node| {
             let grants = Arc::clone(&grants);
             async move { node.renew(&grants, limit).await }
@@ -184,7 +183,7 @@ impl Backend for RedlockBackend {
         self.attempt(claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let majority = self.fleet.majority();
         let judge = |tally: Tally| {
             tally.held(majority).ok_or_else(|| {
@@ -192,7 +191,7 @@ impl Backend for RedlockBackend {
                 missing.into_error_or(ErrorKind::Indeterminate, "renew")
             })
         };
-        self.renew_all(renewals).await.into_iter().map(judge).collect()
+        self.renew_all(renewals, within).await.into_iter().map(judge).collect()
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

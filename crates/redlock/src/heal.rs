@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use leasehold_core::clock::lease_over;
 use leasehold_core::{Error, ErrorKind, LockKey, OwnerId, Result};
 use tokio::time::sleep;
 
@@ -59,7 +60,7 @@ impl RedlockBackend {
         let leases = join_all(serving.iter().map(|index| longest_lease(&nodes[*index]))).await;
         let longest = enough(leases, self.fleet.majority())?.into_iter().max().unwrap_or_default();
         if !longest.is_zero() {
-            let over = self.clock.now().plus(longest + longest / 100 + Duration::from_millis(2));
+            let over = lease_over(self.clock.now(), longest);
             tracing::info!(wait = ?longest, "healing waits until the leases that may have counted on a lost vote are over");
             while self.clock.now() < over {
                 sleep(over.since(self.clock.now()).min(Duration::from_secs(1))).await;

@@ -196,10 +196,10 @@ impl<B: Backend> Backend for Faulty<B> {
         self.faults.around(Op::TryAcquire, self.inner.try_acquire(claim)).await?
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let grants = renewals.iter().map(|renewal| (&renewal.grant.key, renewal.grant.owner));
         let _under_way = self.faults.begin(Op::Renew, grants);
-        match self.faults.around(Op::Renew, self.inner.renew(renewals)).await {
+        match self.faults.around(Op::Renew, self.inner.renew(renewals, within)).await {
             Ok(answers) => answers,
             Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
         }

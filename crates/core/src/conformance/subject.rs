@@ -41,6 +41,9 @@ pub struct Contender {
     pub clock: Clock,
 }
 
+/// How long a step past the engine may take: it is not what is judged.
+pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+
 /// The steps of the backend itself, past engine and faults.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
@@ -65,7 +68,7 @@ impl<B: Backend> Store for Engine<Faulty<B>> {
     }
 
     async fn renew(&self, grant: &GrantRef, ttl: Duration) -> Result<Held> {
-        let answer = self.backend().inner.renew(&[Renewal { grant: grant.clone(), ttl }]).await.pop();
+        let answer = self.backend().inner.renew(&[Renewal { grant: grant.clone(), ttl }], WITHIN).await.pop();
         answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Indeterminate, "renew").detail("no answer in the batch")))
     }
 

@@ -193,7 +193,7 @@ impl Inner {
         let (grant, sent_at) = (handed.to_grant(), self.clock.now());
         let error = |error: Error| error.within("adopt", self.name(), Some(&grant.key));
         let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
-        let answer = self.backend.renew(std::slice::from_ref(&renewal)).await.pop();
+        let answer = self.backend.renew(std::slice::from_ref(&renewal), options.ttl / 4).await.pop();
         let unknown = || Err(Error::new(ErrorKind::Indeterminate, "adopt"));
         if answer.unwrap_or_else(unknown).map_err(error)? != Held::Yes {
             return Ok(None);

@@ -35,8 +35,9 @@ impl Inner {
                 let answering = Answering::new(self, by, lost);
                 Box::pin(async move {
                     let engine = &answering.engine;
-                    let answers =
-                        tokio::time::timeout(within, engine.backend.renew(&renewals)).await.unwrap_or_default();
+                    let answers = engine.backend.renew(&renewals, within);
+                    // Backends keep to that themselves; one that does not is not waited for.
+                    let answers = tokio::time::timeout(within * 4 / 3, answers).await.unwrap_or_default();
                     let event = renewed(id, sent_at, &leases, &renewals, answers);
                     if let Event::Renewed { answers, .. } = &event {
                         for (key, _, answer) in answers {

@@ -96,7 +96,7 @@ impl Backend for Scripted {
         }
         answer
     }
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         self.counts[1].fetch_add(1, Ordering::SeqCst);
         let does = {
             let mut s = self.script.lock().unwrap();
@@ -104,9 +104,9 @@ impl Backend for Scripted {
             s.renewals.pop_front().unwrap_or(d)
         };
         match before(does).await {
-            Ok(false) => self.store.renew(renewals).await,
+            Ok(false) => self.store.renew(renewals, within).await,
             Ok(true) => {
-                self.store.renew(renewals).await;
+                self.store.renew(renewals, within).await;
                 renewals.iter().map(|_| Err(Error::new(ErrorKind::Indeterminate, "x"))).collect()
             }
             Err(e) => {

@@ -30,11 +30,11 @@ impl Backend for Counting {
         }
         Ok(attempt)
     }
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         if *self.silent.lock().unwrap() {
             return renewals.iter().map(|_| Err(Error::new(ErrorKind::Unavailable, "renew"))).collect();
         }
-        self.inner.renew(renewals).await
+        self.inner.renew(renewals, within).await
     }
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         self.inner.release(grant).await

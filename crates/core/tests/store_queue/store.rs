@@ -116,7 +116,7 @@ impl Backend for Queueing {
             }),
         }
     }
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
         let force = {
             let mut state = self.state();
             state.renewals += renewals.len();
@@ -125,7 +125,7 @@ impl Backend for Queueing {
         if force {
             self.inner.force_release(&key()).await.unwrap();
         }
-        self.inner.renew(renewals).await
+        self.inner.renew(renewals, within).await
     }
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         self.state().queue.retain(|queued| queued.owner != grant.owner);

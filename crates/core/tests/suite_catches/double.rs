@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::conformance::{Contender, Fixture, Shareable, Subject};
@@ -18,6 +19,12 @@ pub(crate) struct Client {
     pub(crate) clock: Clock,
 }
 
+impl Client {
+    pub(crate) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+        self.store.renew(renewals, Duration::from_secs(10)).await
+    }
+}
+
 /// What is broken: the steps that are not those of the store. One is shared by all clients, and so may remember.
 #[async_trait]
 pub(crate) trait Double: Send + Sync + 'static {
@@ -26,7 +33,7 @@ pub(crate) trait Double: Send + Sync + 'static {
     }
 
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        client.store.renew(renewals).await
+        client.renew(renewals).await
     }
 
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
@@ -92,7 +99,7 @@ impl Backend for Broken {
         self.double.try_acquire(&self.client, claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
         self.double.renew(&self.client, renewals).await
     }
 

@@ -144,7 +144,7 @@ impl Double for ExpiresByTheClientsClock {
         }
         let renewals: Vec<_> =
             renewals.iter().map(|renewal| Renewal { ttl: Self::NEVER, grant: renewal.grant.clone() }).collect();
-        client.store.renew(&renewals).await
+        client.renew(&renewals).await
     }
 
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
@@ -193,7 +193,7 @@ impl Double for ClaimAgainProlongs {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.try_acquire(claim).await?;
         if let Attempt::Granted { tenure } = attempt {
-            client.store.renew(&[Renewal { grant: claim.grant(tenure), ttl: claim.ttl }]).await;
+            client.renew(&[Renewal { grant: claim.grant(tenure), ttl: claim.ttl }]).await;
         }
         Ok(attempt)
     }

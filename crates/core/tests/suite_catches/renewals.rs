@@ -49,7 +49,7 @@ struct Gives(fn(Duration) -> Duration);
 #[async_trait]
 impl Double for Gives {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        client.store.renew(&with_lease(renewals, self.0)).await
+        client.renew(&with_lease(renewals, self.0)).await
     }
 }
 
@@ -67,7 +67,7 @@ struct RenewsOnlyTheFirst;
 #[async_trait]
 impl Double for RenewsOnlyTheFirst {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        client.store.renew(&renewals[..1]).await;
+        client.renew(&renewals[..1]).await;
         renewals.iter().map(|_| Ok(Held::Yes)).collect()
     }
 }
@@ -79,7 +79,7 @@ struct OneOfTwins;
 impl Double for OneOfTwins {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
         let first = |renewal: &Renewal| renewals.iter().find(|other| other.grant.owner == renewal.grant.owner).cloned();
-        client.store.renew(&renewals.iter().filter_map(first).collect::<Vec<_>>()).await
+        client.renew(&renewals.iter().filter_map(first).collect::<Vec<_>>()).await
     }
 }
 
@@ -89,7 +89,7 @@ struct FirstOfMany(usize);
 #[async_trait]
 impl Double for FirstOfMany {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let mut answers = client.store.renew(&renewals[..renewals.len().min(self.0)]).await;
+        let mut answers = client.renew(&renewals[..renewals.len().min(self.0)]).await;
         answers.resize_with(renewals.len(), || Ok(Held::Yes));
         answers
     }
@@ -122,7 +122,7 @@ impl Double for TiresOut {
             if self.is_tired_of(renewal) {
                 answers.push(Ok(Held::Yes));
             } else {
-                answers.extend(client.store.renew(std::slice::from_ref(renewal)).await);
+                answers.extend(client.renew(std::slice::from_ref(renewal)).await);
             }
         }
         answers
@@ -134,7 +134,7 @@ struct AnswersInReverse;
 #[async_trait]
 impl Double for AnswersInReverse {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let mut answers = client.store.renew(renewals).await;
+        let mut answers = client.renew(renewals).await;
         answers.reverse();
         answers
     }
@@ -145,7 +145,7 @@ struct ForgetsTheLastAnswer;
 #[async_trait]
 impl Double for ForgetsTheLastAnswer {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let mut answers = client.store.renew(renewals).await;
+        let mut answers = client.renew(renewals).await;
         if answers.len() > 1 {
             answers.pop();
         }
@@ -159,7 +159,7 @@ struct OneGone(fn(Held) -> Result<Held>);
 #[async_trait]
 impl Double for OneGone {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let answers = client.store.renew(renewals).await;
+        let answers = client.renew(renewals).await;
         if renewals.len() > 1 && answers.iter().any(|held| matches!(held, Ok(Held::No))) {
             return answers.into_iter().map(|held| held.and_then(self.0)).collect();
         }
@@ -184,7 +184,7 @@ impl Double for OneGoneKeepsTheOthers {
         if answers.iter().any(|held| matches!(held, Ok(Held::No))) {
             return answers;
         }
-        client.store.renew(renewals).await
+        client.renew(renewals).await
     }
 }
 
@@ -194,7 +194,7 @@ struct Recreates(fn(&GrantRef) -> bool);
 #[async_trait]
 impl Double for Recreates {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let mut answers = client.store.renew(renewals).await;
+        let mut answers = client.renew(renewals).await;
         for (Renewal { grant, ttl }, answer) in renewals.iter().zip(&mut answers) {
             let claim = Claim { owner: grant.owner, ..Claim::new(&grant.key, grant.mode, *ttl) };
             if self.0(grant) && matches!(client.store.try_acquire(&claim).await, Ok(Attempt::Granted { .. })) {
@@ -211,7 +211,7 @@ struct RecreatesReadersBesideWriters;
 #[async_trait]
 impl Double for RecreatesReadersBesideWriters {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let answers = client.store.renew(renewals).await;
+        let answers = client.renew(renewals).await;
         let readers = renewals.iter().map(|renewal| renewal.grant.mode == Mode::Shared);
         answers.into_iter().zip(readers).map(|(held, reader)| if reader { Ok(Held::Yes) } else { held }).collect()
     }
@@ -223,7 +223,7 @@ struct RenewsWhoeverHolds;
 #[async_trait]
 impl Double for RenewsWhoeverHolds {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let mut answers = client.store.renew(renewals).await;
+        let mut answers = client.renew(renewals).await;
         for (renewal, answer) in renewals.iter().zip(&mut answers) {
             if client.store.inspect(&renewal.grant.key).await.is_ok_and(|seen| !seen.holders.is_empty()) {
                 *answer = Ok(Held::Yes);

@@ -158,9 +158,9 @@ impl Double for OneReaderRenewsAll {
         for Renewal { grant, ttl } in renewals.iter().filter(|renewal| renewal.grant.mode == Mode::Shared) {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&grant.key).cloned();
             let all: Vec<_> = all.into_iter().flatten().map(|grant| Renewal { grant, ttl: *ttl }).collect();
-            client.store.renew(&all).await;
+            client.renew(&all).await;
         }
-        client.store.renew(renewals).await
+        client.renew(renewals).await
     }
 }
 
@@ -298,7 +298,7 @@ impl Double for ReadersGetHalfTheLease {
             Mode::Shared => Renewal { ttl: renewal.ttl / 2, ..renewal.clone() },
             Mode::Exclusive => renewal.clone(),
         };
-        client.store.renew(&renewals.iter().map(half).collect::<Vec<_>>()).await
+        client.renew(&renewals.iter().map(half).collect::<Vec<_>>()).await
     }
 }
 

@@ -44,6 +44,7 @@ macro_rules! shared_tests {
                 names_that_text_collations_merge_are_different_locks,
                 a_renewal_that_races_an_eviction_leaves_one_holder,
                 a_late_renewal_does_not_shorten_the_lease,
+                a_renewal_is_waited_for_no_longer_than_it_is_of_use,
                 a_cycle_takes_few_statements_and_is_never_a_deadlock,
                 many_leases_are_renewed_by_few_statements,
                 of_renewals_of_one_grant_the_longest_counts,

@@ -15,7 +15,7 @@ use mysql_async::prelude::Queryable;
 
 use super::traps::{claim, whole_life};
 use super::{Server, Subject};
-use crate::{Access, Walk};
+use crate::{Access, Step, Walk};
 
 const ROWS: u64 = 1_000_000;
 /// Of these so many are held, and so many idle for long; all others were used a moment ago.
@@ -50,10 +50,10 @@ pub async fn no_statement_reads_far_in_a_table_of_a_million_rows<S: Subject>() {
             store.try_acquire(claim).await.unwrap();
         }
         let renewal = |claim: &leasehold_core::Claim| Renewal { grant: claim.grant(None), ttl: claim.ttl };
-        let answers = store.renew(&claims[..count].iter().map(renewal).collect::<Vec<_>>()).await;
+        let answers = store.renew(&claims[..count].iter().map(renewal).collect::<Vec<_>>(), Step::LIMIT).await;
         assert!(answers.iter().all(Result::is_ok), "{answers:?}");
         store.force_release(&claims[0].key).await.unwrap();
-        store.renew(&[renewal(&claims[0])]).await;
+        store.renew(&[renewal(&claims[0])], Step::LIMIT).await;
         for claim in &claims {
             store.release(&claim.grant(None)).await.unwrap();
         }

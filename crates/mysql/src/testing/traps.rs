@@ -18,7 +18,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Pool};
 
 use super::{Server, Subject};
-use crate::{Access, RENEWAL_BATCH};
+use crate::{Access, RENEWAL_BATCH, Step};
 
 /// A locker on this server, with its tables.
 pub async fn migrated<S: Subject>(server: &Server) -> S::Locks {
@@ -215,7 +215,7 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
         let renewal = [Renewal { grant: old.grant(None), ttl: Duration::from_secs(60) }];
         let new = claim(isolation, Duration::from_secs(60));
         let (renewed, claimed, ()) = tokio::join!(
-            store.renew(&renewal),
+            store.renew(&renewal, Step::LIMIT),
             async {
                 tokio::time::sleep(Duration::from_millis(400)).await;
                 store.try_acquire(&new).await
@@ -238,9 +238,22 @@ pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
     let held = claim("k", Duration::from_secs(60));
     store.try_acquire(&held).await.unwrap();
     let earlier = [Renewal { grant: held.grant(None), ttl: Duration::from_secs(10) }];
-    assert_eq!(*store.renew(&earlier).await[0].as_ref().unwrap(), Held::Yes);
+    assert_eq!(*store.renew(&earlier, Step::LIMIT).await[0].as_ref().unwrap(), Held::Yes);
     let left = store.inspect(&held.key).await.unwrap().holders[0].remaining.unwrap();
     assert!(left > Duration::from_secs(20), "{left:?}");
+}
+
+pub async fn a_renewal_is_waited_for_no_longer_than_it_is_of_use<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    S::migrate_at(&server.url()).await.unwrap();
+    let store = S::store(Access::default().url(server.url())).await.unwrap();
+    let held = claim("k", Duration::from_secs(60));
+    store.try_acquire(&held).await.unwrap();
+    let _other = row_lock::<S>(&server).await;
+    let renewal = [Renewal { grant: held.grant(None), ttl: Duration::from_secs(60) }];
+    let error = store.renew(&renewal, Duration::from_millis(200)).await.remove(0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate);
+    assert!(error.to_string().contains("no answer within 200ms"), "{error}");
 }
 
 pub async fn a_cycle_takes_few_statements_and_is_never_a_deadlock<S: Subject>() {
@@ -277,7 +290,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     let renewals: Vec<_> =
         claims.iter().map(|claim| Renewal { grant: claim.grant(None), ttl: Duration::from_secs(60) }).collect();
     let before = server.status("Com_update").await;
-    assert!(store.renew(&renewals).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
+    assert!(store.renew(&renewals, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
     assert_eq!(server.status("Com_update").await - before, 1);
 
     // As many leases of their own each take no more statements, and everybody gets what was asked for.
@@ -285,7 +298,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     let mut differ = renewals.clone();
     differ.iter_mut().enumerate().for_each(|(n, renewal)| renewal.ttl = of_its_own(n));
     let before = server.status("Com_update").await;
-    assert!(store.renew(&differ).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
+    assert!(store.renew(&differ, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
     assert_eq!(server.status("Com_update").await - before, 1);
     for n in [0, 1, 64, RENEWAL_BATCH - 1] {
         let left = store.inspect(&claims[n].key).await.unwrap().holders[0].remaining.unwrap();
@@ -296,7 +309,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     // One that was released and one that was evicted are told apart from the rest.
     assert_eq!(store.release(&claims[7].grant(None)).await.unwrap(), Held::Yes);
     store.force_release(&claims[9].key).await.unwrap();
-    let answers = store.renew(&renewals).await;
+    let answers = store.renew(&renewals, Step::LIMIT).await;
     for (index, answer) in answers.iter().enumerate() {
         let expected = if index == 7 {
             Held::No
@@ -327,7 +340,7 @@ pub async fn of_renewals_of_one_grant_the_longest_counts<S: Subject>() {
         {
             let longest = of_a.iter().filter(|(n, _)| *n == 0).map(|(_, hours)| *hours).max().unwrap();
             let renewals: Vec<_> = of_a.into_iter().map(renewal).collect();
-            let told = store.renew(&renewals).await;
+            let told = store.renew(&renewals, Step::LIMIT).await;
             assert!(told.len() == renewals.len() && told.iter().all(|held| matches!(held, Ok(Held::Yes))), "{told:?}");
             let left = store.inspect(&claims[0].key).await.unwrap().holders[0].remaining.unwrap();
             assert!(left > Duration::from_secs(longest * 3600 - 1800), "{mode:?}: {left:?} of {longest} h");

@@ -92,7 +92,7 @@ pub async fn believes_nothing(store: &impl Backend, odd: &str) {
     let attempt = store.try_acquire(&claim).await;
     assert!(attempt.is_err(), "{odd:?}: {attempt:?}");
     let renewal = Renewal { grant: claim.grant(Some(7)), ttl: claim.ttl };
-    let renewed = store.renew(&[renewal.clone(), renewal]).await;
+    let renewed = store.renew(&[renewal.clone(), renewal], Duration::from_secs(1)).await;
     assert_eq!(renewed.len(), 2, "{odd:?}: {renewed:?}");
     assert!(renewed.iter().all(Result::is_err), "{odd:?}: {renewed:?}");
     let released = store.release(&claim.grant(Some(7))).await;

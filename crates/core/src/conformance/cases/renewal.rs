@@ -8,6 +8,7 @@ use super::admin::listed;
 use super::bench::{BRIEF, ensure, outlast};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::Contender;
+use crate::conformance::subject::WITHIN;
 use crate::{Capability, GrantRef, Held, LockKey, Mode, OwnerId, Renewal, Result};
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -18,7 +19,7 @@ fn of(grant: &GrantRef, ttl: Duration) -> Renewal {
 }
 
 async fn renews(contender: &Contender, renewals: &[Renewal]) -> Result<Vec<Held>, Failure> {
-    let answers = contender.store.steps().renew(renewals).await;
+    let answers = contender.store.steps().renew(renewals, WITHIN).await;
     ensure!(answers.len() == renewals.len(), "{} answers to {} renewals", answers.len(), renewals.len());
     Ok(answers.into_iter().collect::<Result<_>>()?)
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::event::{End, Granted, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, Traits};
 use super::rules::{Rule, left_out};
-use crate::clock::Moment;
+use crate::clock::{Moment, lease_deadline};
 use crate::{GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, SessionId};
 
 /// One stretch in which the store has an owner of this process as the holder, and all that is known of it here.
@@ -66,7 +66,7 @@ const UNTAKEN: Duration = Duration::from_secs(1);
 impl FirstLease {
     /// When it has to be regarded as over here.
     pub(super) fn deadline(&self) -> Moment {
-        if self.ends { deadline(self.sent_at, self.length) } else { Moment::NEVER }
+        if self.ends { lease_deadline(self.sent_at, self.length) } else { Moment::NEVER }
     }
 
     /// Whether a renewal soon makes it what was asked for.
@@ -184,7 +184,7 @@ impl<L: LeaseCell> Lease<L> {
     pub(super) fn prolong(&mut self, sent_at: Moment, ttl: Duration) -> bool {
         let before = self.limit();
         if self.deadline != Moment::NEVER {
-            let confirmed = deadline(sent_at, ttl);
+            let confirmed = lease_deadline(sent_at, ttl);
             self.deadline = if left_out(Rule::NeverShorter) { confirmed } else { self.deadline.max(confirmed) };
         }
         self.limit() != before
@@ -220,11 +220,6 @@ pub(super) fn alike(one: &LockOptions, other: &LockOptions) -> bool {
 
 pub(super) fn cap_of(options: &LockOptions, since: Moment) -> Moment {
     options.max_hold.map_or(Moment::NEVER, |cap| since.plus(cap))
-}
-
-/// The lease less a margin for clocks that tick at different rates: 1 % and 2 ms, as in Redlock's description.
-pub(super) fn deadline(sent_at: Moment, ttl: Duration) -> Moment {
-    sent_at.plus(ttl.saturating_sub(ttl / 100 + Duration::from_millis(2)))
 }
 
 /// A third of the lease after it was granted, rounded up so that leases of about the same age share a batch.

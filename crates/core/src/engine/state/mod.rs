@@ -220,7 +220,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         let within = batch.iter().map(|(.., renewal)| renewals::within(renewal.ttl)).min().unwrap_or_default();
         for (_, name, lease, _) in batch {
             let at = Applying { now, chance: &mut *chance, out: &mut *out };
-            self.on(at, name, |key, _| key.renewal_sent(*lease, id, now.plus(within + within / 4)));
+            self.on(at, name, |key, _| key.renewal_sent(*lease, id, renewals::given_up(now, within)));
         }
         let renewals: Vec<Renewal> = batch.iter().map(|(.., renewal)| renewal.clone()).collect();
         let leases = batch.iter().map(|(_, _, lease, _)| *lease).collect();

@@ -56,7 +56,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(lease) = lease else { return false };
         let request = RequestId(step.id());
         let within = within(lease.options.ttl);
-        lease.renewal = Some((request, step.now.plus(within)));
+        lease.renewal = Some((request, given_up(step.now, within)));
         lease.unanswered = true;
         let renewals = vec![Renewal { grant: lease.grant.clone(), ttl: lease.options.ttl }];
         let leases = vec![id];
@@ -120,7 +120,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 }
 
-/// How long the answer to a renewal is waited for.
+/// How long an answer to a renewal is of use: so that there is time for another before the lease is over.
 pub(super) fn within(ttl: Duration) -> Duration {
-    ttl / 3
+    ttl / 4
+}
+
+/// When the answer to a renewal is waited for no more, where not even that comes that nobody knows.
+pub(super) fn given_up(sent_at: Moment, within: Duration) -> Moment {
+    sent_at.plus(within * 5 / 3)
 }
