@@ -225,12 +225,9 @@ impl Driver {
     }
 
     /// What ends this subscription when it is notified.
-    pub(super) fn subscribed(&self, request: RequestId) -> Arc<Notify> {
-        Arc::clone(self.lock().subscriptions.entry(request).or_default())
-    }
-
-    pub(super) fn unsubscribed(&self, request: RequestId) {
-        self.lock().subscriptions.remove(&request);
+    pub(super) fn subscribed(self: &Arc<Self>, request: RequestId) -> Subscription {
+        let over = Arc::clone(self.lock().subscriptions.entry(request).or_default());
+        Subscription { driver: Arc::clone(self), request, over }
     }
 
     fn lock(&self) -> MutexGuard<'_, Locked> {
@@ -266,6 +263,26 @@ async fn keep_time(driver: Weak<Driver>, timing: Arc<Timing>) {
     }
 }
 
+/// A subscription that somebody listens to. It is forgotten also where the runtime of the listener ends.
+pub(super) struct Subscription {
+    driver: Arc<Driver>,
+    request: RequestId,
+    over: Arc<Notify>,
+}
+
+impl Subscription {
+    /// Nobody wants it any more.
+    pub(super) async fn over(&self) {
+        self.over.notified().await;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.driver.lock().subscriptions.remove(&self.request);
+    }
+}
+
 struct Dice(StdRng);
 
 impl Chance for Dice {
@@ -281,5 +298,36 @@ impl Chance for Dice {
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Driver")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::time::Duration;
+
+    use crate::engine::Engine;
+    use crate::{Clock, LockerExt, MemoryBackend};
+
+    #[test]
+    fn nothing_stays_of_a_subscription_whose_runtime_ends() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let store = MemoryBackend::new(Clock::system());
+        let (ours, theirs) = (Engine::new(store.clone()), Engine::new(store));
+        let _held = runtime().block_on(theirs.lock("k")).unwrap();
+        let subscriptions = || ours.inner.driver.lock().subscriptions.len();
+        for _ in 0..3 {
+            let ends = runtime();
+            let waiter = ours.clone();
+            ends.spawn(async move { waiter.lock("k").await });
+            let listens = async {
+                while subscriptions() == 0 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            ends.block_on(async { tokio::time::timeout(Duration::from_secs(20), listens).await }).unwrap();
+            drop(ends);
+            assert_eq!(subscriptions(), 0);
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Inner {
     }
 
     fn listen(self: &Arc<Self>, request: RequestId, key: LockKey) -> BoxFuture<'static, ()> {
-        let over = self.driver.subscribed(request);
+        let subscription = self.driver.subscribed(request);
         let lost = Answering::new(self, None, Event::Heard { key: key.clone(), request, hint: Hint::Ended });
         let begins = Answering::new(self, None, Event::Listening { key: key.clone(), request, begun: false });
         Box::pin(async move {
@@ -79,9 +79,8 @@ impl Inner {
             };
             tokio::select! {
                 () = listening => {}
-                () = over.notified() => {}
+                () = subscription.over() => {}
             }
-            engine.driver.unsubscribed(request);
             drop(lost);
         })
     }
