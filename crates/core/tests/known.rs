@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, GrantRef, Held, Holders, Listener, LockKey,
-    LockOptions, Locker, LockerExt, Memory, MemoryBackend, Mode, Page, Renewal, Result, Settings, Wait, Wakeups,
+    Attempt, Backend, Claim, Clock, LockKey, LockOptions, Locker, LockerExt, Memory, MemoryBackend, Mode, Wait,
 };
+use leasehold_testkit::{Does, Scripted, Step};
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -25,83 +24,21 @@ async fn with_lock_tells_a_loss_in_the_last_poll_of_the_work() {
     assert!(done.is_err(), "the work ended under a lost lock, and that was told as success");
 }
 
-/// A store whose answers fail in ways that a driver may have.
-#[derive(Clone, Debug)]
-struct Flawed {
-    store: MemoryBackend,
-    panics: Arc<AtomicBool>,
-    never_listens: bool,
-}
-
-impl Flawed {
-    fn engine(clock: &Clock, store: &MemoryBackend, never_listens: bool) -> (Engine<Self>, Arc<AtomicBool>) {
-        let panics = Arc::new(AtomicBool::new(false));
-        let flawed = Self { store: store.clone(), panics: Arc::clone(&panics), never_listens };
-        (Engine::with(flawed, Settings::new().clock(clock.clone())), panics)
-    }
-}
-
-#[async_trait]
-impl Backend for Flawed {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        self.store.try_acquire(claim).await
-    }
-
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
-        assert!(!self.panics.swap(false, Ordering::SeqCst), "on purpose, once");
-        self.store.renew(renewals, within).await
-    }
-
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
-        self.store.release(grant).await
-    }
-
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.store.inspect(key).await
-    }
-
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.store.list(prefix, after).await
-    }
-
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.store.force_release(key).await
-    }
-
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl Wakeups for Flawed {
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
-        if self.never_listens {
-            std::future::pending::<()>().await;
-        }
-        self.store.listen(key).await
-    }
-}
-
 async fn a_panic_in_one_renewal_does_not_end_renewal() {
     let clock = Clock::tokio();
-    let (locks, panics) = Flawed::engine(&clock, &MemoryBackend::new(clock.clone()), false);
-    let guard = locks.lock("k").await.unwrap();
-    panics.store(true, Ordering::SeqCst);
+    let store = Scripted::new(&clock);
+    let guard = store.engine().lock("k").await.unwrap();
+    store.next(Step::Renew, [Does::Panic]);
     tokio::time::sleep(LEASE * 2).await;
-    assert!(!panics.load(Ordering::SeqCst), "no renewal was asked for");
+    assert_eq!(store.left(Step::Renew), 0, "no renewal was asked for");
     assert!(guard.is_held(), "one renewal panicked, and none followed: {:?}", guard.loss());
 }
 
 async fn a_listener_that_never_comes_does_not_keep_a_waiter() {
     let clock = Clock::tokio();
-    let store = MemoryBackend::new(clock.clone());
-    let (ours, _) = Flawed::engine(&clock, &store, true);
-    let theirs = Engine::with(store, Settings::new().clock(clock.clone()));
+    let store = Scripted::new(&clock);
+    store.always(Step::Listen, Does::Hang);
+    let (ours, theirs) = (store.engine(), store.engine());
     let guard = theirs.lock("k").await.unwrap();
     let waiting = tokio::spawn({
         let ours = ours.clone();

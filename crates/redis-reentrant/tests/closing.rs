@@ -1,14 +1,13 @@
-//! What closing promises where the server is silent, on a private server; without one it is ignored.
+//! What closing, and a try, promise where the server is silent, on a private server; without one it is ignored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use leasehold_redis::testing::{Server, eventually};
-use leasehold_redis_reentrant::RedisReentrant;
+use leasehold_redis_reentrant::{RedisReentrant, Session};
 use leasehold_testkit::{Silenced, needs};
 
-async fn closing_ends_while_the_server_is_silent() {
-    let server = needs("redis-server", Server::start(&[]).await);
+async fn silenced(server: &Server) -> (RedisReentrant, Silenced<Session>) {
     let answers_within = Duration::from_millis(300);
     let connect = async || {
         let builder = RedisReentrant::builder().url(server.url()).command_timeout(answers_within);
@@ -16,12 +15,25 @@ async fn closing_ends_while_the_server_is_silent() {
     };
     let (ours, theirs) = (connect().await, connect().await);
     let silenced = Silenced { ours: ours.session(), beside: ours.session(), theirs: theirs.session(), answers_within };
+    (ours, silenced)
+}
+
+async fn closing_ends_while_the_server_is_silent() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (ours, silenced) = silenced(&server).await;
     silenced.closing_ends(|| server.pause(), ours.close()).await;
     server.resume();
     eventually("only the other client is connected", async || server.clients().await == 1).await;
     drop(silenced);
 }
 
+async fn tries_are_answered_while_the_server_is_silent() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (_ours, silenced) = silenced(&server).await;
+    silenced.tries_are_answered(|| server.pause()).await;
+}
+
 leasehold_testkit::main! {
+    @multi_thread tries_are_answered_while_the_server_is_silent,
     @multi_thread closing_ends_while_the_server_is_silent,
 }

@@ -1,4 +1,4 @@
-//! What closing promises where the server is silent, on a private server; without one it is ignored.
+//! What closing, and a try, promise where the server is silent, on a private server; without one it is ignored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -8,8 +8,7 @@ use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis_single::{Backed, RedisSingle};
 use leasehold_testkit::{Silenced, needs};
 
-async fn closing_ends_while_the_server_is_silent() {
-    let server = needs("redis-server", Server::start(&[]).await);
+async fn silenced(server: &Server) -> Silenced<RedisSingle> {
     let connect = async || {
         let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_millis(300));
         builder.connect().await.unwrap()
@@ -17,13 +16,25 @@ async fn closing_ends_while_the_server_is_silent() {
     let (ours, theirs) = (connect().await, connect().await);
     let answers_within = ours.engine().backend().answers_within();
     assert_eq!(answers_within, Duration::from_millis(300));
-    let silenced = Silenced { beside: ours.clone(), ours: ours.clone(), theirs, answers_within };
-    silenced.closing_ends(|| server.pause(), ours.close()).await;
+    Silenced { beside: ours.clone(), ours, theirs, answers_within }
+}
+
+async fn closing_ends_while_the_server_is_silent() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let silenced = silenced(&server).await;
+    silenced.closing_ends(|| server.pause(), silenced.ours.close()).await;
     server.resume();
     eventually("only the other client is connected", async || server.clients().await == 1).await;
     drop(silenced);
 }
 
+async fn tries_are_answered_while_the_server_is_silent() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let silenced = silenced(&server).await;
+    silenced.tries_are_answered(|| server.pause()).await;
+}
+
 leasehold_testkit::main! {
+    @multi_thread tries_are_answered_while_the_server_is_silent,
     @multi_thread closing_ends_while_the_server_is_silent,
 }

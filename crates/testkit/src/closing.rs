@@ -5,13 +5,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 /// Longer than any test: whatever ends in time did not end with a lease.
-const LONG: Duration = Duration::from_secs(3600);
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 /// A lease of which a renewal is under way while all this goes on.
 const SHORT: Duration = Duration::from_millis(1500);
 
 /// A moment for what was begun to get as far as it gets.
-const MOMENT: Duration = Duration::from_millis(300);
+pub(crate) const MOMENT: Duration = Duration::from_millis(300);
 
 /// Lockers on a server that falls silent.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ fn key(name: &str) -> LockKey {
     LockKey::new(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-async fn take(locks: &impl Locker, name: &str, lease: Duration) -> LockGuard {
+pub(crate) async fn take(locks: &impl Locker, name: &str, lease: Duration) -> LockGuard {
     let taken = locks.acquire(&key(name), &LockOptions::new().ttl(lease)).await;
     taken.unwrap_or_else(|error| panic!("{name}: {error}")).unwrap_or_else(|| panic!("{name} is held"))
 }

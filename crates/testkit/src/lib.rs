@@ -2,6 +2,8 @@
 
 mod authority;
 mod closing;
+mod scripted;
+mod tries;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -18,6 +20,7 @@ use tokio::runtime::Builder;
 
 pub use crate::authority::{Authority, Issued};
 pub use crate::closing::Silenced;
+pub use crate::scripted::{Does, Scripted, Step};
 
 /// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
 ///

@@ -1,79 +1,25 @@
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, Error, ErrorKind, GrantRef, HandOver, Held, Holders,
-    LockGuard, LockKey, LockOptions, Locker, MemoryBackend, OwnerId, Page, Renewal, Result, Settings, SharedBackend,
-};
-
-/// The memory store, counting claims, with replies that can be late and renewals that can fail.
-#[derive(Clone, Debug)]
-pub(crate) struct Counting {
-    pub(crate) inner: MemoryBackend,
-    pub(crate) granted: Arc<Mutex<Vec<OwnerId>>>,
-    pub(crate) silent: Arc<Mutex<bool>>,
-    pub(crate) late: Arc<Mutex<Duration>>,
-}
-
-#[async_trait]
-impl Backend for Counting {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        let attempt = self.inner.try_acquire(claim).await?;
-        if matches!(attempt, Attempt::Granted { .. }) {
-            self.granted.lock().unwrap().push(claim.owner);
-            let late = *self.late.lock().unwrap();
-            tokio::time::sleep(late).await;
-        }
-        Ok(attempt)
-    }
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
-        if *self.silent.lock().unwrap() {
-            return renewals.iter().map(|_| Err(Error::new(ErrorKind::Unavailable, "renew"))).collect();
-        }
-        self.inner.renew(renewals, within).await
-    }
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
-        self.inner.release(grant).await
-    }
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.inspect(key).await
-    }
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.inner.list(prefix, after).await
-    }
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.force_release(key).await
-    }
-}
-
-impl SharedBackend for Counting {}
+use leasehold_core::{Clock, Engine, HandOver, LockGuard, LockKey, LockOptions, Locker, Settings};
+use leasehold_testkit::{Does, Scripted, Step};
 
 pub(crate) struct Bench {
     pub(crate) clock: Clock,
-    pub(crate) store: Counting,
-    pub(crate) engine: Engine<Counting>,
+    pub(crate) store: Scripted,
+    pub(crate) engine: Engine<Scripted>,
 }
 
 pub(crate) const LEASE: Duration = Duration::from_secs(80);
 
 pub(crate) fn bench(hand_over: HandOver) -> Bench {
     let clock = Clock::tokio();
-    let store = Counting {
-        inner: MemoryBackend::new(clock.clone()),
-        granted: Arc::default(),
-        silent: Arc::default(),
-        late: Arc::default(),
-    };
-    let engine = engine(&store, &clock, hand_over);
+    let store = Scripted::new(&clock).deaf();
+    let engine = engine(&store, hand_over);
     Bench { clock, store, engine }
 }
 
-pub(crate) fn engine(store: &Counting, clock: &Clock, hand_over: HandOver) -> Engine<Counting> {
-    Engine::with(store.clone(), Settings::new().clock(clock.clone()).hand_over(hand_over))
+pub(crate) fn engine(store: &Scripted, hand_over: HandOver) -> Engine<Scripted> {
+    store.engine_with(Settings::new().hand_over(hand_over))
 }
 
 /// No age limit below an eighth of the lease, which these tests do not reach by themselves.
@@ -83,7 +29,12 @@ pub(crate) fn unhurried() -> HandOver {
 
 impl Bench {
     pub(crate) fn claims(&self) -> usize {
-        self.store.granted.lock().unwrap().len()
+        self.store.granted().len()
+    }
+
+    /// The next claim is answered so much later.
+    pub(crate) fn late(&self, by: Duration) {
+        self.store.next(Step::Claim, [Does::Late(by)]);
     }
 
     pub(crate) async fn take(&self) -> LockGuard {
@@ -103,7 +54,7 @@ impl Bench {
     }
 }
 
-pub(crate) async fn take(engine: &Engine<Counting>, options: LockOptions) -> LockGuard {
+pub(crate) async fn take(engine: &Engine<Scripted>, options: LockOptions) -> LockGuard {
     engine.acquire(&LockKey::new("k").unwrap(), &options).await.unwrap().unwrap()
 }
 

@@ -8,7 +8,8 @@ mod readers;
 use std::time::Duration;
 
 use bench::{LEASE, bench, engine, take, token, unhurried};
-use leasehold_core::{Backend, HandOver, LockKey, LockOptions, Locker, LockerExt, Wait};
+use leasehold_core::{Backend, ErrorKind, HandOver, LockKey, LockOptions, Locker, LockerExt, Wait};
+use leasehold_testkit::{Does, Step};
 
 #[tokio::test(start_paused = true)]
 async fn rule_1_a_store_grant_begins_a_larger_tenure_and_a_renewal_keeps_it() {
@@ -61,10 +62,9 @@ async fn rule_3_a_guard_of_an_older_tenure_neither_hands_over_nor_releases_the_n
 async fn rule_4_what_may_not_last_goes_back_to_the_store() {
     let bench = bench(unhurried());
     // The reply came when most of the lease was over, which counts from before the request.
-    *bench.store.late.lock().unwrap() = LEASE * 8 / 10;
+    bench.late(LEASE * 8 / 10);
     let unrenewed = LockOptions::new().ttl(LEASE).renew(false);
     let guard = take(&bench.engine, unrenewed.clone()).await;
-    *bench.store.late.lock().unwrap() = Duration::ZERO;
     let next = bench.waiter_with(unrenewed).await;
     drop(guard);
     assert_eq!(token(&next.await.unwrap()).1, 0, "handed over with a fifth of the lease left");
@@ -76,7 +76,7 @@ async fn rule_4_an_unknown_renewal_goes_back_to_the_store() {
     let bench = bench(unhurried());
     let guard = bench.take().await;
     let next = bench.waiter().await;
-    *bench.store.silent.lock().unwrap() = true;
+    bench.store.always(Step::Renew, Does::Refuse(ErrorKind::Unavailable));
     assert!(guard.renew().await.unwrap_err().is_transient());
     drop(guard);
     assert_eq!(token(&next.await.unwrap()).1, 0, "handed over although nobody knows whether it was renewed");
@@ -98,11 +98,10 @@ async fn rule_5_guards_are_lost_before_the_next_claim_and_waiters_stay() {
 #[tokio::test(start_paused = true)]
 async fn rule_5_a_grant_whose_waiter_left_is_not_handed_over_beside_a_newer_one() {
     let bench = bench(unhurried());
-    *bench.store.late.lock().unwrap() = Duration::from_secs(1);
+    bench.late(Duration::from_secs(1));
     let leaves = bench.waiter().await;
     leaves.abort();
     assert!(leaves.await.is_err());
-    *bench.store.late.lock().unwrap() = Duration::ZERO;
     assert_eq!(bench.claims(), 1);
     bench.store.force_release(&LockKey::new("k").unwrap()).await.unwrap();
     let newer = bench.take().await;
@@ -122,7 +121,7 @@ async fn rule_6_every_tenure_has_an_owner_of_its_own() {
         drop(guard);
         drop(next.await.unwrap());
     }
-    let owners = bench.store.granted.lock().unwrap().clone();
+    let owners = bench.store.granted();
     let distinct: std::collections::HashSet<_> = owners.iter().collect();
     assert!(owners.len() == 5 && distinct.len() == owners.len(), "{} of {}", distinct.len(), owners.len());
 }
@@ -131,7 +130,7 @@ async fn rule_6_every_tenure_has_an_owner_of_its_own() {
 async fn rule_7_after_the_bound_another_process_gets_its_turn() {
     let bench = bench(unhurried().most(4));
     let mut guard = bench.take().await;
-    let elsewhere = engine(&bench.store, &bench.clock, HandOver::new());
+    let elsewhere = engine(&bench.store, HandOver::new());
     let other = tokio::spawn(async move { take(&elsewhere, LockOptions::new().ttl(LEASE)).await });
     // It polls, and every poll of it may fall on a hand-over; what it must get is a moment in which the key is free.
     let mut hand_overs = 0;

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use leasehold_core::{Engine, HandOver, LockKey, LockOptions, ReadGuard, RwLocker, RwLockerExt};
+use leasehold_testkit::Scripted;
 
-use crate::bench::{Bench, Counting, LEASE, bench, engine};
+use crate::bench::{Bench, LEASE, bench, engine};
 
-async fn read(engine: &Engine<Counting>) -> ReadGuard {
+async fn read(engine: &Engine<Scripted>) -> ReadGuard {
     engine.acquire_read(&LockKey::new("k").unwrap(), &LockOptions::new().ttl(LEASE)).await.unwrap().unwrap()
 }
 
@@ -47,10 +48,9 @@ async fn readers_that_queue_together_ride_on_one_grant() {
 #[tokio::test(start_paused = true)]
 async fn no_reader_rides_on_a_grant_that_is_older_than_its_wish() {
     let bench = bench(HandOver::new());
-    let elsewhere = engine(&bench.store, &bench.clock, HandOver::off());
-    *bench.store.late.lock().unwrap() = Duration::from_secs(1);
+    let elsewhere = engine(&bench.store, HandOver::off());
+    bench.late(Duration::from_secs(1));
     let first = bench.reader().await;
-    *bench.store.late.lock().unwrap() = Duration::ZERO;
     let other = read(&elsewhere).await;
     let second = bench.reader().await;
     drop(first.await.unwrap());
@@ -61,10 +61,10 @@ async fn no_reader_rides_on_a_grant_that_is_older_than_its_wish() {
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_ends_gives_nothing_to_one_that_came_after_others_elsewhere() {
     let bench = bench(HandOver::new());
-    let elsewhere = engine(&bench.store, &bench.clock, HandOver::off());
+    let elsewhere = engine(&bench.store, HandOver::off());
     let first = bench.reader().await.await.unwrap();
     let other = read(&elsewhere).await;
-    *bench.store.late.lock().unwrap() = Duration::from_secs(1);
+    bench.late(Duration::from_secs(1));
     let second = bench.reader().await;
     first.release().await.unwrap();
     let second = second.await.unwrap();
