@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::{
     Attempt, Backend, Capabilities, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Hint, Holders, Listener, LockKey,
-    OwnerId, Page, Renewal, Result, SharedBackend, Wakeups,
+    OwnerId, Page, Renewal, Result, SessionId, SharedBackend, Wakeups,
 };
 
 /// A step of the store that a fault can hit.
@@ -191,6 +191,10 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.capabilities()
     }
 
+    fn session(&self) -> Option<SessionId> {
+        self.inner.session()
+    }
+
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         let _under_way = self.faults.begin(Op::TryAcquire, std::iter::once((&claim.key, claim.owner)));
         self.faults.around(Op::TryAcquire, self.inner.try_acquire(claim)).await?
@@ -228,6 +232,10 @@ impl<B: Backend> Backend for Faulty<B> {
 
     fn renewal_batch(&self) -> usize {
         self.inner.renewal_batch()
+    }
+
+    fn releases_in_place(&self) -> bool {
+        self.inner.releases_in_place()
     }
 
     fn answers_within(&self) -> Duration {

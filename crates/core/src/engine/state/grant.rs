@@ -20,10 +20,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         let grant = claim.grant(&self.name, epoch);
         let ttl = claim.options.ttl;
-        // Of a lease that may have run out the store is asked.
-        let first = first.filter(|first| step.now < first.deadline());
-        if claim.void {
-            // It is a level of a lease that was lost.
+        let is_over = claim.void || first.is_some_and(|first| step.now >= first.deadline());
+        if is_over {
+            // It may be another's by now; a guard on it would be lost at birth.
             self.release(step, claim.member, grant, ttl, claim.unanswered, None);
             return self.failed(step, PendingClaim { unanswered: false, place: None, ..claim }, too_late());
         }
