@@ -80,39 +80,55 @@ pub trait Admin: fmt::Debug + Send + Sync + 'static {
     async fn force_release(&self, key: &LockKey) -> Result<Holders>;
 }
 
-#[async_trait]
-impl<L: Locker + ?Sized> Locker for Arc<L> {
-    fn capabilities(&self) -> Capabilities {
-        (**self).capabilities()
-    }
+/// A locker behind a pointer is a locker.
+macro_rules! through {
+    (Locker for $pointer:ty $(, $of:ident: $bound:ident)?) => {
+        #[async_trait]
+        impl $(<$of: $bound + ?Sized>)? Locker for $pointer {
+            fn capabilities(&self) -> Capabilities {
+                (**self).capabilities()
+            }
 
-    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        (**self).acquire(key, options).await
-    }
+            async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+                (**self).acquire(key, options).await
+            }
 
-    async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
-        (**self).adopt(grant, options).await
-    }
+            async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
+                (**self).adopt(grant, options).await
+            }
+        }
+    };
+    (RwLocker for $pointer:ty $(, $of:ident: $bound:ident)?) => {
+        #[async_trait]
+        impl $(<$of: $bound + ?Sized>)? RwLocker for $pointer {
+            async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
+                (**self).acquire_read(key, options).await
+            }
+        }
+    };
+    (Admin for $pointer:ty $(, $of:ident: $bound:ident)?) => {
+        #[async_trait]
+        impl $(<$of: $bound + ?Sized>)? Admin for $pointer {
+            async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+                (**self).inspect(key).await
+            }
+
+            async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+                (**self).list(prefix, after).await
+            }
+
+            async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+                (**self).force_release(key).await
+            }
+        }
+    };
 }
 
-#[async_trait]
-impl<L: RwLocker + ?Sized> RwLocker for Arc<L> {
-    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
-        (**self).acquire_read(key, options).await
-    }
-}
-
-#[async_trait]
-impl<T: Admin + ?Sized> Admin for Arc<T> {
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        (**self).inspect(key).await
-    }
-
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        (**self).list(prefix, after).await
-    }
-
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        (**self).force_release(key).await
-    }
-}
+through!(Locker for Arc<L>, L: Locker);
+through!(RwLocker for Arc<L>, L: RwLocker);
+through!(Admin for Arc<T>, T: Admin);
+// Of a box only these: another crate may make a box of its own lockers one by itself.
+through!(Locker for Box<dyn Locker>);
+through!(Locker for Box<dyn RwLocker>);
+through!(RwLocker for Box<dyn RwLocker>);
+through!(Admin for Box<dyn Admin>);

@@ -98,6 +98,8 @@ struct State {
     newest: u64,
     /// Owners whose grant was released by force, until their lease would have ended.
     forced: HashMap<OwnerId, Moment>,
+    /// When what expired is forgotten next.
+    tidy_at: Moment,
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +107,19 @@ struct Grant {
     claim: Claim,
     tenure: u64,
     ends: Moment,
+}
+
+impl State {
+    /// Forgets what expired, so that keys that nobody asks for again leave nothing behind: once a second at most, for it
+    /// looks at all.
+    fn tidy(&mut self, now: Moment) {
+        if now < self.tidy_at {
+            return;
+        }
+        self.tidy_at = now.plus(Duration::from_secs(1));
+        self.forced.retain(|_, until| *until > now);
+        self.held.retain(|_, grants| grants.iter().any(|grant| grant.ends > now));
+    }
 }
 
 impl MemoryBackend {
@@ -174,7 +189,7 @@ impl Backend for MemoryBackend {
         let seed = self.store.clock.unix_millis();
         let mut state = self.state();
         let state = &mut *state;
-        state.forced.retain(|_, until| *until > now);
+        state.tidy(now);
         let grants = state.held.entry(self.place(&claim.key)).or_default();
         grants.retain(|grant| grant.ends > now);
         if let Some(ours) = grants.iter().find(|grant| grant.claim.owner == claim.owner) {

@@ -85,6 +85,8 @@ impl FileBackend {
             fresh.0.write(counter.to_line().as_bytes(), 0, &place.lock)?;
         }
         let holders = self.holders(&place, &old, &mut Census::new())?;
+        // What this process had of it keeps a file open, and nobody gives that back.
+        self.held().retain(|_, ours| ours.key != *key || ours.is_in_place().unwrap_or(true));
         Ok(Holders { holders, ..free })
     }
 

@@ -8,7 +8,7 @@ use super::guard_inner::{Cell, Hold};
 use super::observe::Acquired;
 use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
 use crate::clock::Moment;
-use crate::{LockKey, LockOptions, Mode, Result, Wait};
+use crate::{FencingToken, LockKey, LockOptions, Mode, Result, Wait};
 
 impl Inner {
     /// Acquires `key`, and tells how that went.
@@ -25,7 +25,8 @@ impl Inner {
             Wait::Forever => Moment::NEVER,
         };
         self.driver.keep_time();
-        let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode);
+        let token = tracing::field::Empty;
+        let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode, token);
         let join = Join {
             member: self.member,
             key: key.clone(),
@@ -34,7 +35,10 @@ impl Inner {
             limit,
             handle: Caller::new(),
         };
-        let result = self.wait(join, limit == started).instrument(span).await;
+        let result = self.wait(join, limit == started).instrument(span.clone()).await;
+        if let Ok(Some(hold)) = &result {
+            span.record("token", hold.inner().fencing_token().map(FencingToken::get));
+        }
         let outcome = match &result {
             Ok(Some(_)) => Acquired::Granted,
             Ok(None) => Acquired::Busy,

@@ -165,9 +165,8 @@ impl Driver {
             Action::Limit(cell, _) => cell.tell(),
             Action::End { cell, key, end, held_for } => {
                 cell.tell();
-                match end {
-                    End::Lost(reason) => self.observer.lost(&key, reason, held_for),
-                    End::LetGo | End::Detached => self.observer.let_go(held_for),
+                if let End::Lost(reason) = end {
+                    self.observer.lost(&key, reason, held_for);
                 }
             }
             Action::HandedOver => self.observer.handed_over(),

@@ -63,13 +63,15 @@ pub(crate) struct Hold(Arc<GuardInner>);
 pub(crate) struct GuardInner {
     engine: Arc<Inner>,
     granted: Granted<Cell>,
+    since: Moment,
     /// The guard is over, whatever becomes of its lease.
     over: AtomicBool,
 }
 
 impl Hold {
     pub(super) fn new(engine: &Arc<Inner>, granted: Granted<Cell>) -> Self {
-        Self(Arc::new(GuardInner { engine: Arc::clone(engine), granted, over: AtomicBool::new(false) }))
+        let (engine, since) = (Arc::clone(engine), engine.clock.now());
+        Self(Arc::new(GuardInner { engine, granted, since, over: AtomicBool::new(false) }))
     }
 
     pub(crate) fn inner(&self) -> &Arc<GuardInner> {
@@ -117,6 +119,7 @@ impl Hold {
         if held {
             self.0.over.store(true, Ordering::Release);
             self.0.granted.cell.tell();
+            self.0.was_held();
         }
         held
     }
@@ -202,7 +205,15 @@ impl GuardInner {
         let engine = &self.engine;
         let ended = engine.driver.with(engine, |state, at| state.let_go(at, &self.granted.guard, by.cloned()));
         self.granted.cell.tell();
+        if ended != LetGo::Gone {
+            self.was_held();
+        }
         ended
+    }
+
+    /// What was lost was counted with its loss.
+    fn was_held(&self) {
+        self.engine.driver.observer.let_go(self.engine.clock.now().since(self.since));
     }
 }
 

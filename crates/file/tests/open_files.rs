@@ -1,4 +1,4 @@
-//! What is known to be broken and not mended yet: see `expected-failures.txt` in the core crate's suite.
+//! How many files stay open.
 #![cfg(target_os = "linux")]
 
 use leasehold_file::{Admin, FileLocks, LockKey, LockerExt, Result};
