@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, LockKey, LockOptions, Locker, LockerExt, Memory, MemoryBackend, Mode, RwLocker, Wait,
+    Attempt, Backend, Claim, Clock, LockKey, LockOptions, Locker, LockerExt, Memory, MemoryBackend, Mode, RwLocker,
+    Wait,
 };
 use leasehold_testkit::{Does, Scripted, Step};
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};

@@ -157,7 +157,7 @@ const CASES: &[Case] = cases! {
     waiting::c12_a_permanent_fault_ends_the_wait_at_once
     waiting::c12_attempts_back_off_during_an_outage
     runtimes::c12_a_caller_that_is_not_polled_stalls_nobody
-    runtimes::c12_a_locker_outlives_the_runtime_that_connected_it
+    runtimes::c12_a_locker_whose_runtime_ended_serves_or_says_that_it_cannot
 
     waiting::c13_a_release_is_signalled [Wakeup]
     waiting::c13_lost_signals_do_not_cost_liveness

@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::bench::{MARGIN, SHORT, ensure, eventually, patient};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{Clock, LockGuard, LockKey, LockOptions, Wait};
+use crate::{Capability, Clock, Error, LockGuard, LockKey, LockOptions, Wait};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -93,7 +93,7 @@ pub(super) async fn c11_a_slow_failure_does_not_lengthen_the_next_wait(bench: Be
     Ok(())
 }
 
-pub(super) async fn c12_a_locker_outlives_the_runtime_that_connected_it(bench: Bench) -> Verdict {
+pub(super) async fn c12_a_locker_whose_runtime_ended_serves_or_says_that_it_cannot(bench: Bench) -> Verdict {
     let connecting = bench.clone();
     let connected = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -102,7 +102,10 @@ pub(super) async fn c12_a_locker_outlives_the_runtime_that_connected_it(bench: B
         Ok::<_, Failure>(contender)
     });
     let (ours, key) = (connected.await??, bench.key());
-    let guard = ours.acquire(&key, &LockOptions::new().wait(Wait::UpTo(MARGIN / 2))).await?;
-    ensure!(guard.is_some(), "a free key was not granted");
+    // Connections end with their runtime.
+    let connects = bench.subject.capabilities().has(Capability::CrossHost);
+    let answer = ours.acquire(&key, &LockOptions::new().wait(Wait::UpTo(MARGIN / 2))).await;
+    let says_so = connects && answer.as_ref().is_err_and(Error::is_transient);
+    ensure!(says_so || matches!(answer, Ok(Some(_))), "a free key, asked for on another runtime: {answer:?}");
     Ok(())
 }
