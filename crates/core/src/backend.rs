@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use crate::{Capabilities, Cursor, Holders, LockKey, Mode, Page, Result};
+use crate::{Capabilities, Cursor, Error, ErrorKind, Holders, LockKey, Mode, Page, Result};
 
 /// What a backend author writes: one atomic step of the store per method.
 ///
@@ -48,6 +48,21 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Frees the key if the store still has that owner, or takes it out of the store's queue. Idempotent. Never
     /// touches the tenure counter.
     async fn release(&self, grant: &GrantRef) -> Result<Held>;
+
+    /// Gives a grant to `new_owner`, if the store still has its owner, under its tenure number: from then on the old owner
+    /// can neither renew nor release it, nor have it taken over once more. Its lease is `ttl` from now, and never shorter than
+    /// before; number, label and reason stay. Only where [`HandOff`](crate::Capability::HandOff) is claimed.
+    ///
+    /// Atomic in the store: of several who try at once one gets it. Idempotent in `(grant, new_owner)`: asked again while
+    /// that owner holds it, it says so.
+    ///
+    /// # Errors
+    /// If the answer is lost, or some of several stores have the new owner and too few, it is `Indeterminate`: the engine
+    /// then releases the new owner, and the lease ends whatever is left of the old one.
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        let _ = (new_owner, ttl);
+        Err(Error::new(ErrorKind::Unsupported, "adopt").key(&grant.key))
+    }
 
     /// Who holds the key.
     async fn inspect(&self, key: &LockKey) -> Result<Holders>;

@@ -45,7 +45,8 @@ pub enum Capability {
     WriterIntent,
     /// `force_release` tells the holder that it was by force, in whichever process it is.
     ForceNotice,
-    /// A grant can be carried to another process and adopted there.
+    /// A grant can be carried to another process and adopted there, once: the store has
+    /// [`take_over`](crate::Backend::take_over).
     HandOff,
     /// A grant passes from guard to guard inside a process without a round trip; see [`HandOver`](crate::HandOver).
     HandOver,

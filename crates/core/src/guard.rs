@@ -127,7 +127,8 @@ impl<M: GuardMode> Guard<M> {
 impl LockGuard {
     /// Gives up this guard without releasing the key, for [`adopt`](crate::Locker::adopt) in another process.
     ///
-    /// Until then nobody renews the lease, so carry it over quickly. `None` if the grant was lost already.
+    /// Until then nobody renews the lease, so carry it over quickly. It can be adopted once, here or elsewhere. `None` if
+    /// the grant was lost already.
     #[must_use = "nobody renews or releases the grant until it is adopted"]
     pub fn hand_off(self) -> Option<HandOff> {
         let GrantRef { key, owner, tenure, .. } = self.hold.inner().grant().clone();

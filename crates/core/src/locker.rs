@@ -40,11 +40,17 @@ pub trait Locker: fmt::Debug + Send + Sync + 'static {
     /// in the background and gives back what it wins.
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>>;
 
-    /// Takes over a grant that another process handed off. `Ok(None)`: it is no longer held.
+    /// Takes over a grant that was handed off, with the token that it has and an owner of its own. Of all who try, one gets
+    /// it. `Ok(None)`: it is no longer held, or somebody else has taken it over.
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) unless the backend claims
-    /// [`HandOff`](crate::Capability::HandOff); else as for [`acquire`](Self::acquire).
+    /// [`HandOff`](crate::Capability::HandOff); [`Indeterminate`](ErrorKind::Indeterminate) if the answer was lost: the
+    /// lock may have been taken over, and is given back then, so that another try gets it or finds it gone; else as for
+    /// [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives back what it may have taken over; what it has not is left to the next try.
     async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
         let _ = options;
         Err(Error::new(ErrorKind::Unsupported, "adopt").backend(self.capabilities().backend()).key(grant.key()))

@@ -220,6 +220,22 @@ impl Backend for MemoryBackend {
         renewals.iter().map(renew).collect()
     }
 
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        let now = self.store.clock.now();
+        let mut state = self.state();
+        let again = GrantRef { owner: new_owner, ..grant.clone() };
+        let which = if self.find(&mut state, &again).is_ok() { &again } else { grant };
+        match self.find(&mut state, which) {
+            Ok(held) if Some(held.tenure) == grant.tenure => {
+                held.claim.owner = new_owner;
+                held.ends = held.ends.max(now.plus(ttl));
+                Ok(Held::Yes)
+            }
+            Ok(_) => Ok(Held::No),
+            Err(held) => Ok(held),
+        }
+    }
+
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let mut state = self.state();
         if let Err(held) = self.find(&mut state, grant) {

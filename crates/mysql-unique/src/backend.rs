@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
-    Holders, LockKey, Mode, Page, Renewal, Result, Wakeups,
+    Holders, LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
 };
 use leasehold_mysql::{
     Columns, Doorbell, Namespace, Opened, RENEWAL_BATCH, Row, Sessions, Step, Sweep, Value, Walk, micros, named,
@@ -133,6 +133,22 @@ impl Backend for MysqlUniqueBackend {
         }
         let name = self.namespace.name_of(&grant.key);
         self.statements.leases().why_not(&self.sessions, &name, grant.owner).await
+    }
+
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        let params = named([
+            ("name", self.name(&grant.key)),
+            ("owner", grant.owner.as_bytes().into()),
+            ("tenure", grant.tenure.map_or(Value::NULL, Value::UInt)),
+            ("new_owner", new_owner.as_bytes().into()),
+            ("ttl", micros(ttl)),
+        ]);
+        let reply = self.sessions.run(Step::new("adopt", &self.statements.take_over).repeatable(), params).await?;
+        if reply.affected > 0 {
+            return Ok(Held::Yes);
+        }
+        let name = self.namespace.name_of(&grant.key);
+        self.statements.leases().who_has(&self.sessions, &name, new_owner, grant.owner).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

@@ -20,7 +20,7 @@ pub(crate) const LAYOUT: Layout = Layout {
 
 statements! {
     /// The statements, for one table.
-    Statements(table): claim, extend, look, let_go, inspect, reach, list, evict, idle, collect
+    Statements(table): claim, extend, take_over, look, let_go, inspect, reach, list, evict, idle, collect
 }
 
 impl Statements {

@@ -50,6 +50,14 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
             .iter()
             .flat_map(|owner| cost::one_row(text, &keys, std::slice::from_ref(owner), row))
             .collect(),
+        "take_over" => [stranger, ours]
+            .iter()
+            .flat_map(|owner| {
+                let new = [("new_owner", OwnerId::random().as_bytes().into()), ("tenure", 1000.into())];
+                let params = [std::slice::from_ref(owner), &new, &grant[..1]].concat();
+                cost::one_row(text, &keys, &params, row)
+            })
+            .collect(),
         "evict" => cost::one_row(text, &keys, &[("tenure", 1000.into())], row),
         "inspect" => cost::one_row(text, &keys, &[], look),
         "extend" => cost::batches(held, true, |leases| statements.leases().extending(leases)),

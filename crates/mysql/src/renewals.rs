@@ -101,6 +101,20 @@ impl Leases<'_> {
         Ok(held)
     }
 
+    /// Whether `new_owner` has this row from a statement that was sent before, or else what became of `owner`.
+    ///
+    /// # Errors
+    /// As for [`Sessions::run`].
+    pub async fn who_has(self, sessions: &Sessions, name: &[u8], new_owner: OwnerId, owner: OwnerId) -> Result<Held> {
+        let [new, old] = [new_owner, owner].map(|owner| (name.to_vec(), owner.as_bytes().to_vec()));
+        let held = self.held(sessions, "adopt", &[new.clone(), old.clone()], Step::LIMIT).await?;
+        match (held.get(&new), held.get(&old)) {
+            (Some(Held::Yes), _) => Ok(Held::Yes),
+            (_, Some(Held::Forced)) => Ok(Held::Forced),
+            _ => Ok(Held::No),
+        }
+    }
+
     /// Why a statement that was to change this row did not: released by force, or simply not ours.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ static CLAIM: Step = Step::new("claim", 3, 5, &[DRAW, LINE_LUA, include_str!("lu
 static RELEASE: Step = Step::new("release", 3, 2, &[DRAW, LINE_LUA, include_str!("lua/release.lua")]);
 static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
+static TAKE_OVER: Script = Script::new(include_str!("lua/take_over.lua"));
 
 /// As in `line.lua`: who waits there asks for what it is granted.
 const NO_INBOX: &str = "-";
@@ -234,6 +235,19 @@ impl Backend for RedisSingleBackend {
         let names = self.names.of(&grant.key);
         let reply = self.let_go(&names, grant.owner).await?;
         self.held(&reply, grant).await
+    }
+
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        let lock = self.names.of(&grant.key).part(LOCK);
+        let number = grant.tenure.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let arguments = [grant.owner.to_hex(), number, new_owner.to_hex(), millis(ttl)];
+        let reply = self.connection.run(&TAKE_OVER, [lock.clone()], arguments, None).await?;
+        let held = self.held(&reply, grant).await;
+        let Some(confirmation) = self.confirmation else { return held };
+        let confirmed = confirmation.confirm_renewals(ttl, &self.connection, vec![lock], vec![held]).await.pop();
+        // A replica that does not have it would let the old owner go on, or be taken over once more.
+        let unknown = |error| Error::new(ErrorKind::Indeterminate, "adopt").caused_by(error);
+        confirmed.unwrap_or(Ok(Held::No)).map_err(unknown)
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

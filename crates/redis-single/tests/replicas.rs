@@ -51,6 +51,27 @@ async fn a_replica_that_takes_writes_is_warned_of() -> Result<()> {
     Ok(())
 }
 
+async fn a_hand_off_that_no_replica_has_is_in_doubt_and_is_given_back() -> Result<()> {
+    let primary = needs("redis-server", Server::start(&["--repl-diskless-sync-delay", "0"]).await);
+    let replica = needs("redis-server", Server::start(&[]).await);
+    replicate(&replica, &primary).await;
+    let locks = async || {
+        let builder = RedisSingle::builder().confirm_replicas(1, Duration::from_millis(500));
+        builder.url(primary.url()).connect().await
+    };
+    let (here, there) = (locks().await?, locks().await?);
+    let handed = here.lock("k").await?.hand_off().unwrap();
+    replica.pause();
+    let error = there.adopt(&handed, &LockOptions::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
+    let is_free = async || primary.ask(&["EXISTS", "{leasehold:k}:lock"]).await.number() == 0;
+    eventually("what was taken over is given back", is_free).await;
+    replica.resume();
+    let handed = here.lock("k").await?.hand_off().unwrap();
+    assert!(there.adopt(&handed, &LockOptions::new()).await?.is_some());
+    Ok(())
+}
+
 /// As behind an address that the administrators move.
 async fn waits_go_on_while_a_server_is_a_replica_and_are_served_when_it_is_promoted() -> Result<()> {
     let other = needs("redis-server", Server::start(&["--repl-diskless-sync-delay", "0"]).await);
@@ -79,6 +100,7 @@ async fn waits_go_on_while_a_server_is_a_replica_and_are_served_when_it_is_promo
 }
 
 leasehold_testkit::main! {
+    a_hand_off_that_no_replica_has_is_in_doubt_and_is_given_back,
     whoever_connects_to_a_read_only_replica_is_told_who_its_primary_is,
     a_replica_that_takes_writes_is_warned_of,
     waits_go_on_while_a_server_is_a_replica_and_are_served_when_it_is_promoted,

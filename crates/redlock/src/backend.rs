@@ -16,6 +16,7 @@ use crate::background::Background;
 use crate::condition::Failure;
 use crate::debts::{Debt, Debts};
 use crate::fleet::{Asked, Fleet};
+use crate::node::TakingOver;
 use crate::wakeups::QuorumSignals;
 
 pub(crate) const NAME: &str = "redlock";
@@ -89,6 +90,29 @@ impl RedlockBackend {
         }
         self.hear_out(asked);
         tallies
+    }
+
+    /// Waits for a majority that says the same.
+    async fn take_over_all(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Tally {
+        let taking = TakingOver {
+            names: self.names.of(&grant.key),
+            owner: grant.owner,
+            tenure: grant.tenure,
+            new_owner,
+            lease: ttl + self.drift,
+        };
+        let limit = self.limit(ttl);
+        let mut asked = self.fleet.ask(|node| {
+            let taking = taking.clone();
+            async move { node.take_over(&taking, limit).await }
+        });
+        let mut tally = Tally::default();
+        while tally.is_open(self.fleet.majority()) {
+            let Some((index, answer)) = asked.next().await else { break };
+            tally.add(index, answer);
+        }
+        self.hear_out(asked);
+        tally
     }
 
     /// Lets the rest arrive: a node that stays silent is noticed, and connected again.
@@ -192,6 +216,17 @@ impl Backend for RedlockBackend {
             })
         };
         self.renew_all(renewals, within).await.into_iter().map(judge).collect()
+    }
+
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        let tally = self.take_over_all(grant, new_owner, ttl).await;
+        tally.held(self.fleet.majority()).ok_or_else(|| {
+            let missing = self.fleet.quorum_not_reached(tally.yes + tally.gone, tally.failed);
+            let error = missing.into_error_or(ErrorKind::Indeterminate, "adopt");
+            // Where some nodes have the new owner, it is given back.
+            let unknown = Error::new(ErrorKind::Indeterminate, "adopt");
+            if tally.yes > 0 { unknown.caused_by(error) } else { error }
+        })
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {

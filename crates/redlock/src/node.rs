@@ -28,6 +28,7 @@ static CONFIRM: Step = Step::new("confirm", 3, 3, &[COUNTER, include_str!("lua/f
 static RELEASE: Step = Step::new("release", 2, 2, &[include_str!("lua/release.lua")]);
 static STEPS: Steps = Steps::new(&[&CLAIM, &CONFIRM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
+static TAKE_OVER: Script = Script::new(include_str!("lua/take_over.lua"));
 static MARK: Script = Script::new(include_str!("lua/marker.lua"));
 static COUNTERS: Script = Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/counters.lua")));
 static NOW: Script = Script::new(include_str!("lua/now.lua"));
@@ -74,6 +75,16 @@ pub(crate) struct Claiming {
     pub(crate) names: KeyNames,
     pub(crate) lease: Duration,
     pub(crate) metadata: String,
+}
+
+/// What a node is asked for when a detached lock is attached.
+#[derive(Clone, Debug)]
+pub(crate) struct TakingOver {
+    pub(crate) names: KeyNames,
+    pub(crate) owner: OwnerId,
+    pub(crate) tenure: Option<u64>,
+    pub(crate) new_owner: OwnerId,
+    pub(crate) lease: Duration,
 }
 
 /// What is done with a marker; see the script.
@@ -211,6 +222,15 @@ impl Node {
         Ok(reply.each_of(grants.len()).iter().map(|answer| kept(&peer, &answer.words())).collect())
     }
 
+    /// Gives the lock to a new owner here, if the old one has it.
+    pub(crate) async fn take_over(&self, taking: &TakingOver, limit: Duration) -> Result<Kept, Failure> {
+        let TakingOver { names, owner, tenure, new_owner, lease } = taking;
+        let number = tenure.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let arguments = [owner.to_hex(), number, new_owner.to_hex(), millis(*lease)];
+        let (peer, reply) = self.ask(&TAKE_OVER, [names.part(LOCK), names.part(FORCED)], arguments, limit).await?;
+        kept(&peer, &reply.words())
+    }
+
     /// Who holds these keys here, in their order.
     pub(crate) async fn inspect(&self, keys: &[LockKey]) -> Result<Vec<Result<Seen, Failure>>, Failure> {
         let locks = keys.iter().map(|key| self.names.of(key).part(LOCK));
@@ -310,6 +330,7 @@ impl Node {
     pub(crate) async fn teach(peer: &Peer) -> Result<(), Failure> {
         peer.commits.teach().await?;
         peer.connection.run(&RENEW, [], [], None).await?;
+        peer.connection.run(&TAKE_OVER, [], [], None).await?;
         Ok(())
     }
 

@@ -19,6 +19,8 @@ pub enum Op {
     Renew,
     /// [`Backend::release`].
     Release,
+    /// [`Backend::take_over`].
+    TakeOver,
     /// [`Listener::hint`].
     Hint,
     /// [`Backend::force_release`].
@@ -212,6 +214,11 @@ impl<B: Backend> Backend for Faulty<B> {
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let _under_way = self.faults.begin(Op::Release, std::iter::once((&grant.key, grant.owner)));
         self.faults.around(Op::Release, self.inner.release(grant)).await?
+    }
+
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        let _under_way = self.faults.begin(Op::TakeOver, std::iter::once((&grant.key, new_owner)));
+        self.faults.around(Op::TakeOver, self.inner.take_over(grant, new_owner, ttl)).await?
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

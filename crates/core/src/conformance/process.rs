@@ -20,18 +20,22 @@ pub(super) struct Role {
     pub(super) namespace: String,
     pub(super) key: String,
     pub(super) ttl: Duration,
+    /// The text of a detached lock that it attaches; else it acquires the key.
+    pub(super) attaches: Option<String>,
 }
 
 impl Role {
     pub(super) fn from_environment() -> Option<Self> {
         let text = std::env::var(ROLE).ok()?;
-        let mut parts = text.splitn(3, ' ');
+        let mut parts = text.splitn(4, ' ');
         let ttl = Duration::from_millis(parts.next()?.parse().ok()?);
-        Some(Self { ttl, namespace: parts.next()?.into(), key: parts.next()?.into() })
+        let attaches = Some(parts.next()?.to_owned()).filter(|text| text != "-");
+        Some(Self { ttl, attaches, namespace: parts.next()?.into(), key: parts.next()?.into() })
     }
 
     fn to_text(&self) -> String {
-        format!("{} {} {}", self.ttl.as_millis(), self.namespace, self.key)
+        let attaches = self.attaches.as_deref().unwrap_or("-");
+        format!("{} {attaches} {} {}", self.ttl.as_millis(), self.namespace, self.key)
     }
 }
 
@@ -43,7 +47,10 @@ pub(super) fn play(role: &Role, subject: &dyn Subject) -> ExitCode {
     let held = runtime.block_on(async {
         let contender = subject.contender(&role.namespace, Clock::system(), HandOver::new()).await?;
         let options = LockOptions::new().ttl(role.ttl).wait(Wait::UpTo(Duration::from_secs(20)));
-        let guard = contender.acquire(&LockKey::new(role.key.as_str())?, &options).await?;
+        let guard = match &role.attaches {
+            Some(text) => contender.locker.adopt(&text.parse()?, &options).await?,
+            None => contender.acquire(&LockKey::new(role.key.as_str())?, &options).await?,
+        };
         Ok::<_, crate::Error>(guard.map(|guard| (guard, contender)))
     });
     let (guard, _contender) = match held {
@@ -75,6 +82,11 @@ pub(super) struct Holder {
 
 impl Holder {
     pub(super) async fn start(subject: &dyn Subject, role: &Role) -> Result<Self, Failure> {
+        Self::try_start(subject, role).await?.ok_or_else(|| Failure("the helper said \"busy\"".into()))
+    }
+
+    /// `None`: it was not granted.
+    pub(super) async fn try_start(subject: &dyn Subject, role: &Role) -> Result<Option<Self>, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .env(ROLE, role.to_text())
             .envs(subject.environment())
@@ -87,9 +99,12 @@ impl Holder {
         };
         let mut holder = Self { child, input, output: BufReader::new(output).lines(), token: 0 };
         let first = holder.line().await?;
+        if first == "busy" {
+            return Ok(None);
+        }
         let token = first.strip_prefix("holds ").and_then(|token| token.parse().ok());
         holder.token = token.ok_or_else(|| Failure(format!("the helper said {first:?}")))?;
-        Ok(holder)
+        Ok(Some(holder))
     }
 
     /// What it believes of its lock now.

@@ -6,7 +6,7 @@ use super::Inner;
 use super::caller::{Caller, SeenThrough};
 use super::guard_inner::{Cell, Hold};
 use super::observe::Acquired;
-use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
+use super::state::{Attach, Collected, Event, Granted, Join, Outcome, WaiterId};
 use crate::clock::Moment;
 use crate::{FencingToken, LockKey, LockOptions, Mode, Result, Wait};
 
@@ -80,7 +80,7 @@ impl Inner {
 }
 
 /// A place in the line of a key. Dropping it leaves the line, and lets go of what it was given there.
-struct Waiting<'j> {
+pub(super) struct Waiting<'j> {
     engine: &'j Arc<Inner>,
     key: &'j LockKey,
     id: WaiterId,
@@ -93,17 +93,23 @@ impl<'j> Waiting<'j> {
         Self { engine, key: &join.key, id, is_over: false }
     }
 
+    /// Not in the line: it asks for a lease that was detached.
+    pub(super) fn attach(engine: &'j Arc<Inner>, key: &'j LockKey, attach: Attach<Caller>) -> Self {
+        let id = engine.driver.with(engine, |state, at| state.attach(at, attach));
+        Self { engine, key, id, is_over: false }
+    }
+
     fn is_behind(&self) -> bool {
         self.engine.driver.look(|state| state.is_behind(self.key, self.id))
     }
 
-    fn collect(&mut self, granted: &Granted<Cell>) -> Collected {
+    pub(super) fn collect(&mut self, granted: &Granted<Cell>) -> Collected {
         let collected = self.engine.driver.with(self.engine, |state, _| state.collect(self.id, &granted.guard));
         self.is_over = collected != Collected::NotYet;
         collected
     }
 
-    fn answered<T>(mut self, result: T) -> T {
+    pub(super) fn answered<T>(mut self, result: T) -> T {
         self.is_over = true;
         result
     }

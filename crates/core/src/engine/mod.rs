@@ -1,4 +1,5 @@
 mod acquire;
+mod attach;
 mod caller;
 mod driver;
 mod guard_inner;
@@ -20,11 +21,11 @@ pub(crate) use self::guard_inner::Hold;
 pub use self::local_handoff::HandOver;
 
 use self::driver::Driver;
-use self::state::{Attach, Event, Member, Traits};
+use self::state::{Event, Member, Traits};
 use crate::clock::Moment;
 use crate::{
-    Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Held,
-    Holders, LockGuard, LockKey, LockOptions, Locker, Mode, Page, ReadGuard, Renewal, Result, RwLocker, SharedBackend,
+    Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
+    LockGuard, LockKey, LockOptions, Locker, Mode, Page, ReadGuard, Result, RwLocker, SharedBackend,
 };
 
 /// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
@@ -187,25 +188,6 @@ impl Inner {
     fn apply(self: &Arc<Self>, event: Event) {
         self.driver.with(self, |state, at| state.apply(at, event));
     }
-
-    async fn adopt(self: &Arc<Self>, handed: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
-        self.driver.keep_time();
-        let (grant, sent_at) = (handed.to_grant(), self.clock.now());
-        let error = |error: Error| error.within("adopt", self.name(), Some(&grant.key));
-        let renewal = Renewal { grant: grant.clone(), ttl: options.ttl };
-        let answer = self.backend.renew(std::slice::from_ref(&renewal), options.ttl / 4).await.pop();
-        let unknown = || Err(Error::new(ErrorKind::Indeterminate, "adopt"));
-        if answer.unwrap_or_else(unknown).map_err(error)? != Held::Yes {
-            return Ok(None);
-        }
-        let (member, number, options) = (self.member, handed.hand_overs(), options.clone());
-        let attach = Attach { member, grant, number, options, sent_at };
-        let attached = self.driver.with(self, |state, at| state.attach(at, attach));
-        if attached.is_none() && self.is_closed() {
-            return Err(Error::new(ErrorKind::Closed, "adopt").backend(self.name()).key(handed.key()));
-        }
-        Ok(attached.map(|granted| Hold::new(self, granted)))
-    }
 }
 
 impl Drop for Inner {
@@ -331,7 +313,7 @@ impl<T: Backed> Locker for T {
             let error = Error::new(ErrorKind::Unsupported, "adopt").backend(engine.inner.name());
             return Err(error.key(grant.key()).detail(why));
         }
-        Ok(engine.inner.adopt(grant, options).await?.map(Guard::<Exclusive>::new))
+        Ok(engine.inner.attach(grant, options).await?.map(Guard::<Exclusive>::new))
     }
 }
 

@@ -30,6 +30,15 @@ impl Inner {
                     answering.with(released(grant.key, answer));
                 })
             }
+            Request::TakeOver(request, grant, owner, ttl) => {
+                let taken_over = move |key, answer| Event::TakenOver { key, request, answer };
+                let lost = Err(Error::new(ErrorKind::Indeterminate, "adopt"));
+                let answering = Answering::new(self, None, taken_over(grant.key.clone(), lost));
+                Box::pin(async move {
+                    let answer = answering.engine.backend.take_over(&grant, owner, ttl).await;
+                    answering.with(taken_over(grant.key, answer));
+                })
+            }
             Request::Renew { id, sent_at, leases, renewals, within } => {
                 let lost = renewed(id, sent_at, &leases, &renewals, Vec::new());
                 let answering = Answering::new(self, by, lost);

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use leasehold_core::conformance::{Contender, Fixture, Shareable, Subject};
 use leasehold_core::{
     Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, HandOver, Held, Holders, LockKey, MemoryBackend,
-    Page, Renewal, Result, SharedBackend, Wakeups,
+    OwnerId, Page, Renewal, Result, SharedBackend, Wakeups,
 };
 
 /// One client of the store.
@@ -38,6 +38,10 @@ pub(crate) trait Double: Send + Sync + 'static {
 
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
         client.store.release(grant).await
+    }
+
+    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        client.store.take_over(grant, new_owner, ttl).await
     }
 
     async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
@@ -105,6 +109,10 @@ impl Backend for Broken {
 
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         self.double.release(&self.client, grant).await
+    }
+
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+        self.double.take_over(&self.client, grant, new_owner, ttl).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

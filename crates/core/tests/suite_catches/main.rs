@@ -2,6 +2,7 @@
 //! Without this, the suite would be a belief.
 
 mod admin;
+mod attach;
 mod double;
 mod engine;
 mod exclusive;
@@ -36,8 +37,8 @@ macro_rules! catches {
 }
 pub(crate) use catches;
 
-const CATCHES: [&[Catch]; 5] =
-    [exclusive::CATCHES, renewals::CATCHES, admin::CATCHES, shared::CATCHES, engine::CATCHES];
+const CATCHES: [&[Catch]; 6] =
+    [attach::CATCHES, exclusive::CATCHES, renewals::CATCHES, admin::CATCHES, shared::CATCHES, engine::CATCHES];
 
 async fn is_caught(catch: &Catch) -> Result<(), Failed> {
     let failed = report(Arc::new(Broken::new((catch.double)())), Some(catch.caught_by)).await.failed;

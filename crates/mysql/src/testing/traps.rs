@@ -53,7 +53,10 @@ pub async fn whole_life<S: Subject>(ours: &S::Locks, theirs: &S::Locks, key: &st
     assert_eq!(taken_over.renew().await.unwrap_err().kind(), ErrorKind::Lost(LossReason::ForceReleased));
     let last = theirs.try_lock(key).await.unwrap().expect("it was freed");
     assert!(last.fencing_token() > taken_over.fencing_token());
-    last.release().await.unwrap();
+    let handed = last.hand_off().expect("it is held");
+    let adopted = ours.adopt(&handed, &LockOptions::new()).await.unwrap().expect("it was left to the store");
+    assert!(theirs.adopt(&handed, &LockOptions::new()).await.unwrap().is_none());
+    adopted.release().await.unwrap();
     S::more_life(ours, theirs, key).await;
 }
 

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and tells its figures and why it does not run"
 )]
 
+mod attach;
 mod bench;
 mod clocks;
 mod contenders;
@@ -20,6 +21,8 @@ mod silence;
 mod tokens;
 
 leasehold_testkit::main! {
+    attach::a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_back,
+    attach::a_lock_is_handed_off_while_a_minority_is_silent,
     clocks::the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens,
     @multi_thread contenders::ten_contenders_on_one_key_are_all_served,
     contenders::a_split_vote_is_given_back_at_once,

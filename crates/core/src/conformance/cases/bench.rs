@@ -2,6 +2,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::conformance::process::Role;
 use crate::conformance::subject::{Contender, Subject};
 use crate::{
     Attempt, Capability, Claim, Clock, GrantRef, HandOver, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
@@ -104,6 +105,11 @@ impl Bench {
     pub(super) fn modes(&self) -> &'static [Mode] {
         let shared = self.subject.capabilities().has(Capability::Shared);
         if shared { &[Mode::Exclusive, Mode::Shared] } else { &[Mode::Exclusive] }
+    }
+
+    /// A process that takes this key.
+    pub(super) fn role(key: &LockKey, ttl: Duration) -> Role {
+        Role { namespace: Self::namespace().into(), key: key.as_str().into(), ttl, attaches: None }
     }
 
     pub(super) async fn contender(&self) -> Result<Contender> {

@@ -7,7 +7,7 @@ use super::bench::{MARGIN, ensure, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{Capability, ErrorKind, HandOff, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
+use crate::{Capability, ErrorKind, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
 
 /// Longer than any case: whoever is served meanwhile was not served by the end of a lease.
 const LONG: Duration = Duration::from_secs(600);
@@ -147,19 +147,5 @@ pub(super) async fn c18_after_the_cap_the_key_is_free_also_if_the_guard_is_kept(
     soon("the cap is told", guard.lost()).await?;
     theirs.finds_it_free(&key).await?;
     drop(guard);
-    Ok(())
-}
-
-pub(super) async fn c28_a_detached_lock_is_attached_once(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
-    let text = ours.take(&key, &patient()).await?.hand_off().map(|handed| handed.expose());
-    let handed: HandOff = text.ok_or_else(|| Failure("a held guard was not handed off".into()))?.parse()?;
-    let first = theirs.locker.adopt(&handed, &once()).await?;
-    ensure!(first.is_some(), "a detached lock was not attached");
-    // As when the message that carries it comes twice.
-    for contender in [&ours, &theirs] {
-        let second = contender.locker.adopt(&handed, &once()).await?;
-        ensure!(second.is_none(), "{second:?} beside {first:?}");
-    }
     Ok(())
 }

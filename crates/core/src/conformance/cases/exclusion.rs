@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 
 use super::bench::{AMPLE, BRIEF, SHORT, brief, ensure, past, patient};
 use super::{Bench, Verdict};
-use crate::conformance::process::{Holder, Role};
+use crate::conformance::process::Holder;
 use crate::{Attempt, Claim, GrantRef, Held, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
 
 pub(super) async fn c01_a_second_holder_is_excluded(bench: Bench) -> Verdict {
@@ -128,7 +128,7 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
 
 pub(super) async fn c01_processes_exclude_each_other(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
-    let role = Role { namespace: Bench::namespace().into(), key: key.as_str().into(), ttl: Duration::from_secs(30) };
+    let role = Bench::role(&key, Duration::from_secs(30));
     let mut theirs = Holder::start(bench.subject.as_ref(), &role).await?;
     ours.finds_it_held(&key).await?;
     let answer = theirs.ask().await?;
@@ -148,7 +148,7 @@ pub(super) async fn c03_an_unrenewed_holder_frees_the_key(bench: Bench) -> Verdi
 
 pub(super) async fn c03_a_killed_holder_frees_the_key(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
-    let role = Role { namespace: Bench::namespace().into(), key: key.as_str().into(), ttl: SHORT };
+    let role = Bench::role(&key, SHORT);
     let theirs = Holder::start(bench.subject.as_ref(), &role).await?;
     ours.finds_it_held(&key).await?;
     theirs.kill().await?;

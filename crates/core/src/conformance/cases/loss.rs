@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::bench::{BRIEF, SHORT, brief, ensure, once, patient, soon};
 use super::{Bench, Failure, Verdict};
-use crate::conformance::process::{Holder, Role};
+use crate::conformance::process::Holder;
 use crate::conformance::{Fault, Op};
 use crate::{Clock, ErrorKind, GrantRef, Held, LossReason, Mode, ReleaseOutcome};
 
@@ -53,7 +53,7 @@ pub(super) async fn c05_is_held_compares_clocks_at_the_point_of_use(bench: Bench
 
 pub(super) async fn c05_a_stopped_holder_learns_of_its_loss_first(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
-    let role = Role { namespace: Bench::namespace().into(), key: key.as_str().into(), ttl: SHORT };
+    let role = Bench::role(&key, SHORT);
     let mut theirs = Holder::start(bench.subject.as_ref(), &role).await?;
     theirs.stop()?;
     let successor = ours.take(&key, &patient()).await?;

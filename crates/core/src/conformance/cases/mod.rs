@@ -1,6 +1,7 @@
 //! The cases, in files by what they are about, each named after the clause of the contract that it checks.
 
 mod admin;
+mod attach;
 mod bench;
 mod ends;
 mod errors;
@@ -257,5 +258,15 @@ const CASES: &[Case] = cases! {
     reentrant::c27_a_cap_ends_with_the_level_that_asked_for_it [Reentrancy]
     reentrant::c27_closing_gives_back_every_level [Reentrancy]
 
-    ends::c28_a_detached_lock_is_attached_once [HandOff]
+    attach::c28_a_detached_lock_is_attached_once [HandOff]
+    attach::c28_of_two_who_attach_at_once_one_has_the_lock [HandOff]
+    attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [HandOff, CrossProcess]
+    attach::c28_whoever_was_detached_from_can_neither_keep_nor_free_it [HandOff]
+    attach::c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease [HandOff, Lease]
+    attach::c28_attaching_gives_the_lease_that_was_asked_for [HandOff, Lease]
+    attach::c28_a_text_with_another_number_attaches_nothing [HandOff, Fencing]
+    attach::c28_what_ran_out_is_not_attached [HandOff, Lease]
+    attach::c28_an_attach_whose_answer_was_lost_leaves_nothing [HandOff]
+    attach::c28_an_attach_that_is_cancelled_leaves_nothing [HandOff]
+    attach::c28_an_attached_lock_is_renewed_and_told_of_its_loss [HandOff]
 };

@@ -42,7 +42,8 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                     key.claims.iter().filter(|claim| claim.member == *member && claim.request.is_some()).count();
                 let releases =
                     key.releases.iter().filter(|release| release.member == *member && release.echo.is_none()).count();
-                claims + releases
+                let attaches = key.attaches.iter().filter(|attach| attach.member == *member).count();
+                claims + releases + attaches
             };
             holds(self.keys.values().map(of).sum::<usize>() == engine.under_way, "what is under way is not counted")?;
         }

@@ -51,6 +51,8 @@ pub(crate) enum Event {
     Answered { key: LockKey, request: RequestId, answer: Result<Attempt> },
     /// The store answered a release.
     Released { key: LockKey, request: RequestId, answer: Result<Held> },
+    /// The store answered whether a detached lease has its new owner.
+    TakenOver { key: LockKey, request: RequestId, answer: Result<Held> },
     /// The store answered a batch of renewals that left at `sent_at`.
     Renewed { request: RequestId, sent_at: Moment, answers: Vec<(LockKey, LeaseId, Result<Held>)> },
     /// A subscription began, or did not.
@@ -79,14 +81,14 @@ pub(crate) struct Join<W> {
     pub(crate) handle: W,
 }
 
-/// A detached lease that a caller has attached in the store, on a request that left at `sent_at`.
+/// A caller that asks for a lease that was detached: as one that tries, and never in the line.
 #[derive(Clone, Debug)]
-pub(crate) struct Attach {
-    pub(crate) member: Member,
+pub(crate) struct Attach<W> {
+    pub(crate) join: Join<W>,
+    /// With the owner that the store has until then.
     pub(crate) grant: GrantRef,
+    /// How many had the lease before.
     pub(crate) number: u16,
-    pub(crate) options: LockOptions,
-    pub(crate) sent_at: Moment,
 }
 
 /// A guard, as the state knows it.
@@ -131,7 +133,15 @@ pub(crate) enum Action<W, L> {
 pub(crate) enum Request {
     Claim(RequestId, Claim),
     Release(RequestId, GrantRef),
-    Renew { id: RequestId, sent_at: Moment, leases: Vec<LeaseId>, renewals: Vec<Renewal>, within: Duration },
+    /// Give this grant to a new owner.
+    TakeOver(RequestId, GrantRef, OwnerId, Duration),
+    Renew {
+        id: RequestId,
+        sent_at: Moment,
+        leases: Vec<LeaseId>,
+        renewals: Vec<Renewal>,
+        within: Duration,
+    },
     Listen(RequestId, LockKey),
 }
 

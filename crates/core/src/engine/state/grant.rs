@@ -1,9 +1,7 @@
 use super::claim::PendingClaim;
-use super::event::{
-    Action, Attach, Collected, End, Granted, GuardId, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId,
-};
+use super::event::{Action, Collected, End, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId};
 use super::key::{Key, Offer, Said, Waiter, no_answer};
-use super::lease::{FirstLease, Lease, Standing, cap_of};
+use super::lease::{FirstLease, Lease, Standing};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
@@ -53,7 +51,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     /// Two leases of which one excludes the other: the older one is lost. True if that is the one just granted.
-    fn is_stale(&mut self, step: &mut Step<'_, W, L>, member: Member, mode: Mode, epoch: Option<u64>) -> bool {
+    pub(super) fn is_stale(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        member: Member,
+        mode: Mode,
+        epoch: Option<u64>,
+    ) -> bool {
         let excludes = |lease: &&Lease<L>| {
             !left_out(Rule::OlderIsLost) && {
                 let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
@@ -130,36 +134,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// A lease that was detached elsewhere, and that the store confirmed on a request that left at `sent_at`, is of a guard
-    /// here. `None`: it is already.
-    pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach) -> Option<Granted<L>> {
-        let Attach { member, grant, number, options, sent_at } = attach;
-        let traits = *step.traits(member);
-        if self.leases.iter().any(|lease| lease.end.is_none() && lease.grant.owner == grant.owner) {
-            return None;
-        }
-        if step.members[&member].closed || self.is_stale(step, member, grant.mode, grant.tenure) {
-            self.release(step, member, grant, options.ttl, false, None);
-            return None;
-        }
-        let first = FirstLease { length: options.ttl, sent_at, ends: traits.leased, told: false };
-        let id = LeaseId(step.id());
-        let owner = grant.owner;
-        let mut lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
-        let cap = cap_of(&options, step.now);
-        let standing = Standing { id: GuardId(step.id()), owner, number, renew: options.renew, cap };
-        let granted = lease.granted(&self.name, &standing);
-        lease.guards.push(standing);
-        self.leases.push(lease);
-        self.advance(step);
-        Some(granted)
-    }
-
     fn confirm(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, id: LeaseId, standing: Standing) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id) else { return };
         let guard = lease.granted(&self.name, &standing).guard;
         lease.guards.push(standing);
-        self.offers.push(Offer { waiter, until: None, guard });
+        self.offers.push(Offer { waiter, until: None, guard, attached: false });
         self.renew_now(step, id, None);
     }
 
@@ -171,7 +150,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         lease.guards.push(standing);
         let guard = granted.guard.clone();
         step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Granted(granted)));
-        self.offers.push(Offer { waiter, until: Some(until), guard });
+        self.offers.push(Offer { waiter, until: Some(until), guard, attached: false });
     }
 
     /// What was offered on a lease is nobody's: the waiters go back to where they were. Answers with which owner ids.
@@ -180,6 +159,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         for offer in self.offers.extract_if(.., |offer| offer.guard.lease == lease.id) {
             let its = lease.guards.extract_if(.., |standing| standing.id == offer.guard.guard);
             owners.extend(its.map(|standing| standing.owner));
+            if offer.attached {
+                continue;
+            }
             let waiter = Waiter { ask_at: Moment::default(), ..offer.waiter };
             self.over += usize::from(waiter.is_over);
             let index = self.waiters.partition_point(|other| other.id < waiter.id);

@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use super::attach::PendingAttach;
 use super::backoff::BackOff;
 use super::claim::PendingClaim;
 use super::event::{Action, End, GuardRef, Join, LeaseCell, Member, Outcome, WaiterId};
@@ -22,6 +23,7 @@ pub(super) struct Key<W, L> {
     /// Those who have been served and have not come for it yet.
     pub(super) offers: Vec<Offer<W>>,
     pub(super) claims: Vec<PendingClaim<W>>,
+    pub(super) attaches: Vec<PendingAttach<W>>,
     pub(super) leases: Vec<Lease<L>>,
     pub(super) releases: Vec<PendingRelease<W>>,
     pub(super) subscription: Subscription,
@@ -70,6 +72,8 @@ pub(super) struct Offer<W> {
     /// None while the first lease has to be confirmed before anybody may have it.
     pub(super) until: Option<Moment>,
     pub(super) guard: GuardRef,
+    /// The waiter asked for a detached lease and nothing else: it has no place in the line to go back to.
+    pub(super) attached: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -103,6 +107,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             over: 0,
             offers: Vec::new(),
             claims: Vec::new(),
+            attaches: Vec::new(),
             leases: Vec::new(),
             releases: Vec::new(),
             subscription: Subscription::new(),
@@ -120,17 +125,26 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.waiters.is_empty()
             && self.offers.is_empty()
             && self.claims.is_empty()
+            && self.attaches.is_empty()
             && self.leases.is_empty()
             && self.releases.is_empty()
     }
 
     pub(super) fn join(&mut self, step: &mut Step<'_, W, L>, join: Join<W>) -> WaiterId {
         let id = WaiterId(step.id());
-        let is_try = join.limit <= step.now;
         if !self.waiters.is_empty() || !self.claims.is_empty() || !self.releases.is_empty() {
             self.detach_requests(step);
         }
-        self.waiters.push_back(Waiter {
+        let waiter = self.waiter(step, id, join);
+        self.over += usize::from(waiter.is_try);
+        self.waiters.push_back(waiter);
+        self.advance(step);
+        id
+    }
+
+    pub(super) fn waiter(&self, step: &Step<'_, W, L>, id: WaiterId, join: Join<W>) -> Waiter<W> {
+        let is_try = join.limit <= step.now;
+        Waiter {
             id,
             handle: join.handle,
             session: step.traits(join.member).session,
@@ -145,10 +159,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             polling: self.polling(),
             failing: BackOff::after_failure(),
             last: None,
-        });
-        self.over += usize::from(is_try);
-        self.advance(step);
-        id
+        }
     }
 
     /// From now on others depend on what single callers have under way: it must go on also if they are never polled.
@@ -185,6 +196,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn leave(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
         if let Some(index) = self.index(id) {
             self.remove(step, index);
+        } else if self.leave_attach(id) {
+            // What it brings goes back.
         } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
             let offer = self.offers.remove(offer);
             if !left_out(Rule::SkipGone) {
@@ -372,6 +385,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let releases = self.releases.iter().map(PendingRelease::next_event);
         let subscribes = self.subscriber(step).map(|_| self.subscription.not_before);
         asks.chain(self.claims.iter().map(PendingClaim::overdue_at))
+            .chain(self.attaches.iter().map(PendingAttach::overdue_at))
             .chain(leases)
             .chain(offers)
             .chain(releases)

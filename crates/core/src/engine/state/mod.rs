@@ -8,6 +8,7 @@ mod event;
 mod rules;
 mod step;
 // one key and who waits for it, what is asked of the store, what is held, how it ends,
+mod attach;
 mod claim;
 mod grant;
 mod key;
@@ -121,8 +122,12 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         self.on(at, &guard.key, |key, step| key.detach(step, guard))
     }
 
-    /// A detached lease is of a guard here from now on. `None`: it is already, or the engine was closed meanwhile.
-    pub(crate) fn attach(&mut self, at: Applying<'_, W, L>, attach: Attach) -> Option<Granted<L>> {
+    /// A caller asks for a detached lease. It has to come for what it is told in [`Action::Wake`].
+    pub(crate) fn attach(&mut self, at: Applying<'_, W, L>, attach: Attach<W>) -> WaiterId {
+        if self.members.get(&attach.join.member).is_none_or(|engine| engine.closed) {
+            at.out.push(Action::Wake(attach.join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "adopt"))));
+            return WaiterId(0);
+        }
         let key = attach.grant.key.clone();
         self.on(at, &key, |key, step| key.attach(step, attach))
     }
@@ -137,6 +142,9 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             }
             Event::Released { key, request, answer } => {
                 self.on(at, &key, |key, step| key.released(step, request, answer));
+            }
+            Event::TakenOver { key, request, answer } => {
+                self.on(at, &key, |key, step| key.taken_over(step, request, answer));
             }
             Event::Renewed { request, sent_at, answers } => {
                 let Applying { now, chance, out } = at;

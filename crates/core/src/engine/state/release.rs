@@ -284,6 +284,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         while let Some(index) = self.waiters.iter().position(is_closed) {
             self.dismiss(step, index, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire")));
         }
+        self.close_attaches(step, member);
         self.releases.retain(|release| release.member != member || release.echo.is_none());
         if self.subscription.is_by(member) {
             self.unsubscribe(step);
@@ -304,6 +305,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.leases.iter().any(|lease| lease.member == member)
             || self.waiters.iter().any(|waiter| waiter.member == member)
             || self.claims.iter().any(|claim| claim.member == member)
+            || self.attaches.iter().any(|attach| attach.member == member)
             || self.releases.iter().any(|release| release.member == member)
             || self.subscription.is_by(member)
     }
@@ -313,6 +315,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.waiters.retain(|waiter| waiter.member != member);
         self.offers.retain(|offer| offer.waiter.member != member);
         self.claims.retain(|claim| claim.member != member);
+        self.attaches.retain(|attach| attach.member != member);
         self.leases.retain(|lease| lease.member != member);
         self.releases.retain(|release| release.member != member);
     }

@@ -28,6 +28,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         self.give_up_overdue(step);
+        self.give_up_attaches(step);
         self.send_releases(step);
         self.advance(step);
     }

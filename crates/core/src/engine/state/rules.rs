@@ -13,6 +13,10 @@ pub(super) enum Rule {
     Untaken,
     /// The end of a lease is told to its guards.
     TellEnd,
+    /// A lease that is attached has an owner of its own from then on.
+    OwnerOfItsOwn,
+    /// What is taken over for nobody is given back.
+    AttachedGoesBack,
     /// A late message counts only with a larger epoch than the one that came with the place.
     LaterEpoch,
     /// The answer to a claim that a message granted is about that lease.

@@ -2,9 +2,9 @@
 
 use super::super::event::{Attach, Event, Join, Outcome};
 use super::super::{Applying, Collected};
-use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, World, broken, the_key};
+use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, World, broken, the_key};
 use crate::clock::Moment;
-use crate::{ErrorKind, GrantRef, Hint, Mode};
+use crate::{ErrorKind, GrantRef, Hint, Mode, OwnerId};
 
 impl World {
     pub(super) fn join(&mut self, index: usize, limit: Moment) -> Checked {
@@ -13,8 +13,14 @@ impl World {
         let floor = self.tokens.iter().max().copied().unwrap_or_default();
         let handle = Handle::next(&mut self.ids);
         let join = Join { member, key: the_key(), mode: of.mode, options: self.options(index), limit, handle };
-        let waiting =
-            At::Waiting { id: super::super::WaiterId(0), limit, times_up: limit <= self.now, offer: None, floor };
+        let waiting = At::Waiting {
+            id: super::super::WaiterId(0),
+            limit,
+            times_up: limit <= self.now,
+            offer: None,
+            floor,
+            attaches: None,
+        };
         let seat = &mut self.seats[index];
         (seat.handle, seat.at) = (handle, waiting);
         let mut out = Vec::new();
@@ -28,13 +34,16 @@ impl World {
 
     pub(super) fn collect(&mut self, index: usize) -> Checked {
         let side = self.side_of(index);
-        let At::Waiting { id, limit, offer: Some(offer), floor, .. } = self.seats[index].at.clone() else {
+        let At::Waiting { id, limit, offer: Some(offer), floor, attaches, .. } = self.seats[index].at.clone() else {
             return Ok(());
         };
         match self.sides[side].collect(id, &offer.guard) {
             Collected::Yes => {
                 let epoch = offer.grant.tenure.unwrap_or_default();
-                self.handed_out((epoch, offer.number), &offer, floor)?;
+                match attaches {
+                    Some(before) => self.attached(before)?,
+                    None => self.handed_out((epoch, offer.number), &offer, floor)?,
+                }
                 let (owner, mode) = (offer.grant.owner, offer.grant.mode);
                 self.seats[index].at = At::Holding { guard: offer.guard, owner, mode, cell: offer.cell.id, epoch };
                 self.seen.push("a guard is handed out");
@@ -45,6 +54,11 @@ impl World {
                 if let At::Waiting { offer, .. } = &mut self.seats[index].at {
                     *offer = None;
                 }
+                Ok(())
+            }
+            Collected::TooLate if attaches.is_some() => {
+                self.seen.push("an attached lock was taken back");
+                self.seats[index].at = At::Away;
                 Ok(())
             }
             Collected::TooLate => {
@@ -93,30 +107,38 @@ impl World {
         let grant = GrantRef { key: the_key(), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
         self.detached_lock = Some((grant, self.newest_number_of(epoch)));
         self.seats[index].at = At::Away;
-        self.faulted = true;
         Ok(())
     }
 
-    /// Takes a detached lock over in the store, and stands on it. What was sent twice may be tried twice.
+    /// Asks for a lock that was detached. What was sent twice may be tried twice.
     pub(super) fn attach(&mut self, index: usize) -> Checked {
         self.seats[index].joins -= 1;
         let Some((grant, number)) = self.detached_lock.clone() else { return Ok(()) };
-        let (side, member, _) = self.members[self.config.seats[index].member];
-        let options = self.options(index);
-        if self.closed[self.config.seats[index].member] {
-            return Ok(());
+        let of = self.config.seats[index];
+        let (side, member, _) = self.members[of.member];
+        let (options, handle, limit) = (self.options(index), Handle::next(&mut self.ids), self.now);
+        let (floor, attaches) = (Token::default(), Some(grant.owner));
+        let id = super::super::WaiterId(0);
+        let seat = &mut self.seats[index];
+        seat.handle = handle;
+        seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, floor, attaches };
+        let join = Join { member, key: the_key(), mode: of.mode, options, limit, handle };
+        let mut out = Vec::new();
+        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let asked = self.sides[side].attach(at, Attach { join, grant, number });
+        if let At::Waiting { id, .. } = &mut self.seats[index].at {
+            *id = asked;
         }
-        let Some(owner) = self.store.take_over(self.now, &grant, options.ttl, &mut self.ids.owner) else {
-            self.seen.push("a lock is not attached twice");
-            return Ok(());
-        };
-        let epoch = grant.tenure.unwrap_or_default();
-        let grant = GrantRef { owner, ..grant };
-        let attach = Attach { member, grant: grant.clone(), number, options, sent_at: self.now };
-        let Some(granted) = self.ask(side, |state, at| state.attach(at, attach))? else { return Ok(()) };
+        self.carry_out(side, out)
+    }
+
+    /// A detached lock is a guard's once.
+    fn attached(&mut self, before: OwnerId) -> Checked {
         self.seen.push("a lock is attached");
-        let cell = self.cell(side, granted.cell).id;
-        self.seats[index].at = At::Holding { guard: granted.guard, owner, mode: grant.mode, cell, epoch };
+        if self.attached.contains(&before) {
+            return broken(Property::Tokens, "a lock is attached twice");
+        }
+        self.attached.push(before);
         Ok(())
     }
 

@@ -144,6 +144,11 @@ impl World {
                 }
                 Answer::Release(Ok(held))
             }
+            Asks::Store(Request::TakeOver(_, grant, owner, ttl)) => {
+                let held = self.store.take_over(self.now, &grant, owner, ttl);
+                self.seen.push(if held == Held::Yes { "a lock is taken over" } else { "a lock is not attached twice" });
+                Answer::TakeOver(Ok(held))
+            }
             Asks::Store(Request::Renew { renewals, .. }) => {
                 Answer::Renew(renewals.iter().map(|renewal| Ok(self.store.renew(self.now, renewal, session))).collect())
             }
@@ -184,6 +189,9 @@ impl World {
             }
             (Asks::Store(Request::Release(request, _)), Answer::Release(answer)) => {
                 self.feed(side, Event::Released { key, request, answer })
+            }
+            (Asks::Store(Request::TakeOver(request, ..)), Answer::TakeOver(answer)) => {
+                self.feed(side, Event::TakenOver { key, request, answer })
             }
             (Asks::Store(Request::Renew { id, sent_at, leases, .. }), Answer::Renew(answers)) => {
                 let answers =
@@ -287,6 +295,7 @@ impl Answer {
         match of {
             Asks::Store(Request::Claim(..)) => Self::Claim(Err(error())),
             Asks::Store(Request::Release(..)) => Self::Release(Err(error())),
+            Asks::Store(Request::TakeOver(..)) => Self::TakeOver(Err(error())),
             Asks::Store(Request::Renew { leases, .. }) => Self::Renew(leases.iter().map(|_| Err(error())).collect()),
             Asks::Store(Request::Listen(..)) => Self::Listen(false),
             Asks::Force(_) => Self::Force,

@@ -113,6 +113,35 @@ pub(super) static ENDS: Config = Config {
     ..PLAIN
 };
 
+/// A lock that was detached, and callers of two processes who ask for it.
+pub(super) static ATTACHES: Config = ATTACHES_OF;
+
+const ATTACHES_OF: Config = Config {
+    name: "a detached lock",
+    members: &[(0, None), (1, None)],
+    seats: &[WAITS, SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, joins: 2, ..WAITS }],
+    begins: &[Move::Join(0), Move::RoundTrip(0), Move::Collect(0), Move::Detach(0)],
+    faults: &[
+        (Fault::Detach, 1),
+        (Fault::Lose, 1),
+        (Fault::Refuse, 1),
+        (Fault::Leave, 1),
+        (Fault::Close, 1),
+        (Fault::ForceElsewhere, 1),
+        (Fault::Pause, 1),
+    ],
+    most: 3,
+    ..PLAIN
+};
+
+/// Two who ask for it, and nothing goes wrong.
+pub(super) static ATTACHES_IN_PEACE: Config = Config {
+    name: "a detached lock in peace",
+    faults: &[(Fault::Detach, 1), (Fault::Leave, 1)],
+    most: 2,
+    ..ATTACHES_OF
+};
+
 /// Two callers of one process.
 pub(super) static PAIR: Config =
     Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Fault::Twice, 1)], most: 1, ..PLAIN };

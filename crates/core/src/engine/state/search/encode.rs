@@ -141,6 +141,7 @@ impl Encoder {
             lost,
             tokens,
             detached_lock,
+            attached,
             rests,
             left,
             most,
@@ -194,6 +195,7 @@ impl Encoder {
             to.grant(grant);
             to.put(u64::from(*number));
         });
+        self.list(attached, |to, owner| to.owner(*owner));
         self.list(rests, |to, rest| to.flag(*rest == Some(world.now)));
         self.list(left, |to, left| to.put(u64::from(*left)));
         self.put(u64::from(*most));
@@ -206,7 +208,7 @@ impl Encoder {
         self.put(HANDLE | u64::from(handle.0));
         match at {
             At::Away => self.put(0),
-            At::Waiting { id, limit, times_up, offer, floor } => {
+            At::Waiting { id, limit, times_up, offer, floor, attaches } => {
                 self.put(1);
                 self.id(id.0);
                 self.future(*limit);
@@ -214,6 +216,7 @@ impl Encoder {
                 self.option(offer.as_ref(), |to, offer| to.guard(&offer.guard));
                 self.epoch(floor.0);
                 self.put(u64::from(floor.1));
+                self.option(*attaches, Self::owner);
             }
             At::Holding { guard, owner, mode, cell, epoch } => {
                 self.put(2);
@@ -254,6 +257,13 @@ impl Encoder {
                 self.put(21);
                 self.id(*id);
                 self.grant(grant);
+            }
+            Request::TakeOver(RequestId(id), grant, owner, ttl) => {
+                self.put(24);
+                self.id(*id);
+                self.grant(grant);
+                self.owner(*owner);
+                self.length(*ttl);
             }
             Request::Renew { id: RequestId(id), sent_at, leases, renewals, within: _ } => {
                 self.put(22);
@@ -297,7 +307,7 @@ impl Encoder {
                     to.length(lease);
                 }
             }),
-            Answer::Release(held) => self.result(held.as_ref(), |to, held| to.held(*held)),
+            Answer::Release(held) | Answer::TakeOver(held) => self.result(held.as_ref(), |to, held| to.held(*held)),
             Answer::Renew(answers) => {
                 self.list(answers, |to, held| to.result(held.as_ref(), |to, held| to.held(*held)));
             }
@@ -379,7 +389,8 @@ impl Asks {
             Self::Store(Request::Release(RequestId(id), _)) => (1, *id),
             Self::Store(Request::Renew { id: RequestId(id), .. }) => (2, *id),
             Self::Store(Request::Listen(RequestId(id), _)) => (3, *id),
-            Self::Force(leases) => (4, leases.len() as u64),
+            Self::Store(Request::TakeOver(RequestId(id), ..)) => (4, *id),
+            Self::Force(leases) => (5, leases.len() as u64),
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::super::State;
+use super::super::attach::PendingAttach;
 use super::super::backoff::BackOff;
 use super::super::claim::{PendingClaim, Place};
 use super::super::event::{End, GuardId, GuardRef, LeaseId, Member, RequestId, WaiterId};
@@ -34,6 +35,7 @@ impl Encoder {
             over,
             offers,
             claims,
+            attaches,
             leases,
             releases,
             subscription,
@@ -47,12 +49,14 @@ impl Encoder {
         self.list(waiters, Self::waiter);
         self.count(*over);
         self.list(offers, |to, offer| {
-            let Offer { waiter, until, guard } = offer;
+            let Offer { waiter, until, guard, attached } = offer;
+            to.flag(*attached);
             to.waiter(waiter);
             to.option(*until, Self::future);
             to.guard(guard);
         });
         self.list(claims, |to, claim| to.claim(claim, *news));
+        self.list(attaches, Self::attach);
         self.list(leases, Self::lease);
         self.list(releases, Self::release);
         let Subscription { state, not_before, pauses } = subscription;
@@ -104,6 +108,19 @@ impl Encoder {
         self.pauses(polling);
         self.pauses(failing);
         self.option(last.as_ref(), Self::said);
+    }
+
+    fn attach(&mut self, attach: &PendingAttach<Handle>) {
+        let PendingAttach { waiter, member, grant, number, options, request, sent_at, overdue_at } = attach;
+        self.option(waiter.as_ref(), Self::waiter);
+        self.put(member.0);
+        self.grant(grant);
+        self.put(u64::from(*number));
+        self.options(options);
+        let RequestId(request) = request;
+        self.id(*request);
+        self.past(*sent_at);
+        self.future(*overdue_at);
     }
 
     pub(super) fn claim(&mut self, claim: &PendingClaim<Handle>, news: News) {

@@ -95,6 +95,19 @@ fn ends() {
     holds(&configs::ENDS, &must_happen);
 }
 
+#[test]
+fn attaches() {
+    let must_happen = [
+        "a lock is attached",
+        "a lock is not attached twice",
+        "an attached lock was taken back",
+        "a lease begins",
+        "a caller hears of a failure",
+        "a caller hears that the engine is closed",
+    ];
+    holds(&configs::ATTACHES, &must_happen);
+}
+
 /// Ways that only a larger search than that of the tests comes upon, and that once led to somebody who waits for ever.
 #[test]
 fn far_ways() {

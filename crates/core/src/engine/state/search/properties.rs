@@ -61,7 +61,8 @@ impl World {
     /// What a guard is offered lasts, and is what it may have.
     pub(super) fn is_well_born(&mut self, side: usize, seat: usize, granted: &Granted<LeaseNote>) -> Checked {
         let limit = self.cell(side, granted.cell).limit;
-        if granted.number > 0 && granted.grant.mode == Mode::Exclusive {
+        let attaches = matches!(self.seats[seat].at, At::Waiting { attaches: Some(_), .. });
+        if granted.number > 0 && granted.grant.mode == Mode::Exclusive && !attaches {
             if limit.since(self.now) <= units(TTL) / 4 {
                 return broken(Property::Birth, "a lease that is almost over is handed off");
             }
@@ -222,6 +223,7 @@ impl World {
                 key.leases.iter().any(|lease| {
                     lease.guards.iter().any(|standing| standing.owner == *owner) || lease.grant.owner == *owner
                 }) || key.claims.iter().any(|claim| claim.owner == *owner)
+                    || key.attaches.iter().any(|attach| attach.grant.owner == *owner)
             })
         };
         self.evicted.retain(in_use);
@@ -237,7 +239,9 @@ impl State<Handle, LeaseNote> {
 
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
         self.keys.get(key).is_some_and(|key| {
-            key.waiters.iter().any(|waiter| waiter.id == id) || key.offers.iter().any(|offer| offer.waiter.id == id)
+            let attaching = key.attaches.iter().filter_map(|attach| attach.waiter.as_ref());
+            let mut all = key.waiters.iter().chain(key.offers.iter().map(|offer| &offer.waiter)).chain(attaching);
+            all.any(|waiter| waiter.id == id)
         })
     }
 

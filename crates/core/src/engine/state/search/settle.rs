@@ -163,7 +163,10 @@ impl World {
 
     fn leaves_nothing(mut self) -> Checked {
         let nothing_in_store = |world: &Self| world.store.holders.is_empty() && world.store.line.is_empty();
-        if !self.faulted && !nothing_in_store(&self) {
+        // What was detached is the store's until somebody attaches it, or its lease is over.
+        let detached = |owner| self.detached_lock.as_ref().is_some_and(|(grant, _)| grant.owner == owner);
+        let is_left = self.store.holders.iter().all(|holder| detached(holder.owner)) && self.store.line.is_empty();
+        if !self.faulted && !is_left {
             return broken(Property::Left, "the store keeps what everybody has left");
         }
         let start = self.now;
@@ -192,7 +195,10 @@ impl World {
         let (side, id, _) = self.members[member];
         while !self.sides[side].is_idle(id) {
             let of_it = |flight: &super::world::Flight| {
-                let counts = matches!(&flight.asks, Asks::Store(Request::Claim(..) | Request::Release(..)));
+                let counts = matches!(
+                    &flight.asks,
+                    Asks::Store(Request::Claim(..) | Request::Release(..) | Request::TakeOver(..))
+                );
                 flight.member == member && counts && !flight.unheard
             };
             if let Some(index) = self.flights.iter().position(of_it) {

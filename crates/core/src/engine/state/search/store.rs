@@ -121,19 +121,17 @@ impl Store {
         if self.holders.len() < before { Held::Yes } else { not_held(&self.forced, grant.owner) }
     }
 
-    /// Makes a new owner of a detached lock its holder, once.
-    pub(super) fn take_over(
-        &mut self,
-        now: Moment,
-        grant: &GrantRef,
-        ttl: Duration,
-        owners: &mut u64,
-    ) -> Option<OwnerId> {
-        let holder = self.holders.iter_mut().find(|holder| holder.owner == grant.owner)?;
-        *owners += 1;
-        holder.owner = super::world::owner(*owners);
-        holder.ends = holder.ends.max(now.plus(ttl));
-        Some(holder.owner)
+    /// Gives a lock to a new owner, if the old one has it.
+    pub(super) fn take_over(&mut self, now: Moment, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Held {
+        let its = |holder: &&mut Holder| [grant.owner, new_owner].contains(&holder.owner);
+        match self.holders.iter_mut().find(its).filter(|holder| Some(holder.epoch) == grant.tenure) {
+            Some(holder) => {
+                holder.owner = new_owner;
+                holder.ends = holder.ends.max(now.plus(ttl));
+                Held::Yes
+            }
+            None => not_held(&self.forced, grant.owner),
+        }
     }
 
     /// Frees the key, and says who it was.

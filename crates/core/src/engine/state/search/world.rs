@@ -134,6 +134,8 @@ pub(super) struct World {
     pub(super) tokens: Vec<Token>,
     /// A lock that was detached, and with which number.
     pub(super) detached_lock: Option<(GrantRef, u16)>,
+    /// Whose locks were detached and are a guard's again.
+    pub(super) attached: Vec<OwnerId>,
     /// When each process used up its bound, and others go first.
     pub(super) rests: Vec<Option<Moment>>,
     pub(super) left: [u8; FAULTS],
@@ -166,8 +168,22 @@ pub(super) struct Seat {
 #[derive(Clone, Debug)]
 pub(super) enum At {
     Away,
-    Waiting { id: WaiterId, limit: Moment, times_up: bool, offer: Option<Granted<LeaseNote>>, floor: Token },
-    Holding { guard: GuardRef, owner: OwnerId, mode: Mode, cell: u32, epoch: u64 },
+    Waiting {
+        id: WaiterId,
+        limit: Moment,
+        times_up: bool,
+        offer: Option<Granted<LeaseNote>>,
+        floor: Token,
+        /// It asks for the lock that was detached by this owner.
+        attaches: Option<OwnerId>,
+    },
+    Holding {
+        guard: GuardRef,
+        owner: OwnerId,
+        mode: Mode,
+        cell: u32,
+        epoch: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -201,6 +217,7 @@ pub(super) enum Asks {
 pub(super) enum Answer {
     Claim(Result<Attempt>),
     Release(Result<Held>),
+    TakeOver(Result<Held>),
     Renew(Vec<Result<Held>>),
     Listen(bool),
     Force,
@@ -269,6 +286,7 @@ impl World {
             lost: Vec::new(),
             tokens: Vec::new(),
             detached_lock: None,
+            attached: Vec::new(),
             rests: vec![None; sides],
             left: [0; FAULTS],
             most: config.most,

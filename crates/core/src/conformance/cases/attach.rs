@@ -1,0 +1,187 @@
+//! A lock that was detached: whoever attaches it has it alone, and what is left of the one before does it no harm.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bench::{BRIEF, ensure, eventually, once, outlast, patient};
+use super::{Bench, Failure, Verdict};
+use crate::conformance::process::{Holder, Role};
+use crate::conformance::{Contender, Fault, Op};
+use crate::{ErrorKind, GrantRef, HandOff, Held, LockGuard, LockKey, Mode, OwnerId, ReleaseOutcome, Result};
+
+const LONG: Duration = Duration::from_secs(600);
+
+/// A lock that was taken and detached, as the message that carries it has it.
+async fn detached(contender: &Contender, key: &LockKey) -> Result<(HandOff, String), Failure> {
+    let text = contender.take(key, &patient()).await?.hand_off().map(|handed| handed.expose());
+    let text = text.ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+    Ok((text.parse()?, text))
+}
+
+fn one_of<T>(attached: Vec<Option<T>>) -> Result<T, Failure> {
+    let mut guards: Vec<_> = attached.into_iter().flatten().collect();
+    let guard = guards.pop().filter(|_| guards.is_empty());
+    guard.ok_or_else(|| Failure(format!("a detached lock was attached {} times", guards.len())))
+}
+
+pub(super) async fn c28_a_detached_lock_is_attached_once(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let (handed, _) = detached(&ours, &key).await?;
+    let first = theirs.locker.adopt(&handed, &once()).await?;
+    ensure!(first.is_some(), "a detached lock was not attached");
+    // As when the message that carries it comes twice, while the lock is held and afterwards.
+    for first in [first, None] {
+        for contender in [&ours, &theirs] {
+            let second = contender.locker.adopt(&handed, &once()).await?;
+            ensure!(second.is_none(), "{second:?} beside or after {first:?}");
+        }
+        if let Some(first) = first {
+            ensure!(first.is_held(), "the one who attached it lost it: {:?}", first.loss());
+            ensure!(first.release().await? == ReleaseOutcome::Released, "the attached lock was gone");
+        }
+    }
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c28_of_two_who_attach_at_once_one_has_the_lock(bench: Bench) -> Verdict {
+    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    for (one, other) in [(&ours, &theirs), (&theirs, &theirs)] {
+        for _ in 0..10 {
+            let key = bench.key();
+            let (handed, _) = detached(&ours, &key).await?;
+            let options = once();
+            let attached = futures::join!(one.locker.adopt(&handed, &options), other.locker.adopt(&handed, &options));
+            let guard: LockGuard = one_of(vec![attached.0?, attached.1?])?;
+            ensure!(guard.is_held(), "the one who attached it lost it: {:?}", guard.loss());
+            ours.finds_it_held(&key).await?;
+            ensure!(guard.release().await? == ReleaseOutcome::Released, "the attached lock was gone");
+            ours.finds_it_free(&key).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn c28_of_two_processes_that_attach_at_once_one_has_the_lock(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let (handed, text) = detached(&ours, &key).await?;
+    let role = Role { attaches: Some(text), ..Bench::role(&key, LONG) };
+    let start = || Holder::try_start(bench.subject.as_ref(), &role);
+    let (one, other) = futures::join!(start(), start());
+    let mut holder = one_of(vec![one?, other?])?;
+    ensure!(holder.ask().await? == "held", "the process that attached it lost it");
+    ensure!(ours.locker.adopt(&handed, &once()).await?.is_none(), "it was attached once more");
+    ours.finds_it_held(&key).await?;
+    holder.kill().await
+}
+
+pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    for mode in bench.modes() {
+        let old = ours.claims(&key, *mode, LONG).await?;
+        let new = GrantRef { owner: OwnerId::random(), ..old.clone() };
+        let take_over = async |owner| theirs.store.steps().take_over(&old, owner, LONG).await;
+        for _ in 0..2 {
+            let taken = take_over(new.owner).await?;
+            ensure!(taken == Held::Yes, "{mode:?}: taking it over said {taken:?}");
+        }
+        // As by a renewal that was under way when it was detached, and by a message that came twice.
+        let again = [
+            ("renewed", ours.store.renew(&old, LONG).await?),
+            ("released", ours.store.release(&old).await?),
+            ("taken over once more", take_over(OwnerId::random()).await?),
+        ];
+        for (what, held) in again {
+            ensure!(held != Held::Yes, "{mode:?}: it was {what} by the old owner");
+        }
+        theirs.finds_it_held(&key).await?;
+        let held = (theirs.store.renew(&new, LONG).await?, theirs.store.release(&new).await?);
+        ensure!(held == (Held::Yes, Held::Yes), "{mode:?}: the new owner lost it: {held:?}");
+        ensure!(take_over(OwnerId::random()).await? != Held::Yes, "{mode:?}: a released lock was taken over");
+        theirs.finds_it_free(&key).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let old = ours.claims(&key, Mode::Exclusive, LONG).await?;
+    let before = ours.store.steps().inspect(&key).await?.holders;
+    let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG / 10).await?;
+    ensure!(held == Held::Yes, "{held:?}");
+    ours.sees_left(&key, LONG).await?;
+    let after = ours.store.steps().inspect(&key).await?.holders;
+    let known = |holders: &[crate::Holder]| {
+        holders.iter().map(|holder| (holder.token, holder.label.clone(), holder.reason.clone())).collect::<Vec<_>>()
+    };
+    ensure!(known(&before) == known(&after), "{before:?} became {after:?}");
+    Ok(())
+}
+
+pub(super) async fn c28_attaching_gives_the_lease_that_was_asked_for(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let old = ours.claims(&key, Mode::Exclusive, LONG / 10).await?;
+    let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
+    ensure!(held == Held::Yes, "{held:?}");
+    ours.sees_left(&key, LONG).await
+}
+
+pub(super) async fn c28_a_text_with_another_number_attaches_nothing(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let held = ours.claims(&key, Mode::Exclusive, LONG).await?;
+    // The number goes to whoever the lock guards: one that somebody made up could keep all others out for good.
+    let forged = GrantRef { tenure: held.tenure.map(|tenure| tenure + 1000), ..held.clone() };
+    let taken = ours.store.steps().take_over(&forged, OwnerId::random(), LONG).await?;
+    ensure!(taken != Held::Yes, "a lock was taken over under a number that it does not have");
+    ensure!(ours.store.renew(&held, LONG).await? == Held::Yes, "and lost by its owner");
+    Ok(())
+}
+
+pub(super) async fn c28_what_ran_out_is_not_attached(bench: Bench) -> Verdict {
+    let (ours, key) = (bench.contender().await?, bench.key());
+    let old = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
+    outlast(BRIEF).await;
+    let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
+    ensure!(held != Held::Yes, "a lock that ran out was taken over");
+    ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c28_an_attach_whose_answer_was_lost_leaves_nothing(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let (handed, _) = detached(&ours, &key).await?;
+    theirs.faults.next(Op::TakeOver, Fault::LoseReply, 1);
+    let error = theirs.locker.adopt(&handed, &once()).await.err().map(|error| error.kind());
+    ensure!(error == Some(ErrorKind::Indeterminate), "a lost answer was told as {error:?}");
+    // Given back, long before the lease could have ended.
+    let is_free = || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) };
+    eventually("what was taken over for nobody is given back", is_free).await?;
+    ensure!(ours.locker.adopt(&handed, &once()).await?.is_none(), "it was attached after that");
+    Ok(())
+}
+
+pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, Arc::new(bench.contender().await?), bench.key());
+    let (handed, _) = detached(&ours, &key).await?;
+    theirs.faults.next(Op::TakeOver, Fault::KeepReply, 1);
+    let attaching = tokio::spawn({
+        let theirs = Arc::clone(&theirs);
+        async move { theirs.locker.adopt(&handed, &once()).await }
+    });
+    eventually("it is taken over", || async { Ok(theirs.faults.count(Op::TakeOver, &key) > 0) }).await?;
+    attaching.abort();
+    let _ = attaching.await;
+    theirs.faults.heal();
+    let is_free = || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) };
+    eventually("what was taken over for nobody is given back", is_free).await
+}
+
+pub(super) async fn c28_an_attached_lock_is_renewed_and_told_of_its_loss(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let (handed, _) = detached(&ours, &key).await?;
+    let guard = theirs.locker.adopt(&handed, &once()).await?;
+    let guard = guard.ok_or_else(|| Failure("a detached lock was not attached".into()))?;
+    guard.renew().await?;
+    ours.admin.force_release(&key).await?;
+    let error = guard.renew().await.err().map(|error| error.kind());
+    ensure!(matches!(error, Some(ErrorKind::Lost(_))), "renewing a lock that was taken away said {error:?}");
+    ours.finds_it_free(&key).await
+}

@@ -1,0 +1,26 @@
+-- Gives a lock to a new owner, if the old one still has it, and prolongs its lease. Nothing else of the entry changes.
+-- Keys: lock. Arguments: old owner, its number or -, new owner, lease in ms.
+-- Answers: held · gone · refused, reply.
+-- In one step, so that of several who try one succeeds. Asked again with the same new owner, it answers the same.
+-- Never creates an entry, and never shortens a lease.
+local lock = KEYS[1]
+local owner, number, new_owner, lease = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local held = redis.pcall('GET', lock)
+if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
+  return { 'refused', held.err .. ' (GET)' }
+end
+local has, of, rest = string.match(type(held) == 'string' and held or '', '^(%x+) (%S+)( .*)$')
+if of ~= number or (has ~= owner and has ~= new_owner) then
+  return { 'gone' }
+end
+local left = redis.pcall('PTTL', lock)
+if type(left) == 'table' then
+  return { 'refused', left.err .. ' (PTTL)' }
+end
+local longer = string.format('%.0f', math.max(left, tonumber(lease)))
+local written = redis.pcall('SET', lock, new_owner .. ' ' .. number .. rest, 'PX', longer)
+if type(written) == 'table' and written.err then
+  return { 'refused', written.err .. ' (SET)' }
+end
+return { 'held' }

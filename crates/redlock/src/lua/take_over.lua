@@ -1,0 +1,31 @@
+-- Gives a lock on this node to a new owner, if the old one still has it here, and prolongs its lease. Nothing else of the
+-- entry changes.
+-- Keys: lock, forced. Arguments: old owner, its number or -, new owner, lease in ms.
+-- Answers: held · gone · forced · refused, reply. Asked without keys: loaded.
+-- In one step, so that of several who try one succeeds here. Asked again with the same new owner, it answers the same. A
+-- node that was not asked in the second round has no number.
+-- Never creates an entry, and never shortens a lease.
+if #KEYS == 0 then
+  return { 'loaded' }
+end
+local lock, forced = KEYS[1], KEYS[2]
+local owner, number, new_owner, lease = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local held = redis.pcall('GET', lock)
+if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
+  return { 'refused', held.err .. ' (GET)' }
+end
+local has, of, rest = string.match(type(held) == 'string' and held or '', '^(%x+) (%S+)( .*)$')
+if (has ~= owner and has ~= new_owner) or (of ~= number and of ~= '-') then
+  return { redis.pcall('GET', forced) == owner and 'forced' or 'gone' }
+end
+local left = redis.pcall('PTTL', lock)
+if type(left) == 'table' then
+  return { 'refused', left.err .. ' (PTTL)' }
+end
+local longer = string.format('%.0f', math.max(left, tonumber(lease)))
+local written = redis.pcall('SET', lock, new_owner .. ' ' .. of .. rest, 'PX', longer)
+if type(written) == 'table' and written.err then
+  return { 'refused', written.err .. ' (SET)' }
+end
+return { 'held' }

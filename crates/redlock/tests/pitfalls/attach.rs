@@ -1,0 +1,42 @@
+use std::time::Duration;
+
+use leasehold_redlock::{ErrorKind, Locker};
+use leasehold_testkit::needs;
+
+use crate::bench::{Nodes, acquire, lock, once, patient, until};
+
+const LEASE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_back() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let (here, there) = (nodes.redlock().await, nodes.redlock().await);
+    let guard = acquire(&here, "k", &patient().ttl(LEASE)).await.unwrap().unwrap();
+    let handed = guard.hand_off().unwrap();
+    nodes.0[2].pause();
+    // There another was faster.
+    let entry = nodes.0[1].ask(&["GET", &lock("k")]).await.text().to_owned();
+    let others = "f".repeat(32) + &entry[32..];
+    nodes.0[1].ask(&["SET", &lock("k"), &others, "KEEPTTL"]).await;
+    let error = there.adopt(&handed, &once().ttl(LEASE)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
+    let is_free = async |node: usize| nodes.0[node].ask(&["EXISTS", &lock("k")]).await.number() == 0;
+    until("what was taken over is given back", async || is_free(0).await).await;
+    nodes.0[2].resume();
+    until("also where that was heard late", async || is_free(2).await).await;
+    assert!(there.adopt(&handed, &once()).await.unwrap().is_none(), "what was given back was adopted");
+}
+
+pub(crate) async fn a_lock_is_handed_off_while_a_minority_is_silent() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let (here, there) = (nodes.redlock().await, nodes.redlock().await);
+    let guard = acquire(&here, "k", &patient().ttl(LEASE)).await.unwrap().unwrap();
+    nodes.0[2].pause();
+    let (token, handed) = (guard.fencing_token(), guard.hand_off().unwrap());
+    let adopted = there.adopt(&handed, &once().ttl(LEASE)).await.unwrap().unwrap();
+    assert_eq!(adopted.fencing_token(), token);
+    assert!(here.adopt(&handed, &once()).await.unwrap().is_none(), "two have it");
+    adopted.renew().await.unwrap();
+    nodes.0[2].resume();
+    adopted.release().await.unwrap();
+    acquire(&here, "k", &patient()).await.unwrap().unwrap().release().await.unwrap();
+}
