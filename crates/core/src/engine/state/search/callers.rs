@@ -1,8 +1,9 @@
 //! What callers do, and what they are told.
 
-use super::super::event::{Attach, Event, Join, Outcome};
+use super::super::event::{Attach, Event, Join, Outcome, RequestId};
 use super::super::{Applying, Collected};
-use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, World, broken, the_key};
+use super::keys::name_of;
+use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, World, broken};
 use crate::clock::Moment;
 use crate::{ErrorKind, GrantRef, Hint, Mode, OwnerId};
 
@@ -10,9 +11,9 @@ impl World {
     pub(super) fn join(&mut self, index: usize, limit: Moment) -> Checked {
         let of = self.config.seats[index];
         let (side, member, _) = self.members[of.member];
-        let floor = self.tokens.iter().max().copied().unwrap_or_default();
+        let floor = self.newest_token(of.key);
         let handle = Handle::next(&mut self.ids);
-        let join = Join { member, key: the_key(), mode: of.mode, options: self.options(index), limit, handle };
+        let join = Join { member, key: self.key_of(index), mode: of.mode, options: self.options(index), limit, handle };
         let waiting = At::Waiting {
             id: super::super::WaiterId(0),
             limit,
@@ -73,7 +74,7 @@ impl World {
         let At::Waiting { id, times_up, .. } = &mut self.seats[index].at else { return Ok(()) };
         *times_up = true;
         let id = *id;
-        self.feed(side, Event::TimesUp(the_key(), id))
+        self.feed(side, Event::TimesUp(self.key_of(index), id))
     }
 
     pub(super) fn leave(&mut self, index: usize) -> Checked {
@@ -81,7 +82,7 @@ impl World {
         let At::Waiting { id, .. } = self.seats[index].at else { return Ok(()) };
         let handle = self.seats[index].handle;
         self.detached(side, handle);
-        self.feed(side, Event::Leave(the_key(), id))?;
+        self.feed(side, Event::Leave(self.key_of(index), id))?;
         self.seats[index].at = At::Away;
         Ok(())
     }
@@ -104,7 +105,7 @@ impl World {
             return Ok(());
         }
         let At::Holding { owner, epoch, .. } = self.seats[index].at else { return Ok(()) };
-        let grant = GrantRef { key: the_key(), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
+        let grant = GrantRef { key: guard.key.clone(), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
         self.detached_lock = Some((grant, self.newest_number_of(epoch)));
         self.seats[index].at = At::Away;
         Ok(())
@@ -122,7 +123,7 @@ impl World {
         let seat = &mut self.seats[index];
         seat.handle = handle;
         seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, floor, attaches };
-        let join = Join { member, key: the_key(), mode: of.mode, options, limit, handle };
+        let join = Join { member, key: self.key_of(index), mode: of.mode, options, limit, handle };
         let mut out = Vec::new();
         let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
         let asked = self.sides[side].attach(at, Attach { join, grant, number });
@@ -157,9 +158,10 @@ impl World {
         if hint == Hint::Ended {
             self.subscribed.retain(|known| *known != (side, request));
         }
-        let before = self.sides[side].leases(&the_key()).len();
-        self.feed(side, Event::Heard { key: the_key(), request, hint })?;
-        if matches!(hint, Hint::Granted { .. }) && self.sides[side].leases(&the_key()).len() > before {
+        let key = name_of(self.listens_to(side, request));
+        let before = self.sides[side].leases(&key).len();
+        self.feed(side, Event::Heard { key: key.clone(), request, hint })?;
+        if matches!(hint, Hint::Granted { .. }) && self.sides[side].leases(&key).len() > before {
             self.seen.push("a message grants");
         }
         Ok(())
@@ -170,8 +172,10 @@ impl World {
         self.spend(Fault::Forge);
         let Some(place) = self.store.line.first() else { return Ok(()) };
         let hint = Hint::Granted { owner: place.owner, tenure: Some(self.store.newest) };
-        let Some(&(_, request)) = self.subscribed.iter().find(|(of, _)| *of == side) else { return Ok(()) };
-        self.feed(side, Event::Heard { key: the_key(), request, hint })
+        let key = place.key;
+        let listens = |(of, request): &&(Side, RequestId)| *of == side && self.listens_to(side, *request) == key;
+        let Some(&(_, request)) = self.subscribed.iter().find(listens) else { return Ok(()) };
+        self.feed(side, Event::Heard { key: name_of(key), request, hint })
     }
 
     /// What a caller is told.

@@ -2,10 +2,9 @@
 
 use super::super::event::{Action, End, Event, Request};
 use super::super::{Applying, State};
-use super::world::{
-    Answer, Asks, At, Checked, Dice, Flight, Handle, LeaseNote, Property, Side, World, broken, the_key,
-};
-use crate::{Attempt, ErrorKind, Held, Hint, LossReason};
+use super::keys::{name_of, number_of_key};
+use super::world::{Answer, Asks, At, Checked, Dice, Flight, Handle, LeaseNote, Property, Seat, Side, World, broken};
+use crate::{Attempt, Claim, ErrorKind, Held, Hint, LossReason};
 
 impl World {
     /// Gives an event to the engines of a process.
@@ -34,7 +33,7 @@ impl World {
             match action {
                 Action::Send { member, request, by, alone } => {
                     let member = self.members.iter().position(|(of, id, _)| (*of, *id) == (side, member)).unwrap();
-                    self.may_send(side, member, &request)?;
+                    self.may_send(side, member, &request, by)?;
                     self.flights.push(Flight {
                         side,
                         member,
@@ -69,20 +68,34 @@ impl World {
         Ok(())
     }
 
-    fn may_send(&mut self, side: Side, member: usize, request: &Request) -> Checked {
-        if matches!(request, Request::Claim(_, claim) if claim.waits) && self.rests[side] == Some(self.now) {
+    fn may_send(&mut self, side: Side, member: usize, request: &Request, by: Option<Handle>) -> Checked {
+        let now = self.now;
+        if let Request::Claim(_, claim) = request
+            && claim.waits
+            && !self.is_at_its_limit(by)
+            && *self.rest(side, &claim.key) == Some(now)
+        {
             return broken(Property::Turns, "a process that used up its bound is back before others");
         }
-        if matches!(request, Request::Claim(..)) && self.stands_on_lost(member) {
+        if let Request::Claim(_, claim) = request
+            && self.stands_on_lost(member, &claim.key)
+        {
             return broken(Property::Birth, "a session claims under a guard that is lost");
         }
-        let Request::Renew { leases, .. } = request else { return Ok(()) };
-        let held = self.sides[side].leases(&the_key());
+        let Request::Renew { leases, renewals, .. } = request else { return Ok(()) };
+        let held: Vec<_> = renewals.iter().flat_map(|renewal| self.sides[side].leases(&renewal.grant.key)).collect();
         if leases.iter().any(|lease| !held.contains(lease)) {
             return broken(Property::OneEnd, "a renewal is sent for a lease that ended");
         }
         self.seen.push("a renewal is sent");
         Ok(())
+    }
+
+    /// Whether this caller waits for no other than this answer.
+    fn is_at_its_limit(&self, by: Option<Handle>) -> bool {
+        let its = |seat: &&Seat| Some(seat.handle) == by;
+        let seat = self.seats.iter().find(its);
+        seat.is_some_and(|seat| matches!(seat.at, At::Waiting { limit, .. } if limit <= self.now))
     }
 
     fn ended(&mut self, side: Side, cell: LeaseNote, end: End) -> Checked {
@@ -122,9 +135,9 @@ impl World {
     pub(super) fn execute(&mut self, index: usize) {
         let Flight { side, member, asks, unheard, .. } = self.flights[index].clone();
         let session = self.members[member].2;
-        let queue = self.queue(side);
         let answer = match asks {
             Asks::Store(Request::Claim(_, claim)) => {
+                let queue = self.queue(side, number_of_key(&claim.key));
                 let attempt = self.store.claim(self.now, &claim, session, queue);
                 self.seen.push(match attempt {
                     Attempt::Granted { .. } if unheard => "a claim is carried out late",
@@ -137,10 +150,10 @@ impl World {
             Asks::Store(Request::Release(_, grant)) => {
                 let held = self.store.release(&grant);
                 if held == Held::Yes {
-                    if self.sides[side].echoes(&the_key(), grant.owner) {
+                    if self.sides[side].echoes(&grant.key, grant.owner) {
                         self.seen.push("an echo frees what a late claim took");
                     }
-                    self.freed();
+                    self.freed(number_of_key(&grant.key));
                 }
                 Answer::Release(Ok(held))
             }
@@ -156,8 +169,8 @@ impl World {
                 self.subscribed.push((side, request));
                 Answer::Listen(true)
             }
-            Asks::Force(_) => {
-                self.force();
+            Asks::Force(key, _) => {
+                self.force(key);
                 Answer::Force
             }
         };
@@ -173,9 +186,8 @@ impl World {
     pub(super) fn answer(&mut self, index: usize) -> Checked {
         let Flight { side, asks, answer, .. } = self.discard(index);
         let Some(answer) = answer else { return Ok(()) };
-        let key = the_key();
         match (asks, answer) {
-            (Asks::Store(Request::Claim(request, _)), Answer::Claim(answer)) => {
+            (Asks::Store(Request::Claim(request, Claim { key, .. })), Answer::Claim(answer)) => {
                 let orphaned = self.sides[side].is_orphaned(&key, request);
                 let granted = matches!(answer, Ok(Attempt::Granted { .. }));
                 let before = self.sides[side].leases(&key).len();
@@ -187,26 +199,29 @@ impl World {
                 }
                 Ok(())
             }
-            (Asks::Store(Request::Release(request, _)), Answer::Release(answer)) => {
-                self.feed(side, Event::Released { key, request, answer })
+            (Asks::Store(Request::Release(request, grant)), Answer::Release(answer)) => {
+                self.feed(side, Event::Released { key: grant.key, request, answer })
             }
-            (Asks::Store(Request::TakeOver(request, ..)), Answer::TakeOver(answer)) => {
-                self.feed(side, Event::TakenOver { key, request, answer })
+            (Asks::Store(Request::TakeOver(request, grant, ..)), Answer::TakeOver(answer)) => {
+                self.feed(side, Event::TakenOver { key: grant.key, request, answer })
             }
-            (Asks::Store(Request::Renew { id, sent_at, leases, .. }), Answer::Renew(answers)) => {
+            (Asks::Store(Request::Renew { id, sent_at, leases, renewals, .. }), Answer::Renew(answers)) => {
+                let keys = renewals.into_iter().map(|renewal| renewal.grant.key);
                 let answers =
-                    leases.into_iter().zip(answers).map(|(lease, answer)| (key.clone(), lease, answer)).collect();
+                    keys.zip(leases).zip(answers).map(|((key, lease), answer)| (key, lease, answer)).collect();
                 self.feed(side, Event::Renewed { request: id, sent_at, answers })
             }
-            (Asks::Store(Request::Listen(request, _)), Answer::Listen(begun)) => {
-                self.feed(side, Event::Listening { key, request, begun })?;
-                if !self.sides[side].is_subscribed(&the_key(), request) {
+            (Asks::Store(Request::Listen(request, key)), Answer::Listen(begun)) => {
+                self.feed(side, Event::Listening { key: key.clone(), request, begun })?;
+                if !self.sides[side].is_subscribed(&key, request) {
                     self.subscribed.retain(|known| *known != (side, request));
                     self.hints.retain(|(of, to, _)| (*of, *to) != (side, request));
                 }
                 Ok(())
             }
-            (Asks::Force(leases), Answer::Force) => self.feed(side, Event::ForceReleased { key, leases }),
+            (Asks::Force(key, leases), Answer::Force) => {
+                self.feed(side, Event::ForceReleased { key: name_of(key), leases })
+            }
             _ => Ok(()),
         }
     }
@@ -218,8 +233,8 @@ impl World {
         let flight = self.flights[index].clone();
         let failed = Answer::failed(&flight.asks, ErrorKind::Indeterminate);
         self.flights[index].answer = Some(failed);
-        let may_come_yet = !executed && !matches!(flight.asks, Asks::Store(Request::Listen(..)) | Asks::Force(_));
-        if matches!(flight.asks, Asks::Force(_)) {
+        let may_come_yet = !executed && !matches!(flight.asks, Asks::Store(Request::Listen(..)) | Asks::Force(..));
+        if matches!(flight.asks, Asks::Force(..)) {
             self.discard(index);
         } else {
             self.answer(index)?;
@@ -245,31 +260,31 @@ impl World {
     /// What the passing of time, or a release, does in the store.
     pub(super) fn store_settles(&mut self) {
         let told = self.store.settle(self.now);
-        for hint in told {
-            self.tell(hint);
+        for (key, hint) in told {
+            self.tell(key, hint);
         }
     }
 
-    fn freed(&mut self) {
-        self.tell(Hint::Freed);
+    fn freed(&mut self, key: u8) {
+        self.tell(key, Hint::Freed);
     }
 
     /// Tells everybody who listens, once.
-    fn tell(&mut self, hint: Hint) {
+    fn tell(&mut self, key: u8, hint: Hint) {
         if !self.config.notifies || (self.config.queues && hint == Hint::Freed) {
             return;
         }
         for (side, request) in self.subscribed.clone() {
-            if !self.hints.contains(&(side, request, hint)) {
+            if self.listens_to(side, request) == key && !self.hints.contains(&(side, request, hint)) {
                 self.hints.push((side, request, hint));
             }
         }
     }
 
-    pub(super) fn force(&mut self) {
-        let evicted = self.store.force();
+    pub(super) fn force(&mut self, key: u8) {
+        let evicted = self.store.force(key);
         self.evicted.extend(evicted);
-        self.freed();
+        self.freed(key);
         self.store_settles();
     }
 
@@ -298,7 +313,7 @@ impl Answer {
             Asks::Store(Request::TakeOver(..)) => Self::TakeOver(Err(error())),
             Asks::Store(Request::Renew { leases, .. }) => Self::Renew(leases.iter().map(|_| Err(error())).collect()),
             Asks::Store(Request::Listen(..)) => Self::Listen(false),
-            Asks::Force(_) => Self::Force,
+            Asks::Force(..) => Self::Force,
         }
     }
 }

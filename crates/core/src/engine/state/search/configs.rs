@@ -2,13 +2,15 @@ use super::moves::Move;
 use super::world::{Config, Fault, SeatOf, Waits};
 use crate::Mode::{Exclusive, Shared};
 
-const WAITS: SeatOf = SeatOf { member: 0, mode: Exclusive, waits: Waits::Forever, renew: true, cap: None, joins: 1 };
+const WAITS: SeatOf =
+    SeatOf { member: 0, key: 0, mode: Exclusive, waits: Waits::Forever, renew: true, cap: None, joins: 1 };
 const READS: SeatOf = SeatOf { mode: Shared, ..WAITS };
 
 const PLAIN: Config = Config {
     name: "plain",
     members: &[(0, None)],
     handoffs: 2,
+    keys: 1,
     queues: false,
     notifies: true,
     seats: &[WAITS],
@@ -237,4 +239,106 @@ pub(super) static SESSION: Config = Config {
     faults: &[(Fault::Forget, 1), (Fault::Lose, 1)],
     most: 1,
     ..PLAIN
+};
+
+/// What random histories are of: more callers who come more often, and more that goes wrong.
+pub(super) static HISTORIES: [&Config; 6] = [&ONE, &OF_RIVALS, &IN_LINE, &OF_READERS, &OF_SESSIONS, &OF_ENDS];
+
+const MANY: Config = Config {
+    keys: 2,
+    members: &[(0, None), (1, None)],
+    faults: &[
+        (Fault::Leave, 12),
+        (Fault::Lose, 8),
+        (Fault::Refuse, 4),
+        (Fault::Break, 2),
+        (Fault::Pause, 8),
+        (Fault::DropHint, 6),
+        (Fault::RepeatHint, 6),
+        (Fault::Forget, 2),
+        (Fault::RenewNow, 6),
+    ],
+    most: 24,
+    depth: 0,
+    states: 0,
+    ..PLAIN
+};
+const OFTEN: SeatOf = SeatOf { joins: 20, ..WAITS };
+/// Comes for another key.
+const OFTEN_ELSE: SeatOf = SeatOf { key: 1, ..OFTEN };
+const HASTY: SeatOf = SeatOf { waits: Waits::Units(2), ..OFTEN };
+const TRIES: SeatOf = SeatOf { waits: Waits::Never, ..OFTEN };
+const UNRENEWED: SeatOf = SeatOf { renew: false, ..OFTEN };
+const READS_OFTEN: SeatOf = SeatOf { mode: Shared, ..OFTEN };
+
+static ONE: Config = Config {
+    name: "one process, often",
+    members: &[(0, None)],
+    seats: &[OFTEN, OFTEN, OFTEN, HASTY, TRIES, OFTEN_ELSE, SeatOf { key: 1, ..HASTY }],
+    ..MANY
+};
+
+static OF_RIVALS: Config = Config {
+    name: "rivals, often",
+    seats: &[
+        OFTEN,
+        OFTEN,
+        UNRENEWED,
+        SeatOf { member: 1, ..OFTEN },
+        SeatOf { member: 1, ..HASTY },
+        OFTEN_ELSE,
+        SeatOf { member: 1, ..OFTEN_ELSE },
+    ],
+    ..MANY
+};
+
+static IN_LINE: Config = Config { name: "a store's queue, often", queues: true, ..OF_RIVALS };
+
+static OF_READERS: Config = Config {
+    name: "readers, often",
+    seats: &[
+        READS_OFTEN,
+        READS_OFTEN,
+        OFTEN,
+        SeatOf { member: 1, ..READS_OFTEN },
+        SeatOf { member: 1, ..HASTY },
+        SeatOf { key: 1, ..READS_OFTEN },
+        OFTEN_ELSE,
+    ],
+    ..MANY
+};
+
+static OF_SESSIONS: Config = Config {
+    name: "sessions, often",
+    members: &[(0, Some(1)), (0, Some(2)), (1, Some(3))],
+    notifies: false,
+    seats: &[
+        OFTEN,
+        OFTEN,
+        TRIES,
+        SeatOf { member: 1, ..OFTEN },
+        SeatOf { member: 2, ..HASTY },
+        OFTEN_ELSE,
+        OFTEN_ELSE,
+        SeatOf { member: 2, ..OFTEN_ELSE },
+    ],
+    // A release that is refused for good, or a claim that comes late, leaves a level in the store, and the next lease of its
+    // session joins that, with the token of one that was lost: such histories are known to break.
+    faults: &[(Fault::Leave, 12), (Fault::Refuse, 4), (Fault::Pause, 8), (Fault::Forget, 2)],
+    ..MANY
+};
+
+static OF_ENDS: Config = Config {
+    name: "ends by others, often",
+    seats: &[OFTEN, SeatOf { cap: Some(2), ..OFTEN }, SeatOf { member: 1, ..OFTEN }, OFTEN_ELSE],
+    faults: &[
+        (Fault::Detach, 4),
+        (Fault::Force, 3),
+        (Fault::ForceElsewhere, 3),
+        (Fault::Close, 1),
+        (Fault::Leave, 8),
+        (Fault::Twice, 4),
+        (Fault::Pause, 4),
+    ],
+    ..MANY
 };

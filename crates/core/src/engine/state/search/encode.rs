@@ -235,7 +235,7 @@ impl Encoder {
         self.count(*member);
         match asks {
             Asks::Store(request) => self.request(request),
-            Asks::Force(leases) => self.list(leases, |to, lease| to.id(lease.0)),
+            Asks::Force(_, leases) => self.list(leases, |to, lease| to.id(lease.0)),
         }
         self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
         self.option(answer.as_ref(), Self::answer);
@@ -355,15 +355,17 @@ impl Encoder {
     }
 
     fn store(&mut self, store: &Store) {
-        let Store { holders, line, newest, forced } = store;
-        self.list(holders, |to, Holder { owner, session, mode, epoch, ends }| {
+        let Store { holders, line, keys: _, newest, forced } = store;
+        self.list(holders, |to, Holder { key, owner, session, mode, epoch, ends }| {
+            to.put(u64::from(*key));
             to.owner(*owner);
             to.option(*session, |to, session| to.put(session.0));
             to.mode(*mode);
             to.epoch(*epoch);
             to.future(*ends);
         });
-        self.list(line, |to, store::Place { owner, mode, lease, until }| {
+        self.list(line, |to, store::Place { key, owner, mode, lease, until }| {
+            to.put(u64::from(*key));
             to.owner(*owner);
             to.mode(*mode);
             to.length(*lease);
@@ -390,7 +392,7 @@ impl Asks {
             Self::Store(Request::Renew { id: RequestId(id), .. }) => (2, *id),
             Self::Store(Request::Listen(RequestId(id), _)) => (3, *id),
             Self::Store(Request::TakeOver(RequestId(id), ..)) => (4, *id),
-            Self::Force(leases) => (5, leases.len() as u64),
+            Self::Force(_, leases) => (5, leases.len() as u64),
         }
     }
 }

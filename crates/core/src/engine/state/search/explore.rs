@@ -70,7 +70,7 @@ pub(super) fn explore(config: &'static Config, states: usize, settled: u128) -> 
     found
 }
 
-fn carefully(act: impl FnOnce() -> Result<(), Violation>) -> Result<(), Violation> {
+pub(super) fn carefully(act: impl FnOnce() -> Result<(), Violation>) -> Result<(), Violation> {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
         let what = panic
             .downcast_ref::<String>()

@@ -1,7 +1,7 @@
 //! What can happen next.
 
 use super::super::event::Request;
-use super::world::{Asks, At, Fault, World, number_of, the_key};
+use super::world::{Asks, At, Fault, World, number_of};
 
 /// A step. The numbers are places in the lists of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,28 @@ pub(super) enum Move {
     /// Time passes, and they do not.
     Pause,
     Timer(u8),
+}
+
+impl Move {
+    /// Whether it is the adversary's: so many of each may be.
+    pub(super) fn is_fault(self) -> bool {
+        use Move::{Answer, Attach, Collect, Deliver, Drop, Execute, Join, Release, RoundTrip, Tick, Timer, TimesUp};
+        !matches!(
+            self,
+            Join(_)
+                | Collect(_)
+                | TimesUp(_)
+                | Release(_)
+                | Drop(_)
+                | Attach(_)
+                | Execute(_)
+                | Answer(_)
+                | RoundTrip(_)
+                | Deliver(_)
+                | Tick
+                | Timer(_)
+        )
+    }
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "the lists are short")]
@@ -84,7 +106,7 @@ impl World {
         match &seat.at {
             At::Away => {
                 moves.extend((seat.joins > 0).then_some(Move::Join(at)));
-                moves.extend((seat.joins > 0 && self.detached_lock.is_some()).then_some(Move::Attach(at)));
+                moves.extend((seat.joins > 0 && self.may_attach(index)).then_some(Move::Attach(at)));
             }
             At::Waiting { limit, offer, .. } => {
                 moves.extend(offer.is_some().then_some(Move::Collect(at)));
@@ -98,6 +120,10 @@ impl World {
                 moves.extend(self.may(Fault::RenewNow).then_some(Move::RenewNow(at)));
             }
         }
+    }
+
+    fn may_attach(&self, index: usize) -> bool {
+        self.detached_lock.as_ref().is_some_and(|(grant, _)| grant.key == self.key_of(index))
     }
 
     fn go_wrong(&self, at: u8, moves: &mut Vec<Move>) {
@@ -147,7 +173,7 @@ impl World {
         let At::Waiting { id, limit, times_up, .. } = self.seats[index].at else { return false };
         let (side, member, _) = self.members[self.config.seats[index].member];
         let latest = self.sides[side].latest(member, limit);
-        (!times_up && self.now >= limit) || (self.now >= latest && self.sides[side].is_waiting(&the_key(), id))
+        (!times_up && self.now >= limit) || (self.now >= latest && self.sides[side].is_waiting(&self.key_of(index), id))
     }
 }
 

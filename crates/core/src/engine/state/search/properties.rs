@@ -3,14 +3,15 @@
 use super::super::event::{End, Granted, GuardRef, Request};
 use super::super::lease::Lease;
 use super::super::{RequestId, State, WaiterId};
-use super::world::{
-    Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, World, broken, the_key, units,
-};
+use super::keys::{name_of, number_of_key};
+use super::world::{Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, World, broken, units};
+use crate::clock::lease_deadline;
 use crate::{LockKey, Mode, OwnerId, SessionId};
 
 /// A guard that believes that it holds the key.
 #[derive(Debug)]
 struct Believer {
+    key: LockKey,
     owner: OwnerId,
     mode: Mode,
     session: Option<SessionId>,
@@ -22,9 +23,21 @@ impl World {
         for side in &self.sides {
             side.check(self.now).or_else(|what| broken(Property::Structure, what))?;
         }
+        self.forget_rests();
         self.check_exclusion()?;
         self.check_guards()?;
         self.check_cells()
+    }
+
+    /// Where nobody is left, nobody has to go first.
+    fn forget_rests(&mut self) {
+        for side in 0..self.sides.len() {
+            for key in (0..self.config.keys).map(name_of) {
+                if !self.sides[side].keys.contains_key(&key) {
+                    *self.rest(side, &key) = None;
+                }
+            }
+        }
     }
 
     /// A token is given once; who holds the key alone has a larger one than all before; and nobody's is smaller than that
@@ -47,7 +60,7 @@ impl World {
         if token < floor && !self.evicted.contains(&offer.grant.owner) {
             return broken(Property::Tokens, format!("{token:?} is given to one who came after {floor:?} was given"));
         }
-        let newest = self.tokens.iter().max().copied().unwrap_or_default();
+        let newest = self.newest_token(self.store.key_of(token.0));
         if mode == Mode::Exclusive && believed && token < newest {
             return broken(Property::Tokens, format!("{token:?} is given after {newest:?}"));
         }
@@ -63,11 +76,17 @@ impl World {
         let limit = self.cell(side, granted.cell).limit;
         let attaches = matches!(self.seats[seat].at, At::Waiting { attaches: Some(_), .. });
         if granted.number > 0 && granted.grant.mode == Mode::Exclusive && !attaches {
-            if limit.since(self.now) <= units(TTL) / 4 {
+            // A lease out of the store's queue begins with another length.
+            let length = self.queue(side, number_of_key(&granted.guard.key)).map_or(units(TTL), |queue| queue.lease);
+            if limit.since(self.now) <= length / 4 {
                 return broken(Property::Birth, "a lease that is almost over is handed off");
             }
             let asks = |flight: &Flight| match &flight.asks {
-                Asks::Store(Request::Renew { leases, .. }) => !flight.unheard && leases.contains(&granted.guard.lease),
+                // What left before, or with, what was confirmed since says nothing new.
+                Asks::Store(Request::Renew { leases, sent_at, .. }) => {
+                    let newer = lease_deadline(*sent_at, units(TTL)) > limit;
+                    newer && flight.side == side && !flight.unheard && leases.contains(&granted.guard.lease)
+                }
                 _ => false,
             };
             if self.flights.iter().any(asks) {
@@ -78,7 +97,7 @@ impl World {
             }
         }
         let options = self.options(seat);
-        let key = self.sides[side].keys.get(&the_key());
+        let key = self.sides[side].keys.get(&granted.guard.key);
         let standing = key.and_then(|key| {
             key.leases.iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
         });
@@ -91,9 +110,9 @@ impl World {
     }
 
     /// Whether a guard of this session is still there that heard that it is lost.
-    pub(super) fn stands_on_lost(&self, member: usize) -> bool {
+    pub(super) fn stands_on_lost(&self, member: usize, key: &LockKey) -> bool {
         let lost = |seat: &Seat| match &seat.at {
-            At::Holding { cell, .. } => {
+            At::Holding { cell, guard, .. } if guard.key == *key => {
                 self.cells.iter().any(|known| known.id == *cell && matches!(known.end, Some(End::Lost(_))))
             }
             _ => false,
@@ -105,14 +124,14 @@ impl World {
 
     /// The last hand-off that is allowed was made, and somebody waits here.
     pub(super) fn begins_rest(&mut self, side: usize, guard: &GuardRef) {
-        let Some(key) = self.sides[side].keys.get(&the_key()) else { return };
+        let Some(key) = self.sides[side].keys.get(&guard.key) else { return };
         let Some(lease) = key.leases.iter().find(|lease| lease.id == guard.lease && lease.is_settled(self.now)) else {
             return;
         };
         let Some(standing) = lease.guards.iter().find(|standing| standing.id == guard.guard) else { return };
         let used_up = standing.number >= self.config.handoffs && self.config.handoffs > 0 && lease.is_exclusive();
         if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.traits.reentrant {
-            self.rests[side] = Some(self.now);
+            *self.rest(side, &guard.key) = Some(self.now);
             self.seen.push("a process rests");
         }
     }
@@ -120,15 +139,22 @@ impl World {
     fn believers(&self) -> Vec<Believer> {
         let session_of = |seat: usize| self.members[self.config.seats[seat].member].2;
         let handed = self.seats.iter().enumerate().filter_map(|(index, seat)| match &seat.at {
-            At::Holding { owner, mode, cell, epoch, .. } if self.believes(*cell) => {
-                Some(Believer { owner: *owner, mode: *mode, session: session_of(index), epoch: *epoch })
-            }
+            At::Holding { guard, owner, mode, cell, epoch } if self.believes(*cell) => Some(Believer {
+                key: guard.key.clone(),
+                owner: *owner,
+                mode: *mode,
+                session: session_of(index),
+                epoch: *epoch,
+            }),
             _ => None,
         });
         let mut all: Vec<_> = handed.collect();
         for state in &self.sides {
-            let Some(key) = state.keys.get(&the_key()) else { continue };
-            for offer in key.offers.iter().filter(|offer| offer.until.is_some()) {
+            for (key, offer) in state.keys.values().flat_map(|key| key.offers.iter().map(move |offer| (key, offer))) {
+                if offer.until.is_none() {
+                    continue;
+                }
+
                 let Some(lease) = key.leases.iter().find(|lease| lease.id == offer.guard.lease) else { continue };
                 let Some(standing) = lease.guards.iter().find(|standing| standing.id == offer.guard.guard) else {
                     continue;
@@ -136,6 +162,7 @@ impl World {
                 if self.believes(lease.cell.id) {
                     let epoch = lease.grant.tenure.unwrap_or_default();
                     all.push(Believer {
+                        key: key.name.clone(),
                         owner: standing.owner,
                         mode: lease.grant.mode,
                         session: lease.traits.session,
@@ -154,7 +181,7 @@ impl World {
             for other in &all[index + 1..] {
                 let exclusive = one.mode == Mode::Exclusive || other.mode == Mode::Exclusive;
                 let of_one_session = one.session.is_some() && one.session == other.session && one.epoch == other.epoch;
-                if exclusive && !of_one_session {
+                if one.key == other.key && exclusive && !of_one_session {
                     return broken(Property::Exclusion, format!("{one:?} beside {other:?}"));
                 }
             }
@@ -175,13 +202,13 @@ impl World {
                 return broken(Property::Structure, "a guard that believes to be held is unknown to the state");
             }
         }
-        for seat in &self.seats {
+        for (index, seat) in self.seats.iter().enumerate() {
             let waits = |seat: &Seat| match &seat.at {
                 At::Waiting { id, offer: None, .. } => Some(*id),
                 _ => None,
             };
             if let Some(id) = waits(seat)
-                && !self.sides.iter().any(|side| side.knows(&the_key(), id))
+                && !self.sides.iter().any(|side| side.knows(&self.key_of(index), id))
             {
                 return broken(Property::Liveness, "a caller waits of whom the state knows nothing");
             }

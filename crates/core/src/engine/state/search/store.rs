@@ -1,14 +1,17 @@
 use std::time::Duration;
 
+use super::keys::number_of_key;
 use crate::clock::Moment;
 use crate::{Attempt, Claim, GrantRef, Held, Hint, Mode, OwnerId, Renewal, SessionId};
 
-/// One key in a store that does just what `Backend` asks of it.
+/// Some keys in a store that does just what `Backend` asks of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     pub(super) holders: Vec<Holder>,
     /// Its own line, first come, first served.
     pub(super) line: Vec<Place>,
+    /// How many keys there are. The epochs of each are counted on their own: that of a key is its number, modulo this.
+    pub(super) keys: u8,
     pub(super) newest: u64,
     /// Owners that were released by force.
     pub(super) forced: Vec<OwnerId>,
@@ -16,6 +19,7 @@ pub(super) struct Store {
 
 #[derive(Clone, Debug)]
 pub(super) struct Holder {
+    pub(super) key: u8,
     pub(super) owner: OwnerId,
     pub(super) session: Option<SessionId>,
     pub(super) mode: Mode,
@@ -25,6 +29,7 @@ pub(super) struct Holder {
 
 #[derive(Clone, Debug)]
 pub(super) struct Place {
+    pub(super) key: u8,
     pub(super) owner: OwnerId,
     pub(super) mode: Mode,
     /// What a grant out of the line begins with.
@@ -40,14 +45,14 @@ fn not_held(forced: &[OwnerId], owner: OwnerId) -> Held {
 
 impl Store {
     /// What the passing of time does. Grants out of the line are told.
-    pub(super) fn settle(&mut self, now: Moment) -> Vec<Hint> {
+    pub(super) fn settle(&mut self, now: Moment) -> Vec<(u8, Hint)> {
         self.holders.retain(|holder| holder.ends > now);
         self.line.retain(|place| place.until > now);
         let mut told = Vec::new();
-        while let Some(first) = self.line.first().filter(|first| self.is_free_for(first.mode)).cloned() {
-            self.line.remove(0);
-            let epoch = self.begin(first.owner, None, first.mode, now.plus(first.lease));
-            told.push(Hint::Granted { owner: first.owner, tenure: Some(epoch) });
+        while let Some(first) = self.line.iter().position(|place| self.is_next(place)) {
+            let first = self.line.remove(first);
+            let epoch = self.begin(first.key, first.owner, None, first.mode, now.plus(first.lease));
+            told.push((first.key, Hint::Granted { owner: first.owner, tenure: Some(epoch) }));
         }
         told
     }
@@ -63,24 +68,30 @@ impl Store {
             return Attempt::Granted { tenure: Some(ours.epoch) };
         }
         let ends = now.plus(claim.ttl);
-        if let Some(level) = self.holders.iter().find(|holder| session.is_some() && holder.session == session).cloned()
-        {
-            self.holders.iter_mut().for_each(|holder| holder.ends = holder.ends.max(ends));
+        let key = number_of_key(&claim.key);
+        let joins = |holder: &&Holder| holder.key == key && session.is_some() && holder.session == session;
+        if let Some(level) = self.holders.iter().find(joins).cloned() {
+            let of_key = self.holders.iter_mut().filter(|holder| holder.key == key);
+            of_key.for_each(|holder| holder.ends = holder.ends.max(ends));
             self.holders.push(Holder { owner: claim.owner, ends: level.ends.max(ends), ..level });
             return Attempt::Granted { tenure: Some(level.epoch) };
         }
         let waits_already = self.line.iter().any(|place| place.owner == claim.owner);
-        if self.is_free_for(claim.mode) && (self.line.is_empty() || waits_already) {
+        let nobody_waits = self.line.iter().all(|place| place.key != key);
+        if self.is_free_for(key, claim.mode) && (nobody_waits || waits_already) {
             self.line.retain(|place| place.owner != claim.owner);
-            return Attempt::Granted { tenure: Some(self.begin(claim.owner, session, claim.mode, ends)) };
+            return Attempt::Granted { tenure: Some(self.begin(key, claim.owner, session, claim.mode, ends)) };
         }
-        let retry_in = self.holders.iter().map(|holder| holder.ends.since(now)).max();
-        match (queue, self.holders.first().and_then(|holder| holder.session)) {
+        let of_key = || self.holders.iter().filter(|holder| holder.key == key);
+        let retry_in = of_key().map(|holder| holder.ends.since(now)).max();
+        match (queue, of_key().next().and_then(|holder| holder.session)) {
             (Some(queue), _) if claim.waits => {
                 let until = now.plus(queue.keeps);
                 match self.line.iter_mut().find(|place| place.owner == claim.owner) {
                     Some(place) => place.until = until,
-                    None => self.line.push(Place { owner: claim.owner, mode: claim.mode, lease: queue.lease, until }),
+                    None => {
+                        self.line.push(Place { key, owner: claim.owner, mode: claim.mode, lease: queue.lease, until });
+                    }
                 }
                 Attempt::Queued {
                     epoch_of_holder: Some(self.newest),
@@ -101,7 +112,9 @@ impl Store {
         let mut found = false;
         for holder in &mut self.holders {
             let same = if of_session {
-                holder.session == session && Some(holder.epoch) == grant.tenure
+                holder.session == session
+                    && Some(holder.epoch) == grant.tenure
+                    && holder.key == number_of_key(&grant.key)
             } else {
                 holder.owner == grant.owner && Some(holder.epoch) == grant.tenure
             };
@@ -134,14 +147,15 @@ impl Store {
         }
     }
 
-    /// Frees the key, and says who it was.
-    pub(super) fn force(&mut self) -> Vec<OwnerId> {
-        let evicted: Vec<_> = self.holders.drain(..).map(|holder| holder.owner).collect();
+    /// Frees a key, and says who it was.
+    pub(super) fn force(&mut self, key: u8) -> Vec<OwnerId> {
+        let evicted: Vec<_> =
+            self.holders.extract_if(.., |holder| holder.key == key).map(|holder| holder.owner).collect();
         self.forced.extend(&evicted);
         evicted
     }
 
-    /// Loses the key, and with a restart the line too. The counter stays.
+    /// Loses all keys, and with a restart the line too. The counter stays.
     pub(super) fn forget(&mut self, line_too: bool) -> Vec<OwnerId> {
         if line_too {
             self.line.clear();
@@ -149,13 +163,29 @@ impl Store {
         self.holders.drain(..).map(|holder| holder.owner).collect()
     }
 
-    fn is_free_for(&self, mode: Mode) -> bool {
-        self.holders.iter().all(|holder| mode == Mode::Shared && holder.mode == Mode::Shared)
+    /// Of which key an epoch is.
+    pub(super) fn key_of(&self, epoch: u64) -> u8 {
+        u8::try_from(epoch % u64::from(self.keys)).unwrap()
     }
 
-    fn begin(&mut self, owner: OwnerId, session: Option<SessionId>, mode: Mode, ends: Moment) -> u64 {
+    /// Whether it is the turn of a place in the line.
+    fn is_next(&self, place: &Place) -> bool {
+        let first =
+            self.line.iter().find(|other| other.key == place.key).is_some_and(|first| first.owner == place.owner);
+        first && self.is_free_for(place.key, place.mode)
+    }
+
+    fn is_free_for(&self, key: u8, mode: Mode) -> bool {
+        let beside = |holder: &Holder| mode == Mode::Shared && holder.mode == Mode::Shared;
+        self.holders.iter().filter(|holder| holder.key == key).all(beside)
+    }
+
+    fn begin(&mut self, key: u8, owner: OwnerId, session: Option<SessionId>, mode: Mode, ends: Moment) -> u64 {
         self.newest += 1;
-        self.holders.push(Holder { owner, session, mode, epoch: self.newest, ends });
+        while self.key_of(self.newest) != key {
+            self.newest += 1;
+        }
+        self.holders.push(Holder { key, owner, session, mode, epoch: self.newest, ends });
         self.newest
     }
 }

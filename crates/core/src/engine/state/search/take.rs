@@ -1,8 +1,9 @@
 //! A step is taken.
 
 use super::super::event::Event;
+use super::keys::name_of;
 use super::moves::Move;
-use super::world::{Asks, At, Checked, Fault, Flight, Property, Side, UNIT, Waits, World, broken, the_key, units};
+use super::world::{Asks, At, Checked, Fault, Flight, Property, Side, UNIT, Waits, World, broken, units};
 use crate::ErrorKind;
 use crate::clock::Moment;
 
@@ -90,12 +91,13 @@ impl World {
             Move::Forge(side) => self.forge(side as usize),
             Move::Force(side) => {
                 self.spend(Fault::Force);
-                let leases = self.sides[side as usize].leases(&the_key());
+                let key = self.store.holders[0].key;
+                let leases = self.sides[side as usize].leases(&name_of(key));
                 let member = self.members.iter().position(|(of, ..)| *of == side as usize).unwrap();
                 self.flights.push(Flight {
                     side: side as usize,
                     member,
-                    asks: Asks::Force(leases),
+                    asks: Asks::Force(key, leases),
                     by: None,
                     answer: None,
                     unheard: false,
@@ -104,7 +106,7 @@ impl World {
             }
             Move::ForceElsewhere => {
                 self.spend(Fault::ForceElsewhere);
-                self.force();
+                self.force(self.store.holders[0].key);
                 Ok(())
             }
             Move::Forget | Move::Restart => {

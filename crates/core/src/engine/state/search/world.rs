@@ -8,7 +8,7 @@ use super::super::{Chance, State};
 use super::moves::Move;
 use super::store::{Queue, Store};
 use crate::clock::Moment;
-use crate::{Attempt, GrantRef, Held, Hint, LockKey, LockOptions, Mode, OwnerId, Result, SessionId};
+use crate::{Attempt, GrantRef, Held, Hint, LockOptions, Mode, OwnerId, Result, SessionId};
 
 /// Time passes in steps of this: a quarter of a lease. It is a multiple of the grid that renewals are on.
 pub(super) const UNIT: Duration = Duration::from_millis(256);
@@ -81,6 +81,8 @@ pub(super) struct Config {
     /// In which process each engine is, and for which session.
     pub(super) members: &'static [(Side, Option<u64>)],
     pub(super) handoffs: u16,
+    /// How many keys there are.
+    pub(super) keys: u8,
     pub(super) queues: bool,
     pub(super) notifies: bool,
     pub(super) seats: &'static [SeatOf],
@@ -98,6 +100,7 @@ pub(super) struct Config {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeatOf {
     pub(super) member: usize,
+    pub(super) key: u8,
     pub(super) mode: Mode,
     pub(super) waits: Waits,
     pub(super) renew: bool,
@@ -136,7 +139,7 @@ pub(super) struct World {
     pub(super) detached_lock: Option<(GrantRef, u16)>,
     /// Whose locks were detached and are a guard's again.
     pub(super) attached: Vec<OwnerId>,
-    /// When each process used up its bound, and others go first.
+    /// When each process used up its bound of a key, and others go first.
     pub(super) rests: Vec<Option<Moment>>,
     pub(super) left: [u8; FAULTS],
     pub(super) most: u8,
@@ -210,7 +213,8 @@ pub(super) struct Flight {
 #[derive(Clone, Debug)]
 pub(super) enum Asks {
     Store(Request),
-    Force(Vec<LeaseId>),
+    /// Of this key, and what was held of it here.
+    Force(u8, Vec<LeaseId>),
 }
 
 #[derive(Clone, Debug)]
@@ -258,11 +262,6 @@ pub(super) fn broken<T>(property: Property, what: impl Into<String>) -> Checked<
     Err(Violation { property, what: what.into() })
 }
 
-pub(super) fn the_key() -> LockKey {
-    thread_local!(static KEY: LockKey = LockKey::new("k").unwrap());
-    KEY.with(Clone::clone)
-}
-
 pub(super) fn units(count: u32) -> Duration {
     UNIT * count
 }
@@ -280,14 +279,14 @@ impl World {
             flights: Vec::new(),
             hints: Vec::new(),
             subscribed: Vec::new(),
-            store: Store { newest: 1, ..Store::default() },
+            store: Store { newest: 1, keys: config.keys, ..Store::default() },
             cells: Vec::new(),
             evicted: Vec::new(),
             lost: Vec::new(),
             tokens: Vec::new(),
             detached_lock: None,
             attached: Vec::new(),
-            rests: vec![None; sides],
+            rests: vec![None; sides * usize::from(config.keys)],
             left: [0; FAULTS],
             most: config.most,
             faulted: false,
@@ -335,8 +334,8 @@ impl World {
         of.cap.map_or(options.clone(), |cap| options.max_hold(units(cap)))
     }
 
-    pub(super) fn queue(&self, side: Side) -> Option<Queue> {
-        let told = self.subscribed.iter().any(|(of, _)| *of == side);
+    pub(super) fn queue(&self, side: Side, key: u8) -> Option<Queue> {
+        let told = self.subscribed.iter().any(|(of, request)| *of == side && self.listens_to(side, *request) == key);
         self.config.queues.then_some(Queue { keeps: units(3), lease: units(3), told })
     }
 

@@ -1,0 +1,39 @@
+//! Which key something is about.
+
+use super::super::event::RequestId;
+use super::world::{Side, Token, World};
+use crate::LockKey;
+use crate::clock::Moment;
+
+pub(super) fn name_of(key: u8) -> LockKey {
+    thread_local!(static KEYS: [LockKey; 3] = ["k", "l", "m"].map(|name| LockKey::new(name).unwrap()));
+    KEYS.with(|keys| keys[usize::from(key)].clone())
+}
+
+pub(super) fn number_of_key(key: &LockKey) -> u8 {
+    key.as_str().as_bytes()[0] - b'k'
+}
+
+impl World {
+    /// Which key a subscription is for. What the state has forgotten does not matter.
+    pub(super) fn listens_to(&self, side: Side, request: RequestId) -> u8 {
+        let known = self.sides[side].keys.iter().find(|(_, key)| key.subscription.is_request(request));
+        known.map_or(0, |(name, _)| number_of_key(name))
+    }
+
+    /// Where it is noted that a process used up its bound of a key.
+    pub(super) fn rest(&mut self, side: Side, key: &LockKey) -> &mut Option<Moment> {
+        &mut self.rests[side * usize::from(self.config.keys) + usize::from(number_of_key(key))]
+    }
+
+    /// Which key a caller comes for.
+    pub(super) fn key_of(&self, seat: usize) -> LockKey {
+        name_of(self.config.seats[seat].key)
+    }
+
+    /// The newest token of a key that was handed out.
+    pub(super) fn newest_token(&self, key: u8) -> Token {
+        let of_key = self.tokens.iter().filter(|token| self.store.key_of(token.0) == key);
+        of_key.max().copied().unwrap_or_default()
+    }
+}
