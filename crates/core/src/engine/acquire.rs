@@ -24,18 +24,10 @@ impl Inner {
             Wait::UpTo(patience) => started.plus(patience),
             Wait::Forever => Moment::NEVER,
         };
-        self.driver.keep_time();
         let token = tracing::field::Empty;
         let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode, token);
-        let join = Join {
-            member: self.member,
-            key: key.clone(),
-            mode,
-            options: options.clone(),
-            limit,
-            handle: Caller::new(),
-        };
-        let result = self.wait(join, limit == started).instrument(span.clone()).await;
+        let wish = Wish { key, mode, options, limit, caller: Caller::new() };
+        let result = self.wait(&wish, limit == started).instrument(span.clone()).await;
         if let Ok(Some(hold)) = &result {
             span.record("token", hold.inner().fencing_token().map(FencingToken::get));
         }
@@ -49,20 +41,19 @@ impl Inner {
     }
 
     /// Waits in the line until something comes of it, and comes for what that is.
-    async fn wait(self: &Arc<Self>, join: Join<Caller>, is_try: bool) -> Result<Option<Hold>> {
-        let caller = join.handle.clone();
-        let _seen_through = SeenThrough(&caller, &self.driver);
-        let mut waiting = Waiting::join(self, &join);
-        let _queued = waiting.is_behind().then(|| self.driver.observer.queued(&join.key));
-        let mut limit = if is_try { Moment::NEVER } else { join.limit };
+    async fn wait(self: &Arc<Self>, wish: &Wish<'_>, is_try: bool) -> Result<Option<Hold>> {
+        let _seen_through = SeenThrough(&wish.caller, &self.driver);
+        let mut waiting = Waiting::join(self, wish);
+        let _queued = waiting.is_behind.then(|| self.driver.observer.queued(wish.key));
+        let mut limit = if is_try { Moment::NEVER } else { wish.limit };
         loop {
             let outcome = tokio::select! {
                 biased;
-                outcome = caller.outcome(&self.driver) => outcome,
+                outcome = wish.caller.outcome(&self.driver) => outcome,
                 () = self.clock.reach(limit) => {
-                    let latest = self.driver.look(|state| state.latest(self.member, join.limit));
+                    let latest = self.driver.look(|state| state.latest(self.member, wish.limit));
                     limit = if limit < latest { latest } else { Moment::NEVER };
-                    self.apply(Event::TimesUp(join.key.clone(), waiting.id));
+                    self.apply(Event::TimesUp(wish.key.clone(), waiting.id));
                     continue;
                 }
             };
@@ -70,7 +61,7 @@ impl Inner {
                 Outcome::Granted(granted) => match waiting.collect(&granted) {
                     Collected::Yes => return Ok(Some(Hold::new(self, granted))),
                     Collected::NotYet => {}
-                    Collected::TooLate => waiting = Waiting::join(self, &join),
+                    Collected::TooLate => waiting = Waiting::join(self, wish),
                 },
                 Outcome::Busy => return waiting.answered(Ok(None)),
                 Outcome::Failed(error) => return waiting.answered(Err(error)),
@@ -79,32 +70,46 @@ impl Inner {
     }
 }
 
+/// What a caller asks for.
+struct Wish<'w> {
+    key: &'w LockKey,
+    mode: Mode,
+    options: &'w LockOptions,
+    limit: Moment,
+    caller: Caller,
+}
+
 /// A place in the line of a key. Dropping it leaves the line, and lets go of what it was given there.
-pub(super) struct Waiting<'j> {
-    engine: &'j Arc<Inner>,
-    key: &'j LockKey,
+pub(super) struct Waiting<'w> {
+    engine: &'w Arc<Inner>,
+    key: &'w LockKey,
     id: WaiterId,
+    is_behind: bool,
     is_over: bool,
 }
 
-impl<'j> Waiting<'j> {
-    fn join(engine: &'j Arc<Inner>, join: &'j Join<Caller>) -> Self {
-        let id = engine.driver.with(engine, |state, at| state.join(at, join.clone()));
-        Self { engine, key: &join.key, id, is_over: false }
+impl<'w> Waiting<'w> {
+    fn join(engine: &'w Arc<Inner>, wish: &Wish<'w>) -> Self {
+        let join = Join {
+            member: engine.member,
+            key: wish.key.clone(),
+            mode: wish.mode,
+            options: wish.options.clone(),
+            limit: wish.limit,
+            handle: wish.caller.clone(),
+        };
+        let (id, is_behind) = engine.driver.with_caller(engine, &wish.caller, |state, at| state.join(at, join));
+        Self { engine, key: wish.key, id, is_behind, is_over: false }
     }
 
     /// Not in the line: it asks for a lease that was detached.
-    pub(super) fn attach(engine: &'j Arc<Inner>, key: &'j LockKey, attach: Attach<Caller>) -> Self {
+    pub(super) fn attach(engine: &'w Arc<Inner>, key: &'w LockKey, attach: Attach<Caller>) -> Self {
         let id = engine.driver.with(engine, |state, at| state.attach(at, attach));
-        Self { engine, key, id, is_over: false }
-    }
-
-    fn is_behind(&self) -> bool {
-        self.engine.driver.look(|state| state.is_behind(self.key, self.id))
+        Self { engine, key, id, is_behind: false, is_over: false }
     }
 
     pub(super) fn collect(&mut self, granted: &Granted<Cell>) -> Collected {
-        let collected = self.engine.driver.with(self.engine, |state, _| state.collect(self.id, &granted.guard));
+        let collected = self.engine.driver.look(|state| state.collect(self.id, &granted.guard));
         self.is_over = collected != Collected::NotYet;
         collected
     }

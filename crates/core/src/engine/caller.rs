@@ -116,9 +116,14 @@ pub(super) struct SeenThrough<'c>(pub(super) &'c Caller, pub(super) &'c Driver);
 
 impl Drop for SeenThrough<'_> {
     fn drop(&mut self) {
-        self.0.detach(self.1);
+        let mut told = self.0.lock();
+        told.detached = true;
+        let (request, waker) = (told.request.take(), told.waker.take());
+        drop(told);
+        if let Some(request) = request {
+            self.1.spawn(request);
+        }
         // A waker that is dropped may drop a guard of the engine: not later, under the lock of the driver.
-        let waker = self.0.lock().waker.take();
         drop(waker);
     }
 }

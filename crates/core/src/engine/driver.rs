@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -88,46 +88,45 @@ impl Driver {
         engine: &Arc<Inner>,
         change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
     ) -> T {
-        self.change(Some(engine), change)
+        self.change(Some(engine), None, change)
+    }
+
+    /// The same for a caller of this runtime, which looks after the clock from now on, too.
+    pub(super) fn with_caller<T>(
+        self: &Arc<Self>,
+        engine: &Arc<Inner>,
+        caller: &Caller,
+        change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
+    ) -> T {
+        self.change(Some(engine), caller.runtime(), change)
     }
 
     /// What the clock brings.
     pub(super) fn tick(self: &Arc<Self>) {
-        self.change(None, |state, at| state.apply(at, Event::Tick));
+        self.change(None, None, |state, at| state.apply(at, Event::Tick));
     }
 
-    /// Looks something up.
-    pub(super) fn look<T>(&self, at: impl FnOnce(&State<Caller, Cell>) -> T) -> T {
-        at(&self.lock().state)
+    /// Looks something up, or takes what was told of.
+    pub(super) fn look<T>(&self, at: impl FnOnce(&mut State<Caller, Cell>) -> T) -> T {
+        at(&mut self.lock().state)
     }
 
     fn change<T>(
         self: &Arc<Self>,
         engine: Option<&Arc<Inner>>,
+        runtime: Option<&Handle>,
         change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
     ) -> T {
         let mut actions = Vec::new();
-        let mut engines = Vec::new();
+        let mut others = BTreeMap::new();
         let mut guard = self.lock();
         let locked = &mut *guard;
+        if let Some(runtime) = runtime {
+            self.keep_time_on(runtime, locked);
+        }
         let now = self.timing.clock.now();
         let result = change(&mut locked.state, Applying { now, chance: &mut locked.dice, out: &mut actions });
-        for action in &actions {
-            match action {
-                // In the order of the events: a limit must not come after a later one.
-                Action::Limit(cell, limit) => cell.set_limit(*limit),
-                Action::End { cell, end, .. } => cell.set_end(*end),
-                Action::Keep(member) => {
-                    let engine = locked.engines.get(member).and_then(Weak::upgrade);
-                    locked.kept.extend(engine.map(|engine| (*member, engine)));
-                }
-                Action::Send { member, .. } | Action::Idle(member) => {
-                    let known = engine.filter(|engine| engine.member == *member).cloned();
-                    engines.push(known.or_else(|| locked.engines.get(member)?.upgrade()));
-                }
-                _ => {}
-            }
-        }
+        actions.retain(|action| locked.at_once(action, engine, &mut others));
         let next = locked.state.next();
         let earlier = next < locked.armed;
         if earlier {
@@ -137,27 +136,18 @@ impl Driver {
         if earlier {
             self.timing.changed.notify_waiters();
         }
-        let mut engines = engines.into_iter();
         for action in actions {
-            self.perform(action, &mut engines);
+            let of = |member| engine.filter(|engine| engine.member == member).or_else(|| others.get(&member));
+            self.perform(action, of);
         }
         result
     }
 
-    fn perform(self: &Arc<Self>, action: Action<Caller, Cell>, engines: &mut impl Iterator<Item = Option<Arc<Inner>>>) {
+    fn perform<'e>(self: &Arc<Self>, action: Action<Caller, Cell>, of: impl FnOnce(Member) -> Option<&'e Arc<Inner>>) {
         match action {
-            Action::Send { request, by, alone, .. } => {
-                let Some(Some(engine)) = engines.next() else { return };
-                let in_place = matches!(request, Request::Release(..)) && engine.backend.releases_in_place();
-                let told = by.clone().filter(|_| !matches!(request, Request::Claim(..)));
-                let mut request = engine.request(request, told);
-                if in_place && request.poll_unpin(&mut Context::from_waker(Waker::noop())).is_ready() {
-                    return;
-                }
-                match &by {
-                    // Outside of a runtime most requests cannot be polled.
-                    Some(caller) if alone && caller.runtime().is_some() => caller.poll_itself(self, request),
-                    by => self.spawn_on(by.as_ref().and_then(Caller::runtime), request),
+            Action::Send { member, request, by, alone } => {
+                if let Some(engine) = of(member) {
+                    self.send(engine, request, by.as_ref(), alone);
                 }
             }
             Action::Detached(caller) => caller.detach(self),
@@ -180,12 +170,26 @@ impl Driver {
             Action::Idle(member) => {
                 // Dropped outside of the lock.
                 let kept = self.lock().kept.remove(&member);
-                if let Some(Some(engine)) = engines.next() {
+                if let Some(engine) = of(member) {
                     engine.idle.notify_waiters();
                 }
                 drop(kept);
             }
             Action::Keep(_) => {}
+        }
+    }
+
+    fn send(self: &Arc<Self>, engine: &Arc<Inner>, request: Request, by: Option<&Caller>, alone: bool) {
+        let in_place = matches!(request, Request::Release(..)) && engine.backend.releases_in_place();
+        let told = by.filter(|_| !matches!(request, Request::Claim(..))).cloned();
+        let mut request = engine.request(request, told);
+        if in_place && request.poll_unpin(&mut Context::from_waker(Waker::noop())).is_ready() {
+            return;
+        }
+        match by {
+            // Outside of a runtime most requests cannot be polled.
+            Some(caller) if alone && caller.runtime().is_some() => caller.poll_itself(self, request),
+            by => self.spawn_on(by.and_then(Caller::runtime), request),
         }
     }
 
@@ -213,14 +217,18 @@ impl Driver {
 
     /// Looks after the clock from this runtime, too.
     pub(super) fn keep_time(self: &Arc<Self>) {
-        let Ok(handle) = Handle::try_current() else { return };
-        let mut locked = self.lock();
-        if locked.timers.get(&handle.id()).is_some_and(|(_, task)| !task.is_finished()) {
+        if let Ok(runtime) = Handle::try_current() {
+            self.keep_time_on(&runtime, &mut self.lock());
+        }
+    }
+
+    fn keep_time_on(self: &Arc<Self>, runtime: &Handle, locked: &mut Locked) {
+        if locked.timers.get(&runtime.id()).is_some_and(|(_, task)| !task.is_finished()) {
             return;
         }
         locked.timers.retain(|_, (_, task)| !task.is_finished());
-        let task = handle.spawn(keep_time(Arc::downgrade(self), Arc::clone(&self.timing)));
-        locked.timers.insert(handle.id(), (handle, task));
+        let task = runtime.spawn(keep_time(Arc::downgrade(self), Arc::clone(&self.timing)));
+        locked.timers.insert(runtime.id(), (runtime.clone(), task));
     }
 
     /// What ends this subscription when it is notified.
@@ -231,6 +239,34 @@ impl Driver {
 
     fn lock(&self) -> MutexGuard<'_, Locked> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Locked {
+    /// What has to be done about an action under the lock already. False if that is all.
+    fn at_once(
+        &mut self,
+        action: &Action<Caller, Cell>,
+        engine: Option<&Arc<Inner>>,
+        others: &mut BTreeMap<Member, Arc<Inner>>,
+    ) -> bool {
+        match action {
+            // In the order of the events: a limit must not come after a later one.
+            Action::Limit(cell, limit) => return cell.set_limit(*limit),
+            Action::End { cell, end, .. } => cell.set_end(*end),
+            Action::Keep(member) => {
+                let engine = self.engines.get(member).and_then(Weak::upgrade);
+                self.kept.extend(engine.map(|engine| (*member, engine)));
+            }
+            Action::Send { member, .. } | Action::Idle(member)
+                if engine.is_none_or(|engine| engine.member != *member) =>
+            {
+                let other = self.engines.get(member).and_then(Weak::upgrade);
+                others.extend(other.map(|other| (*member, other)));
+            }
+            _ => {}
+        }
+        true
     }
 }
 

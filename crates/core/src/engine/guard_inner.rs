@@ -34,8 +34,9 @@ impl LeaseCell for Cell {
 }
 
 impl Cell {
-    pub(super) fn set_limit(&self, limit: Moment) {
-        self.0.limit.store(limit.as_nanos(), Ordering::Release);
+    /// True if it is earlier than before, so that who waits for the end has to be told.
+    pub(super) fn set_limit(&self, limit: Moment) -> bool {
+        limit.as_nanos() < self.0.limit.swap(limit.as_nanos(), Ordering::AcqRel)
     }
 
     pub(super) fn set_end(&self, end: End) {
@@ -204,7 +205,10 @@ impl GuardInner {
         self.over.store(true, Ordering::Release);
         let engine = &self.engine;
         let ended = engine.driver.with(engine, |state, at| state.let_go(at, &self.granted.guard, by.cloned()));
-        self.granted.cell.tell();
+        if ended != LetGo::Sent {
+            // Nobody else tells who waits for the loss of this guard alone.
+            self.granted.cell.tell();
+        }
         if ended != LetGo::Gone {
             self.was_held();
         }

@@ -4,56 +4,48 @@ use futures::future::BoxFuture;
 
 use super::Inner;
 use super::caller::Caller;
-use super::state::{Event, LeaseId, Request, RequestId};
-use crate::clock::Moment;
-use crate::{Error, ErrorKind, Held, Hint, LockKey, Renewal, Result};
+use super::state::{Batch, Event, Request, RequestId};
+use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, Held, Hint, LockKey, Result};
 
 impl Inner {
     /// The future that carries a request out and feeds its answer back; dropped before that, it says that nobody knows.
     pub(super) fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()> {
         match request {
             Request::Claim(request, claim) => {
-                let answered = move |key, answer| Event::Answered { key, request, answer };
-                let lost = Err(Error::new(ErrorKind::Indeterminate, "acquire"));
-                let answering = Answering::new(self, None, answered(claim.key.clone(), lost));
+                let asking = Asking::new(self, None, (request, claim));
                 Box::pin(async move {
-                    let answer = answering.engine.backend.try_acquire(&claim).await;
-                    answering.with(answered(claim.key, answer));
+                    let (_, claim) = &asking.question;
+                    let answer = asking.engine.backend.try_acquire(claim).await;
+                    asking.answered(answer);
                 })
             }
             Request::Release(request, grant) => {
-                let released = move |key, answer| Event::Released { key, request, answer };
-                let lost = Err(Error::new(ErrorKind::Indeterminate, "release"));
-                let answering = Answering::new(self, by, released(grant.key.clone(), lost));
+                let asking = Asking::new(self, by, (request, grant));
                 Box::pin(async move {
-                    let answer = answering.engine.backend.release(&grant).await;
-                    answering.with(released(grant.key, answer));
+                    let (_, grant) = &asking.question;
+                    let answer = asking.engine.backend.release(grant).await;
+                    asking.answered(answer);
                 })
             }
             Request::TakeOver(request, grant, owner, ttl) => {
-                let taken_over = move |key, answer| Event::TakenOver { key, request, answer };
-                let lost = Err(Error::new(ErrorKind::Indeterminate, "adopt"));
-                let answering = Answering::new(self, None, taken_over(grant.key.clone(), lost));
+                let asking = Asking::new(self, None, TakesOver(request, grant));
                 Box::pin(async move {
-                    let answer = answering.engine.backend.take_over(&grant, owner, ttl).await;
-                    answering.with(taken_over(grant.key, answer));
+                    let answer = asking.engine.backend.take_over(&asking.question.1, owner, ttl).await;
+                    asking.answered(answer);
                 })
             }
-            Request::Renew { id, sent_at, leases, renewals, within } => {
-                let lost = renewed(id, sent_at, &leases, &renewals, Vec::new());
-                let answering = Answering::new(self, by, lost);
+            Request::Renew(batch) => {
+                let asking = Asking::new(self, by, batch);
                 Box::pin(async move {
-                    let engine = &answering.engine;
-                    let answers = engine.backend.renew(&renewals, within);
+                    let (engine, batch) = (&asking.engine, &asking.question);
+                    let answers = engine.backend.renew(&batch.renewals, batch.within);
                     // Backends keep to that themselves; one that does not is not waited for.
-                    let answers = tokio::time::timeout(within * 4 / 3, answers).await.unwrap_or_default();
-                    let event = renewed(id, sent_at, &leases, &renewals, answers);
-                    if let Event::Renewed { answers, .. } = &event {
-                        for (key, _, answer) in answers {
-                            engine.driver.observer.renewed(key, answer);
-                        }
+                    let answers = tokio::time::timeout(batch.within * 4 / 3, answers).await;
+                    let answers = batch.answered(answers.unwrap_or_default());
+                    for (renewal, answer) in batch.renewals.iter().zip(&answers) {
+                        engine.driver.observer.renewed(&renewal.grant.key, answer);
                     }
-                    answering.with(event);
+                    asking.answered(answers);
                 })
             }
             Request::Listen(request, key) => self.listen(request, key),
@@ -62,13 +54,14 @@ impl Inner {
 
     fn listen(self: &Arc<Self>, request: RequestId, key: LockKey) -> BoxFuture<'static, ()> {
         let subscription = self.driver.subscribed(request);
-        let lost = Answering::new(self, None, Event::Heard { key: key.clone(), request, hint: Hint::Ended });
-        let begins = Answering::new(self, None, Event::Listening { key: key.clone(), request, begun: false });
+        let begins = Asking::new(self, None, Begins(request, key.clone()));
+        let listens = Asking::new(self, None, Listens(request, key));
         Box::pin(async move {
-            let engine = Arc::clone(&lost.engine);
+            let engine = Arc::clone(&listens.engine);
+            let key = &listens.question.1;
             let listening = async {
                 let mut listener = match engine.backend.wakeups() {
-                    Some(wakeups) => match wakeups.listen(&key).await {
+                    Some(wakeups) => match wakeups.listen(key).await {
                         Ok(listener) => listener,
                         Err(error) => {
                             tracing::debug!(backend = engine.name(), key = key.as_str(), %error, "no wake-up signals; polling");
@@ -77,9 +70,9 @@ impl Inner {
                     },
                     None => return,
                 };
-                begins.with(Event::Listening { key: key.clone(), request, begun: true });
+                begins.answered(true);
                 loop {
-                    if !engine.driver.look(|state| state.is_subscribed(&key, request)) {
+                    if !engine.driver.look(|state| state.is_subscribed(key, request)) {
                         return;
                     }
                     let hint = listener.hint().await;
@@ -90,61 +83,148 @@ impl Inner {
                 () = listening => {}
                 () = subscription.over() => {}
             }
-            drop(lost);
+            listens.answered(Hint::Ended);
         })
     }
 }
 
-fn renewed(
-    request: RequestId,
-    sent_at: Moment,
-    leases: &[LeaseId],
-    renewals: &[Renewal],
-    answers: Vec<Result<Held>>,
-) -> Event {
-    let mut answers = answers.into_iter();
-    let answers = leases.iter().zip(renewals).map(|(lease, renewal)| {
-        let answer = answers.next().unwrap_or_else(|| Err(Error::new(ErrorKind::Indeterminate, "renew")));
-        (renewal.grant.key.clone(), *lease, answer)
-    });
-    Event::Renewed { request, sent_at, answers: answers.collect() }
+/// What the store, or a subscription, is asked.
+trait Question {
+    type Answer;
+
+    /// The answer where nobody knows.
+    fn unknown(&self) -> Self::Answer;
+
+    /// What the caller is told who waits for just that.
+    fn told(_: &Self::Answer) -> Option<Result<Held>> {
+        None
+    }
+
+    /// The event that the answer is. It is taken once.
+    fn event(&mut self, answer: Self::Answer) -> Event;
 }
 
-/// The answer to a request, which comes in any case: a future that is dropped, by a runtime that ends or by a panic, says
-/// that nobody knows.
-struct Answering {
+impl Question for (RequestId, Claim) {
+    type Answer = Result<Attempt>;
+
+    fn unknown(&self) -> Self::Answer {
+        Err(Error::new(ErrorKind::Indeterminate, "acquire"))
+    }
+
+    fn event(&mut self, answer: Self::Answer) -> Event {
+        Event::Answered { key: self.1.key.clone(), request: self.0, answer }
+    }
+}
+
+impl Question for (RequestId, GrantRef) {
+    type Answer = Result<Held>;
+
+    fn unknown(&self) -> Self::Answer {
+        Err(Error::new(ErrorKind::Indeterminate, "release"))
+    }
+
+    fn told(answer: &Self::Answer) -> Option<Result<Held>> {
+        Some(answer.clone())
+    }
+
+    fn event(&mut self, answer: Self::Answer) -> Event {
+        Event::Released { key: self.1.key.clone(), request: self.0, answer }
+    }
+}
+
+/// Whether a detached lease gets a new owner.
+struct TakesOver(RequestId, GrantRef);
+
+impl Question for TakesOver {
+    type Answer = Result<Held>;
+
+    fn unknown(&self) -> Self::Answer {
+        Err(Error::new(ErrorKind::Indeterminate, "adopt"))
+    }
+
+    fn event(&mut self, answer: Self::Answer) -> Event {
+        Event::TakenOver { key: self.1.key.clone(), request: self.0, answer }
+    }
+}
+
+impl Question for Batch {
+    type Answer = Vec<Result<Held>>;
+
+    fn unknown(&self) -> Self::Answer {
+        self.answered(Vec::new())
+    }
+
+    fn told(answers: &Self::Answer) -> Option<Result<Held>> {
+        answers.first().cloned()
+    }
+
+    fn event(&mut self, answers: Self::Answer) -> Event {
+        Event::Renewed(self.take(), answers)
+    }
+}
+
+/// Whether a subscription begins.
+struct Begins(RequestId, LockKey);
+
+impl Question for Begins {
+    type Answer = bool;
+
+    fn unknown(&self) -> bool {
+        false
+    }
+
+    fn event(&mut self, begun: bool) -> Event {
+        Event::Listening { key: self.1.clone(), request: self.0, begun }
+    }
+}
+
+/// What a subscription hears last.
+struct Listens(RequestId, LockKey);
+
+impl Question for Listens {
+    type Answer = Hint;
+
+    fn unknown(&self) -> Hint {
+        Hint::Ended
+    }
+
+    fn event(&mut self, hint: Hint) -> Event {
+        Event::Heard { key: self.1.clone(), request: self.0, hint }
+    }
+}
+
+/// A question that is answered in any case: a future that is dropped, by a runtime that ends or by a panic, says that
+/// nobody knows.
+struct Asking<Q: Question> {
     engine: Arc<Inner>,
     by: Option<Caller>,
-    lost: Option<Event>,
+    question: Q,
+    is_answered: bool,
 }
 
-impl Answering {
-    fn new(engine: &Arc<Inner>, by: Option<Caller>, lost: Event) -> Self {
-        Self { engine: Arc::clone(engine), by, lost: Some(lost) }
+impl<Q: Question> Asking<Q> {
+    fn new(engine: &Arc<Inner>, by: Option<Caller>, question: Q) -> Self {
+        Self { engine: Arc::clone(engine), by, question, is_answered: false }
     }
 
-    fn with(mut self, event: Event) {
-        self.lost = None;
-        self.say(event);
+    fn answered(mut self, answer: Q::Answer) {
+        self.say(answer);
     }
 
-    fn say(&mut self, event: Event) {
-        let answer = match &event {
-            Event::Released { answer, .. } => Some(answer.clone()),
-            Event::Renewed { answers, .. } => answers.first().map(|(.., answer)| answer.clone()),
-            _ => None,
-        };
-        self.engine.apply(event);
-        if let (Some(by), Some(answer)) = (self.by.take(), answer) {
+    fn say(&mut self, answer: Q::Answer) {
+        self.is_answered = true;
+        let told = self.by.take().zip(Q::told(&answer));
+        self.engine.apply(self.question.event(answer));
+        if let Some((by, answer)) = told {
             by.tell(|told| told.answer = Some(answer));
         }
     }
 }
 
-impl Drop for Answering {
+impl<Q: Question> Drop for Asking<Q> {
     fn drop(&mut self) {
-        if let Some(lost) = self.lost.take() {
-            self.say(lost);
+        if !self.is_answered {
+            self.say(self.question.unknown());
         }
     }
 }

@@ -78,7 +78,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let (id, owner) = (LeaseId(step.id()), grant.owner);
         let lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
         let cap = cap_of(&options, step.now);
-        self.leases.push(lease);
+        self.leases.push(Box::new(lease));
         let guard = GuardId(step.id());
         self.offer(step, waiter, id, Standing { id: guard, owner, number, renew: options.renew, cap });
         let offers = self.offers.iter_mut().filter(|offer| offer.guard.guard == guard);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::event::LeaseCell;
 use super::key::Key;
-use super::step::Step;
+use super::step::{Batches, Step};
 use super::{Chance, State};
 use crate::clock::Moment;
 
@@ -17,22 +17,23 @@ fn holds(holds: bool, what: &str) -> Found {
 impl<W: Clone, L: LeaseCell> State<W, L> {
     /// Says what contradicts itself, if anything does.
     pub(crate) fn check(&self, now: Moment) -> Found {
+        let keys: Vec<_> = self.keys.iter().map(|(place, slot)| slot.in_full(place)).collect();
         let mut scheduled = HashSet::new();
-        for (moment, name) in &self.schedule {
-            holds(scheduled.insert(name.clone()), "a key is in the schedule twice")?;
-            let noted = self.keys.get(name).map(|key| key.noted);
+        for (moment, key) in &self.schedule {
+            holds(scheduled.insert(*key), "a key is in the schedule twice")?;
+            let noted = keys.iter().find(|known| known.id == *key).map(|key| key.noted);
             holds(noted == Some(*moment), "a key is in the schedule at another moment than it has noted")?;
         }
         let (mut members, mut next_id) = (self.members.clone(), 0);
-        for (name, key) in &self.keys {
+        for key in &keys {
             holds(!key.is_idle(), "a key is kept of which nothing is to be known")?;
             holds(
-                (key.noted != Moment::NEVER) == scheduled.contains(name),
+                (key.noted != Moment::NEVER) == scheduled.contains(&key.id),
                 "a key is not in the schedule that should be",
             )?;
-            let (mut out, mut due) = (Vec::new(), Vec::new());
+            let (mut out, mut batches) = (Vec::new(), Batches::new());
             let (members, next_id) = (&mut members, &mut next_id);
-            let step = Step { now, chance: &mut NoChance, members, next_id, out: &mut out, due: &mut due };
+            let step = Step { now, chance: &mut NoChance, members, next_id, out: &mut out, batches: &mut batches };
             holds(key.noted <= key.next_event(&step).max(now), "a key needs attention before the schedule says so")?;
             key.check(now)?;
         }
@@ -45,7 +46,9 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                 let attaches = key.attaches.iter().filter(|attach| attach.member == *member).count();
                 claims + releases + attaches
             };
-            holds(self.keys.values().map(of).sum::<usize>() == engine.under_way, "what is under way is not counted")?;
+            holds(keys.iter().map(of).sum::<usize>() == engine.under_way, "what is under way is not counted")?;
+            let known = |key: &Key<W, L>| !key.concerns(*member) || engine.places.iter().any(|place| place == key.id);
+            holds(keys.iter().all(known), "an engine does not know of a key of its own")?;
         }
         Ok(())
     }

@@ -10,8 +10,12 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Member(pub(super) u64);
 
-/// A caller that waits for a key.
+/// Where a key is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct KeyId(pub(super) usize);
+
+/// A caller that waits for a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WaiterId(pub(super) u64);
 
 /// A lease that is held here.
@@ -53,8 +57,8 @@ pub(crate) enum Event {
     Released { key: LockKey, request: RequestId, answer: Result<Held> },
     /// The store answered whether a detached lease has its new owner.
     TakenOver { key: LockKey, request: RequestId, answer: Result<Held> },
-    /// The store answered a batch of renewals that left at `sent_at`.
-    Renewed { request: RequestId, sent_at: Moment, answers: Vec<(LockKey, LeaseId, Result<Held>)> },
+    /// The store answered a batch of renewals, each of them.
+    Renewed(Batch, Vec<Result<Held>>),
     /// A subscription began, or did not.
     Listening { key: LockKey, request: RequestId, begun: bool },
     /// A notification of the store.
@@ -92,9 +96,9 @@ pub(crate) struct Attach<W> {
 }
 
 /// A guard, as the state knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GuardRef {
-    pub(crate) key: LockKey,
+    pub(crate) key: KeyId,
     pub(crate) lease: LeaseId,
     pub(crate) guard: GuardId,
 }
@@ -135,14 +139,21 @@ pub(crate) enum Request {
     Release(RequestId, GrantRef),
     /// Give this grant to a new owner.
     TakeOver(RequestId, GrantRef, OwnerId, Duration),
-    Renew {
-        id: RequestId,
-        sent_at: Moment,
-        leases: Vec<LeaseId>,
-        renewals: Vec<Renewal>,
-        within: Duration,
-    },
+    Renew(Batch),
     Listen(RequestId, LockKey),
+}
+
+/// Renewals of one engine that leave together.
+#[derive(Clone, Debug)]
+pub(crate) struct Batch {
+    pub(crate) id: RequestId,
+    pub(crate) sent_at: Moment,
+    /// Of these leases, in this order, and on which keys they are.
+    pub(crate) leases: Vec<LeaseId>,
+    pub(crate) keys: Vec<KeyId>,
+    pub(crate) renewals: Vec<Renewal>,
+    /// How long the answer is waited for.
+    pub(crate) within: Duration,
 }
 
 /// What a caller is told.

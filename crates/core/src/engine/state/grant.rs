@@ -1,7 +1,7 @@
 use super::claim::PendingClaim;
 use super::event::{Action, Collected, End, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId};
 use super::key::{Key, Offer, Said, Waiter, no_answer};
-use super::lease::{FirstLease, Lease, Standing};
+use super::lease::{BoxedLease, FirstLease, Lease, Standing};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
@@ -58,7 +58,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         mode: Mode,
         epoch: Option<u64>,
     ) -> bool {
-        let excludes = |lease: &&Lease<L>| {
+        let excludes = |lease: &&BoxedLease<L>| {
             !left_out(Rule::OlderIsLost) && {
                 let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
                 exclusive && lease.end.is_none() && !lease.admits(member, None)
@@ -106,7 +106,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let shared = !lease.is_exclusive();
         let standing = claim.standing(step);
         let waiter = self.remove(step, index);
-        self.leases.push(lease);
+        self.leases.push(Box::new(lease));
         if known.is_none() || (!options.renew && first.is_provisional(options.ttl)) {
             // Nobody knows how long it lasts, or nobody renews it later: it is confirmed before anybody is told.
             return self.confirm(step, waiter, id, standing);
@@ -136,7 +136,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     fn confirm(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, id: LeaseId, standing: Standing) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id) else { return };
-        let guard = lease.granted(&self.name, &standing).guard;
+        let guard = lease.granted(self.id, &standing).guard;
         lease.guards.push(standing);
         self.offers.push(Offer { waiter, until: None, guard, attached: false });
         self.renew_now(step, id, None);
@@ -145,10 +145,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Gives a waiter that is out of the line a guard on this lease.
     pub(super) fn offer(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, lease: LeaseId, standing: Standing) {
         let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) else { return };
-        let granted = lease.granted(&self.name, &standing);
+        let granted = lease.granted(self.id, &standing);
         let until = lease.offered_until(step.now);
         lease.guards.push(standing);
-        let guard = granted.guard.clone();
+        let guard = granted.guard;
         step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Granted(granted)));
         self.offers.push(Offer { waiter, until: Some(until), guard, attached: false });
     }

@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use super::attach::PendingAttach;
 use super::backoff::BackOff;
 use super::claim::PendingClaim;
-use super::event::{Action, End, GuardRef, Join, LeaseCell, Member, Outcome, WaiterId};
-use super::lease::Lease;
+use super::event::{Action, End, GuardRef, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
+use super::lease::{BoxedLease, Lease};
 use super::notifications::Subscription;
 use super::release::PendingRelease;
 use super::rules::{Rule, left_out};
@@ -16,6 +16,7 @@ use crate::{Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, SessionId}
 #[derive(Clone, Debug)]
 pub(super) struct Key<W, L> {
     pub(super) name: LockKey,
+    pub(super) id: KeyId,
     /// First come, first served.
     pub(super) waiters: VecDeque<Waiter<W>>,
     /// How many of them take the next answer for their last.
@@ -24,7 +25,7 @@ pub(super) struct Key<W, L> {
     pub(super) offers: Vec<Offer<W>>,
     pub(super) claims: Vec<PendingClaim<W>>,
     pub(super) attaches: Vec<PendingAttach<W>>,
-    pub(super) leases: Vec<Lease<L>>,
+    pub(super) leases: Vec<BoxedLease<L>>,
     pub(super) releases: Vec<PendingRelease<W>>,
     pub(super) subscription: Subscription,
     /// Whether somebody here waits for what others of other processes do.
@@ -103,6 +104,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn new(name: LockKey) -> Self {
         Self {
             name,
+            id: KeyId(0),
             waiters: VecDeque::new(),
             over: 0,
             offers: Vec::new(),
@@ -130,7 +132,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             && self.releases.is_empty()
     }
 
-    pub(super) fn join(&mut self, step: &mut Step<'_, W, L>, join: Join<W>) -> WaiterId {
+    pub(super) fn join(&mut self, step: &mut Step<'_, W, L>, join: Join<W>) -> (WaiterId, bool) {
         let id = WaiterId(step.id());
         if !self.waiters.is_empty() || !self.claims.is_empty() || !self.releases.is_empty() {
             self.detach_requests(step);
@@ -139,7 +141,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.over += usize::from(waiter.is_try);
         self.waiters.push_back(waiter);
         self.advance(step);
-        id
+        (id, self.index(id).is_some_and(|index| index > 0))
     }
 
     pub(super) fn waiter(&self, step: &Step<'_, W, L>, id: WaiterId, join: Join<W>) -> Waiter<W> {
@@ -380,7 +382,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let idle = !self.is_in_the_way(step.now, waiter) && !self.is_answered_first(step, &line, waiter);
             (idle && !waiter.is_over).then(|| self.asks_at(waiter))
         });
-        let leases = self.leases.iter().map(Lease::next_event);
+        let leases = self.leases.iter().map(|lease| lease.next_event());
         let offers = self.offers.iter().filter_map(|offer| offer.until);
         let releases = self.releases.iter().map(PendingRelease::next_event);
         let subscribes = self.subscriber(step).map(|_| self.subscription.not_before);

@@ -1,19 +1,21 @@
 use std::time::Duration;
 
-use super::event::{End, Granted, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, Traits};
+use super::event::{End, Granted, GuardId, GuardRef, KeyId, LeaseCell, LeaseId, Member, RequestId, Traits};
 use super::rules::{Rule, left_out};
 use crate::clock::{Moment, lease_deadline};
-use crate::{GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, SessionId};
+use crate::{GrantRef, LockOptions, LossReason, Mode, OwnerId, SessionId};
 
 /// One stretch in which the store has an owner of this process as the holder, and all that is known of it here.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Lease<L> {
     pub(super) id: LeaseId,
     pub(super) member: Member,
-    pub(super) traits: Traits,
+    pub(super) reentrant: bool,
+    pub(super) session: Option<SessionId>,
     pub(super) grant: GrantRef,
     /// What it was asked for with.
-    pub(super) options: LockOptions,
+    pub(super) options: Terms,
     pub(super) since: Moment,
     pub(super) first_length: Duration,
     pub(super) deadline: Moment,
@@ -31,6 +33,33 @@ pub(super) struct Lease<L> {
     pub(super) end: Option<End>,
     /// The store may still have it; it is given back with the last guard.
     pub(super) owes_release: bool,
+}
+
+/// It moves between its key and where that is kept.
+pub(super) type BoxedLease<L> = Box<Lease<L>>;
+
+/// What the store was told with a claim.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) ttl: Duration,
+    pub(super) renew: bool,
+    label: Option<Box<str>>,
+    reason: Option<Box<str>>,
+}
+
+impl Terms {
+    fn of(options: &LockOptions) -> Self {
+        let LockOptions { ttl, renew, label, reason, wait: _, max_hold: _ } = options;
+        let text = |text: &Option<String>| text.as_deref().map(Box::from);
+        Self { ttl: *ttl, renew: *renew, label: text(label), reason: text(reason) }
+    }
+
+    fn are_of(&self, options: &LockOptions) -> bool {
+        self.ttl == options.ttl
+            && self.renew == options.renew
+            && self.label.as_deref() == options.label.as_deref()
+            && self.reason.as_deref() == options.reason.as_deref()
+    }
 }
 
 /// A guard on a lease, and what it asks for as long as it is there.
@@ -91,9 +120,10 @@ impl<L: LeaseCell> Lease<L> {
         Self {
             id,
             member,
-            traits: *traits,
+            reentrant: traits.reentrant,
+            session: traits.session,
             grant,
-            options: options.clone(),
+            options: Terms::of(options),
             since: now,
             first_length: first.length,
             deadline: first.deadline(),
@@ -110,11 +140,11 @@ impl<L: LeaseCell> Lease<L> {
 
     /// Whether it is of a session for which this caller asks.
     pub(super) fn admits(&self, member: Member, session: Option<SessionId>) -> bool {
-        self.traits.reentrant && (self.member == member || (session.is_some() && self.traits.session == session))
+        self.reentrant && (self.member == member || (session.is_some() && self.session == session))
     }
 
     pub(super) fn is_reentrant(&self) -> bool {
-        self.traits.reentrant
+        self.reentrant
     }
 
     pub(super) fn is_exclusive(&self) -> bool {
@@ -168,7 +198,7 @@ impl<L: LeaseCell> Lease<L> {
     /// Whether the store would not tell it from what these options ask for.
     pub(super) fn suits(&self, member: Member, options: &LockOptions) -> bool {
         member == self.member
-            && alike(&self.options, options)
+            && self.options.are_of(options)
             && options.max_hold.is_none()
             && self.cap() == Moment::NEVER
     }
@@ -203,9 +233,9 @@ impl<L: LeaseCell> Lease<L> {
         self.next_renewal = self.next_renewal.min(renewal_after(sent_at, self.options.ttl));
     }
 
-    pub(super) fn granted(&self, key: &LockKey, standing: &Standing) -> Granted<L> {
+    pub(super) fn granted(&self, key: KeyId, standing: &Standing) -> Granted<L> {
         Granted {
-            guard: GuardRef { key: key.clone(), lease: self.id, guard: standing.id },
+            guard: GuardRef { key, lease: self.id, guard: standing.id },
             grant: GrantRef { owner: standing.owner, ..self.grant.clone() },
             number: standing.number,
             cell: self.cell.clone(),

@@ -7,11 +7,12 @@
 mod event;
 mod rules;
 mod step;
-// one key and who waits for it, what is asked of the store, what is held, how it ends,
+// all keys, one of them and who waits for it, what is asked of the store, what is held, how it ends,
 mod attach;
 mod claim;
 mod grant;
 mod key;
+mod keys;
 mod lease;
 mod local_handoff;
 mod notifications;
@@ -28,25 +29,25 @@ mod search;
 use std::collections::{BTreeSet, HashMap};
 
 pub(crate) use self::event::{
-    Action, Attach, Chance, Collected, End, Event, Granted, GuardRef, Join, LeaseCell, LeaseId, LetGo, Member, Outcome,
-    Request, RequestId, Traits, WaiterId,
+    Action, Attach, Batch, Chance, Collected, End, Event, Granted, GuardRef, Join, KeyId, LeaseCell, LeaseId, LetGo,
+    Member, Outcome, Request, RequestId, Traits, WaiterId,
 };
 
 use self::key::Key;
-use self::renewals::Due;
-use self::step::{Engine, Step};
+use self::keys::{Keys, Slot};
+use self::step::{Batches, Engine, Step};
 use crate::clock::Moment;
-use crate::{Error, ErrorKind, LockKey, Renewal};
+use crate::{Error, ErrorKind, LockKey};
 
 /// What the engines that share a line of waiters know of all their keys.
 ///
 /// `W` is how a caller is reached, and `L` how the guards of a lease are: both only come out again in [`Action`]s.
 #[derive(Clone, Debug)]
 pub(crate) struct State<W, L> {
-    keys: HashMap<LockKey, Key<W, L>>,
+    keys: Keys<W, L>,
     members: HashMap<Member, Engine>,
     /// Each key at the moment at which it needs attention.
-    schedule: BTreeSet<(Moment, LockKey)>,
+    schedule: BTreeSet<(Moment, KeyId)>,
     next_id: u64,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Applying<'a, W, L> {
 
 impl<W: Clone, L: LeaseCell> State<W, L> {
     pub(crate) fn new() -> Self {
-        Self { keys: HashMap::new(), members: HashMap::new(), schedule: BTreeSet::new(), next_id: 0 }
+        Self { keys: Keys::new(), members: HashMap::new(), schedule: BTreeSet::new(), next_id: 0 }
     }
 
     /// Another engine takes part.
@@ -72,71 +73,75 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     /// An engine of which nobody has a handle, guard or request any more.
     pub(crate) fn remove(&mut self, member: Member) {
-        for name in self.keys_of(member) {
-            if let Some(key) = self.keys.get_mut(&name) {
+        for key in self.keys_of(member) {
+            let schedule = &mut self.schedule;
+            self.keys.at(key, |key| {
                 key.forget(member);
                 if key.is_idle() {
-                    self.schedule.remove(&(key.noted, name.clone()));
-                    self.keys.remove(&name);
+                    schedule.remove(&key.place());
                 }
-            }
+            });
         }
         self.members.remove(&member);
     }
 
-    fn keys_of(&self, member: Member) -> Vec<LockKey> {
-        let concerned = self.keys.iter().filter(|(_, key)| key.concerns(member));
-        concerned.map(|(name, _)| name.clone()).collect()
+    fn keys_of(&self, member: Member) -> Vec<KeyId> {
+        let places = self.members.get(&member).into_iter().flat_map(|engine| engine.places.iter());
+        places.filter(|place| self.keys.concerns(*place, member)).collect()
     }
 
-    /// A caller asks for a key. It has to come for what it is told in [`Action::Wake`].
-    pub(crate) fn join(&mut self, at: Applying<'_, W, L>, join: Join<W>) -> WaiterId {
-        if self.members.get(&join.member).is_none_or(|engine| engine.closed) {
+    /// A caller asks for a key. It has to come for what it is told in [`Action::Wake`]. Also answers whether it stands
+    /// behind others of this process.
+    pub(crate) fn join(&mut self, at: Applying<'_, W, L>, join: Join<W>) -> (WaiterId, bool) {
+        let Some(engine) = self.members.get_mut(&join.member).filter(|engine| !engine.closed) else {
             at.out.push(Action::Wake(join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire"))));
-            return WaiterId(0);
-        }
-        let key = join.key.clone();
-        self.on(at, &key, |key, step| key.join(step, join))
+            return (WaiterId(0), false);
+        };
+        let key = self.keys.place(&join.key);
+        engine.places.add(key);
+        self.on_place(at, key, |key, step| key.join(step, join)).unwrap_or_default()
     }
 
     /// A waiter comes for the guard that it was told of.
     pub(crate) fn collect(&mut self, id: WaiterId, guard: &GuardRef) -> Collected {
-        match self.keys.get_mut(&guard.key) {
-            Some(key) => key.collect(id, guard),
-            None => Collected::TooLate,
-        }
+        self.keys.at(guard.key, |key| key.collect(id, guard)).unwrap_or(Collected::TooLate)
     }
 
     /// A guard ends on its own account: released, or dropped. `by` is told what the store says.
     pub(crate) fn let_go(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, by: Option<W>) -> LetGo {
-        self.on(at, &guard.key, |key, step| key.let_go(step, guard, by))
+        self.on_place(at, guard.key, |key, step| key.let_go(step, guard, by)).unwrap_or(LetGo::Gone)
     }
 
     /// A guard asks for a renewal now; `by` is told what the store says. False if it is held no more.
     pub(crate) fn renew_now(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, by: W) -> bool {
-        self.on(at, &guard.key, |key, step| key.renew_now(step, guard.lease, Some(by)))
+        self.on_place(at, guard.key, |key, step| key.renew_now(step, guard.lease, Some(by))).unwrap_or(false)
     }
 
     /// A guard leaves its lease to the store, for somebody else to take over. False if it is held no more.
     pub(crate) fn detach(&mut self, at: Applying<'_, W, L>, guard: &GuardRef) -> bool {
-        self.on(at, &guard.key, |key, step| key.detach(step, guard))
+        self.on_place(at, guard.key, |key, step| key.detach(step, guard)).unwrap_or(false)
     }
 
     /// A caller asks for a detached lease. It has to come for what it is told in [`Action::Wake`].
     pub(crate) fn attach(&mut self, at: Applying<'_, W, L>, attach: Attach<W>) -> WaiterId {
-        if self.members.get(&attach.join.member).is_none_or(|engine| engine.closed) {
+        let Some(engine) = self.members.get_mut(&attach.join.member).filter(|engine| !engine.closed) else {
             at.out.push(Action::Wake(attach.join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "adopt"))));
             return WaiterId(0);
-        }
-        let key = attach.grant.key.clone();
-        self.on(at, &key, |key, step| key.attach(step, attach))
+        };
+        let key = self.keys.place(&attach.grant.key);
+        engine.places.add(key);
+        self.on_place(at, key, |key, step| key.attach(step, attach)).unwrap_or_default()
     }
 
     /// What happened, and what is to be done about it.
     pub(crate) fn apply(&mut self, at: Applying<'_, W, L>, event: Event) {
         match event {
-            Event::TimesUp(key, waiter) => self.on(at, &key, |key, step| key.times_up(step, waiter)),
-            Event::Leave(key, waiter) => self.on(at, &key, |key, step| key.leave(step, waiter)),
+            Event::TimesUp(key, waiter) => {
+                self.on(at, &key, |key, step| key.times_up(step, waiter));
+            }
+            Event::Leave(key, waiter) => {
+                self.on(at, &key, |key, step| key.leave(step, waiter));
+            }
             Event::Answered { key, request, answer } => {
                 self.on(at, &key, |key, step| key.answered(step, request, answer));
             }
@@ -146,18 +151,24 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             Event::TakenOver { key, request, answer } => {
                 self.on(at, &key, |key, step| key.taken_over(step, request, answer));
             }
-            Event::Renewed { request, sent_at, answers } => {
+            Event::Renewed(batch, answers) => {
                 let Applying { now, chance, out } = at;
-                for (key, lease, answer) in answers {
+                for ((key, lease), answer) in batch.keys.into_iter().zip(batch.leases).zip(answers) {
                     let at = Applying { now, chance: &mut *chance, out: &mut *out };
-                    self.on(at, &key, |key, step| key.renewed(step, request, sent_at, lease, answer));
+                    self.on_place(at, key, |key, step| {
+                        key.renewed(step, batch.id, batch.sent_at, lease, answer);
+                    });
                 }
             }
             Event::Listening { key, request, begun } => {
                 self.on(at, &key, |key, step| key.listening(step, request, begun));
             }
-            Event::Heard { key, request, hint } => self.on(at, &key, |key, step| key.heard(step, request, hint)),
-            Event::ForceReleased { key, leases } => self.on(at, &key, |key, step| key.force_released(step, &leases)),
+            Event::Heard { key, request, hint } => {
+                self.on(at, &key, |key, step| key.heard(step, request, hint));
+            }
+            Event::ForceReleased { key, leases } => {
+                self.on(at, &key, |key, step| key.force_released(step, &leases));
+            }
             Event::Tick => self.tick(at),
             Event::Close(member) => self.close(at, member),
             Event::Abandon(member) => self.abandon(at, member),
@@ -171,18 +182,13 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     /// The leases on a key that are held here.
     pub(crate) fn leases(&self, key: &LockKey) -> Vec<LeaseId> {
-        let leases = self.keys.get(key).map_or(&[][..], |key| &key.leases);
+        let leases = self.keys.get(key).map_or(&[][..], Slot::leases);
         leases.iter().filter(|lease| lease.end.is_none()).map(|lease| lease.id).collect()
-    }
-
-    /// Whether a waiter stands behind others of this process.
-    pub(crate) fn is_behind(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys.get(key).and_then(|key| key.index(id)).is_some_and(|index| index > 0)
     }
 
     /// Whether a subscription is still wanted.
     pub(crate) fn is_subscribed(&self, key: &LockKey, request: RequestId) -> bool {
-        self.keys.get(key).is_some_and(|key| key.subscription.is_request(request))
+        self.keys.get(key).and_then(Slot::whole).is_some_and(|key| key.subscription.is_request(request))
     }
 
     /// Until when an answer under way is waited for, by a caller whose wait has a limit.
@@ -197,43 +203,22 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     fn tick(&mut self, at: Applying<'_, W, L>) {
         let Applying { now, chance, out } = at;
-        let mut names = Vec::new();
-        while let Some(first) = self.schedule.first().filter(|(moment, _)| *moment <= now).cloned() {
-            self.schedule.remove(&first);
-            if let Some(key) = self.keys.get_mut(&first.1) {
-                key.noted = Moment::NEVER;
-            }
-            names.push(first.1);
-        }
         let mut due = Vec::new();
-        for name in names {
+        while let Some((_, key)) = self.schedule.first().filter(|(moment, _)| *moment <= now) {
+            due.push(*key);
+            self.schedule.pop_first();
+        }
+        let mut batches = Batches::new();
+        for key in due {
             let at = Applying { now, chance: &mut *chance, out: &mut *out };
-            due.extend(self.on_due(at, &name));
+            self.on_with(at, key, &mut batches, |key, step| {
+                key.noted = Moment::NEVER;
+                key.tick(step);
+            });
         }
-        due.sort_by_key(|(member, ..)| *member);
-        for of_one in due.chunk_by(|one, other| one.0 == other.0) {
-            let member = of_one[0].0;
-            let most = self.members[&member].traits.batch.max(1);
-            for batch in of_one.chunks(most) {
-                let at = Applying { now, chance: &mut *chance, out: &mut *out };
-                self.renew(at, member, batch);
-            }
+        for (member, batch) in batches {
+            out.push(Action::Send { member, request: Request::Renew(batch), by: None, alone: false });
         }
-    }
-
-    fn renew(&mut self, at: Applying<'_, W, L>, member: Member, batch: &[Due]) {
-        let Applying { now, chance, out } = at;
-        self.next_id += 1;
-        let id = RequestId(self.next_id);
-        let within = batch.iter().map(|(.., renewal)| renewals::within(renewal.ttl)).min().unwrap_or_default();
-        for (_, name, lease, _) in batch {
-            let at = Applying { now, chance: &mut *chance, out: &mut *out };
-            self.on(at, name, |key, _| key.renewal_sent(*lease, id, renewals::given_up(now, within)));
-        }
-        let renewals: Vec<Renewal> = batch.iter().map(|(.., renewal)| renewal.clone()).collect();
-        let leases = batch.iter().map(|(_, _, lease, _)| *lease).collect();
-        let request = Request::Renew { id, sent_at: now, leases, renewals, within };
-        out.push(Action::Send { member, request, by: None, alone: false });
     }
 
     fn close(&mut self, at: Applying<'_, W, L>, member: Member) {
@@ -256,56 +241,52 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         let Applying { now, chance, out } = at;
         for key in self.keys_of(member) {
             let at = Applying { now, chance: &mut *chance, out: &mut *out };
-            self.on(at, &key, &mut event);
+            self.on_place(at, key, &mut event);
         }
     }
 
+    /// Something happens to a key. `None`: nothing is known of it.
     fn on<T>(
         &mut self,
         at: Applying<'_, W, L>,
         name: &LockKey,
         event: impl FnOnce(&mut Key<W, L>, &mut Step<'_, W, L>) -> T,
-    ) -> T {
-        let mut due = Vec::new();
-        self.on_key(at, name, &mut due, event)
+    ) -> Option<T> {
+        let key = self.keys.known_place(name)?;
+        self.on_place(at, key, event)
     }
 
-    fn on_due(&mut self, at: Applying<'_, W, L>, name: &LockKey) -> Vec<Due> {
-        let mut due = Vec::new();
-        self.on_key(at, name, &mut due, Key::tick);
-        due
-    }
-
-    fn on_key<T>(
+    fn on_place<T>(
         &mut self,
         at: Applying<'_, W, L>,
-        name: &LockKey,
-        due: &mut Vec<Due>,
+        key: KeyId,
         event: impl FnOnce(&mut Key<W, L>, &mut Step<'_, W, L>) -> T,
-    ) -> T {
-        let Applying { now, chance, out } = at;
-        let key = self.keys.entry(name.clone()).or_insert_with(|| Key::new(name.clone()));
-        let (members, next_id) = (&mut self.members, &mut self.next_id);
-        let mut step = Step { now, chance, members, next_id, out, due };
-        key.expire(&mut step);
-        let result = event(key, &mut step);
-        let next = key.next_event(&step);
-        if key.is_idle() {
-            self.schedule.remove(&(key.noted, name.clone()));
-            self.keys.remove(name);
-        } else {
-            self.note(next, name);
-        }
-        result
+    ) -> Option<T> {
+        self.on_with(at, key, &mut Batches::new(), event)
     }
 
-    /// Has the key looked after at this moment.
-    fn note(&mut self, next: Moment, name: &LockKey) {
-        let Some(key) = self.keys.get_mut(name).filter(|key| key.noted != next) else { return };
-        self.schedule.remove(&(key.noted, name.clone()));
-        key.noted = next;
-        if next != Moment::NEVER {
-            self.schedule.insert((next, name.clone()));
-        }
+    fn on_with<T>(
+        &mut self,
+        at: Applying<'_, W, L>,
+        key: KeyId,
+        batches: &mut Batches,
+        event: impl FnOnce(&mut Key<W, L>, &mut Step<'_, W, L>) -> T,
+    ) -> Option<T> {
+        let Applying { now, chance, out } = at;
+        let (members, next_id, schedule) = (&mut self.members, &mut self.next_id, &mut self.schedule);
+        let mut step = Step { now, chance, members, next_id, out, batches };
+        self.keys.at(key, |key| {
+            key.expire(&mut step);
+            let result = event(key, &mut step);
+            let next = if key.is_idle() { Moment::NEVER } else { key.next_event(&step) };
+            if key.noted != next {
+                schedule.remove(&key.place());
+                key.noted = next;
+                if next != Moment::NEVER {
+                    schedule.insert(key.place());
+                }
+            }
+            result
+        })
     }
 }

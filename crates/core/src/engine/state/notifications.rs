@@ -19,6 +19,11 @@ impl Subscription {
         Self { state: Subscribed::No, not_before: Moment::default(), pauses: BackOff::between_subscriptions() }
     }
 
+    /// Nobody subscribed of late.
+    pub(super) fn is_as_new(&self) -> bool {
+        self.state == Subscribed::No && self.not_before == Moment::default()
+    }
+
     pub(super) fn is_request(&self, request: RequestId) -> bool {
         matches!(self.state, Subscribed::Asked(of, _) | Subscribed::Yes(of, _) if of == request)
     }

@@ -1,15 +1,41 @@
+use std::mem::take;
 use std::time::Duration;
 
-use super::event::{Action, End, LeaseCell, LeaseId, Member, Outcome, Request, RequestId};
+use super::event::{Action, Batch, End, KeyId, LeaseCell, LeaseId, Outcome, Request, RequestId};
 use super::grant::too_late;
 use super::key::{Key, Offer};
+use super::lease::Lease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
-use crate::{Held, LockKey, LossReason, Renewal, Result};
+use crate::{Error, ErrorKind, Held, LossReason, Renewal, Result};
 
-/// A lease that a tick found to be renewed now.
-pub(super) type Due = (Member, LockKey, LeaseId, Renewal);
+impl Batch {
+    pub(super) fn new(id: RequestId, sent_at: Moment) -> Self {
+        Self { id, sent_at, leases: Vec::new(), keys: Vec::new(), renewals: Vec::new(), within: Duration::MAX }
+    }
+
+    fn push<L: LeaseCell>(&mut self, key: KeyId, lease: &mut Lease<L>) {
+        let ttl = lease.options.ttl;
+        self.within = self.within.min(within(ttl));
+        self.leases.push(lease.id);
+        self.keys.push(key);
+        self.renewals.push(Renewal { grant: lease.grant.clone(), ttl });
+        lease.unanswered = true;
+    }
+
+    /// An answer for each, also where the store gave none.
+    pub(crate) fn answered(&self, mut answers: Vec<Result<Held>>) -> Vec<Result<Held>> {
+        answers.resize_with(self.renewals.len(), || Err(Error::new(ErrorKind::Indeterminate, "renew")));
+        answers
+    }
+
+    /// The batch, once nothing is asked of it any more.
+    pub(crate) fn take(&mut self) -> Self {
+        let (leases, keys) = (take(&mut self.leases), take(&mut self.keys));
+        Self { leases, keys, renewals: take(&mut self.renewals), ..*self }
+    }
+}
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// What has become due on this key. Renewals go into batches over all keys.
@@ -23,8 +49,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 lease.next_renewal = now;
             }
             if lease.renewal.is_none() && now >= lease.next_renewal() {
-                let renewal = Renewal { grant: lease.grant.clone(), ttl: lease.options.ttl };
-                step.due.push((lease.member, self.name.clone(), lease.id, renewal));
+                step.renew(self.id, lease);
             }
         }
         self.give_up_overdue(step);
@@ -43,26 +68,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// A batch with this lease leaves.
-    pub(super) fn renewal_sent(&mut self, lease: LeaseId, request: RequestId, until: Moment) {
-        if let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) {
-            lease.renewal = Some((request, until));
-            lease.unanswered = true;
-        }
-    }
-
     /// Sends one renewal by itself. False if the lease is held no more.
     pub(super) fn renew_now(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, by: Option<W>) -> bool {
         let lease = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none());
         let Some(lease) = lease else { return false };
-        let request = RequestId(step.id());
-        let within = within(lease.options.ttl);
-        lease.renewal = Some((request, given_up(step.now, within)));
-        lease.unanswered = true;
-        let renewals = vec![Renewal { grant: lease.grant.clone(), ttl: lease.options.ttl }];
-        let leases = vec![id];
-        let renew = Request::Renew { id: request, sent_at: step.now, leases, renewals, within };
-        step.send_by(lease.member, renew, by, false);
+        let mut batch = Batch::new(RequestId(step.id()), step.now);
+        batch.push(self.id, lease);
+        lease.renewal = Some((batch.id, given_up(step.now, batch.within)));
+        step.send_by(lease.member, Request::Renew(batch), by, false);
         true
     }
 
@@ -115,18 +128,34 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 continue;
             };
             offer.until = Some(lease.offered_until(step.now));
-            let granted = lease.granted(&self.name, standing);
+            let granted = lease.granted(self.id, standing);
             step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
         }
     }
 }
 
+impl<W, L: LeaseCell> Step<'_, W, L> {
+    /// Has a lease renewed with others that are due. The batch leaves when it is full, or with the end of the tick.
+    fn renew(&mut self, key: KeyId, lease: &mut Lease<L>) {
+        let most = self.traits(lease.member).batch;
+        let id = RequestId(self.id());
+        let batch = self.batches.entry(lease.member).or_insert_with(|| Batch::new(id, self.now));
+        batch.push(key, lease);
+        lease.renewal = Some((batch.id, given_up(self.now, within(lease.options.ttl))));
+        if batch.leases.len() >= most
+            && let Some(full) = self.batches.remove(&lease.member)
+        {
+            self.send(lease.member, Request::Renew(full));
+        }
+    }
+}
+
 /// How long an answer to a renewal is of use: so that there is time for another before the lease is over.
-pub(super) fn within(ttl: Duration) -> Duration {
+fn within(ttl: Duration) -> Duration {
     ttl / 4
 }
 
 /// When the answer to a renewal is waited for no more, where not even that comes that nobody knows.
-pub(super) fn given_up(sent_at: Moment, within: Duration) -> Moment {
+fn given_up(sent_at: Moment, within: Duration) -> Moment {
     sent_at.plus(within * 5 / 3)
 }

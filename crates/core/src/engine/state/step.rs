@@ -1,9 +1,9 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::event::{Action, Chance, LeaseId, Member, Request, Traits};
+use super::event::{Action, Batch, Chance, Member, Request, Traits};
+use super::keys::Places;
 use crate::clock::Moment;
-use crate::{LockKey, Renewal};
 
 /// What an event on one key needs of the rest of the state.
 pub(super) struct Step<'s, W, L> {
@@ -12,9 +12,12 @@ pub(super) struct Step<'s, W, L> {
     pub(super) members: &'s mut HashMap<Member, Engine>,
     pub(super) next_id: &'s mut u64,
     pub(super) out: &'s mut Vec<Action<W, L>>,
-    /// What a tick found to be renewed, for batches over all keys.
-    pub(super) due: &'s mut Vec<(Member, LockKey, LeaseId, Renewal)>,
+    /// What a tick has found to be renewed, over all keys.
+    pub(super) batches: &'s mut Batches,
 }
+
+/// The batches of renewals that are not full.
+pub(super) type Batches = BTreeMap<Member, Batch>;
 
 /// An engine, as far as it matters here.
 #[derive(Clone, Debug)]
@@ -25,6 +28,8 @@ pub(super) struct Engine {
     pub(super) kept: bool,
     /// Claims and releases under way.
     pub(super) under_way: usize,
+    /// Where its keys are.
+    pub(super) places: Places,
     /// What an answered attempt took of late; one that took long counts double at most.
     pub(super) round_trip: Duration,
 }
@@ -34,7 +39,14 @@ const GRACE: Duration = Duration::from_millis(50);
 
 impl Engine {
     pub(super) fn new(traits: Traits) -> Self {
-        Self { traits, closed: false, kept: false, under_way: 0, round_trip: Duration::from_millis(250) }
+        Self {
+            traits,
+            closed: false,
+            kept: false,
+            under_way: 0,
+            places: Places::default(),
+            round_trip: Duration::from_millis(250),
+        }
     }
 
     pub(super) fn latest(&self, limit: Moment) -> Moment {

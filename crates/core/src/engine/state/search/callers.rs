@@ -26,7 +26,7 @@ impl World {
         (seat.handle, seat.at) = (handle, waiting);
         let mut out = Vec::new();
         let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
-        let joined = self.sides[side].join(at, join);
+        let (joined, _) = self.sides[side].join(at, join);
         if let At::Waiting { id, .. } = &mut self.seats[index].at {
             *id = joined;
         }
@@ -48,6 +48,9 @@ impl World {
                 let (owner, mode) = (offer.grant.owner, offer.grant.mode);
                 self.seats[index].at = At::Holding { guard: offer.guard, owner, mode, cell: offer.cell.id, epoch };
                 self.seen.push("a guard is handed out");
+                if self.sides[side].keys.get(&self.key_of(index)).is_some_and(|slot| slot.whole().is_none()) {
+                    self.seen.push("a key is only held");
+                }
                 Ok(())
             }
             Collected::NotYet => {
@@ -105,7 +108,7 @@ impl World {
             return Ok(());
         }
         let At::Holding { owner, epoch, .. } = self.seats[index].at else { return Ok(()) };
-        let grant = GrantRef { key: guard.key.clone(), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
+        let grant = GrantRef { key: self.key_of(index), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
         self.detached_lock = Some((grant, self.newest_number_of(epoch)));
         self.seats[index].at = At::Away;
         Ok(())

@@ -1,6 +1,6 @@
 //! What the state asks for is carried out, and what the store says comes back.
 
-use super::super::event::{Action, End, Event, Request};
+use super::super::event::{Action, Batch, End, Event, Request};
 use super::super::{Applying, State};
 use super::keys::{name_of, number_of_key};
 use super::world::{Answer, Asks, At, Checked, Dice, Flight, Handle, LeaseNote, Property, Seat, Side, World, broken};
@@ -82,7 +82,7 @@ impl World {
         {
             return broken(Property::Birth, "a session claims under a guard that is lost");
         }
-        let Request::Renew { leases, renewals, .. } = request else { return Ok(()) };
+        let Request::Renew(Batch { leases, renewals, .. }) = request else { return Ok(()) };
         let held: Vec<_> = renewals.iter().flat_map(|renewal| self.sides[side].leases(&renewal.grant.key)).collect();
         if leases.iter().any(|lease| !held.contains(lease)) {
             return broken(Property::OneEnd, "a renewal is sent for a lease that ended");
@@ -162,7 +162,7 @@ impl World {
                 self.seen.push(if held == Held::Yes { "a lock is taken over" } else { "a lock is not attached twice" });
                 Answer::TakeOver(Ok(held))
             }
-            Asks::Store(Request::Renew { renewals, .. }) => {
+            Asks::Store(Request::Renew(Batch { renewals, .. })) => {
                 Answer::Renew(renewals.iter().map(|renewal| Ok(self.store.renew(self.now, renewal, session))).collect())
             }
             Asks::Store(Request::Listen(request, _)) => {
@@ -205,11 +205,8 @@ impl World {
             (Asks::Store(Request::TakeOver(request, grant, ..)), Answer::TakeOver(answer)) => {
                 self.feed(side, Event::TakenOver { key: grant.key, request, answer })
             }
-            (Asks::Store(Request::Renew { id, sent_at, leases, renewals, .. }), Answer::Renew(answers)) => {
-                let keys = renewals.into_iter().map(|renewal| renewal.grant.key);
-                let answers =
-                    keys.zip(leases).zip(answers).map(|((key, lease), answer)| (key, lease, answer)).collect();
-                self.feed(side, Event::Renewed { request: id, sent_at, answers })
+            (Asks::Store(Request::Renew(batch)), Answer::Renew(answers)) => {
+                self.feed(side, Event::Renewed(batch, answers))
             }
             (Asks::Store(Request::Listen(request, key)), Answer::Listen(begun)) => {
                 self.feed(side, Event::Listening { key: key.clone(), request, begun })?;
@@ -303,7 +300,6 @@ impl World {
 
 impl Answer {
     pub(super) fn failed(of: &Asks, kind: ErrorKind) -> Self {
-        use super::super::event::Request;
         use crate::Error;
 
         let error = || Error::new(kind, "ask");
@@ -311,7 +307,9 @@ impl Answer {
             Asks::Store(Request::Claim(..)) => Self::Claim(Err(error())),
             Asks::Store(Request::Release(..)) => Self::Release(Err(error())),
             Asks::Store(Request::TakeOver(..)) => Self::TakeOver(Err(error())),
-            Asks::Store(Request::Renew { leases, .. }) => Self::Renew(leases.iter().map(|_| Err(error())).collect()),
+            Asks::Store(Request::Renew(Batch { leases, .. })) => {
+                Self::Renew(leases.iter().map(|_| Err(error())).collect())
+            }
             Asks::Store(Request::Listen(..)) => Self::Listen(false),
             Asks::Force(..) => Self::Force,
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::super::event::{LeaseId, Request, RequestId};
+use super::super::event::{Batch, LeaseId, Request, RequestId};
 use super::store::{self, Holder, Store};
 use super::world::{Answer, Asks, At, CellState, Flight, Seat, UNIT, World, number_of};
 use crate::clock::Moment;
@@ -265,7 +265,7 @@ impl Encoder {
                 self.owner(*owner);
                 self.length(*ttl);
             }
-            Request::Renew { id: RequestId(id), sent_at, leases, renewals, within: _ } => {
+            Request::Renew(Batch { id: RequestId(id), sent_at, leases, keys: _, renewals, within: _ }) => {
                 self.put(22);
                 self.id(*id);
                 self.past(*sent_at);
@@ -389,7 +389,7 @@ impl Asks {
         match self {
             Self::Store(Request::Claim(RequestId(id), _)) => (0, *id),
             Self::Store(Request::Release(RequestId(id), _)) => (1, *id),
-            Self::Store(Request::Renew { id: RequestId(id), .. }) => (2, *id),
+            Self::Store(Request::Renew(Batch { id: RequestId(id), .. })) => (2, *id),
             Self::Store(Request::Listen(RequestId(id), _)) => (3, *id),
             Self::Store(Request::TakeOver(RequestId(id), ..)) => (4, *id),
             Self::Force(_, leases) => (5, leases.len() as u64),

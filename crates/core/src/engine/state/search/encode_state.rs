@@ -3,7 +3,9 @@ use super::super::attach::PendingAttach;
 use super::super::backoff::BackOff;
 use super::super::claim::{PendingClaim, Place};
 use super::super::event::{End, GuardId, GuardRef, LeaseId, Member, RequestId, WaiterId};
+
 use super::super::key::{Key, News, Offer, Said, Waiter};
+use super::super::keys::Slot;
 use super::super::lease::{FirstLease, Lease, Standing};
 use super::super::notifications::{Subscribed, Subscription};
 use super::super::release::PendingRelease;
@@ -18,19 +20,31 @@ impl Encoder {
         let mut members: Vec<_> = members.iter().collect();
         members.sort_by_key(|(member, _)| **member);
         self.list(members, |to, (Member(member), engine)| {
-            let Engine { traits: _, closed, kept, under_way, round_trip } = engine;
+            let Engine { traits: _, closed, kept, under_way, places: _, round_trip } = engine;
             to.put(*member);
             to.flag(*kept);
             to.flag(*closed);
             to.count(*under_way);
             to.length(*round_trip * 2);
         });
-        self.list(keys.values(), Self::key);
+        self.list(keys.iter(), |to, (_, slot)| to.slot(slot));
+    }
+
+    fn slot(&mut self, slot: &Slot<Handle, LeaseNote>) {
+        let Slot { whole, lease, said, noted } = slot;
+        if let Some(key) = whole {
+            return self.key(key);
+        }
+        self.put(60);
+        self.option(lease.as_deref(), Self::lease);
+        self.option(said.as_ref(), Self::said);
+        self.future(*noted);
     }
 
     pub(super) fn key(&mut self, key: &Key<Handle, LeaseNote>) {
         let Key {
             name: _,
+            id: _,
             waiters,
             over,
             offers,
@@ -57,7 +71,7 @@ impl Encoder {
         });
         self.list(claims, |to, claim| to.claim(claim, *news));
         self.list(attaches, Self::attach);
-        self.list(leases, Self::lease);
+        self.list(leases, |to, lease| to.lease(lease));
         self.list(releases, Self::release);
         let Subscription { state, not_before, pauses } = subscription;
         match state {
@@ -174,7 +188,8 @@ impl Encoder {
         let Lease {
             id,
             member,
-            traits: _,
+            reentrant: _,
+            session: _,
             grant,
             options,
             since,
@@ -193,7 +208,8 @@ impl Encoder {
         self.id(id.0);
         self.put(member.0);
         self.grant(grant);
-        self.options(options);
+        self.length(options.ttl);
+        self.flag(options.renew);
         self.past(*since);
         self.length(*first_length);
         self.future(*deadline);

@@ -1,6 +1,6 @@
 //! Which key something is about.
 
-use super::super::event::RequestId;
+use super::super::event::{KeyId, RequestId};
 use super::world::{Side, Token, World};
 use crate::LockKey;
 use crate::clock::Moment;
@@ -17,8 +17,14 @@ pub(super) fn number_of_key(key: &LockKey) -> u8 {
 impl World {
     /// Which key a subscription is for. What the state has forgotten does not matter.
     pub(super) fn listens_to(&self, side: Side, request: RequestId) -> u8 {
-        let known = self.sides[side].keys.iter().find(|(_, key)| key.subscription.is_request(request));
-        known.map_or(0, |(name, _)| number_of_key(name))
+        let whole = self.sides[side].keys.iter().filter_map(|(_, slot)| slot.whole());
+        let mut known = whole.filter(|key| key.subscription.is_request(request));
+        known.next().map_or(0, |key| number_of_key(&key.name))
+    }
+
+    /// Which key is at a place.
+    pub(super) fn name_at(&self, side: Side, place: KeyId) -> Option<LockKey> {
+        (0..self.config.keys).map(name_of).find(|name| self.sides[side].keys.known_place(name) == Some(place))
     }
 
     /// Where it is noted that a process used up its bound of a key.

@@ -49,6 +49,7 @@ fn exclusive() {
         "a lease runs out under a guard",
         "an offer was taken back",
         "an offer was withdrawn",
+        "a key is only held",
     ];
     holds(&configs::EXCLUSIVE, &must_happen);
 }

@@ -165,7 +165,7 @@ impl World {
     pub(super) fn is_still(&self) -> bool {
         self.store.holders.is_empty()
             && self.store.line.is_empty()
-            && self.sides.iter().all(|side| side.keys.is_empty())
+            && self.sides.iter().all(|side| side.keys.iter().next().is_none())
             && self.seats.iter().all(|seat| matches!(seat.at, At::Away))
     }
 

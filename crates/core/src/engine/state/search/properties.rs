@@ -1,6 +1,7 @@
 //! What must hold after every step.
 
-use super::super::event::{End, Granted, GuardRef, Request};
+use super::super::event::{Batch, End, Granted, GuardRef, Request};
+use super::super::keys::Slot;
 use super::super::lease::Lease;
 use super::super::{RequestId, State, WaiterId};
 use super::keys::{name_of, number_of_key};
@@ -33,7 +34,7 @@ impl World {
     fn forget_rests(&mut self) {
         for side in 0..self.sides.len() {
             for key in (0..self.config.keys).map(name_of) {
-                if !self.sides[side].keys.contains_key(&key) {
+                if self.sides[side].keys.get(&key).is_none() {
                     *self.rest(side, &key) = None;
                 }
             }
@@ -77,13 +78,13 @@ impl World {
         let attaches = matches!(self.seats[seat].at, At::Waiting { attaches: Some(_), .. });
         if granted.number > 0 && granted.grant.mode == Mode::Exclusive && !attaches {
             // A lease out of the store's queue begins with another length.
-            let length = self.queue(side, number_of_key(&granted.guard.key)).map_or(units(TTL), |queue| queue.lease);
+            let length = self.queue(side, number_of_key(&granted.grant.key)).map_or(units(TTL), |queue| queue.lease);
             if limit.since(self.now) <= length / 4 {
                 return broken(Property::Birth, "a lease that is almost over is handed off");
             }
             let asks = |flight: &Flight| match &flight.asks {
                 // What left before, or with, what was confirmed since says nothing new.
-                Asks::Store(Request::Renew { leases, sent_at, .. }) => {
+                Asks::Store(Request::Renew(Batch { leases, sent_at, .. })) => {
                     let newer = lease_deadline(*sent_at, units(TTL)) > limit;
                     newer && flight.side == side && !flight.unheard && leases.contains(&granted.guard.lease)
                 }
@@ -97,9 +98,9 @@ impl World {
             }
         }
         let options = self.options(seat);
-        let key = self.sides[side].keys.get(&granted.guard.key);
+        let key = self.sides[side].keys.get(&granted.grant.key);
         let standing = key.and_then(|key| {
-            key.leases.iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
+            key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
         });
         if granted.grant.mode != self.config.seats[seat].mode
             || standing.is_some_and(|standing| standing.renew != options.renew)
@@ -112,26 +113,27 @@ impl World {
     /// Whether a guard of this session is still there that heard that it is lost.
     pub(super) fn stands_on_lost(&self, member: usize, key: &LockKey) -> bool {
         let lost = |seat: &Seat| match &seat.at {
-            At::Holding { cell, guard, .. } if guard.key == *key => {
+            At::Holding { cell, .. } => {
                 self.cells.iter().any(|known| known.id == *cell && matches!(known.end, Some(End::Lost(_))))
             }
             _ => false,
         };
-        let of_it = |index: usize| self.config.seats[index].member == member;
+        let of_it = |index: usize| self.config.seats[index].member == member && self.key_of(index) == *key;
         self.members[member].2.is_some()
             && self.seats.iter().enumerate().any(|(index, seat)| of_it(index) && lost(seat))
     }
 
     /// The last hand-off that is allowed was made, and somebody waits here.
     pub(super) fn begins_rest(&mut self, side: usize, guard: &GuardRef) {
-        let Some(key) = self.sides[side].keys.get(&guard.key) else { return };
+        let Some(name) = self.name_at(side, guard.key) else { return };
+        let Some(key) = self.sides[side].keys.get(&name).and_then(Slot::whole) else { return };
         let Some(lease) = key.leases.iter().find(|lease| lease.id == guard.lease && lease.is_settled(self.now)) else {
             return;
         };
         let Some(standing) = lease.guards.iter().find(|standing| standing.id == guard.guard) else { return };
         let used_up = standing.number >= self.config.handoffs && self.config.handoffs > 0 && lease.is_exclusive();
-        if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.traits.reentrant {
-            *self.rest(side, &guard.key) = Some(self.now);
+        if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.reentrant {
+            *self.rest(side, &name) = Some(self.now);
             self.seen.push("a process rests");
         }
     }
@@ -139,8 +141,8 @@ impl World {
     fn believers(&self) -> Vec<Believer> {
         let session_of = |seat: usize| self.members[self.config.seats[seat].member].2;
         let handed = self.seats.iter().enumerate().filter_map(|(index, seat)| match &seat.at {
-            At::Holding { guard, owner, mode, cell, epoch } if self.believes(*cell) => Some(Believer {
-                key: guard.key.clone(),
+            At::Holding { owner, mode, cell, epoch, .. } if self.believes(*cell) => Some(Believer {
+                key: self.key_of(index),
                 owner: *owner,
                 mode: *mode,
                 session: session_of(index),
@@ -150,11 +152,11 @@ impl World {
         });
         let mut all: Vec<_> = handed.collect();
         for state in &self.sides {
-            for (key, offer) in state.keys.values().flat_map(|key| key.offers.iter().map(move |offer| (key, offer))) {
+            let whole = state.keys.iter().filter_map(|(_, slot)| slot.whole());
+            for (key, offer) in whole.flat_map(|key| key.offers.iter().map(move |offer| (key, offer))) {
                 if offer.until.is_none() {
                     continue;
                 }
-
                 let Some(lease) = key.leases.iter().find(|lease| lease.id == offer.guard.lease) else { continue };
                 let Some(standing) = lease.guards.iter().find(|standing| standing.id == offer.guard.guard) else {
                     continue;
@@ -165,7 +167,7 @@ impl World {
                         key: key.name.clone(),
                         owner: standing.owner,
                         mode: lease.grant.mode,
-                        session: lease.traits.session,
+                        session: lease.session,
                         epoch,
                     });
                 }
@@ -229,7 +231,7 @@ impl World {
             }
         }
         for side in &self.sides {
-            for lease in side.keys.values().flat_map(|key| &key.leases) {
+            for lease in side.keys.iter().flat_map(|(_, key)| key.leases()) {
                 let limit = self.cells.iter().find(|cell| cell.id == lease.cell.id).map(|cell| cell.limit);
                 if lease.end.is_none() && limit.is_some_and(|limit| limit != lease.limit()) {
                     return broken(Property::OneEnd, "the guards are not told of a lease's limit");
@@ -246,11 +248,13 @@ impl World {
         };
         self.cells.retain(|cell| referred(cell.id) || sides[cell.side].lease_of(cell.id).is_some());
         let in_use = |owner: &OwnerId| {
-            sides.iter().flat_map(|side| side.keys.values()).any(|key| {
-                key.leases.iter().any(|lease| {
+            sides.iter().flat_map(|side| side.keys.iter()).any(|(_, key)| {
+                key.leases().iter().any(|lease| {
                     lease.guards.iter().any(|standing| standing.owner == *owner) || lease.grant.owner == *owner
-                }) || key.claims.iter().any(|claim| claim.owner == *owner)
-                    || key.attaches.iter().any(|attach| attach.grant.owner == *owner)
+                }) || key.whole().is_some_and(|key| {
+                    key.claims.iter().any(|claim| claim.owner == *owner)
+                        || key.attaches.iter().any(|attach| attach.grant.owner == *owner)
+                })
             })
         };
         self.evicted.retain(in_use);
@@ -261,11 +265,11 @@ impl World {
 
 impl State<Handle, LeaseNote> {
     fn lease_of(&self, cell: u32) -> Option<&Lease<LeaseNote>> {
-        self.keys.values().flat_map(|key| &key.leases).find(|lease| lease.cell.id == cell)
+        self.keys.iter().flat_map(|(_, key)| key.leases()).find(|lease| lease.cell.id == cell).map(AsRef::as_ref)
     }
 
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys.get(key).is_some_and(|key| {
+        self.keys.get(key).and_then(Slot::whole).is_some_and(|key| {
             let attaching = key.attaches.iter().filter_map(|attach| attach.waiter.as_ref());
             let mut all = key.waiters.iter().chain(key.offers.iter().map(|offer| &offer.waiter)).chain(attaching);
             all.any(|waiter| waiter.id == id)
@@ -273,18 +277,18 @@ impl State<Handle, LeaseNote> {
     }
 
     pub(super) fn is_waiting(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys.get(key).is_some_and(|key| key.waiters.iter().any(|waiter| waiter.id == id))
+        self.keys.get(key).and_then(Slot::whole).is_some_and(|key| key.waiters.iter().any(|waiter| waiter.id == id))
     }
 
     /// Whether this claim is of a caller that is gone.
     pub(super) fn is_orphaned(&self, key: &LockKey, request: RequestId) -> bool {
-        let Some(key) = self.keys.get(key) else { return false };
+        let Some(key) = self.keys.get(key).and_then(Slot::whole) else { return false };
         key.claims.iter().any(|claim| claim.request == Some(request) && claim.asker.is_none())
     }
 
     /// Whether what this owner may have got late is released once more.
     pub(super) fn echoes(&self, key: &LockKey, owner: OwnerId) -> bool {
-        let Some(key) = self.keys.get(key) else { return false };
+        let Some(key) = self.keys.get(key).and_then(Slot::whole) else { return false };
         key.releases.iter().any(|release| release.echo.is_some() && release.grant.owner == owner)
     }
 }

@@ -1,0 +1,220 @@
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::event::{KeyId, LeaseCell, Member};
+use super::key::{Key, News, Said};
+use super::lease::BoxedLease;
+use super::notifications::Subscription;
+use crate::LockKey;
+use crate::clock::Moment;
+
+/// All keys of which something is known.
+///
+/// One that is only held takes little room, for there may be a hundred thousand of them: it is made whole when something
+/// happens to it.
+#[derive(Clone, Debug)]
+pub(super) struct Keys<W, L> {
+    places: HashMap<LockKey, KeyId>,
+    slots: Vec<Slot<W, L>>,
+    /// Slots in which no key is.
+    free: Vec<KeyId>,
+    /// Whole keys that are in no slot, with the room that their lists have.
+    spare: Vec<BoxedKey<W, L>>,
+}
+
+/// Where an engine has had something: what is there now may be nothing of its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places(Vec<u64>);
+
+impl Places {
+    pub(super) fn add(&mut self, KeyId(place): KeyId) {
+        if self.0.len() <= place / 64 {
+            self.0.resize(place / 64 + 1, 0);
+        }
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = KeyId> {
+        let some = self.0.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        some.flat_map(|(word, bits)| {
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| KeyId(word * 64 + bit))
+        })
+    }
+}
+
+type BoxedKey<W, L> = Box<Key<W, L>>;
+
+/// A key as it is kept: whole, or just its lease.
+#[derive(Clone, Debug)]
+pub(super) struct Slot<W, L> {
+    pub(super) whole: Option<BoxedKey<W, L>>,
+    pub(super) lease: Option<BoxedLease<L>>,
+    pub(super) said: Option<Said>,
+    pub(super) noted: Moment,
+}
+
+/// So many whole keys are spare at most, each with room for so many callers at most.
+const SPARE: usize = 64;
+
+impl<W: Clone, L: LeaseCell> Keys<W, L> {
+    pub(super) fn new() -> Self {
+        Self { places: HashMap::new(), slots: Vec::new(), free: Vec::new(), spare: Vec::new() }
+    }
+
+    pub(super) fn get(&self, name: &LockKey) -> Option<&Slot<W, L>> {
+        self.places.get(name).map(|KeyId(place)| &self.slots[*place])
+    }
+
+    /// Whether there is anything of an engine at a place.
+    pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
+        let Slot { whole, lease, .. } = &self.slots[place.0];
+        whole.as_ref().is_some_and(|key| key.concerns(member))
+            || lease.as_ref().is_some_and(|lease| lease.member == member)
+    }
+
+    /// Where a key is; it gets a place if nothing is known of it.
+    pub(super) fn place(&mut self, name: &LockKey) -> KeyId {
+        let place = match self.places.entry(name.clone()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let place = self.free.pop().unwrap_or_else(|| {
+                    self.slots.push(Slot::empty());
+                    KeyId(self.slots.len() - 1)
+                });
+                *new.insert(place)
+            }
+        };
+        let slot = &mut self.slots[place.0];
+        if slot.whole.is_none() && slot.lease.is_none() {
+            let mut key = whole(&mut self.spare, name);
+            key.id = place;
+            slot.whole = Some(key);
+        }
+        place
+    }
+
+    pub(super) fn known_place(&self, name: &LockKey) -> Option<KeyId> {
+        self.places.get(name).copied()
+    }
+
+    /// Has something happen to a key, which is forgotten when nothing is left to be known of it. `None`: none is there.
+    pub(super) fn at<T>(&mut self, place: KeyId, happens: impl FnOnce(&mut Key<W, L>) -> T) -> Option<T> {
+        let slot = &mut self.slots[place.0];
+        let mut key = match (slot.whole.take(), slot.lease.take()) {
+            (Some(key), _) => key,
+            (None, Some(lease)) => {
+                let mut key = whole(&mut self.spare, &lease.grant.key);
+                (key.id, key.noted, key.said) = (place, slot.noted, slot.said.take());
+                key.leases.push(lease);
+                key
+            }
+            (None, None) => return None,
+        };
+        let result = happens(&mut key);
+        if key.is_idle() {
+            self.places.remove(&key.name);
+            self.free.push(place);
+        } else if key.is_only_held() {
+            (slot.lease, slot.said, slot.noted) = (key.leases.pop(), key.said.take(), key.noted);
+        } else {
+            slot.whole = Some(key);
+            return Some(result);
+        }
+        if self.spare.len() < SPARE && key.room() <= SPARE {
+            self.spare.push(key);
+        }
+        Some(result)
+    }
+
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, &Slot<W, L>)> {
+        self.places.values().map(|place| (*place, &self.slots[place.0]))
+    }
+}
+
+/// A key that is as new, but for the room that its lists may have.
+fn whole<W: Clone, L: LeaseCell>(spare: &mut Vec<BoxedKey<W, L>>, name: &LockKey) -> BoxedKey<W, L> {
+    let Some(mut key) = spare.pop() else { return Box::new(Key::new(name.clone())) };
+    key.begin_anew(name.clone());
+    key
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// Where the schedule has it.
+    pub(super) fn place(&self) -> (Moment, KeyId) {
+        (self.noted, self.id)
+    }
+
+    /// Nothing is known of it but a lease, and what the store said.
+    fn is_only_held(&self) -> bool {
+        self.leases.len() == 1
+            && self.waiters.is_empty()
+            && self.offers.is_empty()
+            && self.claims.is_empty()
+            && self.attaches.is_empty()
+            && self.releases.is_empty()
+            && self.subscription.is_as_new()
+            && self.rest_until == Moment::default()
+            && self.store_session.is_none()
+    }
+
+    /// For how many callers its lists have room.
+    fn room(&self) -> usize {
+        self.waiters.capacity() + self.offers.capacity() + self.claims.capacity() + self.releases.capacity()
+    }
+
+    /// As new, but for the room that its lists have.
+    fn begin_anew(&mut self, name: LockKey) {
+        let Self {
+            name: name_before,
+            id: _,
+            waiters,
+            over,
+            offers,
+            claims,
+            attaches,
+            leases,
+            releases,
+            subscription,
+            wants_notifications,
+            news,
+            said,
+            rest_until,
+            store_session,
+            noted,
+        } = self;
+        *name_before = name;
+        waiters.clear();
+        offers.clear();
+        claims.clear();
+        attaches.clear();
+        leases.clear();
+        releases.clear();
+        (*over, *subscription, *wants_notifications) = (0, Subscription::new(), false);
+        (*news, *said, *store_session) = (News::default(), None, None);
+        (*rest_until, *noted) = (Moment::default(), Moment::NEVER);
+    }
+}
+
+impl<W: Clone, L: LeaseCell> Slot<W, L> {
+    fn empty() -> Self {
+        Self { whole: None, lease: None, said: None, noted: Moment::NEVER }
+    }
+
+    /// The key, if it is more than held.
+    pub(super) fn whole(&self) -> Option<&Key<W, L>> {
+        self.whole.as_deref()
+    }
+
+    pub(super) fn leases(&self) -> &[BoxedLease<L>] {
+        self.whole.as_ref().map_or(self.lease.as_slice(), |key| &key.leases)
+    }
+
+    /// The key as something would happen to it.
+    #[cfg(test)]
+    pub(super) fn in_full(&self, place: KeyId) -> Key<W, L> {
+        let mut keys = Keys { slots: vec![self.clone()], ..Keys::new() };
+        let key = keys.at(KeyId(0), |key| Key { id: place, ..key.clone() });
+        key.unwrap_or_else(|| unreachable!("a known key has a slot that is not empty"))
+    }
+}
