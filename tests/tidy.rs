@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const LONGEST_FILE: usize = 450;
+const LONGEST_FUNCTION: usize = 40;
 const TEST_COMMAND: &str = "cargo xtask test --install";
 
 // Put together here, so that this file is not what it finds.
@@ -34,6 +35,27 @@ fn files_are_short_enough_to_read() {
     check(rust_files(), |text| {
         let lines = text.lines().count();
         if lines > LONGEST_FILE { vec![format!("{lines} lines; {LONGEST_FILE} are the most")] } else { Vec::new() }
+    });
+}
+
+#[test]
+fn functions_of_the_engine_fit_on_a_screen() {
+    let engine = root().join("crates/core/src/engine");
+    let search = engine.join("state/search");
+    let files = files(&engine).into_iter().filter(|file| !file.starts_with(&search) && !file.ends_with("check.rs"));
+    check(files.collect(), |text| {
+        let lines: Vec<&str> = text.lines().collect();
+        let begins =
+            |line: &str| line.trim_start().trim_start_matches("pub").contains("fn ") && line.ends_with(['(', '{']);
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        let starts = (0..lines.len()).filter(|at| begins(lines[*at]) && !lines[*at].trim_start().starts_with("//"));
+        let long = starts.filter_map(|at| {
+            let ends = |line: &&str| line.trim_start().starts_with('}') && indent(line) == indent(lines[at]);
+            let length = lines[at..].iter().position(ends)? + 1;
+            (length > LONGEST_FUNCTION)
+                .then(|| format!("{}: {length} lines; {LONGEST_FUNCTION} are the most", lines[at].trim()))
+        });
+        long.collect()
     });
 }
 

@@ -34,22 +34,24 @@ impl Inner {
                     asking.answered(answer);
                 })
             }
-            Request::Renew(batch) => {
-                let asking = Asking::new(self, by, batch);
-                Box::pin(async move {
-                    let (engine, batch) = (&asking.engine, &asking.question);
-                    let answers = engine.backend.renew(&batch.renewals, batch.within);
-                    // Backends keep to that themselves; one that does not is not waited for.
-                    let answers = tokio::time::timeout(batch.within * 4 / 3, answers).await;
-                    let answers = batch.answered(answers.unwrap_or_default());
-                    for (renewal, answer) in batch.renewals.iter().zip(&answers) {
-                        engine.driver.observer.renewed(&renewal.grant.key, answer);
-                    }
-                    asking.answered(answers);
-                })
-            }
+            Request::Renew(batch) => self.renew(batch, by),
             Request::Listen(request, key) => self.listen(request, key),
         }
+    }
+
+    fn renew(self: &Arc<Self>, batch: Batch, by: Option<Caller>) -> BoxFuture<'static, ()> {
+        let asking = Asking::new(self, by, batch);
+        Box::pin(async move {
+            let (engine, batch) = (&asking.engine, &asking.question);
+            let answers = engine.backend.renew(&batch.renewals, batch.within);
+            // Backends keep to that themselves; one that does not is not waited for.
+            let answers = tokio::time::timeout(batch.within * 4 / 3, answers).await;
+            let answers = batch.answered(answers.unwrap_or_default());
+            for (renewal, answer) in batch.renewals.iter().zip(&answers) {
+                engine.driver.observer.renewed(&renewal.grant.key, answer);
+            }
+            asking.answered(answers);
+        })
     }
 
     fn listen(self: &Arc<Self>, request: RequestId, key: LockKey) -> BoxFuture<'static, ()> {

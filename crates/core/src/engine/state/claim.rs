@@ -97,13 +97,16 @@ impl<W> PendingClaim<W> {
         self.place.is_some() || self.unanswered
     }
 
+    fn fresh_lease(&self, ends: bool) -> FirstLease {
+        FirstLease { length: self.options.ttl, sent_at: self.sent_at, ends, told: false }
+    }
+
     /// What a grant begins with. From its place in the store's queue it may have been granted before it was asked for again.
     /// `None`: it may have come long ago, with a lease that nobody knows.
     fn first_lease(&self, now: Moment, ends: bool) -> Option<FirstLease> {
-        let fresh = FirstLease { length: self.options.ttl, sent_at: self.sent_at, ends, told: false };
         match self.place {
             Some(place) => Some(place.lease).filter(|lease| now < lease.deadline()),
-            None => (!self.unanswered || left_out(Rule::CountsFrom)).then_some(fresh),
+            None => (!self.unanswered || left_out(Rule::CountsFrom)).then(|| self.fresh_lease(ends)),
         }
     }
 }
@@ -170,13 +173,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             Ok(Attempt::Busy { retry_in }) => self.busy(step, &claim, None, retry_in),
             Ok(Attempt::HeldBy { session, retry_in }) => self.busy(step, &claim, Some(session), retry_in),
             Ok(Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, told, lease }) => {
-                let ends = step.traits(claim.member).leased;
                 let length = claim.options.ttl.min(lease);
-                claim.place = Some(Place {
-                    epochs: epoch_of_holder.map(|before| (before, latest_epoch.unwrap_or(u64::MAX))),
-                    lease: FirstLease { length, sent_at: claim.sent_at, ends, told: false },
-                    told,
-                });
+                let lease = FirstLease { length, ..claim.fresh_lease(step.traits(claim.member).leased) };
+                let epochs = epoch_of_holder.map(|before| (before, latest_epoch.unwrap_or(u64::MAX)));
+                claim.place = Some(Place { epochs, lease, told });
                 match claim.told_lease(message, step.now) {
                     Some(first) => self.grant(step, claim, message, Some(first)),
                     None => self.queued(step, claim, retry_in),

@@ -1,7 +1,7 @@
 use super::backoff::SHORTEST_POLL;
 use super::claim::PendingClaim;
 use super::event::{Action, GuardId, LeaseCell, LeaseId};
-use super::key::Key;
+use super::key::{Key, Waiter};
 use super::lease::Standing;
 use super::rules::{Rule, left_out};
 use super::step::Step;
@@ -10,6 +10,24 @@ use crate::{HandOver, Mode};
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Gives what a guard holds to the next in line here, if that wants just the same and the bounds allow it.
     pub(super) fn pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, standing: usize) -> bool {
+        if !self.may_pass_on(step, index, standing) {
+            return false;
+        }
+        let (id, next) = (self.leases[index].id, GuardId(step.id()));
+        let before = self.leases[index].guards.remove(standing);
+        if left_out(Rule::WhatIsLeft) {
+            let ttl = self.leases[index].options.ttl;
+            self.leases[index].prolong(step.now, ttl);
+            step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit()));
+        }
+        let number = before.number + u16::from(!left_out(Rule::NewNumber));
+        let waiter = self.remove(step, 0);
+        self.offer(step, waiter, id, Standing { id: next, number, ..before });
+        step.out.push(Action::HandedOver);
+        true
+    }
+
+    fn may_pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, standing: usize) -> bool {
         let lease = &self.leases[index];
         let traits = step.traits(lease.member);
         // Beside a reader others may have been granted since: its successor could return with a smaller token than theirs.
@@ -21,38 +39,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if !passes {
             return false;
         }
-        let number = lease.guards[standing].number;
-        let age = step.now.since(lease.since);
-        if (number >= traits.handoffs && !left_out(Rule::Bound)) || age >= traits.handoff_age.min(lease.options.ttl / 8)
-        {
+        let used_up = lease.guards[standing].number >= traits.handoffs && !left_out(Rule::Bound);
+        let too_old = step.now.since(lease.since) >= traits.handoff_age.min(lease.options.ttl / 8);
+        if used_up || too_old {
             if !traits.queues && !self.waiters.is_empty() && !left_out(Rule::Rest) {
                 // Other processes poll for it: whoever waits here must not be back before them every time.
                 self.rest_until = step.now.plus(step.chance.jittered(SHORTEST_POLL));
             }
             return false;
         }
-        let suited = |next: &&super::key::Waiter<W>| {
-            (next.mode == Mode::Exclusive || left_out(Rule::NotShared)) && lease.suits(next.member, &next.options)
-        };
-        if !self.waiters.front().is_some_and(|next| suited(&next)) {
-            return false;
-        }
-        let (id, next) = (lease.id, GuardId(step.id()));
-        let before = self.leases[index].guards.remove(standing);
-        if left_out(Rule::WhatIsLeft) {
-            let ttl = self.leases[index].options.ttl;
-            self.leases[index].prolong(step.now, ttl);
-            step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit()));
-        }
-        let waiter = self.remove(step, 0);
-        self.offer(
-            step,
-            waiter,
-            id,
-            Standing { id: next, number: if left_out(Rule::NewNumber) { number } else { number + 1 }, ..before },
-        );
-        step.out.push(Action::HandedOver);
-        true
+        let wanted = |next: &Waiter<W>| next.mode == Mode::Exclusive || left_out(Rule::NotShared);
+        self.waiters.front().is_some_and(|next| wanted(next) && lease.suits(next.member, &next.options))
     }
 
     /// The readers that queued behind this one share its grant, if they did before it was asked for: one who came later

@@ -148,8 +148,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let found = |lease: &Lease<L>| lease.guards.iter().position(|standing| standing.id == guard.guard);
         let Some(index) = self.leases.iter().position(|lease| lease.id == guard.lease) else { return LetGo::Gone };
         let lease = &mut self.leases[index];
-        let any = || (left_out(Rule::OwnGuardOnly) && !lease.guards.is_empty()).then_some(0);
-        let Some(standing) = found(lease).or_else(any) else { return LetGo::Gone };
+        let any = left_out(Rule::OwnGuardOnly).then_some(0);
+        let Some(standing) = found(lease).or(any).filter(|_| !lease.guards.is_empty()) else { return LetGo::Gone };
         if lease.end.is_none() && self.pass_on(step, index, standing) {
             return LetGo::Passed;
         }
@@ -163,33 +163,34 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let (ended, owes) = (lease.end.is_some(), lease.owes_release && !shared);
         if lease.guards.is_empty() {
             let lease = self.leases.remove(index);
-            if !ended {
-                let held_for = step.now.since(lease.since);
-                step.out.push(Action::End { cell: lease.cell, key: self.name.clone(), end: End::LetGo, held_for });
-            }
-        } else if before != lease.limit() {
-            step.out.push(Action::Limit(lease.cell.clone(), lease.limit()));
+            let (key, held_for) = (self.name.clone(), step.now.since(lease.since));
+            let end = (!ended).then_some(Action::End { cell: lease.cell, key, end: End::LetGo, held_for });
+            step.out.extend(end);
+        } else {
+            let limit = (before != lease.limit()).then(|| Action::Limit(lease.cell.clone(), lease.limit()));
+            step.out.extend(limit);
         }
         if ended && owes {
             self.release(step, member, grant, ttl, echoes, None);
         } else if !ended && !shared {
-            if !self.waiters.is_empty() {
-                self.detach_requests(step);
-            }
             self.wait_for_release(step);
             self.release(step, member, grant, ttl, echoes, by);
         }
         self.advance(step);
-        match ended {
-            true => LetGo::Gone,
-            false if shared => LetGo::Passed,
-            false => LetGo::Sent,
+        match (ended, shared) {
+            (true, _) => LetGo::Gone,
+            (false, true) => LetGo::Passed,
+            (false, false) => LetGo::Sent,
         }
     }
 
     /// Those who wait ask when the release has been answered; if that takes long, before.
     fn wait_for_release(&mut self, step: &mut Step<'_, W, L>) {
         const LONG: Duration = Duration::from_millis(100);
+        if self.waiters.is_empty() {
+            return;
+        }
+        self.detach_requests(step);
         let together = self.together(step);
         for waiter in self.waiters.iter_mut().take(together) {
             waiter.ask_at = waiter.ask_at.max(step.now.plus(LONG));
