@@ -58,7 +58,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn check(&self, now: Moment) -> Found {
         let held: Vec<_> = self.leases.iter().filter(|lease| lease.is_held(now)).collect();
         holds(
-            held.len() < 2 || held.iter().all(|lease| !lease.is_exclusive()),
+            held.iter().all(|lease| {
+                let of_one_session = lease.session.is_some() && lease.session == held[0].session;
+                held.len() < 2
+                    || !lease.is_exclusive()
+                    || (of_one_session && lease.grant.tenure == held[0].grant.tenure)
+            }),
             "an exclusive lease is held beside another",
         )?;
         holds(self.waiters.iter().is_sorted_by(|one, next| one.id < next.id), "the line is not in its order")?;

@@ -58,10 +58,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         mode: Mode,
         epoch: Option<u64>,
     ) -> bool {
+        let session = step.traits(member).session;
+        // Another engine of its session has the lease that it joined in the store.
+        let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.grant.tenure == epoch;
         let excludes = |lease: &&BoxedLease<L>| {
             !left_out(Rule::OlderIsLost) && {
                 let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
-                exclusive && lease.end.is_none() && !lease.admits(member, None)
+                exclusive && lease.end.is_none() && !lease.admits(member, None) && !joined(lease)
             }
         };
         let others: Vec<_> = self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.grant.tenure)).collect();
