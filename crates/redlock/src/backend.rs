@@ -220,7 +220,12 @@ impl Backend for RedlockBackend {
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
         let tally = self.take_over_all(grant, new_owner, ttl).await;
-        tally.held(self.fleet.majority()).ok_or_else(|| {
+        let held = tally.held(self.fleet.majority());
+        if matches!(held, Some(Held::No | Held::Forced)) {
+            // What a few nodes gave, or give yet, would keep them from everybody for a lease.
+            self.release_all(&GrantRef { owner: new_owner, ..grant.clone() }).await;
+        }
+        held.ok_or_else(|| {
             let missing = self.fleet.quorum_not_reached(tally.yes + tally.gone, tally.failed);
             let error = missing.into_error_or(ErrorKind::Indeterminate, "adopt");
             // Where some nodes have the new owner, it is given back.

@@ -26,6 +26,27 @@ pub(crate) async fn a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_b
     assert!(there.adopt(&handed, &once()).await.unwrap().is_none(), "what was given back was adopted");
 }
 
+pub(crate) async fn who_comes_too_late_for_a_lock_gives_back_what_a_few_nodes_gave() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let (here, there) = (nodes.redlock().await, nodes.redlock().await);
+    for slow in 0..3 {
+        let guard = acquire(&here, "k", &patient().ttl(LEASE)).await.unwrap().unwrap();
+        let handed = guard.hand_off().unwrap();
+        let faster = (0..3).filter(|node| *node != slow);
+        for node in faster.clone() {
+            let entry = nodes.0[node].ask(&["GET", &lock("k")]).await.text().to_owned();
+            let others = "f".repeat(32) + &entry[32..];
+            nodes.0[node].ask(&["SET", &lock("k"), &others, "KEEPTTL"]).await;
+        }
+        assert!(there.adopt(&handed, &once().ttl(LEASE)).await.unwrap().is_none(), "two have it");
+        let is_free = async || nodes.0[slow].ask(&["EXISTS", &lock("k")]).await.number() == 0;
+        until("what one node gave is given back", is_free).await;
+        for node in faster {
+            assert_eq!(nodes.0[node].ask(&["DEL", &lock("k")]).await.number(), 1, "what the faster one has is gone");
+        }
+    }
+}
+
 pub(crate) async fn a_lock_is_handed_off_while_a_minority_is_silent() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let (here, there) = (nodes.redlock().await, nodes.redlock().await);

@@ -22,6 +22,7 @@ mod tokens;
 
 leasehold_testkit::main! {
     attach::a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_back,
+    attach::who_comes_too_late_for_a_lock_gives_back_what_a_few_nodes_gave,
     attach::a_lock_is_handed_off_while_a_minority_is_silent,
     clocks::the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens,
     @multi_thread contenders::ten_contenders_on_one_key_are_all_served,
