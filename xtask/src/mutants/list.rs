@@ -39,9 +39,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "*namespace == self.namespace" => "namespace.starts_with(&*self.namespace)";
     "memory": "a release by force is not told as such" in MEMORY,
         "let forced = state.forced.contains_key(&grant.owner);" => "let forced = false;";
-    "memory": "a renewal counts from when its answer came" in "crates/core/src/engine/release.rs",
-        "self.settle_renewal(tenure, sent_at, &answer);" => "{ let _ = sent_at; self.settle_renewal(tenure, self.clock.now(), &answer); }";
-    "memory": "attempts on a store that is down do not back off" in "crates/core/src/engine/waiting.rs",
+    "memory": "a renewal counts from when its answer came" in "crates/core/src/engine/state/renewals.rs",
+        "lease.renewed(sent_at);" => "{ let _ = sent_at; lease.renewed(step.now); }";
+    "memory": "attempts on a store that is down do not back off" in "crates/core/src/engine/state/backoff.rs",
         "self.step = (self.step * 2).min(self.longest);" => "";
 
     "file": "nobody excludes anybody" in "crates/file/src/acquire.rs",
@@ -72,11 +72,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a place that was given up is granted" in LINE_LUA,
         "return place and unlink(" => "return false and unlink(";
     "redis-single": "anybody renews" in RENEW_LUA,
-        "type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner" => "type(held) ~= 'string'";
+        "type(held) ~= 'string' or string.sub(held, 1, #grant) ~= grant" => "type(held) ~= 'string'";
     "redis-single": "a renewal gives half of the lease" in RENEW_LUA,
         "redis.pcall('PEXPIRE', lock, lease)" => "redis.pcall('PEXPIRE', lock, math.floor(lease / 2))";
     "redis-single": "a batch renews only its first" in RENEW_LUA,
-        "renew(KEYS[#answers + 1], owner, lease)" => "#answers == 0 and renew(KEYS[1], owner, lease) or 'held'";
+        "renew(KEYS[#answers + 1], grant, lease)" => "#answers == 0 and renew(KEYS[1], grant, lease) or 'held'";
     "redis-single": "one that is gone ends its batch" in RENEW_LUA,
         "return all_held and 'held' or answers" => "for i in ipairs(answers) do answers[i] = all_held and 'held' or 'gone' end return answers";
     "redis-single": "anybody releases" in "crates/redis-single/src/lua/release.lua",
