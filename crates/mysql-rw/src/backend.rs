@@ -6,9 +6,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holders, LockKey,
     Mode, OwnerId, Page, Renewal, Result, SharedBackend,
 };
-use leasehold_mysql::{
-    Namespace, Opened, Params, RENEWAL_BATCH, Reply, Sessions, Step, TableName, Value, micros, named,
-};
+use leasehold_mysql::{Namespace, Opened, Params, RENEWAL_BATCH, Reply, Sessions, Step, TableName, Value, named};
 
 use crate::readers::Drawing;
 use crate::statements::Statements;
@@ -122,22 +120,11 @@ impl Backend for MysqlRwBackend {
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
-        let params = named([
-            ("name", self.name(&grant.key)),
-            ("owner", grant.owner.as_bytes().into()),
-            ("tenure", grant.tenure.map_or(Value::NULL, Value::UInt)),
-            ("new_owner", new_owner.as_bytes().into()),
-            ("ttl", micros(ttl)),
-        ]);
-        let (statement, leases) = match grant.mode {
-            Mode::Exclusive => (&self.statements.take_over_writer, self.statements.writers()),
-            Mode::Shared => (&self.statements.take_over_reader, self.statements.readers()),
+        let leases = match grant.mode {
+            Mode::Exclusive => self.statements.writers(),
+            Mode::Shared => self.statements.readers(),
         };
-        let reply = self.sessions.run(Step::new("adopt", statement).repeatable(), params).await?;
-        if reply.affected > 0 {
-            return Ok(Held::Yes);
-        }
-        leases.who_has(&self.sessions, &self.namespace.name_of(&grant.key), new_owner, grant.owner).await
+        leases.take_over(&self.sessions, self.namespace.name_of(&grant.key), grant, new_owner, ttl).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

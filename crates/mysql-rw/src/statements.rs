@@ -50,11 +50,11 @@ statements! {
 
 impl Statements {
     pub(crate) fn writers(&self) -> Leases<'_> {
-        Leases { extend: &self.extend_writers, look: &self.look_writers }
+        Leases { extend: &self.extend_writers, look: &self.look_writers, take_over: &self.take_over_writer }
     }
 
     pub(crate) fn readers(&self) -> Leases<'_> {
-        Leases { extend: &self.extend_readers, look: &self.look_readers }
+        Leases { extend: &self.extend_readers, look: &self.look_readers, take_over: &self.take_over_reader }
     }
 }
 

@@ -136,19 +136,8 @@ impl Backend for MysqlUniqueBackend {
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
-        let params = named([
-            ("name", self.name(&grant.key)),
-            ("owner", grant.owner.as_bytes().into()),
-            ("tenure", grant.tenure.map_or(Value::NULL, Value::UInt)),
-            ("new_owner", new_owner.as_bytes().into()),
-            ("ttl", micros(ttl)),
-        ]);
-        let reply = self.sessions.run(Step::new("adopt", &self.statements.take_over).repeatable(), params).await?;
-        if reply.affected > 0 {
-            return Ok(Held::Yes);
-        }
         let name = self.namespace.name_of(&grant.key);
-        self.statements.leases().who_has(&self.sessions, &name, new_owner, grant.owner).await
+        self.statements.leases().take_over(&self.sessions, name, grant, new_owner, ttl).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

@@ -25,6 +25,6 @@ statements! {
 
 impl Statements {
     pub(crate) fn leases(&self) -> Leases<'_> {
-        Leases { extend: &self.extend, look: &self.look }
+        Leases { extend: &self.extend, look: &self.look, take_over: &self.take_over }
     }
 }

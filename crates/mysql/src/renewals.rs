@@ -2,11 +2,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use leasehold_core::{Error, Held, LockOptions, OwnerId, Result};
+use leasehold_core::{Error, GrantRef, Held, LockOptions, OwnerId, Result};
 use mysql_async::{Params, Value};
 
 use crate::batch::{Target, each};
-use crate::{Columns, Sessions, Step};
+use crate::{Columns, Sessions, Step, named};
 
 /// The most leases that one statement prolongs: beyond it nothing is gained, and the rows of a batch stay locked
 /// longer.
@@ -19,6 +19,8 @@ pub struct Leases<'s> {
     pub extend: &'s str,
     /// Answers name, who holds, and who was released by force, each of whom may be nobody.
     pub look: &'s str,
+    /// Gives a row to a new owner, if `:owner` has it with this `:tenure`, and prolongs its lease to `:ttl`.
+    pub take_over: &'s str,
 }
 
 /// One lease: the row's name, its owner and the lease to give it.
@@ -101,12 +103,29 @@ impl Leases<'_> {
         Ok(held)
     }
 
-    /// Whether `new_owner` has this row from a statement that was sent before, or else what became of `owner`.
+    /// Gives the row of a grant to a new owner, who may have it from a statement that was sent before.
     ///
     /// # Errors
     /// As for [`Sessions::run`].
-    pub async fn who_has(self, sessions: &Sessions, name: &[u8], new_owner: OwnerId, owner: OwnerId) -> Result<Held> {
-        let [new, old] = [new_owner, owner].map(|owner| (name.to_vec(), owner.as_bytes().to_vec()));
+    pub async fn take_over(
+        self,
+        sessions: &Sessions,
+        name: Vec<u8>,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<Held> {
+        let params = named([
+            ("name", Value::Bytes(name.clone())),
+            ("owner", grant.owner.as_bytes().into()),
+            ("tenure", grant.tenure.map_or(Value::NULL, Value::UInt)),
+            ("new_owner", new_owner.as_bytes().into()),
+            ("ttl", micros(ttl)),
+        ]);
+        if sessions.run(Step::new("adopt", self.take_over).repeatable(), params).await?.affected > 0 {
+            return Ok(Held::Yes);
+        }
+        let [new, old] = [new_owner, grant.owner].map(|owner| (name.clone(), owner.as_bytes().to_vec()));
         let held = self.held(sessions, "adopt", &[new.clone(), old.clone()], Step::LIMIT).await?;
         match (held.get(&new), held.get(&old)) {
             (Some(Held::Yes), _) => Ok(Held::Yes),

@@ -103,8 +103,8 @@ impl<'w> Waiting<'w> {
     }
 
     /// Not in the line: it asks for a lease that was detached.
-    pub(super) fn attach(engine: &'w Arc<Inner>, key: &'w LockKey, attach: Attach<Caller>) -> Self {
-        let id = engine.driver.with(engine, |state, at| state.attach(at, attach));
+    pub(super) fn attach(engine: &'w Arc<Inner>, key: &'w LockKey, caller: &Caller, attach: Attach<Caller>) -> Self {
+        let id = engine.driver.with_caller(engine, caller, |state, at| state.attach(at, attach));
         Self { engine, key, id, is_behind: false, is_over: false }
     }
 

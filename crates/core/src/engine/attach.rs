@@ -10,7 +10,6 @@ use crate::{Error, ErrorKind, HandOff, LockOptions, Mode, Result};
 impl Inner {
     /// Takes a detached lock over, with an owner of its own. `None`: it is not held any more, or somebody else did.
     pub(super) async fn attach(self: &Arc<Self>, detached: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
-        self.driver.keep_time();
         let (caller, grant) = (Caller::new(), detached.to_grant());
         let _seen_through = SeenThrough(&caller, &self.driver);
         let join = Join {
@@ -22,7 +21,7 @@ impl Inner {
             handle: caller.clone(),
         };
         let attach = Attach { join, grant, number: detached.hand_overs() };
-        let waiting = Waiting::attach(self, detached.key(), attach);
+        let waiting = Waiting::attach(self, detached.key(), &caller, attach);
         self.attached(waiting, &caller).await.map_err(|error| error.within("adopt", self.name(), Some(detached.key())))
     }
 

@@ -216,12 +216,6 @@ impl Driver {
     }
 
     /// Looks after the clock from this runtime, too.
-    pub(super) fn keep_time(self: &Arc<Self>) {
-        if let Ok(runtime) = Handle::try_current() {
-            self.keep_time_on(&runtime, &mut self.lock());
-        }
-    }
-
     fn keep_time_on(self: &Arc<Self>, runtime: &Handle, locked: &mut Locked) {
         if locked.timers.get(&runtime.id()).is_some_and(|(_, task)| !task.is_finished()) {
             return;

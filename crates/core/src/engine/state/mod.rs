@@ -90,15 +90,21 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         places.filter(|place| self.keys.concerns(*place, member)).collect()
     }
 
+    /// Where a key is of which an engine asks for something. `None`: the engine is closed.
+    fn place_for(&mut self, member: Member, key: &LockKey) -> Option<KeyId> {
+        let engine = self.members.get_mut(&member).filter(|engine| !engine.closed)?;
+        let place = self.keys.place(key);
+        engine.places.add(place);
+        Some(place)
+    }
+
     /// A caller asks for a key. It has to come for what it is told in [`Action::Wake`]. Also answers whether it stands
     /// behind others of this process.
     pub(crate) fn join(&mut self, at: Applying<'_, W, L>, join: Join<W>) -> (WaiterId, bool) {
-        let Some(engine) = self.members.get_mut(&join.member).filter(|engine| !engine.closed) else {
+        let Some(key) = self.place_for(join.member, &join.key) else {
             at.out.push(Action::Wake(join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire"))));
             return (WaiterId(0), false);
         };
-        let key = self.keys.place(&join.key);
-        engine.places.add(key);
         self.on_place(at, key, |key, step| key.join(step, join)).unwrap_or_default()
     }
 
@@ -124,12 +130,10 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     /// A caller asks for a detached lease. It has to come for what it is told in [`Action::Wake`].
     pub(crate) fn attach(&mut self, at: Applying<'_, W, L>, attach: Attach<W>) -> WaiterId {
-        let Some(engine) = self.members.get_mut(&attach.join.member).filter(|engine| !engine.closed) else {
+        let Some(key) = self.place_for(attach.join.member, &attach.grant.key) else {
             at.out.push(Action::Wake(attach.join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "adopt"))));
             return WaiterId(0);
         };
-        let key = self.keys.place(&attach.grant.key);
-        engine.places.add(key);
         self.on_place(at, key, |key, step| key.attach(step, attach)).unwrap_or_default()
     }
 
