@@ -89,7 +89,8 @@ async fn a_node_that_serves_no_slot_yet_is_asked_when_a_slot_is_on_the_way_to_it
         moving.take_along(&format!("{{leasehold:k}}:{part}")).await;
         guard.renew().await?;
     }
-    assert!(newcomer.calls("pexpire").await >= 2);
+    // Not `pexpire`: what is under way while an entry moves may make its lease longer, and it is never shortened.
+    assert!(newcomer.calls("pttl").await >= 2);
     moving.end().await;
     guard.renew().await?;
     assert_eq!(guard.release().await?, ReleaseOutcome::Released);
