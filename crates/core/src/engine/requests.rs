@@ -44,8 +44,8 @@ impl Inner {
         Box::pin(async move {
             let (engine, batch) = (&asking.engine, &asking.question);
             let answers = engine.backend.renew(&batch.renewals, batch.within);
-            // Backends keep to that themselves; one that does not is not waited for.
-            let answers = tokio::time::timeout(batch.within * 4 / 3, answers).await;
+            // Backends keep to that themselves; one that does not is given up before the next renewal is due.
+            let answers = tokio::time::timeout(batch.within * 5 / 4, answers).await;
             let answers = batch.answered(answers.unwrap_or_default());
             for (renewal, answer) in batch.renewals.iter().zip(&answers) {
                 engine.driver.observer.renewed(&renewal.grant.key, answer);

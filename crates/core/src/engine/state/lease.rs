@@ -20,8 +20,8 @@ pub(super) struct Lease<L> {
     pub(super) first_length: Duration,
     pub(super) deadline: Moment,
     pub(super) next_renewal: Moment,
-    /// The renewal under way, and until when its answer is waited for.
-    pub(super) renewal: Option<(RequestId, Moment)>,
+    /// The renewal under way. Where its answer has not come when the next is due, none will come in time.
+    pub(super) renewal: Option<RequestId>,
     /// A renewal was sent, and none has been confirmed since.
     pub(super) unanswered: bool,
     /// A claim of this owner may reach the store late.
@@ -174,11 +174,7 @@ impl<L: LeaseCell> Lease<L> {
         if self.end.is_some() {
             return Moment::NEVER;
         }
-        let renewal = match self.renewal {
-            Some((_, until)) => until,
-            None => self.next_renewal(),
-        };
-        renewal.min(self.limit())
+        self.next_renewal().min(self.limit())
     }
 
     /// When it is to be renewed: what one guard asks for ends with it.
@@ -220,11 +216,20 @@ impl<L: LeaseCell> Lease<L> {
         self.limit() != before
     }
 
+    /// A renewal leaves at `now`. The next is due when it would be if that is confirmed.
+    pub(super) fn asks(&mut self, renewal: RequestId, now: Moment) {
+        self.unanswered = true;
+        self.renewal = Some(renewal);
+        self.next_renewal = renewal_after(now, self.options.ttl);
+    }
+
     /// A renewal that left at `sent_at` was confirmed.
     pub(super) fn renewed(&mut self, sent_at: Moment) {
         self.unanswered = false;
         self.prolong(sent_at, self.options.ttl);
-        self.next_renewal = renewal_after(sent_at, self.options.ttl);
+        if self.renewal.is_none() {
+            self.next_renewal = renewal_after(sent_at, self.options.ttl);
+        }
     }
 
     /// Another guard stands on it, by a grant that left at `sent_at` and prolonged the lease.

@@ -17,11 +17,12 @@ impl Batch {
 
     fn push<L: LeaseCell>(&mut self, key: KeyId, lease: &mut Lease<L>) {
         let ttl = lease.options.ttl;
-        self.within = self.within.min(within(ttl));
+        // So that there is time for another before the lease is over.
+        self.within = self.within.min(ttl / 4);
         self.leases.push(lease.id);
         self.keys.push(key);
         self.renewals.push(Renewal { grant: lease.grant.clone(), ttl });
-        lease.unanswered = true;
+        lease.asks(self.id, self.sent_at);
     }
 
     /// An answer for each, also where the store gave none.
@@ -43,12 +44,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let now = step.now;
         self.take_back_untaken(step);
         for lease in self.leases.iter_mut().filter(|lease| lease.end.is_none()) {
-            if lease.renewal.is_some_and(|(_, until)| now >= until) {
-                // No answer will come in time; a late one still counts for what it says.
-                lease.renewal = None;
-                lease.next_renewal = now;
-            }
-            if lease.renewal.is_none() && now >= lease.next_renewal() {
+            // Where one is under way still, a late answer to that counts for what it says.
+            if now >= lease.next_renewal() {
                 step.renew(self.id, lease);
             }
         }
@@ -74,7 +71,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(lease) = lease else { return false };
         let mut batch = Batch::new(RequestId(step.id()), step.now);
         batch.push(self.id, lease);
-        lease.renewal = Some((batch.id, given_up(step.now, batch.within)));
         step.send_by(lease.member, Request::Renew(batch), by, false);
         true
     }
@@ -90,7 +86,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         answer: Result<Held>,
     ) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none()) else { return };
-        let is_latest = lease.renewal.is_some_and(|(latest, _)| latest == request);
+        let is_latest = lease.renewal == Some(request);
         if is_latest {
             lease.renewal = None;
         }
@@ -141,21 +137,10 @@ impl<W, L: LeaseCell> Step<'_, W, L> {
         let id = RequestId(self.id());
         let batch = self.batches.entry(lease.member).or_insert_with(|| Batch::new(id, self.now));
         batch.push(key, lease);
-        lease.renewal = Some((batch.id, given_up(self.now, within(lease.options.ttl))));
         if batch.leases.len() >= most
             && let Some(full) = self.batches.remove(&lease.member)
         {
             self.send(lease.member, Request::Renew(full));
         }
     }
-}
-
-/// How long an answer to a renewal is of use: so that there is time for another before the lease is over.
-fn within(ttl: Duration) -> Duration {
-    ttl / 4
-}
-
-/// When the answer to a renewal is waited for no more, where not even that comes that nobody knows.
-fn given_up(sent_at: Moment, within: Duration) -> Moment {
-    sent_at.plus(within * 5 / 3)
 }

@@ -214,10 +214,7 @@ impl Encoder {
         self.length(*first_length);
         self.future(*deadline);
         self.future(*next_renewal);
-        self.option(*renewal, |to, (RequestId(request), until)| {
-            to.id(request);
-            to.future(until);
-        });
+        self.option(*renewal, |to, RequestId(request)| to.id(request));
         self.flag(*unanswered);
         self.flag(*echoes);
         self.list(guards, |to, Standing { id: GuardId(id), owner, number, renew, cap }| {
