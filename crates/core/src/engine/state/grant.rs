@@ -160,8 +160,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn withdraw(&mut self, lease: &mut Lease<L>) -> Vec<OwnerId> {
         let mut owners = Vec::new();
         for offer in self.offers.extract_if(.., |offer| offer.guard.lease == lease.id) {
-            let its = lease.guards.extract_if(.., |standing| standing.id == offer.guard.guard);
-            owners.extend(its.map(|standing| standing.owner));
+            let its = lease.guards.iter().position(|standing| standing.id == offer.guard.guard);
+            owners.extend(its.map(|index| lease.guards.remove(index).owner));
             if offer.attached {
                 continue;
             }

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::event::{End, Granted, GuardId, GuardRef, KeyId, LeaseCell, LeaseId, Member, RequestId, Traits};
 use super::rules::{Rule, left_out};
 use crate::clock::{Moment, lease_deadline};
@@ -27,7 +29,7 @@ pub(super) struct Lease<L> {
     /// A claim of this owner may reach the store late.
     pub(super) echoes: bool,
     /// The guards on it: one, or the levels of a session, or readers that share a grant.
-    pub(super) guards: Vec<Standing>,
+    pub(super) guards: SmallVec<[Standing; 1]>,
     pub(super) cell: L,
     /// How it ended, as long as guards are there that have to be told, or give it back.
     pub(super) end: Option<End>,
@@ -43,22 +45,23 @@ pub(super) type BoxedLease<L> = Box<Lease<L>>;
 pub(super) struct Terms {
     pub(super) ttl: Duration,
     pub(super) renew: bool,
-    label: Option<Box<str>>,
-    reason: Option<Box<str>>,
+    /// Most have none.
+    texts: Option<Box<Texts>>,
 }
+
+/// The label and the reason.
+type Texts = [Option<String>; 2];
 
 impl Terms {
     fn of(options: &LockOptions) -> Self {
         let LockOptions { ttl, renew, label, reason, wait: _, max_hold: _ } = options;
-        let text = |text: &Option<String>| text.as_deref().map(Box::from);
-        Self { ttl: *ttl, renew: *renew, label: text(label), reason: text(reason) }
+        let texts = (label.is_some() || reason.is_some()).then(|| Box::new([label.clone(), reason.clone()]));
+        Self { ttl: *ttl, renew: *renew, texts }
     }
 
     fn are_of(&self, options: &LockOptions) -> bool {
-        self.ttl == options.ttl
-            && self.renew == options.renew
-            && self.label.as_deref() == options.label.as_deref()
-            && self.reason.as_deref() == options.reason.as_deref()
+        let [label, reason] = self.texts.as_deref().unwrap_or(&[None, None]);
+        self.ttl == options.ttl && self.renew == options.renew && *label == options.label && *reason == options.reason
     }
 }
 
@@ -131,7 +134,7 @@ impl<L: LeaseCell> Lease<L> {
             renewal: None,
             unanswered: false,
             echoes: false,
-            guards: Vec::with_capacity(1),
+            guards: SmallVec::new(),
             cell: L::new(limit),
             end: None,
             owes_release: false,
