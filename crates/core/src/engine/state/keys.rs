@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::mem::replace;
 
 use super::event::{KeyId, LeaseCell, Member};
 use super::key::{Key, News, Said};
@@ -44,13 +45,13 @@ impl Places {
 
 type BoxedKey<W, L> = Box<Key<W, L>>;
 
-/// A key as it is kept: whole, or just its lease.
+/// A key as it is kept.
 #[derive(Clone, Debug)]
-pub(super) struct Slot<W, L> {
-    pub(super) whole: Option<BoxedKey<W, L>>,
-    pub(super) lease: Option<BoxedLease<L>>,
-    pub(super) said: Option<Said>,
-    pub(super) noted: Moment,
+pub(super) enum Slot<W, L> {
+    Empty,
+    /// Just its lease, when the schedule has it, and whether the store said last that somebody has it.
+    Held(BoxedLease<L>, Moment, bool),
+    Whole(BoxedKey<W, L>),
 }
 
 /// So many whole keys are spare at most, each with room for so many callers at most.
@@ -67,9 +68,11 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
 
     /// Whether there is anything of an engine at a place.
     pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
-        let Slot { whole, lease, .. } = &self.slots[place.0];
-        whole.as_ref().is_some_and(|key| key.concerns(member))
-            || lease.as_ref().is_some_and(|lease| lease.member == member)
+        match &self.slots[place.0] {
+            Slot::Empty => false,
+            Slot::Held(lease, ..) => lease.member == member,
+            Slot::Whole(key) => key.concerns(member),
+        }
     }
 
     /// Where a key is; it gets a place if nothing is known of it.
@@ -78,17 +81,15 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let place = self.free.pop().unwrap_or_else(|| {
-                    self.slots.push(Slot::empty());
+                    self.slots.push(Slot::Empty);
                     KeyId(self.slots.len() - 1)
                 });
                 *new.insert(place)
             }
         };
         let slot = &mut self.slots[place.0];
-        if slot.whole.is_none() && slot.lease.is_none() {
-            let mut key = whole(&mut self.spare, name);
-            key.id = place;
-            slot.whole = Some(key);
+        if matches!(slot, Slot::Empty) {
+            *slot = Slot::Whole(whole(&mut self.spare, place, name));
         }
         place
     }
@@ -100,24 +101,26 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
     /// Has something happen to a key, which is forgotten when nothing is left to be known of it. `None`: none is there.
     pub(super) fn at<T>(&mut self, place: KeyId, happens: impl FnOnce(&mut Key<W, L>) -> T) -> Option<T> {
         let slot = &mut self.slots[place.0];
-        let mut key = match (slot.whole.take(), slot.lease.take()) {
-            (Some(key), _) => key,
-            (None, Some(lease)) => {
-                let mut key = whole(&mut self.spare, &lease.grant.key);
-                (key.id, key.noted, key.said) = (place, slot.noted, slot.said.take());
+        let mut key = match replace(slot, Slot::Empty) {
+            Slot::Empty => return None,
+            Slot::Held(lease, noted, busy) => {
+                let mut key = whole(&mut self.spare, place, &lease.grant.key);
+                (key.noted, key.said) = (noted, busy.then_some(Said::Busy));
                 key.leases.push(lease);
                 key
             }
-            (None, None) => return None,
+            Slot::Whole(key) => key,
         };
         let result = happens(&mut key);
         if key.is_idle() {
             self.places.remove(&key.name);
             self.free.push(place);
-        } else if key.is_only_held() {
-            (slot.lease, slot.said, slot.noted) = (key.leases.pop(), key.said.take(), key.noted);
+        } else if key.is_only_held()
+            && let Some(lease) = key.leases.pop()
+        {
+            *slot = Slot::Held(lease, key.noted, key.said.is_some());
         } else {
-            slot.whole = Some(key);
+            *slot = Slot::Whole(key);
             return Some(result);
         }
         if self.spare.len() < SPARE && key.room() <= SPARE {
@@ -133,9 +136,9 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
 }
 
 /// A key that is as new, but for the room that its lists may have.
-fn whole<W: Clone, L: LeaseCell>(spare: &mut Vec<BoxedKey<W, L>>, name: &LockKey) -> BoxedKey<W, L> {
-    let Some(mut key) = spare.pop() else { return Box::new(Key::new(name.clone())) };
-    key.begin_anew(name.clone());
+fn whole<W: Clone, L: LeaseCell>(spare: &mut Vec<BoxedKey<W, L>>, place: KeyId, name: &LockKey) -> BoxedKey<W, L> {
+    let mut key = spare.pop().unwrap_or_else(|| Box::new(Key::new(name.clone())));
+    key.begin_anew(place, name.clone());
     key
 }
 
@@ -145,9 +148,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         (self.noted, self.id)
     }
 
-    /// Nothing is known of it but a lease, and what the store said.
+    /// Nothing is known of it but a lease, and that the store said that somebody has it.
     fn is_only_held(&self) -> bool {
         self.leases.len() == 1
+            && !matches!(self.said, Some(Said::Failed(_)))
             && self.waiters.is_empty()
             && self.offers.is_empty()
             && self.claims.is_empty()
@@ -164,10 +168,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     /// As new, but for the room that its lists have.
-    fn begin_anew(&mut self, name: LockKey) {
+    fn begin_anew(&mut self, place: KeyId, key: LockKey) {
         let Self {
-            name: name_before,
-            id: _,
+            name,
+            id,
             waiters,
             over,
             offers,
@@ -183,7 +187,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             store_session,
             noted,
         } = self;
-        *name_before = name;
+        (*name, *id) = (key, place);
         waiters.clear();
         offers.clear();
         claims.clear();
@@ -197,17 +201,20 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 }
 
 impl<W: Clone, L: LeaseCell> Slot<W, L> {
-    fn empty() -> Self {
-        Self { whole: None, lease: None, said: None, noted: Moment::NEVER }
-    }
-
     /// The key, if it is more than held.
     pub(super) fn whole(&self) -> Option<&Key<W, L>> {
-        self.whole.as_deref()
+        match self {
+            Self::Whole(key) => Some(key),
+            Self::Empty | Self::Held(..) => None,
+        }
     }
 
     pub(super) fn leases(&self) -> &[BoxedLease<L>] {
-        self.whole.as_ref().map_or(self.lease.as_slice(), |key| &key.leases)
+        match self {
+            Self::Empty => &[],
+            Self::Held(lease, ..) => std::slice::from_ref(lease),
+            Self::Whole(key) => &key.leases,
+        }
     }
 
     /// The key as something would happen to it.

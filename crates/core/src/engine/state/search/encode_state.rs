@@ -31,14 +31,16 @@ impl Encoder {
     }
 
     fn slot(&mut self, slot: &Slot<Handle, LeaseNote>) {
-        let Slot { whole, lease, said, noted } = slot;
-        if let Some(key) = whole {
-            return self.key(key);
+        match slot {
+            Slot::Empty => unreachable!("a known key has a slot that is not empty"),
+            Slot::Held(lease, noted, busy) => {
+                self.put(60);
+                self.lease(lease);
+                self.flag(*busy);
+                self.future(*noted);
+            }
+            Slot::Whole(key) => self.key(key),
         }
-        self.put(60);
-        self.option(lease.as_deref(), Self::lease);
-        self.option(said.as_ref(), Self::said);
-        self.future(*noted);
     }
 
     pub(super) fn key(&mut self, key: &Key<Handle, LeaseNote>) {
