@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, LockKey, Mode, OwnerId, Renewal};
+use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, LockKey, Mode, Renewal};
 use leasehold_mysql_rw::MysqlRw;
 use leasehold_mysql_unique::MysqlUnique;
 use mysql_async::prelude::Queryable;
@@ -76,10 +76,9 @@ async fn held<B: Backend>(store: &B, mode: Mode) -> Result<Vec<GrantRef>> {
 
 async fn take<B: Backend>(store: &B, mode: Mode, number: usize) -> Result<GrantRef> {
     let key = LockKey::new(format!("kept/{mode:?}/{number}"))?;
-    let owner = OwnerId::random();
-    let claim = Claim { key, owner, mode, ttl: LEASE, waits: false, label: None, reason: None };
+    let claim = Claim::new(&key, mode, LEASE);
     match store.try_acquire(&claim).await? {
-        Attempt::Granted { tenure } => Ok(GrantRef { key: claim.key, owner, mode, tenure }),
+        Attempt::Granted { tenure } => Ok(claim.grant(tenure)),
         busy => Err(format!("{} is not free: {busy:?}", claim.key).into()),
     }
 }

@@ -123,12 +123,16 @@ pub struct Claim {
     pub label: Option<String>,
     /// Why, in free text, to be stored beside the grant.
     pub reason: Option<String>,
+    /// The newest tenure of this key that the session has lost here, where owners are sessions: it and all older ones are
+    /// not joined, nor prolonged, but are [in the way](Attempt::HeldBy).
+    pub lost: Option<u64>,
 }
 
 impl Claim {
     /// Of a new owner, who does not wait and leaves no text.
     pub fn new(key: &LockKey, mode: Mode, ttl: Duration) -> Self {
-        Self { key: key.clone(), owner: OwnerId::random(), mode, ttl, waits: false, label: None, reason: None }
+        let (key, owner) = (key.clone(), OwnerId::random());
+        Self { key, owner, mode, ttl, waits: false, label: None, reason: None, lost: None }
     }
 
     /// What it is granted, under this number.
@@ -150,7 +154,8 @@ pub enum Attempt {
         /// What is left of the lease that stands in the way, if the store knows.
         retry_in: Option<Duration>,
     },
-    /// This session, which is not ours, holds it: as [`Busy`](Self::Busy), for those of this process who act for it.
+    /// This session holds it: as [`Busy`](Self::Busy), for those of this process who act for it. It is ours where it
+    /// holds what it has [lost](Claim::lost) here.
     HeldBy {
         /// Which.
         session: SessionId,

@@ -163,15 +163,12 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use leasehold_core::{Attempt, Backend, Claim, OwnerId};
+    use leasehold_core::{Attempt, Backend, Claim};
 
     use super::*;
 
     async fn tenure(backend: &FileBackend, key: &LockKey) -> u64 {
-        let (mode, ttl) = (Mode::Exclusive, Duration::from_secs(30));
-        let claim =
-            Claim { key: key.clone(), owner: OwnerId::random(), mode, ttl, waits: false, label: None, reason: None };
-        match backend.try_acquire(&claim).await.unwrap() {
+        match backend.try_acquire(&Claim::new(key, Mode::Exclusive, Duration::from_secs(30))).await.unwrap() {
             Attempt::Granted { tenure } => tenure.unwrap(),
             Attempt::Busy { .. } | Attempt::HeldBy { .. } | Attempt::Queued { .. } => panic!("{key:?} is taken"),
         }

@@ -22,7 +22,7 @@ const LOCK: &str = "lock";
 const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 
-static CLAIM: Step = Step::new("claim", 2, 6, &[DRAW, include_str!("lua/number.lua"), include_str!("lua/claim.lua")]);
+static CLAIM: Step = Step::new("claim", 2, 7, &[DRAW, include_str!("lua/number.lua"), include_str!("lua/claim.lua")]);
 static RELEASE: Step = Step::new("release", 1, 4, &[include_str!("lua/release.lua")]);
 pub(crate) static STEPS: Steps = Steps::new(&[&CLAIM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
@@ -146,6 +146,7 @@ impl Backend for SessionBackend {
             .millis(claim.ttl)
             .millis(self.store.fence_retention)
             .text(&self.store.max_depth.to_string())
+            .text(&claim.lost.map(|lost| lost.to_string()).unwrap_or_default())
             .text(&Metadata::of(claim).tail());
         let reply = self.store.commits.run(&CLAIM, words, None).await?;
         let refused =

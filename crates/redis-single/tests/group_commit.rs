@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::{JoinAll, join_all};
 use futures::poll;
-use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, OwnerId};
+use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held};
 use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{
     Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
@@ -37,15 +37,7 @@ async fn connect_with(server: &Server, limit: Duration) -> RedisSingleBackend {
 }
 
 fn claim(key: impl Into<Arc<str>>) -> Claim {
-    Claim {
-        key: LockKey::new(key).expect("a key"),
-        owner: OwnerId::random(),
-        mode: Mode::Exclusive,
-        ttl: Duration::from_secs(3600),
-        waits: false,
-        label: None,
-        reason: None,
-    }
+    Claim::new(&LockKey::new(key).expect("a key"), Mode::Exclusive, Duration::from_secs(3600))
 }
 
 fn claims(count: usize) -> Vec<Claim> {

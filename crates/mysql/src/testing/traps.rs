@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use leasehold_core::{
     Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, Held, LockKey, LockOptions, Locker, LockerExt,
-    LossReason, Mode, OwnerId, Renewal, Wait,
+    LossReason, Mode, Renewal, Wait,
 };
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Pool};
@@ -34,7 +34,7 @@ pub fn brief() -> LockOptions {
 /// An exclusive claim that does not wait.
 pub fn claim(key: &str, ttl: Duration) -> Claim {
     let key = LockKey::new(key).unwrap();
-    Claim { key, owner: OwnerId::random(), mode: Mode::Exclusive, ttl, waits: false, label: None, reason: None }
+    Claim::new(&key, Mode::Exclusive, ttl)
 }
 
 /// All that a lock does, once, by two clients.

@@ -1,15 +1,17 @@
 -- Takes a key for a session, or takes it once more, or says who is in the way.
 -- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, how many
--- levels at most, and the metadata: what follows the first member of a JSON object.
+-- levels at most, the newest tenure that the claimant has lost (empty: none), and the metadata: what follows the first
+-- member of a JSON object.
 -- Answers, in one text: granted, number · busy, ms left, start of the digest of the session in the way · deep, levels ·
 -- endless, key · spent, key · foreign, key, type · refused, reply.
 -- All is read and checked before anything is written. A level that asks again is told the same, counts once, and gets
--- no longer lease; a further level keeps the number and never shortens the lease. The counter is written before the
+-- no longer lease; a further level keeps the number and never shortens the lease. What the claimant has lost is in its
+-- way like what others have: its lease has to end. The counter is written before the
 -- lock, so that whoever holds a lock has a number above all earlier ones.
 local function claim(k, a)
   local lock, fence = KEYS[k + 1], KEYS[k + 2]
   local session, level, lease, lifetime = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
-  local most, metadata = ARGV[a + 5], ARGV[a + 6]
+  local most, lost, metadata = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
 
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
   if held.err then
@@ -29,7 +31,7 @@ local function claim(k, a)
     if refusal(left, 'PTTL') then
       return refusal(left, 'PTTL')
     end
-    if owner ~= session then
+    if owner ~= session or (lost ~= '' and tonumber(tenure) <= tonumber(lost)) then
       if left < 0 then
         return 'endless ' .. lock
       end

@@ -249,6 +249,7 @@ const CASES: &[Case] = cases! {
     reentrant::c27_a_reentry_that_finds_the_lease_gone_is_a_loss [Reentrancy, Fencing]
     reentrant::c27_a_released_level_hears_nothing_of_a_later_loss [Reentrancy]
     reentrant::c27_a_level_whose_reply_was_lost_counts_once [Reentrancy]
+    reentrant::c27_a_session_does_not_join_what_it_lost [Reentrancy, Fencing]
     reentrant::c27_a_level_is_claimed_and_released_once_in_the_store [Reentrancy]
     reentrant::c27_an_earlier_tenure_of_the_same_session_is_over [Reentrancy, Fencing]
     reentrant::c27_the_lease_is_renewed_once_for_all_levels [Reentrancy, Lease]

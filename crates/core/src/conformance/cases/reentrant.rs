@@ -245,6 +245,32 @@ pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench:
     theirs.finds_it_free(&key).await
 }
 
+/// A level may be left in the store of what a session has lost.
+pub(super) async fn c27_a_session_does_not_join_what_it_lost(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let left = Claim::new(&key, Mode::Exclusive, SHORT);
+    let Attempt::Granted { tenure } = ours.store.try_acquire(&left).await? else {
+        return Err(Failure("a free key was refused".into()));
+    };
+    let again = || Claim { lost: tenure, ..Claim::new(&key, Mode::Exclusive, LONG) };
+    for claim in [again(), Claim { owner: left.owner, ..again() }] {
+        match ours.store.try_acquire(&claim).await? {
+            Attempt::HeldBy { retry_in: Some(left), .. } if left <= SHORT => {}
+            answer => return Err(Failure(format!("to a session that lost {tenure:?} the store said {answer:?}"))),
+        }
+    }
+    // It was not prolonged by those who asked, nor is it kept by them.
+    eventually("what was lost ends", || async { Ok(theirs.admin.inspect(&key).await?.holders.is_empty()) }).await?;
+    let claim = again();
+    let answer = ours.store.try_acquire(&claim).await?;
+    let Attempt::Granted { tenure: next } = answer else { return Err(Failure(format!("then it said {answer:?}"))) };
+    ensure!(next > tenure, "after {tenure:?} came {next:?}");
+    let deeper = ours.store.try_acquire(&again()).await?;
+    ensure!(deeper == answer, "a newer tenure is not joined: {deeper:?} after {answer:?}");
+    theirs.admin.force_release(&key).await?;
+    Ok(())
+}
+
 pub(super) async fn c27_an_earlier_tenure_of_the_same_session_is_over(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let earlier = ours.take(&key, &patient()).await?;

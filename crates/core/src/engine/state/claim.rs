@@ -33,8 +33,6 @@ pub(super) struct PendingClaim<W> {
     pub(super) abandoned: bool,
     /// A send may be carried out still.
     pub(super) unanswered: bool,
-    /// The lease of its session was lost while it was under way: what it joins in the store is that one.
-    pub(super) void: bool,
     /// The epoch that a message told while it was under way: it is looked at with the answer, which may be newer.
     pub(super) message: Option<u64>,
     /// Nobody who joined later gets a shared grant of it.
@@ -145,6 +143,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             waits: !waiter.is_over,
             label: claim.options.label.clone(),
             reason: claim.options.reason.clone(),
+            lost: self.lost_tenure(claim.member),
         };
         step.begin(claim.member);
         step.send_by(claim.member, Request::Claim(request, sent), asker, alone);
@@ -234,6 +233,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         self.said = Some(Said::Busy);
         self.store_session = session;
+        if session.is_some() && session == step.traits(claim.member).session {
+            self.is_left(step.now, claim.member, retry_in.unwrap_or(claim.options.ttl));
+        }
         // Whoever joins a lease and hears that it is another's has lost it.
         let entered = |lease: &Lease<L>| lease.admits(claim.member, None) && lease.since <= claim.sent_at;
         if let Some(lease) = self.leases.iter().find(|lease| entered(lease) && lease.end.is_none()) {
@@ -336,7 +338,6 @@ impl<W: Clone> PendingClaim<W> {
             overdue_at: Moment::NEVER,
             abandoned: false,
             unanswered: false,
-            void: false,
             message: None,
             horizon: 0,
             seen: News::default(),

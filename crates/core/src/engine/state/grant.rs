@@ -18,17 +18,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         let grant = claim.grant(&self.name, epoch);
         let ttl = claim.options.ttl;
-        let is_over = claim.void || first.is_some_and(|first| step.now >= first.deadline());
-        if is_over {
-            // It may be another's by now; a guard on it would be lost at birth.
+        if let Some(error) = self.objection(step, &claim, epoch, first) {
             self.release(step, claim.member, grant, ttl, claim.unanswered, None);
-            return self.failed(step, PendingClaim { unanswered: false, place: None, ..claim }, too_late());
+            return self.refused(step, PendingClaim { unanswered: false, place: None, ..claim }, error);
         }
-        let is_stale = self.is_stale(step, claim.member, claim.mode, epoch);
         // Only now, for waiters whose offer was lost with an older lease are back in the line.
         let heir = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
         let recipient = claim.asker.and_then(|asker| self.index(asker)).or(heir);
-        let (Some(index), false) = (recipient, is_stale) else {
+        let Some(index) = recipient else {
             if left_out(Rule::Compensate) {
                 return;
             }
@@ -48,6 +45,35 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
         }
         self.begin(step, index, &claim, grant, first);
+    }
+
+    /// As a claim that failed. That its grant goes back is no reason to ask earlier: the same would be granted again.
+    fn refused(&mut self, step: &mut Step<'_, W, L>, claim: PendingClaim<W>, error: Error) {
+        let asker = claim.asker;
+        self.failed(step, claim, error);
+        if let Some(index) = asker.and_then(|asker| self.index(asker)) {
+            self.rest_until = self.rest_until.max(self.waiters[index].ask_at);
+        }
+    }
+
+    /// Why nobody may have this grant.
+    fn objection(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        claim: &PendingClaim<W>,
+        epoch: Option<u64>,
+        first: Option<FirstLease>,
+    ) -> Option<Error> {
+        if first.is_some_and(|first| step.now >= first.deadline()) {
+            // It may be another's by now; a guard on it would be lost at birth.
+            return Some(too_late());
+        }
+        // It was under way when that was lost, or the store does not heed what it was told.
+        if epoch.is_some() && epoch <= self.lost_tenure(claim.member) {
+            return Some(unavailable("the store still has the lease that this session lost"));
+        }
+        let is_stale = self.is_stale(step, claim.member, claim.mode, epoch);
+        is_stale.then(|| unavailable("the store granted an older number than that of a lease which is held here"))
     }
 
     /// Two leases of which one excludes the other: the older one is lost. True if that is the one just granted.
@@ -190,5 +216,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 }
 
 pub(super) fn too_late() -> Error {
-    Error::new(ErrorKind::Unavailable, "acquire").detail("the grant came after its lease ran out")
+    unavailable("the grant came after its lease ran out")
+}
+
+fn unavailable(why: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, "acquire").detail(why)
 }

@@ -5,6 +5,7 @@ use super::backoff::BackOff;
 use super::claim::PendingClaim;
 use super::event::{Action, End, GuardRef, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
 use super::lease::{BoxedLease, Lease};
+use super::lost::LostTenure;
 use super::notifications::Subscription;
 use super::release::PendingRelease;
 use super::rules::{Rule, left_out};
@@ -27,6 +28,8 @@ pub(super) struct Key<W, L> {
     pub(super) attaches: Vec<PendingAttach<W>>,
     pub(super) leases: Vec<BoxedLease<L>>,
     pub(super) releases: Vec<PendingRelease<W>>,
+    /// What engines of sessions have lost, as long as the store may have it.
+    pub(super) lost: Vec<LostTenure>,
     pub(super) subscription: Subscription,
     /// Whether somebody here waits for what others of other processes do.
     pub(super) wants_notifications: bool,
@@ -34,7 +37,7 @@ pub(super) struct Key<W, L> {
     pub(super) news: News,
     /// What the store said last; `None` while nobody knows.
     pub(super) said: Option<Said>,
-    /// After the last local hand-off that was allowed, other processes go first.
+    /// After the last local hand-off that was allowed, other processes go first; and what was granted in vain would be again.
     pub(super) rest_until: Moment,
     /// The session that holds the key, as far as the store said so.
     pub(super) store_session: Option<SessionId>,
@@ -112,6 +115,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             attaches: Vec::new(),
             leases: Vec::new(),
             releases: Vec::new(),
+            lost: Vec::new(),
             subscription: Subscription::new(),
             wants_notifications: false,
             news: News::default(),
@@ -130,6 +134,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             && self.attaches.is_empty()
             && self.leases.is_empty()
             && self.releases.is_empty()
+            && self.lost.is_empty()
     }
 
     pub(super) fn join(&mut self, step: &mut Step<'_, W, L>, join: Join<W>) -> (WaiterId, bool) {
@@ -385,12 +390,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let leases = self.leases.iter().map(|lease| lease.next_event());
         let offers = self.offers.iter().filter_map(|offer| offer.until);
         let releases = self.releases.iter().map(PendingRelease::next_event);
+        let lost = self.lost.iter().map(|lost| lost.until);
         let subscribes = self.subscriber(step).map(|_| self.subscription.not_before);
         asks.chain(self.claims.iter().map(PendingClaim::overdue_at))
             .chain(self.attaches.iter().map(PendingAttach::overdue_at))
             .chain(leases)
             .chain(offers)
             .chain(releases)
+            .chain(lost)
             .chain(subscribes)
             .min()
             .unwrap_or(Moment::NEVER)

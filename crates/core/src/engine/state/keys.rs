@@ -157,6 +157,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             && self.claims.is_empty()
             && self.attaches.is_empty()
             && self.releases.is_empty()
+            && self.lost.is_empty()
             && self.subscription.is_as_new()
             && self.rest_until == Moment::default()
             && self.store_session.is_none()
@@ -179,6 +180,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             attaches,
             leases,
             releases,
+            lost,
             subscription,
             wants_notifications,
             news,
@@ -194,6 +196,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         attaches.clear();
         leases.clear();
         releases.clear();
+        lost.clear();
         (*over, *subscription, *wants_notifications) = (0, Subscription::new(), false);
         (*news, *said, *store_session) = (News::default(), None, None);
         (*rest_until, *noted) = (Moment::default(), Moment::NEVER);

@@ -15,6 +15,7 @@ mod key;
 mod keys;
 mod lease;
 mod local_handoff;
+mod lost;
 mod notifications;
 mod release;
 mod renewals;

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use super::backoff::BackOff;
-use super::claim::PendingClaim;
 use super::event::{Action, End, GuardRef, LeaseCell, LeaseId, LetGo, Member, Outcome, Request, RequestId};
 use super::key::{Key, Waiter};
 use super::lease::{BoxedLease, Lease};
@@ -34,6 +33,8 @@ pub(super) struct PendingRelease<W> {
 
 const FIRST_ECHO: Duration = Duration::from_secs(1);
 const LAST_ECHO: Duration = Duration::from_secs(32);
+/// By how much a request may be late.
+pub(super) const LATE: Duration = Duration::from_secs(64);
 
 impl<W> PendingRelease<W> {
     /// Whether a session must not claim before this is done.
@@ -167,7 +168,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let end = (!ended).then_some(Action::End { cell: lease.cell, key, end: End::LetGo, held_for });
             step.out.extend(end);
         } else {
-            let limit = (before != lease.limit()).then(|| Action::Limit(lease.cell.clone(), lease.limit()));
+            let limit = (!ended && before != lease.limit()).then(|| Action::Limit(lease.cell.clone(), lease.limit()));
             step.out.extend(limit);
         }
         if ended && owes {
@@ -240,9 +241,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         lease.owes_release &= !at_once;
-        if lease.is_reentrant() {
-            let under_way = |claim: &&mut PendingClaim<W>| claim.member == lease.member && claim.request.is_some();
-            self.claims.iter_mut().filter(under_way).for_each(|claim| claim.void = true);
+        if matches!(end, End::Lost(_)) {
+            self.note_lost(step.now, &lease);
         }
         // Until the last guard of a session is gone no fresh lease may begin.
         if !lease.guards.is_empty() && (lease.owes_release || lease.is_reentrant()) {
@@ -287,6 +287,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         self.close_attaches(step, member);
         self.releases.retain(|release| release.member != member || release.echo.is_none());
+        self.lost.retain(|lost| lost.member != member);
         if self.subscription.is_by(member) {
             self.unsubscribe(step);
         }
@@ -308,6 +309,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             || self.claims.iter().any(|claim| claim.member == member)
             || self.attaches.iter().any(|attach| attach.member == member)
             || self.releases.iter().any(|release| release.member == member)
+            || self.lost.iter().any(|lost| lost.member == member)
             || self.subscription.is_by(member)
     }
 
@@ -319,6 +321,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.attaches.retain(|attach| attach.member != member);
         self.leases.retain(|lease| lease.member != member);
         self.releases.retain(|release| release.member != member);
+        self.lost.retain(|lost| lost.member != member);
     }
 
     /// Leases that ran out, and waiters that are not looked after.
@@ -330,5 +333,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.end(step, id, End::Lost(reason));
         }
         while self.give_up_late(step, 0) {}
+        self.forget_lost(now);
     }
 }

@@ -61,6 +61,8 @@ pub(super) enum Rule {
     LostUnder,
     /// A session claims nothing while it gives a level back.
     GivesBack,
+    /// A session does not join what it lost.
+    LostTenure,
     /// Two leases of which one excludes the other: the older one is lost.
     OlderIsLost,
 }

@@ -40,10 +40,10 @@ impl World {
         };
         match self.sides[side].collect(id, &offer.guard) {
             Collected::Yes => {
-                let epoch = offer.grant.tenure.unwrap_or_default();
+                let (member, epoch) = (self.config.seats[index].member, offer.grant.tenure.unwrap_or_default());
                 match attaches {
                     Some(before) => self.attached(before)?,
-                    None => self.handed_out((epoch, offer.number), &offer, floor)?,
+                    None => self.handed_out(member, (epoch, offer.number), &offer, floor)?,
                 }
                 let (owner, mode) = (offer.grant.owner, offer.grant.mode);
                 self.seats[index].at = At::Holding { guard: offer.guard, owner, mode, cell: offer.cell.id, epoch };
@@ -109,6 +109,7 @@ impl World {
         }
         let At::Holding { owner, epoch, .. } = self.seats[index].at else { return Ok(()) };
         let grant = GrantRef { key: self.key_of(index), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
+        self.detached.push(owner);
         self.detached_lock = Some((grant, self.newest_number_of(epoch)));
         self.seats[index].at = At::Away;
         Ok(())

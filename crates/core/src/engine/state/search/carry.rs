@@ -82,6 +82,12 @@ impl World {
         {
             return broken(Property::Birth, "a session claims under a guard that is lost");
         }
+        if let Request::Claim(_, claim) = request
+            && self.members[member].2.is_some()
+            && self.gives_back(member, &claim.key)
+        {
+            return broken(Property::Tokens, "a session claims what it is giving back, and may join that");
+        }
         let Request::Renew(Batch { leases, renewals, .. }) = request else { return Ok(()) };
         let held: Vec<_> = renewals.iter().flat_map(|renewal| self.sides[side].leases(&renewal.grant.key)).collect();
         if leases.iter().any(|lease| !held.contains(lease)) {
@@ -89,6 +95,16 @@ impl World {
         }
         self.seen.push("a renewal is sent");
         Ok(())
+    }
+
+    /// Whether an engine waits for the answer to a release.
+    fn gives_back(&self, member: usize, key: &crate::LockKey) -> bool {
+        self.flights.iter().any(|flight| match &flight.asks {
+            Asks::Store(Request::Release(request, grant)) if flight.member == member => {
+                grant.key == *key && self.sides[flight.side].waits_for_release(key, *request)
+            }
+            _ => false,
+        })
     }
 
     /// Whether this caller waits for no other than this answer.
@@ -111,8 +127,8 @@ impl World {
             _ => "a lease ends",
         });
         if matches!(end, End::Lost(_)) {
-            let of_it = self.seats.iter().find_map(|seat| match seat.at {
-                At::Holding { cell: of, epoch, .. } if of == cell.id => Some(epoch),
+            let of_it = self.seats.iter().zip(self.config.seats).find_map(|(seat, of_seat)| match seat.at {
+                At::Holding { cell: of, epoch, .. } if of == cell.id => Some((of_seat.member, epoch)),
                 _ => None,
             });
             self.lost.extend(of_it);

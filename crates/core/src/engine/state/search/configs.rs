@@ -91,6 +91,17 @@ pub(super) static SESSIONS: Config = Config {
     ..PLAIN
 };
 
+/// Two engines of one session in one process, and what is refused for good.
+pub(super) static ONE_SESSION: Config = Config {
+    name: "two engines of one session",
+    members: &[(0, Some(1)), (0, Some(1))],
+    notifies: false,
+    seats: &[SeatOf { joins: 2, ..WAITS }, SeatOf { member: 1, ..WAITS }],
+    faults: &[(Fault::Lose, 1), (Fault::Forget, 1), (Fault::Break, 1), (Fault::Pause, 1)],
+    most: 2,
+    ..PLAIN
+};
+
 pub(super) static LOSSY: Config = Config {
     name: "a lossy store",
     members: &[(0, None), (1, None)],
@@ -200,8 +211,13 @@ pub(super) static READERS_IN_LINE: Config = Config {
 };
 
 /// A reader before a writer, in one process.
-pub(super) static READER_AND_WRITER: Config =
+pub(super) static READER_AND_WRITER: Config = READER_AND_WRITER_OF;
+
+const READER_AND_WRITER_OF: Config =
     Config { name: "a reader and a writer", seats: &[READS, WAITS], faults: &[(Fault::Forget, 1)], most: 1, ..PLAIN };
+
+pub(super) static READER_AND_TRY: Config =
+    Config { seats: &[READS, SeatOf { waits: Waits::Never, ..WAITS }], ..READER_AND_WRITER_OF };
 
 /// A reader and a writer elsewhere, with a reader who comes later.
 pub(super) static READERS: Config = Config {
@@ -231,7 +247,9 @@ pub(super) static FORCED: Config = Config {
 pub(super) static CLOSED: Config =
     Config { name: "closed", seats: &[WAITS, WAITS], faults: &[(Fault::Close, 1)], most: 1, ..PLAIN };
 
-pub(super) static SESSION: Config = Config {
+pub(super) static SESSION: Config = SESSION_OF;
+
+const SESSION_OF: Config = Config {
     name: "one session",
     members: &[(0, Some(1))],
     notifies: false,
@@ -241,8 +259,17 @@ pub(super) static SESSION: Config = Config {
     ..PLAIN
 };
 
+/// A level of a session whose release is refused for good.
+pub(super) static LEVEL_LEFT: Config = Config {
+    name: "a level that is left",
+    seats: &[SeatOf { cap: Some(1), ..WAITS }, WAITS],
+    faults: &[(Fault::Break, 1)],
+    ..SESSION_OF
+};
+
 /// What random histories are of: more callers who come more often, and more that goes wrong.
-pub(super) static HISTORIES: [&Config; 6] = [&ONE, &OF_RIVALS, &IN_LINE, &OF_READERS, &OF_SESSIONS, &OF_ENDS];
+pub(super) static HISTORIES: [&Config; 7] =
+    [&ONE, &OF_RIVALS, &IN_LINE, &OF_READERS, &OF_SESSIONS, &OF_ONE_SESSION, &OF_ENDS];
 
 const MANY: Config = Config {
     keys: 2,
@@ -308,7 +335,9 @@ static OF_READERS: Config = Config {
     ..MANY
 };
 
-static OF_SESSIONS: Config = Config {
+static OF_SESSIONS: Config = OF_SESSIONS_TOO;
+
+const OF_SESSIONS_TOO: Config = Config {
     name: "sessions, often",
     members: &[(0, Some(1)), (0, Some(2)), (1, Some(3))],
     notifies: false,
@@ -322,10 +351,24 @@ static OF_SESSIONS: Config = Config {
         OFTEN_ELSE,
         SeatOf { member: 2, ..OFTEN_ELSE },
     ],
-    // A release that is refused for good, or a claim that comes late, leaves a level in the store, and the next lease of its
-    // session joins that, with the token of one that was lost: such histories are known to break.
-    faults: &[(Fault::Leave, 12), (Fault::Refuse, 4), (Fault::Pause, 8), (Fault::Forget, 2)],
     ..MANY
+};
+
+/// A session has three engines, two of them in one process.
+static OF_ONE_SESSION: Config = Config {
+    name: "one session, often",
+    members: &[(0, Some(1)), (0, Some(1)), (1, Some(1)), (1, Some(2))],
+    seats: &[
+        OFTEN,
+        HASTY,
+        SeatOf { member: 1, ..OFTEN },
+        SeatOf { member: 1, ..TRIES },
+        SeatOf { member: 2, ..OFTEN },
+        SeatOf { member: 3, ..OFTEN },
+        OFTEN_ELSE,
+        SeatOf { member: 2, ..OFTEN_ELSE },
+    ],
+    ..OF_SESSIONS_TOO
 };
 
 static OF_ENDS: Config = Config {

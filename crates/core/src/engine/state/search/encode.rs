@@ -139,8 +139,10 @@ impl Encoder {
             cells,
             evicted,
             lost,
+            sessions,
             tokens,
             detached_lock,
+            detached,
             attached,
             rests,
             left,
@@ -176,8 +178,19 @@ impl Encoder {
         self.store(store);
         self.list(cells, Self::cell);
         self.list(evicted, |to, owner| to.owner(*owner));
-        let lost = lost.iter().filter(|epoch| store.holders.iter().any(|holder| holder.epoch == **epoch));
-        self.list(lost, |to, epoch| to.epoch(*epoch));
+        let answered = |epoch: u64| {
+            let granted = |flight: &Flight| matches!(flight.answer, Some(Answer::Claim(Ok(Attempt::Granted { tenure: Some(of) }))) if of == epoch);
+            world.flights.iter().any(granted)
+        };
+        let may_be_given = |epoch: u64| store.holders.iter().any(|holder| holder.epoch == epoch) || answered(epoch);
+        self.list(lost.iter().filter(|(_, epoch)| may_be_given(*epoch)), |to, (member, epoch)| {
+            to.put(*member as u64);
+            to.epoch(*epoch);
+        });
+        self.list(sessions.iter().filter(|(epoch, _)| may_be_given(*epoch)), |to, (epoch, session)| {
+            to.epoch(*epoch);
+            to.put(session.0);
+        });
         // What was handed out counts for those who wait, or come, and for what is held.
         let newest = tokens.iter().max();
         self.option(newest, |to, token| {
@@ -195,6 +208,8 @@ impl Encoder {
             to.grant(grant);
             to.put(u64::from(*number));
         });
+        let in_store = |owner: &&OwnerId| store.holders.iter().any(|holder| holder.owner == **owner);
+        self.list(detached.iter().filter(in_store), |to, owner| to.owner(*owner));
         self.list(attached, |to, owner| to.owner(*owner));
         self.list(rests, |to, rest| to.flag(*rest == Some(world.now)));
         self.list(left, |to, left| to.put(u64::from(*left)));
@@ -245,13 +260,14 @@ impl Encoder {
     fn request(&mut self, request: &Request) {
         match request {
             Request::Claim(RequestId(id), claim) => {
-                let Claim { key: _, owner, mode, ttl, waits, label: _, reason: _ } = claim;
+                let Claim { key: _, owner, mode, ttl, waits, label: _, reason: _, lost } = claim;
                 self.put(20);
                 self.id(*id);
                 self.owner(*owner);
                 self.mode(*mode);
                 self.length(*ttl);
                 self.flag(*waits);
+                self.option(*lost, Self::epoch);
             }
             Request::Release(RequestId(id), grant) => {
                 self.put(21);

@@ -7,6 +7,7 @@ use super::super::event::{End, GuardId, GuardRef, LeaseId, Member, RequestId, Wa
 use super::super::key::{Key, News, Offer, Said, Waiter};
 use super::super::keys::Slot;
 use super::super::lease::{FirstLease, Lease, Standing};
+use super::super::lost::LostTenure;
 use super::super::notifications::{Subscribed, Subscription};
 use super::super::release::PendingRelease;
 use super::super::step::Engine;
@@ -54,6 +55,7 @@ impl Encoder {
             attaches,
             leases,
             releases,
+            lost,
             subscription,
             wants_notifications,
             news,
@@ -75,6 +77,11 @@ impl Encoder {
         self.list(attaches, Self::attach);
         self.list(leases, |to, lease| to.lease(lease));
         self.list(releases, Self::release);
+        // They are forgotten so late that no search comes there.
+        self.list(lost, |to, LostTenure { member, tenure, until: _ }| {
+            to.put(member.0);
+            to.epoch(*tenure);
+        });
         let Subscription { state, not_before, pauses } = subscription;
         match state {
             Subscribed::No => self.put(70),
@@ -152,7 +159,6 @@ impl Encoder {
             overdue_at,
             abandoned,
             unanswered,
-            void,
             message,
             horizon,
             seen,
@@ -169,7 +175,6 @@ impl Encoder {
         self.future(*overdue_at);
         self.flag(*abandoned);
         self.flag(*unanswered);
-        self.flag(*void);
         self.option(*message, Self::epoch);
         self.id(*horizon);
         // Only whether there was news since counts.

@@ -19,9 +19,12 @@ mod store;
 mod take;
 mod world;
 
+use std::time::Duration;
+
 use self::explore::{SETTLED, explore};
 use self::moves::Move;
-use self::world::{Config, World};
+use self::world::{Asks, At, Config, Flight, World};
+use super::event::Request;
 
 fn holds(config: &'static Config, must_happen: &[&str]) {
     // More than is searched in a test: `cargo xtask model`.
@@ -80,6 +83,11 @@ fn sessions() {
 }
 
 #[test]
+fn one_session() {
+    holds(&configs::ONE_SESSION, &["a session takes the key again", "a claim is carried out late"]);
+}
+
+#[test]
 fn lossy() {
     holds(&configs::LOSSY, &["an echo frees what a late claim took", "a caller hears of a failure"]);
 }
@@ -127,4 +135,52 @@ fn far_ways() {
         }
         world.settles().unwrap();
     }
+}
+
+/// A store that forgot how far it was grants an older number than that of a reader here, again and again.
+#[test]
+fn a_number_that_is_too_old_is_not_asked_for_without_a_pause() {
+    let mut world = World::new(&configs::READER_AND_WRITER);
+    world.store.newest = 100;
+    for step in [Move::Join(0), Move::RoundTrip(0), Move::Collect(0)] {
+        world.take(step).unwrap();
+    }
+    world.forget(false);
+    world.store.newest = 1;
+    world.take(Move::Join(1)).unwrap();
+    let mut claims = 0;
+    let (start, mut paused) = (world.now, Duration::ZERO);
+    while claims < 5 {
+        let claim = |flight: &Flight| matches!(flight.asks, Asks::Store(Request::Claim(..)));
+        match world.flights.iter().position(claim) {
+            Some(claim) => {
+                world.take(Move::RoundTrip(u8::try_from(claim).unwrap())).unwrap();
+                claims += 1;
+                paused = world.now.since(start);
+            }
+            None if !world.flights.is_empty() => world.take(Move::RoundTrip(0)).unwrap(),
+            None => {
+                world.pass(Duration::from_millis(1));
+                world.timer(0).unwrap();
+            }
+        }
+    }
+    assert!(paused > Duration::from_millis(150), "five claims within {paused:?}");
+    assert!(matches!(world.seats[0].at, At::Holding { .. }), "the reader has lost a lease that nobody denied");
+}
+
+#[test]
+fn who_does_not_wait_is_told_that_the_number_is_too_old() {
+    let mut world = World::new(&configs::READER_AND_TRY);
+    world.store.newest = 100;
+    for step in [Move::Join(0), Move::RoundTrip(0), Move::Collect(0)] {
+        world.take(step).unwrap();
+    }
+    world.forget(false);
+    world.store.newest = 1;
+    world.take(Move::Join(1)).unwrap();
+    world.take(Move::RoundTrip(0)).unwrap();
+    assert_eq!(world.seen.last(), Some(&"a caller hears of a failure"));
+    world.take(Move::RoundTrip(0)).unwrap();
+    assert!(world.flights.is_empty() && world.store.holders.is_empty(), "what was granted is not given back once");
 }

@@ -43,17 +43,25 @@ impl World {
 
     /// A token is given once; who holds the key alone has a larger one than all before; and nobody's is smaller than that
     /// of somebody who had one before it came.
-    pub(super) fn handed_out(&mut self, token: Token, offer: &Granted<LeaseNote>, floor: Token) -> Checked {
+    pub(super) fn handed_out(
+        &mut self,
+        member: usize,
+        token: Token,
+        offer: &Granted<LeaseNote>,
+        floor: Token,
+    ) -> Checked {
         let mode = offer.grant.mode;
         let believed = self.believes(offer.cell.id) && !self.evicted.contains(&offer.grant.owner);
-        // All levels of a session have one token.
-        let another_level = self.tokens.contains(&token) && self.members.iter().any(|(.., session)| session.is_some());
-        if self.lost.contains(&token.0) {
+        if self.lost.contains(&(member, token.0)) {
             return broken(Property::Tokens, format!("{token:?} is given after another guard heard that it is lost"));
         }
-        if another_level {
-            self.seen.push("a session takes the key again");
-            return Ok(());
+        // All levels of a session have one token, whichever of its engines they are of.
+        if let Some(session) = self.members[member].2 {
+            if self.sessions.contains(&(token.0, session)) {
+                self.seen.push("a session takes the key again");
+                return Ok(());
+            }
+            self.sessions.push((token.0, session));
         }
         if self.tokens.contains(&token) {
             return broken(Property::Tokens, format!("{token:?} is given twice"));
@@ -284,6 +292,12 @@ impl State<Handle, LeaseNote> {
     pub(super) fn is_orphaned(&self, key: &LockKey, request: RequestId) -> bool {
         let Some(key) = self.keys.get(key).and_then(Slot::whole) else { return false };
         key.claims.iter().any(|claim| claim.request == Some(request) && claim.asker.is_none())
+    }
+
+    /// Whether the answer to a release is waited for.
+    pub(super) fn waits_for_release(&self, key: &LockKey, request: RequestId) -> bool {
+        let Some(key) = self.keys.get(key).and_then(Slot::whole) else { return false };
+        key.releases.iter().any(|release| release.echo.is_none() && release.request == Some(request))
     }
 
     /// Whether what this owner may have got late is released once more.

@@ -99,9 +99,12 @@ fn a_seed_is_one_history() {
 
 #[test]
 fn rules_that_are_left_out_are_missed() {
-    use Rule::{AfterMessage, Compensate, CountsFrom, GivesBack, NewNumber, NoDoubt, NotPolled, NotShared, WhatIsLeft};
-    for rule in [AfterMessage, Compensate, CountsFrom, GivesBack, NewNumber, NoDoubt, NotPolled, NotShared, WhatIsLeft]
-    {
+    use Rule::{
+        AfterMessage, Compensate, CountsFrom, GivesBack, LostTenure, NewNumber, NoDoubt, NotPolled, NotShared,
+        WhatIsLeft,
+    };
+    let rules = [AfterMessage, Compensate, CountsFrom, GivesBack, LostTenure];
+    for rule in rules.into_iter().chain([NewNumber, NoDoubt, NotPolled, NotShared, WhatIsLeft]) {
         let seed = first_broken(SEEDS, Some(rule));
         assert!(seed.is_some(), "{rule:?} is not missed in {SEEDS} histories");
         println!("without {rule:?}, seed {} breaks something", seed.unwrap());

@@ -164,8 +164,8 @@ impl World {
     fn leaves_nothing(mut self) -> Checked {
         let nothing_in_store = |world: &Self| world.store.holders.is_empty() && world.store.line.is_empty();
         // What was detached is the store's until somebody attaches it, or its lease is over.
-        let detached = |owner| self.detached_lock.as_ref().is_some_and(|(grant, _)| grant.owner == owner);
-        let is_left = self.store.holders.iter().all(|holder| detached(holder.owner)) && self.store.line.is_empty();
+        let is_left =
+            self.store.holders.iter().all(|holder| self.detached.contains(&holder.owner)) && self.store.line.is_empty();
         if !self.faulted && !is_left {
             return broken(Property::Left, "the store keeps what everybody has left");
         }

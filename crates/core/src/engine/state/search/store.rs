@@ -70,7 +70,8 @@ impl Store {
         let ends = now.plus(claim.ttl);
         let key = number_of_key(&claim.key);
         let joins = |holder: &&Holder| holder.key == key && session.is_some() && holder.session == session;
-        if let Some(level) = self.holders.iter().find(joins).cloned() {
+        let level = self.holders.iter().find(joins).cloned();
+        if let Some(level) = level.filter(|level| claim.lost.is_none_or(|lost| lost < level.epoch)) {
             let of_key = self.holders.iter_mut().filter(|holder| holder.key == key);
             of_key.for_each(|holder| holder.ends = holder.ends.max(ends));
             self.holders.push(Holder { owner: claim.owner, ends: level.ends.max(ends), ..level });

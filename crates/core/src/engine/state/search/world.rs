@@ -131,12 +131,16 @@ pub(super) struct World {
     pub(super) cells: Vec<CellState>,
     /// Whose grants the store lost, or evicted.
     pub(super) evicted: Vec<OwnerId>,
-    /// The epochs of which a guard heard that it is lost.
-    pub(super) lost: Vec<u64>,
+    /// The epochs that a guard of an engine heard are lost.
+    pub(super) lost: Vec<(usize, u64)>,
+    /// Which session had a token.
+    pub(super) sessions: Vec<(u64, SessionId)>,
     /// Every token that was handed out.
     pub(super) tokens: Vec<Token>,
     /// A lock that was detached, and with which number.
     pub(super) detached_lock: Option<(GrantRef, u16)>,
+    /// Whose locks were detached.
+    pub(super) detached: Vec<OwnerId>,
     /// Whose locks were detached and are a guard's again.
     pub(super) attached: Vec<OwnerId>,
     /// When each process used up its bound of a key, and others go first.
@@ -283,8 +287,10 @@ impl World {
             cells: Vec::new(),
             evicted: Vec::new(),
             lost: Vec::new(),
+            sessions: Vec::new(),
             tokens: Vec::new(),
             detached_lock: None,
+            detached: Vec::new(),
             attached: Vec::new(),
             rests: vec![None; sides * usize::from(config.keys)],
             left: [0; FAULTS],

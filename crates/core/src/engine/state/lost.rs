@@ -1,0 +1,49 @@
+use std::time::Duration;
+
+use super::event::{LeaseCell, Member};
+use super::key::Key;
+use super::lease::Lease;
+use super::release::LATE;
+use super::rules::{Rule, left_out};
+use crate::clock::Moment;
+
+/// A tenure that an engine of a session has lost. Something of it may be left in the store, where the session takes a key
+/// again: a level whose release was refused, or a claim that was carried out late. Whoever joined that would have the token of
+/// a guard that was told that it is lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LostTenure {
+    pub(super) member: Member,
+    pub(super) tenure: u64,
+    /// By then the store has nothing of it any more.
+    pub(super) until: Moment,
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// A lease of a session is lost.
+    pub(super) fn note_lost(&mut self, now: Moment, lease: &Lease<L>) {
+        let Some(tenure) = lease.grant.tenure.filter(|_| lease.is_reentrant()) else { return };
+        let until = lease.deadline.max(now.plus(lease.options.ttl)).plus(LATE);
+        match self.lost.iter_mut().find(|lost| lost.member == lease.member) {
+            Some(lost) => (lost.tenure, lost.until) = (lost.tenure.max(tenure), lost.until.max(until)),
+            None => self.lost.push(LostTenure { member: lease.member, tenure, until }),
+        }
+    }
+
+    /// The newest tenure that this engine has lost: it joins none that is as old.
+    pub(super) fn lost_tenure(&self, member: Member) -> Option<u64> {
+        let lost = self.lost.iter().find(|lost| lost.member == member && !left_out(Rule::LostTenure));
+        lost.map(|lost| lost.tenure)
+    }
+
+    /// The store has it still, for so long at least.
+    pub(super) fn is_left(&mut self, now: Moment, member: Member, lasts: Duration) {
+        for lost in self.lost.iter_mut().filter(|lost| lost.member == member) {
+            lost.until = lost.until.max(now.plus(lasts).plus(LATE));
+        }
+    }
+
+    /// What the store cannot have any more.
+    pub(super) fn forget_lost(&mut self, now: Moment) {
+        self.lost.retain(|lost| now < lost.until);
+    }
+}
