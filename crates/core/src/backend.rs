@@ -64,6 +64,21 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Err(Error::new(ErrorKind::Unsupported, "adopt").key(&grant.key))
     }
 
+    /// Makes a reader of the writer of `writer`: from then on the key is held by the owner of `claim`, in shared mode, with
+    /// the lease, label and reason of `claim`, and under a new number, which is larger than every earlier one of the key.
+    /// Only where [`Shared`](crate::Capability::Shared) is claimed.
+    ///
+    /// No other writer has the key in between. Afterwards the writer's owner can neither renew nor release anything.
+    /// [`Attempt::Busy`] if the store does not have the writer, or has it under another number. It is never repeated.
+    ///
+    /// # Errors
+    /// If the answer is lost, or the reader may be there beside the writer, it is `Indeterminate`: the engine then releases
+    /// both. Any other error says that there is no reader, and the engine releases the writer.
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let _ = claim;
+        Err(Error::new(ErrorKind::Unsupported, "downgrade").key(&writer.key))
+    }
+
     /// Who holds the key.
     async fn inspect(&self, key: &LockKey) -> Result<Holders>;
 
@@ -103,7 +118,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
 /// A backend that grants [`Mode::Shared`]: its locker is an [`RwLocker`](crate::RwLocker).
 ///
-/// It also claims [`Capability::Shared`](crate::Capability::Shared).
+/// It also claims [`Capability::Shared`](crate::Capability::Shared), and its writers become readers by
+/// [`downgrade`](Backend::downgrade).
 pub trait SharedBackend: Backend {}
 
 /// A request for a key.

@@ -7,8 +7,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 
 use crate::engine::Hold;
 use crate::{
-    Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, HandOver, LockKey, LossReason, Mode, OwnerId,
-    Result, Shared,
+    Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, HandOver, LockKey, LockOptions, LossReason, Mode,
+    OwnerId, Result, Shared,
 };
 
 /// Proof of a grant, as long as [`is_held`](Self::is_held) says so. Dropping it releases.
@@ -134,6 +134,23 @@ impl LockGuard {
         let GrantRef { key, owner, tenure, .. } = self.hold.inner().grant().clone();
         let hand_overs = self.hold.inner().number();
         self.hold.detach().then_some(HandOff { key, owner, tenure, hand_overs })
+    }
+
+    /// Goes on as a reader, by one step of the store: no other writer has the key in between.
+    ///
+    /// The reader has a lease, a label and a reason as `options` say, and a token of its own, which is larger than this
+    /// guard's. The wait of `options` is of no matter. There is no way back: two readers that waited to become the writer
+    /// would wait for each other.
+    ///
+    /// # Errors
+    /// [`Lost`](ErrorKind::Lost) if it was lost before; [`Unsupported`](ErrorKind::Unsupported) on a backend that does not
+    /// claim [`Shared`](crate::Capability::Shared); else as for [`acquire`](crate::Locker::acquire). Whichever it is, this
+    /// guard is over, and what it held is released.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases the lock, at once or when its lease is over.
+    pub async fn downgrade(self, options: &LockOptions) -> Result<ReadGuard> {
+        Ok(Guard::new(self.hold.downgraded(options).await?))
     }
 }
 

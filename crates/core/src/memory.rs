@@ -236,6 +236,21 @@ impl Backend for MemoryBackend {
         }
     }
 
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let (now, seed) = (self.store.clock.now(), self.store.clock.unix_millis());
+        let mut state = self.state();
+        let tenure = seed.max(state.newest + 1);
+        match self.find(&mut state, writer) {
+            Ok(held) if Some(held.tenure) == writer.tenure && held.claim.mode == Mode::Exclusive => {
+                *held = Grant { claim: claim.clone(), tenure, ends: now.plus(claim.ttl) };
+                state.newest = tenure;
+                self.store.released.send_replace(());
+                Ok(Attempt::Granted { tenure: Some(tenure) })
+            }
+            _ => Ok(Attempt::Busy { retry_in: None }),
+        }
+    }
+
     async fn release(&self, grant: &GrantRef) -> Result<Held> {
         let mut state = self.state();
         if let Err(held) = self.find(&mut state, grant) {

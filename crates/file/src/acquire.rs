@@ -7,7 +7,7 @@ use crate::FileBackend;
 use crate::counter::Counter;
 use crate::directory::Place;
 use crate::fault::{failed, refused, unavailable};
-use crate::flocked::{Flocked, Opened};
+use crate::flocked::{Flocked, Identity, Opened};
 use crate::layout::{self, Content};
 use crate::presence::{Grant, Written};
 use crate::record::{Readers, Record};
@@ -69,16 +69,7 @@ impl FileBackend {
             }
         };
         let session = self.session()?;
-        let record = |tenure| Record {
-            session: (&*session).into(),
-            mode: claim.mode.into(),
-            pid: self.pid,
-            label: claim.label.as_deref().map(Into::into),
-            reason: claim.reason.as_deref().map(Into::into),
-            tenure,
-            since: self.clock.unix_millis(),
-            file: locked.0.identity.inode,
-        };
+        let record = |tenure| self.record(claim, &session, tenure, locked.0.identity);
         let (tenure, written) = match claim.mode {
             Mode::Exclusive => {
                 let (stored, _) = stored(&locked, &place)?;
@@ -103,6 +94,20 @@ impl FileBackend {
                 grant.free(&self.idle);
                 Err(error)
             }
+        }
+    }
+
+    /// Who we are, for whoever inspects the key.
+    pub(crate) fn record<'c>(&self, claim: &'c Claim, session: &'c str, tenure: u64, file: Identity) -> Record<'c> {
+        Record {
+            session: session.into(),
+            mode: claim.mode.into(),
+            pid: self.pid,
+            label: claim.label.as_deref().map(Into::into),
+            reason: claim.reason.as_deref().map(Into::into),
+            tenure,
+            since: self.clock.unix_millis(),
+            file: file.inode,
         }
     }
 
@@ -144,7 +149,7 @@ impl FileBackend {
         grant.is_in_place().unwrap_or(true).then_some(grant.tenure)
     }
 
-    fn session(&self) -> Result<Arc<str>> {
+    pub(crate) fn session(&self) -> Result<Arc<str>> {
         let (session, began) = self.sessions.ours()?;
         if began {
             // What cannot be swept now is swept by the next one.
@@ -172,7 +177,7 @@ impl FileBackend {
 }
 
 /// The counter in a lock file, and whether the rest of it is there, too.
-fn stored(locked: &Flocked, place: &Place) -> Result<(Option<Counter>, bool)> {
+pub(crate) fn stored(locked: &Flocked, place: &Place) -> Result<(Option<Counter>, bool)> {
     let mut head = [0; layout::HEAD];
     let read = locked.0.file.read_at(&mut head, 0).map_err(|cause| failed("read", &place.lock, cause))?;
     let content = ours(&head[..read], place)?;

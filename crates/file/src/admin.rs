@@ -136,7 +136,7 @@ impl FileBackend {
 
 /// A new lock file beside the place of the real one: locked by us, of its full size, so that the count fits into it
 /// even when the disk is full, and without a count that could be read.
-fn fresh(place: &Place) -> Result<Flocked> {
+pub(crate) fn fresh(place: &Place) -> Result<Flocked> {
     let path = place.fresh();
     let opened = Opened::at(&path, true)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
     let Ok(fresh) = opened.attempt(Mode::Exclusive, &path)? else {

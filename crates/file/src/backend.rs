@@ -91,6 +91,10 @@ impl Backend for FileBackend {
         self.let_go(grant)
     }
 
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        self.writer_to_reader(writer, claim).await
+    }
+
     fn releases_in_place(&self) -> bool {
         true
     }

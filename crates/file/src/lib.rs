@@ -10,6 +10,7 @@ mod locks;
 mod acquire;
 mod admin;
 mod backend;
+mod downgrade;
 mod presence;
 // and what they write.
 mod counter;

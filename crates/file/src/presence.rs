@@ -48,7 +48,7 @@ pub(crate) struct Grant {
     holder_at: u64,
     // Dropped in this order, for the reason that `free` has.
     written: Written,
-    locked: Flocked,
+    pub(crate) locked: Flocked,
 }
 
 /// Where a holder is written down.
@@ -65,6 +65,10 @@ impl Grant {
         Self { key, tenure, holder_at: layout::holder_at(&place.key), lock: place.lock, written, locked }
     }
 
+    pub(crate) fn is_writer(&self) -> bool {
+        matches!(self.written, Written::Inside)
+    }
+
     /// Whether our file is still the lock file.
     pub(crate) fn is_in_place(&self) -> Result<bool> {
         self.locked.0.is_at(&self.lock)
@@ -72,7 +76,7 @@ impl Grant {
 
     /// Frees the key, and keeps the file for the next time.
     pub(crate) fn free(self, idle: &IdleFiles) {
-        if matches!(self.written, Written::Inside) {
+        if self.is_writer() {
             // If it cannot be written, those who inspect see us until the next grant; the lock is freed all the same.
             let _ = self.locked.0.write(&[layout::NOBODY], self.holder_at, &self.lock);
         }

@@ -127,6 +127,10 @@ impl Backend for MysqlRwBackend {
         leases.take_over(&self.sessions, self.namespace.name_of(&grant.key), grant, new_owner, ttl).await
     }
 
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        self.writer_to_reader(writer, claim).await
+    }
+
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
         self.holders_of(key).await
     }

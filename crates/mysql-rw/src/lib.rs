@@ -7,7 +7,7 @@ mod writers;
 // how readers do,
 mod readers;
 // how the one becomes the other,
-mod step_down;
+mod downgrade;
 // what an operator sees,
 mod operator;
 // and what all of it stands on.
@@ -21,7 +21,6 @@ pub use leasehold_mysql as mysql;
 
 pub use crate::backend::MysqlRwBackend;
 pub use crate::builder::MysqlRwBuilder;
-use crate::step_down::StepDown;
 
 /// A reader/writer lock in two tables of MySQL or MariaDB: a row per key, and a row with a lease per reader.
 ///
@@ -30,8 +29,6 @@ use crate::step_down::StepDown;
 #[derive(Clone, Debug)]
 pub struct MysqlRw {
     engine: Engine<MysqlRwBackend>,
-    /// For readers that were writers: a queue of their own, for in the other they would wait behind who waits for them.
-    stepped_down: Engine<StepDown>,
 }
 
 impl MysqlRw {
@@ -87,34 +84,6 @@ impl MysqlRw {
         collected.map_err(|error| error.backend(MysqlRwBackend::NAME))
     }
 
-    /// Makes a reader of a writer, without a moment in which the key could go to another writer.
-    ///
-    /// The reader has a lease, a token and an owner of its own; of `options`, the wait is of no matter.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Lost`] if it was lost before; else as for [`Locker::acquire`]. Either way the guard is gone, and
-    /// what it held is released.
-    ///
-    /// # Cancel safety
-    /// Dropping the future releases the lock, at once or when the lease is over.
-    pub async fn downgrade(&self, guard: LockGuard, options: &LockOptions) -> Result<ReadGuard> {
-        let key = guard.key().clone();
-        let error = |kind| Error::new(kind, "downgrade").backend(MysqlRwBackend::NAME).key(&key);
-        if let Some(reason) = guard.loss() {
-            return Err(error(ErrorKind::Lost(reason)));
-        }
-        let writer = guard.hand_off().ok_or_else(|| error(ErrorKind::Lost(LossReason::Expired)))?;
-        self.stepped_down.backend().announce(&writer)?;
-        let failed = match self.stepped_down.acquire_read(&key, &options.clone().wait(Wait::Never)).await {
-            Ok(Some(reader)) => return Ok(reader),
-            Ok(None) => error(ErrorKind::Lost(LossReason::Stolen)),
-            Err(failed) => failed,
-        };
-        // Taken back, to be released with all the patience that a guard's release has.
-        drop(self.engine.adopt(&writer, options).await);
-        Err(failed)
-    }
-
     /// Refuses: two readers that both waited to become the writer would wait for each other for ever. Release, then
     /// [`write`](RwLockerExt::write), and look again at what was read.
     ///
@@ -127,14 +96,11 @@ impl MysqlRw {
 
     /// Ends it within 7.5 s; see [`Engine::close`].
     pub async fn close(&self) {
-        // Both have to release before the connections end.
-        tokio::join!(self.stepped_down.wind_up(), self.engine.wind_up());
         self.engine.close().await;
     }
 
     pub(crate) fn with(backend: MysqlRwBackend, settings: Settings) -> Self {
-        let stepped_down = Engine::with(StepDown::new(backend.clone()), settings.clone());
-        Self { stepped_down, engine: Engine::with(backend, settings) }
+        Self { engine: Engine::with(backend, settings) }
     }
 }
 

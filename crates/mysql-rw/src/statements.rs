@@ -44,7 +44,7 @@ statements! {
     /// The statements, for one pair of tables.
     Statements(locks, readers):
         create, claim, drain, purge, mark, extend_writers, take_over_writer, look_writers, let_go_writer, evict_writer,
-        draw, admit, step_down_draw, extend_readers, take_over_reader, look_readers, let_go_reader, forget_reader,
+        draw, admit, downgrade_draw, extend_readers, take_over_reader, look_readers, let_go_reader, forget_reader,
         evict_readers, holders, reach_locks, reach_readers, keys, dead_readers, bury_readers, idle, collect,
 }
 

@@ -116,12 +116,13 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
     let params = |owner: &Value| {
         let owner = [("owner", owner.clone()), ("writer", owner.clone()), ("client", owner.clone())];
-        let rest: [(&str, Value); 6] = [
+        let rest: [(&str, Value); 7] = [
             ("tenure", 1000.into()),
             ("ttl", 60_000_000.into()),
             ("count", 3.into()),
             ("waits", 1.into()),
             ("away", 0.into()),
+            ("written", 1000.into()),
             ("new_owner", OwnerId::random().as_bytes().into()),
         ];
         [&owner[..], &rest, &[("label", Value::NULL), ("reason", Value::NULL)]].concat()
@@ -142,7 +143,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     };
     let scan = Cost::new(Walk::STRETCH + 1, 0);
     match name {
-        "create" | "mark" | "take_over_writer" | "let_go_writer" | "evict_writer" | "draw" | "step_down_draw"
+        "create" | "mark" | "take_over_writer" | "let_go_writer" | "evict_writer" | "draw" | "downgrade_draw"
         | "let_go_reader" | "forget_reader" => each_key(Cost::new(1, 1)),
         // Its row, and the one that it becomes.
         "take_over_reader" => each_key(Cost::new(2, 3)),

@@ -47,7 +47,7 @@ async fn a_writer_becomes_a_reader_without_a_gap() {
         .map(|client| tokio::spawn(async move { client.write("k").await.unwrap().fencing_token() }))
         .collect();
     let token = writer.fencing_token();
-    let reader = ours.downgrade(writer, &LockOptions::new().reason("now reading")).await.unwrap();
+    let reader = writer.downgrade(&LockOptions::new().reason("now reading")).await.unwrap();
     assert!(reader.fencing_token() > token);
     let seen = theirs.inspect(reader.key()).await.unwrap();
     assert_eq!(seen.holders.len(), 1);
@@ -62,7 +62,7 @@ async fn a_writer_becomes_a_reader_without_a_gap() {
 
     let evicted = ours.write("k").await.unwrap();
     theirs.force_release(evicted.key()).await.unwrap();
-    let refused = ours.downgrade(evicted, &LockOptions::new()).await.unwrap_err();
+    let refused = evicted.downgrade(&LockOptions::new()).await.unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::Lost(_)), "{refused}");
     drop(theirs.try_write("k").await.unwrap().expect("nothing is left behind"));
     ours.close().await;

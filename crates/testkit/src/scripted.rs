@@ -188,6 +188,10 @@ impl Backend for Scripted {
         self.play(Step::Release, self.store.release(grant)).await?
     }
 
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        self.store.downgrade(writer, claim).await
+    }
+
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
         self.store.inspect(key).await
     }

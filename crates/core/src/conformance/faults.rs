@@ -21,6 +21,8 @@ pub enum Op {
     Release,
     /// [`Backend::take_over`].
     TakeOver,
+    /// [`Backend::downgrade`].
+    Downgrade,
     /// [`Listener::hint`].
     Hint,
     /// [`Backend::force_release`].
@@ -219,6 +221,11 @@ impl<B: Backend> Backend for Faulty<B> {
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
         let _under_way = self.faults.begin(Op::TakeOver, std::iter::once((&grant.key, new_owner)));
         self.faults.around(Op::TakeOver, self.inner.take_over(grant, new_owner, ttl)).await?
+    }
+
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let _under_way = self.faults.begin(Op::Downgrade, std::iter::once((&claim.key, claim.owner)));
+        self.faults.around(Op::Downgrade, self.inner.downgrade(writer, claim)).await?
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

@@ -6,7 +6,7 @@ use super::Inner;
 use super::caller::{Caller, SeenThrough};
 use super::guard_inner::{Cell, Hold};
 use super::observe::Acquired;
-use super::state::{Attach, Collected, Event, Granted, Join, Outcome, WaiterId};
+use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
 use crate::clock::Moment;
 use crate::{FencingToken, LockKey, LockOptions, Mode, Result, Wait};
 
@@ -102,9 +102,8 @@ impl<'w> Waiting<'w> {
         Self { engine, key: wish.key, id, is_behind, is_over: false }
     }
 
-    /// Not in the line: it asks for a lease that was detached.
-    pub(super) fn attach(engine: &'w Arc<Inner>, key: &'w LockKey, caller: &Caller, attach: Attach<Caller>) -> Self {
-        let id = engine.driver.with_caller(engine, caller, |state, at| state.attach(at, attach));
+    /// Not in the line, but beside it: for a lease that has another owner until then.
+    pub(super) fn beside(engine: &'w Arc<Inner>, key: &'w LockKey, id: WaiterId) -> Self {
         Self { engine, key, id, is_behind: false, is_over: false }
     }
 

@@ -8,9 +8,9 @@ use tokio::sync::Notify;
 
 use super::Inner;
 use super::caller::{Caller, SeenThrough};
-use super::state::{End, Granted, LeaseCell, LetGo};
+use super::state::{End, Granted, Join, LeaseCell, LetGo, WaiterId};
 use crate::clock::Moment;
-use crate::{Error, ErrorKind, FencingToken, GrantRef, Held, LossReason, ReleaseOutcome, Result};
+use crate::{Error, ErrorKind, FencingToken, GrantRef, Held, LockOptions, LossReason, Mode, ReleaseOutcome, Result};
 
 /// Where the guards of a lease read whether it is held: a comparison of two clock readings.
 ///
@@ -117,12 +117,21 @@ impl Hold {
     pub(crate) fn detach(self) -> bool {
         let engine = &self.0.engine;
         let held = self.0.is_held() && engine.driver.with(engine, |state, at| state.detach(at, &self.0.granted.guard));
-        if held {
-            self.0.over.store(true, Ordering::Release);
-            self.0.granted.cell.tell();
-            self.0.was_held();
-        }
-        held
+        self.0.left_to_others(held.then_some(())).is_some()
+    }
+
+    /// Asks for a reader's guard instead. `None` if it was held no more.
+    pub(super) fn downgrade(&self, caller: &Caller, join: Join<Caller>) -> Option<WaiterId> {
+        let (engine, guard) = (&self.0.engine, &self.0.granted.guard);
+        let ask = || engine.driver.with_caller(engine, caller, |state, at| state.downgrade(at, guard, join));
+        self.0.left_to_others(self.0.is_held().then(ask).flatten())
+    }
+
+    /// On the same engine, makes a reader of a writer.
+    pub(crate) async fn downgraded(self, options: &LockOptions) -> Result<Self> {
+        let engine = Arc::clone(&self.0.engine);
+        engine.check("downgrade", &self.0.granted.grant.key, Mode::Shared, options)?;
+        engine.downgrade(self, options).await
     }
 }
 
@@ -199,6 +208,16 @@ impl GuardInner {
 
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
+    }
+
+    /// The guard is over, and its lease goes on elsewhere, if this came to something.
+    fn left_to_others<T>(&self, came_to: Option<T>) -> Option<T> {
+        if came_to.is_some() {
+            self.over.store(true, Ordering::Release);
+            self.granted.cell.tell();
+            self.was_held();
+        }
+        came_to
     }
 
     fn let_go(&self, by: Option<&Caller>) -> LetGo {

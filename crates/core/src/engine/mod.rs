@@ -1,5 +1,4 @@
 mod acquire;
-mod attach;
 mod caller;
 mod driver;
 mod guard_inner;
@@ -7,6 +6,7 @@ mod local_handoff;
 mod observe;
 mod requests;
 mod state;
+mod take_over;
 
 use std::fmt;
 use std::pin::pin;
@@ -134,16 +134,19 @@ impl<B: Backend> Engine<B> {
     pub async fn wind_up(&self) {
         self.inner.wind_up().await;
     }
+}
 
+impl Inner {
+    /// Bad input, before anything is sent.
     fn check(&self, operation: &'static str, key: &LockKey, mode: Mode, options: &LockOptions) -> Result<()> {
-        let error = |kind| Error::new(kind, operation).backend(self.inner.name()).key(key);
-        options.check().map_err(|wrong| wrong.within(operation, self.inner.name(), Some(key)))?;
+        let error = |kind| Error::new(kind, operation).backend(self.name()).key(key);
+        options.check().map_err(|wrong| wrong.within(operation, self.name(), Some(key)))?;
         if mode == Mode::Shared
-            && let Some(why) = self.inner.capabilities.why_not(Capability::Shared)
+            && let Some(why) = self.capabilities.why_not(Capability::Shared)
         {
             return Err(error(ErrorKind::Unsupported).detail(format!("no shared mode: {why}")));
         }
-        if self.inner.is_closed() {
+        if self.is_closed() {
             return Err(error(ErrorKind::Closed));
         }
         if Handle::try_current().is_err() {
@@ -151,9 +154,7 @@ impl<B: Backend> Engine<B> {
         }
         Ok(())
     }
-}
 
-impl Inner {
     fn name(&self) -> &'static str {
         self.capabilities.backend()
     }
@@ -302,13 +303,13 @@ impl<T: Backed> Locker for T {
 
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
         let engine = self.engine();
-        engine.check("acquire", key, Mode::Exclusive, options)?;
+        engine.inner.check("acquire", key, Mode::Exclusive, options)?;
         Ok(engine.inner.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
     }
 
     async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
         let engine = self.engine();
-        engine.check("adopt", grant.key(), Mode::Exclusive, options)?;
+        engine.inner.check("adopt", grant.key(), Mode::Exclusive, options)?;
         if let Some(why) = engine.inner.capabilities.why_not(Capability::HandOff) {
             let error = Error::new(ErrorKind::Unsupported, "adopt").backend(engine.inner.name());
             return Err(error.key(grant.key()).detail(why));
@@ -324,7 +325,7 @@ where
 {
     async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
         let engine = self.engine();
-        engine.check("acquire", key, Mode::Shared, options)?;
+        engine.inner.check("acquire", key, Mode::Shared, options)?;
         Ok(engine.inner.acquire(key, Mode::Shared, options).await?.map(Guard::new))
     }
 }

@@ -30,7 +30,19 @@ impl Inner {
             Request::TakeOver(request, grant, owner, ttl) => {
                 let asking = Asking::new(self, None, TakesOver(request, grant));
                 Box::pin(async move {
-                    let answer = asking.engine.backend.take_over(&asking.question.1, owner, ttl).await;
+                    let grant = &asking.question.1;
+                    let held = asking.engine.backend.take_over(grant, owner, ttl).await;
+                    let answer = held.map(|held| match held {
+                        Held::Yes => Attempt::Granted { tenure: grant.tenure },
+                        Held::No | Held::Forced => Attempt::Busy { retry_in: None },
+                    });
+                    asking.answered(answer);
+                })
+            }
+            Request::Downgrade(request, writer, claim) => {
+                let asking = Asking::new(self, None, TakesOver(request, writer));
+                Box::pin(async move {
+                    let answer = asking.engine.backend.downgrade(&asking.question.1, &claim).await;
                     asking.answered(answer);
                 })
             }
@@ -134,14 +146,14 @@ impl Question for (RequestId, GrantRef) {
     }
 }
 
-/// Whether a detached lease gets a new owner.
+/// Whether a lease that was detached, or is downgraded, gets a new owner.
 struct TakesOver(RequestId, GrantRef);
 
 impl Question for TakesOver {
-    type Answer = Result<Held>;
+    type Answer = Result<Attempt>;
 
     fn unknown(&self) -> Self::Answer {
-        Err(Error::new(ErrorKind::Indeterminate, "adopt"))
+        Err(Error::new(ErrorKind::Indeterminate, "take over"))
     }
 
     fn event(&mut self, answer: Self::Answer) -> Event {

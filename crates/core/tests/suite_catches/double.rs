@@ -44,6 +44,10 @@ pub(crate) trait Double: Send + Sync + 'static {
         client.store.take_over(grant, new_owner, ttl).await
     }
 
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        client.store.downgrade(writer, claim).await
+    }
+
     async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
         client.store.inspect(key).await
     }
@@ -113,6 +117,10 @@ impl Backend for Broken {
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
         self.double.take_over(&self.client, grant, new_owner, ttl).await
+    }
+
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        self.double.downgrade(&self.client, writer, claim).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {

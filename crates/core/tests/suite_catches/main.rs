@@ -4,6 +4,7 @@
 mod admin;
 mod attach;
 mod double;
+mod downgrade;
 mod engine;
 mod exclusive;
 mod renewals;
@@ -37,8 +38,15 @@ macro_rules! catches {
 }
 pub(crate) use catches;
 
-const CATCHES: [&[Catch]; 6] =
-    [attach::CATCHES, exclusive::CATCHES, renewals::CATCHES, admin::CATCHES, shared::CATCHES, engine::CATCHES];
+const CATCHES: [&[Catch]; 7] = [
+    attach::CATCHES,
+    downgrade::CATCHES,
+    exclusive::CATCHES,
+    renewals::CATCHES,
+    admin::CATCHES,
+    shared::CATCHES,
+    engine::CATCHES,
+];
 
 async fn is_caught(catch: &Catch) -> Result<(), Failed> {
     let failed = report(Arc::new(Broken::new((catch.double)())), Some(catch.caught_by)).await.failed;

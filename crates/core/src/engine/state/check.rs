@@ -43,8 +43,8 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                     key.claims.iter().filter(|claim| claim.member == *member && claim.request.is_some()).count();
                 let releases =
                     key.releases.iter().filter(|release| release.member == *member && release.echo.is_none()).count();
-                let attaches = key.attaches.iter().filter(|attach| attach.member == *member).count();
-                claims + releases + attaches
+                let take_overs = key.take_overs.iter().filter(|pending| pending.member == *member).count();
+                claims + releases + take_overs
             };
             holds(keys.iter().map(of).sum::<usize>() == engine.under_way, "what is under way is not counted")?;
             let known = |key: &Key<W, L>| !key.concerns(*member) || engine.places.iter().any(|place| place == key.id);

@@ -55,8 +55,8 @@ pub(crate) enum Event {
     Answered { key: LockKey, request: RequestId, answer: Result<Attempt> },
     /// The store answered a release.
     Released { key: LockKey, request: RequestId, answer: Result<Held> },
-    /// The store answered whether a detached lease has its new owner.
-    TakenOver { key: LockKey, request: RequestId, answer: Result<Held> },
+    /// The store answered whether a lease that was detached, or is downgraded, has its new owner.
+    TakenOver { key: LockKey, request: RequestId, answer: Result<Attempt> },
     /// The store answered a batch of renewals, each of them.
     Renewed(Batch, Vec<Result<Held>>),
     /// A subscription began, or did not.
@@ -139,6 +139,8 @@ pub(crate) enum Request {
     Release(RequestId, GrantRef),
     /// Give this grant to a new owner.
     TakeOver(RequestId, GrantRef, OwnerId, Duration),
+    /// Make this claim's reader of that writer.
+    Downgrade(RequestId, GrantRef, Claim),
     Renew(Batch),
     Listen(RequestId, LockKey),
 }

@@ -167,7 +167,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id) else { return };
         let guard = lease.granted(self.id, &standing).guard;
         lease.guards.push(standing);
-        self.offers.push(Offer { waiter, until: None, guard, attached: false });
+        self.offers.push(Offer { waiter, until: None, guard, taken_over: false });
         self.renew_now(step, id, None);
     }
 
@@ -179,7 +179,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         lease.guards.push(standing);
         let guard = granted.guard;
         step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Granted(granted)));
-        self.offers.push(Offer { waiter, until: Some(until), guard, attached: false });
+        self.offers.push(Offer { waiter, until: Some(until), guard, taken_over: false });
     }
 
     /// What was offered on a lease is nobody's: the waiters go back to where they were. Answers with which owner ids.
@@ -188,7 +188,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         for offer in self.offers.extract_if(.., |offer| offer.guard.lease == lease.id) {
             let its = lease.guards.iter().position(|standing| standing.id == offer.guard.guard);
             owners.extend(its.map(|index| lease.guards.remove(index).owner));
-            if offer.attached {
+            if offer.taken_over {
                 continue;
             }
             let waiter = Waiter { ask_at: Moment::default(), ..offer.waiter };

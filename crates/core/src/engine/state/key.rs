@@ -1,6 +1,5 @@
 use std::collections::VecDeque;
 
-use super::attach::PendingAttach;
 use super::backoff::BackOff;
 use super::claim::PendingClaim;
 use super::event::{Action, End, GuardRef, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
@@ -10,6 +9,7 @@ use super::notifications::Subscription;
 use super::release::PendingRelease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
+use super::take_over::PendingTakeOver;
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, SessionId};
 
@@ -25,7 +25,7 @@ pub(super) struct Key<W, L> {
     /// Those who have been served and have not come for it yet.
     pub(super) offers: Vec<Offer<W>>,
     pub(super) claims: Vec<PendingClaim<W>>,
-    pub(super) attaches: Vec<PendingAttach<W>>,
+    pub(super) take_overs: Vec<PendingTakeOver<W>>,
     pub(super) leases: Vec<BoxedLease<L>>,
     pub(super) releases: Vec<PendingRelease<W>>,
     /// What engines of sessions have lost, as long as the store may have it.
@@ -77,7 +77,7 @@ pub(super) struct Offer<W> {
     pub(super) until: Option<Moment>,
     pub(super) guard: GuardRef,
     /// The waiter asked for a detached lease and nothing else: it has no place in the line to go back to.
-    pub(super) attached: bool,
+    pub(super) taken_over: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             over: 0,
             offers: Vec::new(),
             claims: Vec::new(),
-            attaches: Vec::new(),
+            take_overs: Vec::new(),
             leases: Vec::new(),
             releases: Vec::new(),
             lost: Vec::new(),
@@ -131,7 +131,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.waiters.is_empty()
             && self.offers.is_empty()
             && self.claims.is_empty()
-            && self.attaches.is_empty()
+            && self.take_overs.is_empty()
             && self.leases.is_empty()
             && self.releases.is_empty()
             && self.lost.is_empty()
@@ -203,7 +203,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn leave(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
         if let Some(index) = self.index(id) {
             self.remove(step, index);
-        } else if self.leave_attach(id) {
+        } else if self.leave_take_over(id) {
             // What it brings goes back.
         } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
             let offer = self.offers.remove(offer);
@@ -393,7 +393,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let lost = self.lost.iter().map(|lost| lost.until);
         let subscribes = self.subscriber(step).map(|_| self.subscription.not_before);
         asks.chain(self.claims.iter().map(PendingClaim::overdue_at))
-            .chain(self.attaches.iter().map(PendingAttach::overdue_at))
+            .chain(self.take_overs.iter().map(PendingTakeOver::overdue_at))
             .chain(leases)
             .chain(offers)
             .chain(releases)

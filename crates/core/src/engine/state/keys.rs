@@ -155,7 +155,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             && self.waiters.is_empty()
             && self.offers.is_empty()
             && self.claims.is_empty()
-            && self.attaches.is_empty()
+            && self.take_overs.is_empty()
             && self.releases.is_empty()
             && self.lost.is_empty()
             && self.subscription.is_as_new()
@@ -177,7 +177,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             over,
             offers,
             claims,
-            attaches,
+            take_overs,
             leases,
             releases,
             lost,
@@ -193,7 +193,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         waiters.clear();
         offers.clear();
         claims.clear();
-        attaches.clear();
+        take_overs.clear();
         leases.clear();
         releases.clear();
         lost.clear();

@@ -8,7 +8,6 @@ mod event;
 mod rules;
 mod step;
 // all keys, one of them and who waits for it, what is asked of the store, what is held, how it ends,
-mod attach;
 mod claim;
 mod grant;
 mod key;
@@ -19,6 +18,7 @@ mod lost;
 mod notifications;
 mod release;
 mod renewals;
+mod take_over;
 // and how long to wait in between.
 mod backoff;
 // What must hold of it, and everything that can happen.
@@ -136,6 +136,12 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             return WaiterId(0);
         };
         self.on_place(at, key, |key, step| key.attach(step, attach)).unwrap_or_default()
+    }
+
+    /// A writer's guard is to go on as a reader's. `None` if it is held no more; else it is over, and whoever asks has to
+    /// come for what it is told in [`Action::Wake`].
+    pub(crate) fn downgrade(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, join: Join<W>) -> Option<WaiterId> {
+        self.on_place(at, guard.key, |key, step| key.downgrade(step, guard, join)).flatten()
     }
 
     /// What happened, and what is to be done about it.

@@ -285,7 +285,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         while let Some(index) = self.waiters.iter().position(is_closed) {
             self.dismiss(step, index, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire")));
         }
-        self.close_attaches(step, member);
+        self.close_take_overs(step, member);
         self.releases.retain(|release| release.member != member || release.echo.is_none());
         self.lost.retain(|lost| lost.member != member);
         if self.subscription.is_by(member) {
@@ -307,7 +307,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.leases.iter().any(|lease| lease.member == member)
             || self.waiters.iter().any(|waiter| waiter.member == member)
             || self.claims.iter().any(|claim| claim.member == member)
-            || self.attaches.iter().any(|attach| attach.member == member)
+            || self.take_overs.iter().any(|pending| pending.member == member)
             || self.releases.iter().any(|release| release.member == member)
             || self.lost.iter().any(|lost| lost.member == member)
             || self.subscription.is_by(member)
@@ -318,7 +318,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.waiters.retain(|waiter| waiter.member != member);
         self.offers.retain(|offer| offer.waiter.member != member);
         self.claims.retain(|claim| claim.member != member);
-        self.attaches.retain(|attach| attach.member != member);
+        self.take_overs.retain(|pending| pending.member != member);
         self.leases.retain(|lease| lease.member != member);
         self.releases.retain(|release| release.member != member);
         self.lost.retain(|lost| lost.member != member);

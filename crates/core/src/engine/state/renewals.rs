@@ -50,7 +50,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         self.give_up_overdue(step);
-        self.give_up_attaches(step);
+        self.give_up_take_overs(step);
         self.send_releases(step);
         self.advance(step);
     }

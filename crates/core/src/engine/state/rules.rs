@@ -16,7 +16,9 @@ pub(super) enum Rule {
     /// A lease that is attached has an owner of its own from then on.
     OwnerOfItsOwn,
     /// What is taken over for nobody is given back.
-    AttachedGoesBack,
+    TakenOverGoesBack,
+    /// What a downgrade may have left of the writer is given back.
+    WriterGoesBack,
     /// A late message counts only with a larger epoch than the one that came with the place.
     LaterEpoch,
     /// The answer to a claim that a message granted is about that lease.

@@ -33,7 +33,8 @@ each! {
     an_offer_that_is_not_taken_goes_on: Untaken in PAIR breaks Liveness;
     the_end_of_a_lease_is_told: TellEnd in ALONE breaks OneEnd;
     an_attached_lease_has_an_owner_of_its_own: OwnerOfItsOwn in ATTACHES_IN_PEACE breaks Exclusion;
-    what_is_taken_over_for_nobody_goes_back: AttachedGoesBack in ATTACHES_IN_PEACE breaks Left;
+    a_writer_that_is_not_downgraded_goes_back: WriterGoesBack in DOWNGRADES breaks Left;
+    what_is_taken_over_for_nobody_goes_back: TakenOverGoesBack in ATTACHES_IN_PEACE breaks Left;
     a_late_message_is_no_grant: LaterEpoch in RIVALS_IN_LINE breaks Exclusion;
     an_answer_after_the_message_is_of_its_lease: AfterMessage in RIVALS_IN_LINE breaks Structure;
     a_release_by_force_ends_what_it_evicted: ForcedOnly in FORCED breaks Left;

@@ -3,7 +3,7 @@
 use super::super::event::{Attach, Event, Join, Outcome, RequestId};
 use super::super::{Applying, Collected};
 use super::keys::name_of;
-use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, World, broken};
+use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, Wants, World, broken};
 use crate::clock::Moment;
 use crate::{ErrorKind, GrantRef, Hint, Mode, OwnerId};
 
@@ -20,7 +20,7 @@ impl World {
             times_up: limit <= self.now,
             offer: None,
             floor,
-            attaches: None,
+            wants: Wants::Key,
         };
         let seat = &mut self.seats[index];
         (seat.handle, seat.at) = (handle, waiting);
@@ -35,15 +35,20 @@ impl World {
 
     pub(super) fn collect(&mut self, index: usize) -> Checked {
         let side = self.side_of(index);
-        let At::Waiting { id, limit, offer: Some(offer), floor, attaches, .. } = self.seats[index].at.clone() else {
+        let At::Waiting { id, limit, offer: Some(offer), floor, wants, .. } = self.seats[index].at.clone() else {
             return Ok(());
         };
         match self.sides[side].collect(id, &offer.guard) {
             Collected::Yes => {
                 let (member, epoch) = (self.config.seats[index].member, offer.grant.tenure.unwrap_or_default());
-                match attaches {
-                    Some(before) => self.attached(before)?,
-                    None => self.handed_out(member, (epoch, offer.number), &offer, floor)?,
+                match wants {
+                    Wants::Detached(before) => self.attached(before)?,
+                    Wants::Key | Wants::Downgrade => {
+                        self.handed_out(member, (epoch, offer.number), &offer, floor)?;
+                    }
+                }
+                if wants == Wants::Downgrade {
+                    self.seen.push("a writer goes on as a reader");
                 }
                 let (owner, mode) = (offer.grant.owner, offer.grant.mode);
                 self.seats[index].at = At::Holding { guard: offer.guard, owner, mode, cell: offer.cell.id, epoch };
@@ -60,8 +65,8 @@ impl World {
                 }
                 Ok(())
             }
-            Collected::TooLate if attaches.is_some() => {
-                self.seen.push("an attached lock was taken back");
+            Collected::TooLate if wants != Wants::Key => {
+                self.seen.push("what was taken over was taken back");
                 self.seats[index].at = At::Away;
                 Ok(())
             }
@@ -122,17 +127,43 @@ impl World {
         let of = self.config.seats[index];
         let (side, member, _) = self.members[of.member];
         let (options, handle, limit) = (self.options(index), Handle::next(&mut self.ids), self.now);
-        let (floor, attaches) = (Token::default(), Some(grant.owner));
+        let (floor, wants) = (Token::default(), Wants::Detached(grant.owner));
         let id = super::super::WaiterId(0);
         let seat = &mut self.seats[index];
         seat.handle = handle;
-        seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, floor, attaches };
+        seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, floor, wants };
         let join = Join { member, key: self.key_of(index), mode: of.mode, options, limit, handle };
         let mut out = Vec::new();
         let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
         let asked = self.sides[side].attach(at, Attach { join, grant, number });
         if let At::Waiting { id, .. } = &mut self.seats[index].at {
             *id = asked;
+        }
+        self.carry_out(side, out)
+    }
+
+    /// A writer asks to go on as a reader.
+    pub(super) fn downgrade(&mut self, index: usize) -> Checked {
+        let At::Holding { guard, .. } = self.seats[index].at.clone() else { return Ok(()) };
+        let of = self.config.seats[index];
+        let (side, member, _) = self.members[of.member];
+        let (options, handle, limit) = (self.options(index), Handle::next(&mut self.ids), self.now);
+        let join = Join { member, key: self.key_of(index), mode: Mode::Shared, options, limit, handle };
+        let (id, floor) = (super::super::WaiterId(0), self.newest_token(of.key));
+        let (limit, wants) = (Moment::NEVER, Wants::Downgrade);
+        let seat = &mut self.seats[index];
+        let before = (seat.handle, seat.at.clone());
+        (seat.handle, seat.at) = (handle, At::Waiting { id, limit, times_up: true, offer: None, floor, wants });
+        let mut out = Vec::new();
+        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let asked = self.sides[side].downgrade(at, &guard, join);
+        let seat = &mut self.seats[index];
+        match (asked, &mut seat.at) {
+            (Some(asked), At::Waiting { id, .. }) => *id = asked,
+            _ => {
+                // It is lost, and not downgraded.
+                (seat.handle, seat.at) = before;
+            }
         }
         self.carry_out(side, out)
     }
@@ -207,7 +238,7 @@ impl World {
             }
             Outcome::Failed(error) => {
                 self.seen.push(match error.kind() {
-                    ErrorKind::Lost(_) => "a caller hears that an outer guard is lost",
+                    ErrorKind::Lost(_) => "a caller hears that a guard is lost",
                     ErrorKind::Closed => "a caller hears that the engine is closed",
                     _ => "a caller hears of a failure",
                 });

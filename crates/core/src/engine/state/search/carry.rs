@@ -176,7 +176,16 @@ impl World {
             Asks::Store(Request::TakeOver(_, grant, owner, ttl)) => {
                 let held = self.store.take_over(self.now, &grant, owner, ttl);
                 self.seen.push(if held == Held::Yes { "a lock is taken over" } else { "a lock is not attached twice" });
-                Answer::TakeOver(Ok(held))
+                let granted = Attempt::Granted { tenure: grant.tenure };
+                Answer::TakeOver(Ok(if held == Held::Yes { granted } else { Attempt::Busy { retry_in: None } }))
+            }
+            Asks::Store(Request::Downgrade(_, writer, claim)) => {
+                let attempt = self.store.downgrade(self.now, &writer, &claim);
+                if matches!(attempt, Attempt::Granted { .. }) {
+                    self.seen.push(if unheard { "a downgrade is carried out late" } else { "a writer is downgraded" });
+                    self.freed(number_of_key(&claim.key));
+                }
+                Answer::TakeOver(Ok(attempt))
             }
             Asks::Store(Request::Renew(Batch { renewals, .. })) => {
                 Answer::Renew(renewals.iter().map(|renewal| Ok(self.store.renew(self.now, renewal, session))).collect())
@@ -218,9 +227,10 @@ impl World {
             (Asks::Store(Request::Release(request, grant)), Answer::Release(answer)) => {
                 self.feed(side, Event::Released { key: grant.key, request, answer })
             }
-            (Asks::Store(Request::TakeOver(request, grant, ..)), Answer::TakeOver(answer)) => {
-                self.feed(side, Event::TakenOver { key: grant.key, request, answer })
-            }
+            (
+                Asks::Store(Request::TakeOver(request, grant, ..) | Request::Downgrade(request, grant, ..)),
+                Answer::TakeOver(answer),
+            ) => self.feed(side, Event::TakenOver { key: grant.key, request, answer }),
             (Asks::Store(Request::Renew(batch)), Answer::Renew(answers)) => {
                 self.feed(side, Event::Renewed(batch, answers))
             }
@@ -260,7 +270,8 @@ impl World {
 
     /// It is refused, and not carried out.
     pub(super) fn refuse(&mut self, index: usize, kind: ErrorKind) -> Checked {
-        self.faulted = true;
+        self.refused = true;
+        self.faulted |= kind != ErrorKind::Unavailable;
         let failed = Answer::failed(&self.flights[index].asks, kind);
         if matches!(failed, Answer::Force) {
             self.discard(index);
@@ -322,7 +333,7 @@ impl Answer {
         match of {
             Asks::Store(Request::Claim(..)) => Self::Claim(Err(error())),
             Asks::Store(Request::Release(..)) => Self::Release(Err(error())),
-            Asks::Store(Request::TakeOver(..)) => Self::TakeOver(Err(error())),
+            Asks::Store(Request::TakeOver(..) | Request::Downgrade(..)) => Self::TakeOver(Err(error())),
             Asks::Store(Request::Renew(Batch { leases, .. })) => {
                 Self::Renew(leases.iter().map(|_| Err(error())).collect())
             }

@@ -155,6 +155,25 @@ pub(super) static ATTACHES_IN_PEACE: Config = Config {
     ..ATTACHES_OF
 };
 
+/// A writer that goes on as a reader, beside a reader and a writer elsewhere.
+pub(super) static DOWNGRADES: Config = Config {
+    name: "a writer that goes on as a reader",
+    members: &[(0, None), (1, None)],
+    seats: &[WAITS, READS, SeatOf { member: 1, ..WAITS }],
+    begins: &[Move::Join(0), Move::RoundTrip(0), Move::Collect(0)],
+    faults: &[
+        (Fault::Downgrade, 1),
+        (Fault::Lose, 1),
+        (Fault::Refuse, 1),
+        (Fault::Leave, 1),
+        (Fault::Close, 1),
+        (Fault::ForceElsewhere, 1),
+        (Fault::Pause, 1),
+    ],
+    most: 3,
+    ..PLAIN
+};
+
 /// Two callers of one process.
 pub(super) static PAIR: Config =
     Config { name: "a pair", seats: &[WAITS, WAITS], faults: &[(Fault::Twice, 1)], most: 1, ..PLAIN };
@@ -323,6 +342,16 @@ static IN_LINE: Config = Config { name: "a store's queue, often", queues: true, 
 
 static OF_READERS: Config = Config {
     name: "readers, often",
+    faults: &[
+        (Fault::Leave, 12),
+        (Fault::Lose, 8),
+        (Fault::Refuse, 4),
+        (Fault::Break, 2),
+        (Fault::Pause, 8),
+        (Fault::Forget, 2),
+        (Fault::RenewNow, 6),
+        (Fault::Downgrade, 12),
+    ],
     seats: &[
         READS_OFTEN,
         READS_OFTEN,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::event::{Batch, LeaseId, Request, RequestId};
 use super::store::{self, Holder, Store};
-use super::world::{Answer, Asks, At, CellState, Flight, Seat, UNIT, World, number_of};
+use super::world::{Answer, Asks, At, CellState, Flight, Seat, UNIT, Wants, World, number_of};
 use crate::clock::Moment;
 use crate::{Attempt, Claim, Error, ErrorKind, Held, Hint, OwnerId, Renewal, SessionId};
 
@@ -147,6 +147,7 @@ impl Encoder {
             rests,
             left,
             most,
+            refused,
             faulted,
             ids: _,
             busy: _,
@@ -214,6 +215,7 @@ impl Encoder {
         self.list(rests, |to, rest| to.flag(*rest == Some(world.now)));
         self.list(left, |to, left| to.put(u64::from(*left)));
         self.put(u64::from(*most));
+        self.flag(*refused);
         self.flag(*faulted);
     }
 
@@ -223,7 +225,7 @@ impl Encoder {
         self.put(HANDLE | u64::from(handle.0));
         match at {
             At::Away => self.put(0),
-            At::Waiting { id, limit, times_up, offer, floor, attaches } => {
+            At::Waiting { id, limit, times_up, offer, floor, wants } => {
                 self.put(1);
                 self.id(id.0);
                 self.future(*limit);
@@ -231,7 +233,14 @@ impl Encoder {
                 self.option(offer.as_ref(), |to, offer| to.guard(&offer.guard));
                 self.epoch(floor.0);
                 self.put(u64::from(floor.1));
-                self.option(*attaches, Self::owner);
+                match wants {
+                    Wants::Key => self.put(0),
+                    Wants::Detached(owner) => {
+                        self.put(1);
+                        self.owner(*owner);
+                    }
+                    Wants::Downgrade => self.put(2),
+                }
             }
             At::Holding { guard, owner, mode, cell, epoch } => {
                 self.put(2);
@@ -260,14 +269,15 @@ impl Encoder {
     fn request(&mut self, request: &Request) {
         match request {
             Request::Claim(RequestId(id), claim) => {
-                let Claim { key: _, owner, mode, ttl, waits, label: _, reason: _, lost } = claim;
                 self.put(20);
                 self.id(*id);
-                self.owner(*owner);
-                self.mode(*mode);
-                self.length(*ttl);
-                self.flag(*waits);
-                self.option(*lost, Self::epoch);
+                self.asked(claim);
+            }
+            Request::Downgrade(RequestId(id), writer, claim) => {
+                self.put(25);
+                self.id(*id);
+                self.grant(writer);
+                self.asked(claim);
             }
             Request::Release(RequestId(id), grant) => {
                 self.put(21);
@@ -298,32 +308,43 @@ impl Encoder {
         }
     }
 
+    fn asked(&mut self, claim: &Claim) {
+        let Claim { key: _, owner, mode, ttl, waits, label: _, reason: _, lost } = claim;
+        self.owner(*owner);
+        self.mode(*mode);
+        self.length(*ttl);
+        self.flag(*waits);
+        self.option(*lost, Self::epoch);
+    }
+
     fn answer(&mut self, answer: &Answer) {
         match answer {
-            Answer::Claim(attempt) => self.result(attempt.as_ref(), |to, attempt| match *attempt {
-                Attempt::Granted { tenure } => {
-                    to.put(1);
-                    to.option(tenure, Self::epoch);
-                }
-                Attempt::Busy { retry_in } => {
-                    to.put(2);
-                    to.option(retry_in, Self::length);
-                }
-                Attempt::HeldBy { session: SessionId(session), retry_in } => {
-                    to.put(3);
-                    to.put(session);
-                    to.option(retry_in, Self::length);
-                }
-                Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, told, lease } => {
-                    to.put(4);
-                    to.option(epoch_of_holder, Self::epoch);
-                    to.option(latest_epoch, Self::epoch);
-                    to.length(retry_in);
-                    to.flag(told);
-                    to.length(lease);
-                }
-            }),
-            Answer::Release(held) | Answer::TakeOver(held) => self.result(held.as_ref(), |to, held| to.held(*held)),
+            Answer::Claim(attempt) | Answer::TakeOver(attempt) => {
+                self.result(attempt.as_ref(), |to, attempt| match *attempt {
+                    Attempt::Granted { tenure } => {
+                        to.put(1);
+                        to.option(tenure, Self::epoch);
+                    }
+                    Attempt::Busy { retry_in } => {
+                        to.put(2);
+                        to.option(retry_in, Self::length);
+                    }
+                    Attempt::HeldBy { session: SessionId(session), retry_in } => {
+                        to.put(3);
+                        to.put(session);
+                        to.option(retry_in, Self::length);
+                    }
+                    Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, told, lease } => {
+                        to.put(4);
+                        to.option(epoch_of_holder, Self::epoch);
+                        to.option(latest_epoch, Self::epoch);
+                        to.length(retry_in);
+                        to.flag(told);
+                        to.length(lease);
+                    }
+                });
+            }
+            Answer::Release(held) => self.result(held.as_ref(), |to, held| to.held(*held)),
             Answer::Renew(answers) => {
                 self.list(answers, |to, held| to.result(held.as_ref(), |to, held| to.held(*held)));
             }
@@ -407,7 +428,7 @@ impl Asks {
             Self::Store(Request::Release(RequestId(id), _)) => (1, *id),
             Self::Store(Request::Renew(Batch { id: RequestId(id), .. })) => (2, *id),
             Self::Store(Request::Listen(RequestId(id), _)) => (3, *id),
-            Self::Store(Request::TakeOver(RequestId(id), ..)) => (4, *id),
+            Self::Store(Request::TakeOver(RequestId(id), ..) | Request::Downgrade(RequestId(id), ..)) => (4, *id),
             Self::Force(_, leases) => (5, leases.len() as u64),
         }
     }

@@ -1,9 +1,7 @@
 use super::super::State;
-use super::super::attach::PendingAttach;
 use super::super::backoff::BackOff;
 use super::super::claim::{PendingClaim, Place};
 use super::super::event::{End, GuardId, GuardRef, LeaseId, Member, RequestId, WaiterId};
-
 use super::super::key::{Key, News, Offer, Said, Waiter};
 use super::super::keys::Slot;
 use super::super::lease::{FirstLease, Lease, Standing};
@@ -11,6 +9,7 @@ use super::super::lost::LostTenure;
 use super::super::notifications::{Subscribed, Subscription};
 use super::super::release::PendingRelease;
 use super::super::step::Engine;
+use super::super::take_over::{Before, PendingTakeOver};
 use super::encode::{CELL, Encoder, HANDLE};
 use super::world::{Handle, LeaseNote};
 use crate::{GrantRef, LockOptions, LossReason, Mode};
@@ -52,7 +51,7 @@ impl Encoder {
             over,
             offers,
             claims,
-            attaches,
+            take_overs,
             leases,
             releases,
             lost,
@@ -67,14 +66,14 @@ impl Encoder {
         self.list(waiters, Self::waiter);
         self.count(*over);
         self.list(offers, |to, offer| {
-            let Offer { waiter, until, guard, attached } = offer;
-            to.flag(*attached);
+            let Offer { waiter, until, guard, taken_over } = offer;
+            to.flag(*taken_over);
             to.waiter(waiter);
             to.option(*until, Self::future);
             to.guard(guard);
         });
         self.list(claims, |to, claim| to.claim(claim, *news));
-        self.list(attaches, Self::attach);
+        self.list(take_overs, Self::take_over);
         self.list(leases, |to, lease| to.lease(lease));
         self.list(releases, Self::release);
         // They are forgotten so late that no search comes there.
@@ -133,8 +132,13 @@ impl Encoder {
         self.option(last.as_ref(), Self::said);
     }
 
-    fn attach(&mut self, attach: &PendingAttach<Handle>) {
-        let PendingAttach { waiter, member, grant, number, options, request, sent_at, overdue_at } = attach;
+    fn take_over(&mut self, pending: &PendingTakeOver<Handle>) {
+        let PendingTakeOver { waiter, member, grant, number, options, writer, request, sent_at, overdue_at } = pending;
+        self.option(writer.as_ref(), |to, Before { grant, ttl, echoes }| {
+            to.grant(grant);
+            to.length(*ttl);
+            to.flag(*echoes);
+        });
         self.option(waiter.as_ref(), Self::waiter);
         self.put(member.0);
         self.grant(grant);

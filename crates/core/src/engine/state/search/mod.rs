@@ -79,7 +79,7 @@ fn shared() {
 
 #[test]
 fn sessions() {
-    holds(&configs::SESSIONS, &["a session takes the key again", "a caller hears that an outer guard is lost"]);
+    holds(&configs::SESSIONS, &["a session takes the key again", "a caller hears that a guard is lost"]);
 }
 
 #[test]
@@ -111,12 +111,27 @@ fn attaches() {
     let must_happen = [
         "a lock is attached",
         "a lock is not attached twice",
-        "an attached lock was taken back",
+        "what was taken over was taken back",
         "a lease begins",
         "a caller hears of a failure",
         "a caller hears that the engine is closed",
     ];
     holds(&configs::ATTACHES, &must_happen);
+}
+
+#[test]
+fn downgrades() {
+    let must_happen = [
+        "a writer is downgraded",
+        "a writer goes on as a reader",
+        "a downgrade is carried out late",
+        "what was taken over was taken back",
+        "a lease begins",
+        "a caller hears that a guard is lost",
+        "a caller hears of a failure",
+        "a caller hears that the engine is closed",
+    ];
+    holds(&configs::DOWNGRADES, &must_happen);
 }
 
 /// Ways that only a larger search than that of the tests comes upon, and that once led to somebody who waits for ever.

@@ -2,6 +2,7 @@
 
 use super::super::event::Request;
 use super::world::{Asks, At, Fault, World, number_of};
+use crate::Mode;
 
 /// A step. The numbers are places in the lists of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,7 @@ pub(super) enum Move {
     DropTwice(u8),
     Attach(u8),
     Detach(u8),
+    Downgrade(u8),
     RenewNow(u8),
     Execute(u8),
     Answer(u8),
@@ -113,10 +115,12 @@ impl World {
                 moves.extend((offer.is_none() && self.time_is_up(index)).then_some(Move::TimesUp(at)));
                 moves.extend((*limit >= self.now && self.may(Fault::Leave)).then_some(Move::Leave(at)));
             }
-            At::Holding { .. } => {
+            At::Holding { mode, .. } => {
                 moves.extend([Move::Release(at), Move::Drop(at)]);
                 moves.extend(self.may(Fault::Twice).then_some(Move::DropTwice(at)));
-                moves.extend(self.may(Fault::Detach).then_some(Move::Detach(at)));
+                let writes = *mode == Mode::Exclusive;
+                moves.extend((writes && self.may(Fault::Detach)).then_some(Move::Detach(at)));
+                moves.extend((writes && self.may(Fault::Downgrade)).then_some(Move::Downgrade(at)));
                 moves.extend(self.may(Fault::RenewNow).then_some(Move::RenewNow(at)));
             }
         }

@@ -5,7 +5,9 @@ use super::super::keys::Slot;
 use super::super::lease::Lease;
 use super::super::{RequestId, State, WaiterId};
 use super::keys::{name_of, number_of_key};
-use super::world::{Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, World, broken, units};
+use super::world::{
+    Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, Wants, World, broken, units,
+};
 use crate::clock::lease_deadline;
 use crate::{LockKey, Mode, OwnerId, SessionId};
 
@@ -83,8 +85,8 @@ impl World {
     /// What a guard is offered lasts, and is what it may have.
     pub(super) fn is_well_born(&mut self, side: usize, seat: usize, granted: &Granted<LeaseNote>) -> Checked {
         let limit = self.cell(side, granted.cell).limit;
-        let attaches = matches!(self.seats[seat].at, At::Waiting { attaches: Some(_), .. });
-        if granted.number > 0 && granted.grant.mode == Mode::Exclusive && !attaches {
+        let At::Waiting { wants, .. } = self.seats[seat].at else { return Ok(()) };
+        if granted.number > 0 && granted.grant.mode == Mode::Exclusive && wants == Wants::Key {
             // A lease out of the store's queue begins with another length.
             let length = self.queue(side, number_of_key(&granted.grant.key)).map_or(units(TTL), |queue| queue.lease);
             if limit.since(self.now) <= length / 4 {
@@ -110,9 +112,8 @@ impl World {
         let standing = key.and_then(|key| {
             key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
         });
-        if granted.grant.mode != self.config.seats[seat].mode
-            || standing.is_some_and(|standing| standing.renew != options.renew)
-        {
+        let wanted = if wants == Wants::Downgrade { Mode::Shared } else { self.config.seats[seat].mode };
+        if granted.grant.mode != wanted || standing.is_some_and(|standing| standing.renew != options.renew) {
             return broken(Property::Birth, "a caller is given what it did not ask for");
         }
         Ok(())
@@ -261,7 +262,7 @@ impl World {
                     lease.guards.iter().any(|standing| standing.owner == *owner) || lease.grant.owner == *owner
                 }) || key.whole().is_some_and(|key| {
                     key.claims.iter().any(|claim| claim.owner == *owner)
-                        || key.attaches.iter().any(|attach| attach.grant.owner == *owner)
+                        || key.take_overs.iter().any(|pending| pending.grant.owner == *owner)
                 })
             })
         };
@@ -278,8 +279,8 @@ impl State<Handle, LeaseNote> {
 
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
         self.keys.get(key).and_then(Slot::whole).is_some_and(|key| {
-            let attaching = key.attaches.iter().filter_map(|attach| attach.waiter.as_ref());
-            let mut all = key.waiters.iter().chain(key.offers.iter().map(|offer| &offer.waiter)).chain(attaching);
+            let taking_over = key.take_overs.iter().filter_map(|pending| pending.waiter.as_ref());
+            let mut all = key.waiters.iter().chain(key.offers.iter().map(|offer| &offer.waiter)).chain(taking_over);
             all.any(|waiter| waiter.id == id)
         })
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::super::event::Request;
+use super::store::Holder;
 use super::world::{Asks, At, Checked, Property, TTL, UNIT, World, broken, units};
 use crate::clock::Moment;
 
@@ -164,12 +165,19 @@ impl World {
     fn leaves_nothing(mut self) -> Checked {
         let nothing_in_store = |world: &Self| world.store.holders.is_empty() && world.store.line.is_empty();
         // What was detached is the store's until somebody attaches it, or its lease is over.
-        let is_left =
-            self.store.holders.iter().all(|holder| self.detached.contains(&holder.owner)) && self.store.line.is_empty();
-        if !self.faulted && !is_left {
+        let nothing_left = |world: &Self| {
+            let is_detached = |holder: &Holder| world.detached.contains(&holder.owner);
+            world.store.holders.iter().all(is_detached) && world.store.line.is_empty()
+        };
+        if !self.faulted && !self.refused && !nothing_left(&self) {
             return broken(Property::Left, "the store keeps what everybody has left");
         }
         let start = self.now;
+        while !self.faulted && !nothing_left(&self) {
+            if !self.proceed(None)? && !self.wait_for_next(start, UNIT)? {
+                return broken(Property::Left, "the store keeps what was refused once");
+            }
+        }
         while !self.is_still() {
             if !self.proceed(None)? && !self.wait_for_next(start, ECHOES)? {
                 return broken(Property::Left, "something is kept for ever that nobody wants");
@@ -197,7 +205,9 @@ impl World {
             let of_it = |flight: &super::world::Flight| {
                 let counts = matches!(
                     &flight.asks,
-                    Asks::Store(Request::Claim(..) | Request::Release(..) | Request::TakeOver(..))
+                    Asks::Store(
+                        Request::Claim(..) | Request::Release(..) | Request::TakeOver(..) | Request::Downgrade(..)
+                    )
                 );
                 flight.member == member && counts && !flight.unheard
             };
@@ -213,7 +223,7 @@ impl World {
                 self.enter();
                 (0..self.sides.len()).try_for_each(|side| self.timer(side))?;
                 self.leave_with_cells();
-            } else if !self.faulted || !self.wait_for_next(start, units(TTL) + UNIT)? {
+            } else if !(self.faulted || self.refused) || !self.wait_for_next(start, units(TTL) + UNIT)? {
                 return broken(Property::Close, "a close does not end");
             }
         }

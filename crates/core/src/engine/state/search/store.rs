@@ -148,6 +148,15 @@ impl Store {
         }
     }
 
+    /// Makes a reader of a writer, if there is that.
+    pub(super) fn downgrade(&mut self, now: Moment, writer: &GrantRef, claim: &Claim) -> Attempt {
+        let its = |holder: &Holder| holder.owner == writer.owner && Some(holder.epoch) == writer.tenure;
+        let Some(index) = self.holders.iter().position(its) else { return Attempt::Busy { retry_in: None } };
+        self.holders.remove(index);
+        let epoch = self.begin(number_of_key(&claim.key), claim.owner, None, claim.mode, now.plus(claim.ttl));
+        Attempt::Granted { tenure: Some(epoch) }
+    }
+
     /// Frees a key, and says who it was.
     pub(super) fn force(&mut self, key: u8) -> Vec<OwnerId> {
         let evicted: Vec<_> =

@@ -49,6 +49,10 @@ impl World {
                 self.spend(Fault::Detach);
                 self.detach(seat as usize)
             }
+            Move::Downgrade(seat) => {
+                self.spend(Fault::Downgrade);
+                self.downgrade(seat as usize)
+            }
             Move::RenewNow(seat) => {
                 self.spend(Fault::RenewNow);
                 let At::Holding { guard, .. } = self.seats[seat as usize].at.clone() else { return Ok(()) };

@@ -51,6 +51,7 @@ pub(super) enum Fault {
     /// A caller leaves.
     Leave,
     Detach,
+    Downgrade,
     /// Somebody of this engine releases by force.
     Force,
     /// Somebody of elsewhere does.
@@ -147,6 +148,8 @@ pub(super) struct World {
     pub(super) rests: Vec<Option<Moment>>,
     pub(super) left: [u8; FAULTS],
     pub(super) most: u8,
+    /// Something was refused for the moment, and is tried again soon.
+    pub(super) refused: bool,
     /// Something went wrong with what was sent: what is left of it may take a lease to go.
     pub(super) faulted: bool,
     pub(super) ids: Ids,
@@ -181,8 +184,7 @@ pub(super) enum At {
         times_up: bool,
         offer: Option<Granted<LeaseNote>>,
         floor: Token,
-        /// It asks for the lock that was detached by this owner.
-        attaches: Option<OwnerId>,
+        wants: Wants,
     },
     Holding {
         guard: GuardRef,
@@ -191,6 +193,16 @@ pub(super) enum At {
         cell: u32,
         epoch: u64,
     },
+}
+
+/// What a caller that waits asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    Key,
+    /// For the lock that was detached by this owner.
+    Detached(OwnerId),
+    /// For a reader's guard instead of its writer's.
+    Downgrade,
 }
 
 #[derive(Clone, Debug)]
@@ -225,7 +237,7 @@ pub(super) enum Asks {
 pub(super) enum Answer {
     Claim(Result<Attempt>),
     Release(Result<Held>),
-    TakeOver(Result<Held>),
+    TakeOver(Result<Attempt>),
     Renew(Vec<Result<Held>>),
     Listen(bool),
     Force,
@@ -295,6 +307,7 @@ impl World {
             rests: vec![None; sides * usize::from(config.keys)],
             left: [0; FAULTS],
             most: config.most,
+            refused: false,
             faulted: false,
             ids: Ids { owner: 0, handle: 0, cell: 0 },
             busy: 0,

@@ -1,0 +1,196 @@
+use std::time::Duration;
+
+use super::event::{
+    Action, Attach, GuardId, GuardRef, Join, LeaseCell, LeaseId, Member, Outcome, Request, RequestId, WaiterId,
+};
+use super::grant::too_late;
+use super::key::{Key, Waiter};
+use super::lease::{BoxedLease, FirstLease, Lease, Standing, cap_of};
+use super::rules::{Rule, left_out};
+use super::step::Step;
+use crate::clock::Moment;
+use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, LockOptions, LossReason, Mode, Result};
+
+/// A grant that the store is asked to give to a new owner: one that was detached, or a writer's that goes on as a reader's.
+///
+/// It belongs to its key: when nobody waits for the answer any more, what it brings goes back to the store.
+#[derive(Clone, Debug)]
+pub(super) struct PendingTakeOver<W> {
+    /// Who is told; `None` when that caller is gone, or was told that there is no answer.
+    pub(super) waiter: Option<Waiter<W>>,
+    pub(super) member: Member,
+    /// With the new owner.
+    pub(super) grant: GrantRef,
+    pub(super) number: u16,
+    pub(super) options: LockOptions,
+    /// Of a downgrade: what the writer had, and is to be given back if the store does not say that it has a reader now.
+    pub(super) writer: Option<Before>,
+    pub(super) request: RequestId,
+    pub(super) sent_at: Moment,
+    pub(super) overdue_at: Moment,
+}
+
+/// The lease of a writer that goes on as a reader.
+#[derive(Clone, Debug)]
+pub(super) struct Before {
+    pub(super) grant: GrantRef,
+    pub(super) ttl: Duration,
+    pub(super) echoes: bool,
+}
+
+impl<W> PendingTakeOver<W> {
+    /// When its answer is waited for no more.
+    pub(super) fn overdue_at(&self) -> Moment {
+        if self.waiter.is_some() { self.overdue_at } else { Moment::NEVER }
+    }
+
+    fn tell<L>(&mut self, step: &mut Step<'_, W, L>, outcome: Outcome<L>) {
+        let told = self.waiter.take().map(|waiter| Action::Wake(waiter.handle, outcome));
+        step.out.extend(told);
+    }
+
+    /// There is nothing to take over.
+    fn tell_gone<L>(&mut self, step: &mut Step<'_, W, L>) {
+        let lost = || Outcome::Failed(Error::new(ErrorKind::Lost(LossReason::Stolen), "downgrade"));
+        let gone = if self.writer.is_some() { lost() } else { Outcome::Busy };
+        self.tell(step, gone);
+    }
+}
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// A caller wants to go on with a lease that was detached. The owner changes in the store, so that nobody else can.
+    pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach<W>) -> WaiterId {
+        let Attach { join, grant, number } = attach;
+        let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.chance.owner() };
+        let (old, ttl) = (grant.clone(), join.options.ttl);
+        let ask = |request| Request::TakeOver(request, old, owner, ttl);
+        self.take_over(step, join, GrantRef { owner, ..grant }, number, None, ask)
+    }
+
+    /// A writer goes on as a reader. Its lease ends here and now, whatever becomes of that; `None` if it is held no more.
+    pub(super) fn downgrade(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, join: Join<W>) -> Option<WaiterId> {
+        let held = |lease: &&BoxedLease<L>| lease.id == guard.lease && lease.end.is_none();
+        let lease = self.leases.iter().find(held)?;
+        let before = Before { grant: lease.grant.clone(), ttl: lease.options.ttl, echoes: lease.echoes };
+        self.detach(step, guard);
+        let claim = Claim {
+            key: self.name.clone(),
+            owner: step.chance.owner(),
+            mode: Mode::Shared,
+            ttl: join.options.ttl,
+            waits: false,
+            label: join.options.label.clone(),
+            reason: join.options.reason.clone(),
+            lost: None,
+        };
+        let (grant, writer) = (claim.grant(None), before.grant.clone());
+        let ask = |request| Request::Downgrade(request, writer, claim);
+        Some(self.take_over(step, join, grant, 0, Some(before), ask))
+    }
+
+    fn take_over(
+        &mut self,
+        step: &mut Step<'_, W, L>,
+        join: Join<W>,
+        grant: GrantRef,
+        number: u16,
+        writer: Option<Before>,
+        ask: impl FnOnce(RequestId) -> Request,
+    ) -> WaiterId {
+        let (id, request) = (WaiterId(step.id()), RequestId(step.id()));
+        let (member, options) = (join.member, join.options.clone());
+        let waiter = Some(self.waiter(step, id, join));
+        let (sent_at, overdue_at) = (step.now, step.overdue(member));
+        step.begin(member);
+        step.send(member, ask(request));
+        let pending = PendingTakeOver { waiter, member, grant, number, options, writer, request, sent_at, overdue_at };
+        self.take_overs.push(pending);
+        id
+    }
+
+    /// The store answered whether it has the new owner.
+    pub(super) fn taken_over(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<Attempt>) {
+        let Some(index) = self.take_overs.iter().position(|pending| pending.request == request) else { return };
+        let mut pending = self.take_overs.remove(index);
+        step.ended(pending.member);
+        match answer {
+            Ok(Attempt::Granted { tenure }) => {
+                pending.grant.tenure = tenure;
+                self.begin_taken_over(step, pending);
+            }
+            Ok(_) => pending.tell_gone(step),
+            Err(error) => self.take_over_failed(step, &mut pending, error),
+        }
+        self.advance(step);
+    }
+
+    fn begin_taken_over(&mut self, step: &mut Step<'_, W, L>, mut pending: PendingTakeOver<W>) {
+        let traits = *step.traits(pending.member);
+        let PendingTakeOver { member, sent_at, .. } = pending;
+        let first = FirstLease { length: pending.options.ttl, sent_at, ends: traits.leased, told: false };
+        if step.now >= first.deadline() {
+            self.give_back(step, &pending, false);
+            return pending.tell(step, Outcome::Failed(too_late()));
+        }
+        if self.is_stale(step, member, pending.grant.mode, pending.grant.tenure) {
+            self.give_back(step, &pending, false);
+            return pending.tell_gone(step);
+        }
+        let Some(waiter) = pending.waiter.take() else { return self.give_back(step, &pending, false) };
+        let PendingTakeOver { grant, number, options, .. } = pending;
+        let (id, owner) = (LeaseId(step.id()), grant.owner);
+        let lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
+        let cap = cap_of(&options, step.now);
+        self.leases.push(Box::new(lease));
+        let guard = GuardId(step.id());
+        self.offer(step, waiter, id, Standing { id: guard, owner, number, renew: options.renew, cap });
+        let offers = self.offers.iter_mut().filter(|offer| offer.guard.guard == guard);
+        offers.for_each(|offer| offer.taken_over = true);
+    }
+
+    /// Whatever an answer that is missing, or an earlier sending, may have brought is given back, also when it comes late;
+    /// and so is what was to be downgraded.
+    fn take_over_failed(&mut self, step: &mut Step<'_, W, L>, pending: &mut PendingTakeOver<W>, error: Error) {
+        step.out.push(Action::AttemptFailed(self.name.clone(), error.clone()));
+        if error.kind() == ErrorKind::Indeterminate {
+            self.give_back(step, pending, true);
+        }
+        if let Some(Before { grant, ttl, echoes }) = pending.writer.take()
+            && !left_out(Rule::WriterGoesBack)
+        {
+            self.release(step, pending.member, grant, ttl, echoes, None);
+        }
+        pending.tell(step, Outcome::Failed(error));
+    }
+
+    fn give_back(&mut self, step: &mut Step<'_, W, L>, pending: &PendingTakeOver<W>, late: bool) {
+        if !left_out(Rule::TakenOverGoesBack) {
+            self.release(step, pending.member, pending.grant.clone(), pending.options.ttl, late, None);
+        }
+    }
+
+    /// Those that get no answer, as on a runtime that rests. What comes late is given back.
+    pub(super) fn give_up_take_overs(&mut self, step: &mut Step<'_, W, L>) {
+        let now = step.now;
+        while let Some(index) = self.take_overs.iter().position(|pending| now >= pending.overdue_at()) {
+            let mut pending = self.take_overs.remove(index);
+            let operation = if pending.writer.is_some() { "downgrade" } else { "adopt" };
+            let error = Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer");
+            self.take_over_failed(step, &mut pending, error);
+            self.take_overs.push(pending);
+        }
+    }
+
+    /// A caller that takes over is gone. True if it was one.
+    pub(super) fn leave_take_over(&mut self, id: WaiterId) -> bool {
+        let its = |pending: &&mut PendingTakeOver<W>| pending.waiter.as_ref().is_some_and(|waiter| waiter.id == id);
+        self.take_overs.iter_mut().find(its).is_some_and(|pending| pending.waiter.take().is_some())
+    }
+
+    /// The engine is closed: nobody there is given a guard any more.
+    pub(super) fn close_take_overs(&mut self, step: &mut Step<'_, W, L>, member: Member) {
+        for pending in self.take_overs.iter_mut().filter(|pending| pending.member == member) {
+            pending.tell(step, Outcome::Failed(Error::new(ErrorKind::Closed, "take over")));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+use std::sync::Arc;
+
+use super::Inner;
+use super::acquire::Waiting;
+use super::caller::{Caller, SeenThrough};
+use super::guard_inner::Hold;
+use super::state::{Attach, Collected, Join, Outcome};
+use crate::{Error, ErrorKind, HandOff, LockKey, LockOptions, LossReason, Mode, Result};
+
+impl Inner {
+    /// Takes a detached lock over, with an owner of its own. `None`: it is not held any more, or somebody else did.
+    pub(super) async fn attach(self: &Arc<Self>, detached: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
+        let (caller, grant) = (Caller::new(), detached.to_grant());
+        let _seen_through = SeenThrough(&caller, &self.driver);
+        let join = self.joins(detached.key(), Mode::Exclusive, options, &caller);
+        let attach = Attach { join, grant, number: detached.hand_overs() };
+        let id = self.driver.with_caller(self, &caller, |state, at| state.attach(at, attach));
+        let taken = self.taken_over(Waiting::beside(self, detached.key(), id), &caller).await;
+        taken.map_err(|error| error.within("adopt", self.name(), Some(detached.key())))
+    }
+
+    /// Makes a reader of a writer by one step of the store. The writer's guard is over in any case.
+    pub(super) async fn downgrade(self: &Arc<Self>, writer: Hold, options: &LockOptions) -> Result<Hold> {
+        let key = writer.inner().grant().key.clone();
+        let error = |kind| Error::new(kind, "downgrade").backend(self.name()).key(&key);
+        let caller = Caller::new();
+        let _seen_through = SeenThrough(&caller, &self.driver);
+        let join = self.joins(&key, Mode::Shared, options, &caller);
+        let lost = || error(ErrorKind::Lost(writer.inner().loss().unwrap_or(LossReason::Expired)));
+        let id = writer.downgrade(&caller, join).ok_or_else(lost)?;
+        match self.taken_over(Waiting::beside(self, &key, id), &caller).await {
+            Ok(Some(reader)) => Ok(reader),
+            // Its lease ended before its caller came for it.
+            Ok(None) => Err(error(ErrorKind::Lost(LossReason::Expired))),
+            Err(failed) => Err(failed.within("downgrade", self.name(), Some(&key))),
+        }
+    }
+
+    fn joins(&self, key: &LockKey, mode: Mode, options: &LockOptions, caller: &Caller) -> Join<Caller> {
+        let (options, limit) = (options.clone(), self.clock.now());
+        Join { member: self.member, key: key.clone(), mode, options, limit, handle: caller.clone() }
+    }
+
+    async fn taken_over(self: &Arc<Self>, mut waiting: Waiting<'_>, caller: &Caller) -> Result<Option<Hold>> {
+        match caller.outcome(&self.driver).await {
+            Outcome::Granted(granted) => match waiting.collect(&granted) {
+                Collected::Yes => Ok(Some(Hold::new(self, granted))),
+                _ if self.is_closed() => Err(Error::new(ErrorKind::Closed, "take over")),
+                // It ended before its caller came for it.
+                _ => Ok(None),
+            },
+            Outcome::Busy => waiting.answered(Ok(None)),
+            Outcome::Failed(error) => waiting.answered(Err(error)),
+        }
+    }
+}
