@@ -220,7 +220,7 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
     }
 }
 
-async fn a_writer_whose_step_down_is_repeated_is_granted_only_with_a_lease() {
+async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
@@ -370,5 +370,5 @@ leasehold_testkit::main! {
     a_claim_that_cannot_look_for_readers_bars_nobody,
     a_cancelled_read_that_commits_later_leaves_no_reader,
     a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease,
-    a_writer_whose_step_down_is_repeated_is_granted_only_with_a_lease,
+    a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease,
 }

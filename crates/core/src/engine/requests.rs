@@ -30,12 +30,8 @@ impl Inner {
             Request::TakeOver(request, grant, owner, ttl) => {
                 let asking = Asking::new(self, None, TakesOver(request, grant));
                 Box::pin(async move {
-                    let grant = &asking.question.1;
-                    let held = asking.engine.backend.take_over(grant, owner, ttl).await;
-                    let answer = held.map(|held| match held {
-                        Held::Yes => Attempt::Granted { tenure: grant.tenure },
-                        Held::No | Held::Forced => Attempt::Busy { retry_in: None },
-                    });
+                    let held = asking.engine.backend.take_over(&asking.question.1, owner, ttl).await;
+                    let answer = held.map(|held| asking.question.came_to(held));
                     asking.answered(answer);
                 })
             }
@@ -148,6 +144,15 @@ impl Question for (RequestId, GrantRef) {
 
 /// Whether a lease that was detached, or is downgraded, gets a new owner.
 struct TakesOver(RequestId, GrantRef);
+
+impl TakesOver {
+    fn came_to(&self, held: Held) -> Attempt {
+        match held {
+            Held::Yes => Attempt::Granted { tenure: self.1.tenure },
+            Held::No | Held::Forced => Attempt::Busy { retry_in: None },
+        }
+    }
+}
 
 impl Question for TakesOver {
     type Answer = Result<Attempt>;
