@@ -183,11 +183,12 @@ impl HandOff {
         &self.key
     }
 
-    /// The text to carry over, without spaces.
+    /// The text to carry over, without spaces. One that was changed on its way is refused.
     pub fn expose(&self) -> String {
         let tenure = self.tenure.map_or_else(|| "-".to_owned(), |tenure| tenure.to_string());
         let key = utf8_percent_encode(self.key.as_str(), NON_ALPHANUMERIC);
-        format!("leasehold1:{}:{tenure}:{}:{key}", self.owner.to_hex(), self.hand_overs)
+        let text = format!("leasehold1:{}:{tenure}:{}:{key}", self.owner.to_hex(), self.hand_overs);
+        format!("{text}:{:016x}", checksum(&text))
     }
 
     pub(crate) fn hand_overs(&self) -> u16 {
@@ -199,6 +200,10 @@ impl HandOff {
     }
 
     fn read(text: &str) -> Option<Self> {
+        let (text, check) = text.rsplit_once(':')?;
+        if check != format!("{:016x}", checksum(text)) {
+            return None;
+        }
         let mut parts = text.strip_prefix("leasehold1:")?.splitn(4, ':');
         let owner = OwnerId::parse_hex(parts.next()?)?;
         let tenure = match parts.next()? {
@@ -209,6 +214,13 @@ impl HandOff {
         let key = percent_decode_str(parts.next()?).decode_utf8().ok()?;
         Some(Self { key: LockKey::new(&*key).ok()?, owner, tenure, hand_overs })
     }
+}
+
+/// FNV-1a. The store compares owner and tenure, and nobody the count: one that was changed could give a token twice.
+///
+/// It is against what happens to a text on its way. Whoever has one can act for its holder, and needs no other text for that.
+fn checksum(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 impl FromStr for HandOff {
@@ -244,8 +256,33 @@ mod tests {
 
     #[test]
     fn damaged_texts_are_refused() {
-        for text in ["leasehold1:", "leasehold1:zz:1:k", "leasehold1:00000000000000000000000000000000:x:0:k"] {
+        let owner = "00000000000000000000000000000000";
+        let texts = [
+            "",
+            "zz:1:0:k",
+            "zz:1:k",
+            &format!("{owner}:x:0:k"),
+            &format!("{owner}:1:1024:k"),
+            &format!("{owner}:1:0:"),
+        ];
+        let texts = texts.map(|text| format!("leasehold1:{text}"));
+        for text in texts.iter().map(|text| format!("{text}:{:016x}", checksum(text))).chain(texts.clone()) {
             assert!(text.parse::<HandOff>().is_err(), "{text}");
+        }
+        let good = format!("leasehold1:{owner}:1:0:k");
+        assert!(format!("{good}:{:016x}", checksum(&good)).parse::<HandOff>().is_ok());
+    }
+
+    #[test]
+    fn a_text_of_which_a_byte_was_changed_is_refused() {
+        let handed =
+            HandOff { key: LockKey::new("k/ü").unwrap(), owner: OwnerId::random(), tenure: Some(7), hand_overs: 13 };
+        let text = handed.expose();
+        for (at, _) in text.char_indices() {
+            for other in ["0", "1", "9", "a", ":", "-", ""] {
+                let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+                assert!(changed == text || changed.parse::<HandOff>().is_err(), "{changed} passes for {text}");
+            }
         }
     }
 }

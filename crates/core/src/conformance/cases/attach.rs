@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+
 use super::bench::{BRIEF, ensure, eventually, once, outlast, patient};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::process::{Holder, Role};
@@ -133,6 +135,31 @@ pub(super) async fn c28_a_text_with_another_number_attaches_nothing(bench: Bench
     let taken = ours.store.steps().take_over(&forged, OwnerId::random(), LONG).await?;
     ensure!(taken != Held::Yes, "a lock was taken over under a number that it does not have");
     ensure!(ours.store.renew(&held, LONG).await? == Held::Yes, "and lost by its owner");
+    Ok(())
+}
+
+/// Whoever waits behind an attached lock in its process, and asked for just what it was attached with.
+pub(super) async fn c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let [first, second] = ["first", "second"].map(|text| patient().label(text).reason(text));
+    let shown = async || {
+        let holders = theirs.admin.inspect(&key).await?.holders;
+        Ok::<_, Failure>(holders.into_iter().flat_map(|holder| [holder.label, holder.reason]).collect::<Vec<_>>())
+    };
+    let texts = |text: &str| vec![Some(text.to_owned()); 2];
+    let handed = ours.take(&key, &first).await?.hand_off();
+    let handed = handed.ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+    let attached = theirs.locker.adopt(&handed, &second).await?;
+    let attached = attached.ok_or_else(|| Failure("a detached lock was not attached".into()))?;
+    let before = shown().await?;
+    ensure!(before == texts("first"), "the attached lock is shown with {before:?}");
+    let mut next = Box::pin(theirs.take(&key, &second));
+    ensure!((&mut next).now_or_never().is_none(), "a held lock was granted");
+    attached.release().await?;
+    let next = next.await?;
+    let after = shown().await?;
+    ensure!(after == texts("second"), "who came next is shown with {after:?}");
+    next.release().await?;
     Ok(())
 }
 

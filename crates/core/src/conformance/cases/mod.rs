@@ -263,6 +263,7 @@ const CASES: &[Case] = cases! {
     attach::c28_a_detached_lock_is_attached_once [HandOff]
     attach::c28_of_two_who_attach_at_once_one_has_the_lock [HandOff]
     attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [HandOff, CrossProcess]
+    attach::c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts [HandOff]
     attach::c28_whoever_was_detached_from_can_neither_keep_nor_free_it [HandOff]
     attach::c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease [HandOff, Lease]
     attach::c28_attaching_gives_the_lease_that_was_asked_for [HandOff, Lease]

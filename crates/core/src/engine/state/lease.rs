@@ -47,6 +47,8 @@ pub(super) struct Terms {
     pub(super) renew: bool,
     /// Most have none.
     texts: Option<Box<Texts>>,
+    /// False for a lease that was attached: the store shows the texts of whoever claimed it.
+    pub(super) known: bool,
 }
 
 /// The label and the reason.
@@ -56,12 +58,13 @@ impl Terms {
     fn of(options: &LockOptions) -> Self {
         let LockOptions { ttl, renew, label, reason, wait: _, max_hold: _ } = options;
         let texts = (label.is_some() || reason.is_some()).then(|| Box::new([label.clone(), reason.clone()]));
-        Self { ttl: *ttl, renew: *renew, texts }
+        Self { ttl: *ttl, renew: *renew, texts, known: true }
     }
 
     fn are_of(&self, options: &LockOptions) -> bool {
         let [label, reason] = self.texts.as_deref().unwrap_or(&[None, None]);
-        self.ttl == options.ttl && self.renew == options.renew && *label == options.label && *reason == options.reason
+        let same_texts = self.known && *label == options.label && *reason == options.reason;
+        same_texts && self.ttl == options.ttl && self.renew == options.renew
     }
 }
 

@@ -37,6 +37,26 @@ const LAST_ECHO: Duration = Duration::from_secs(32);
 pub(super) const LATE: Duration = Duration::from_secs(64);
 
 impl<W> PendingRelease<W> {
+    fn new(member: Member, grant: GrantRef, ttl: Duration, now: Moment) -> Self {
+        Self {
+            member,
+            grant,
+            ttl,
+            by: None,
+            alone: false,
+            request: None,
+            again_at: now,
+            give_up_at: now.plus(ttl),
+            pauses: BackOff::after_failure(),
+            echoes: false,
+            echo: None,
+        }
+    }
+
+    fn echo_at(&mut self, pause: Duration, now: Moment) {
+        (self.echo, self.again_at) = (Some(pause), now.plus(pause));
+    }
+
     /// Whether a session must not claim before this is done.
     pub(super) fn blocks(&self, member: Member) -> bool {
         self.member == member && self.echo.is_none()
@@ -60,20 +80,18 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         let alone = by.is_some() && self.waiters.is_empty();
         step.begin(member);
-        self.releases.push(PendingRelease {
-            member,
-            grant,
-            ttl,
-            by,
-            alone,
-            request: None,
-            again_at: step.now,
-            give_up_at: step.now.plus(ttl),
-            pauses: BackOff::after_failure(),
-            echoes,
-            echo: None,
-        });
+        self.releases.push(PendingRelease { by, alone, echoes, ..PendingRelease::new(member, grant, ttl, step.now) });
         self.send_releases(step);
+    }
+
+    /// Gives back what an owner that has nothing any more may be granted late.
+    pub(super) fn release_late(&mut self, step: &mut Step<'_, W, L>, member: Member, grant: GrantRef) {
+        if !step.members[&member].closed {
+            // With what lease it was claimed nobody knows here.
+            let mut late = PendingRelease::new(member, grant, LAST_ECHO, step.now);
+            late.echo_at(FIRST_ECHO, step.now);
+            self.releases.push(late);
+        }
     }
 
     pub(super) fn send_releases(&mut self, step: &mut Step<'_, W, L>) {
@@ -103,7 +121,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         (release.request, release.by) = (None, None);
         if let Some(pause) = release.echo {
             let next = pause * 2;
-            (release.echo, release.again_at) = (Some(next), step.now.plus(next));
+            release.echo_at(next, step.now);
             if next > LAST_ECHO.min(release.ttl) || matches!(answer, Ok(Held::Yes)) {
                 self.releases.swap_remove(index);
                 self.freed();
@@ -122,7 +140,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         step.ended(release.member);
         if release.echoes && FIRST_ECHO <= release.ttl && !step.members[&release.member].closed {
-            (release.echo, release.again_at) = (Some(FIRST_ECHO), step.now.plus(FIRST_ECHO));
+            release.echo_at(FIRST_ECHO, step.now);
         } else {
             self.releases.swap_remove(index);
         }

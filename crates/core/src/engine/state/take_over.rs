@@ -21,9 +21,11 @@ pub(super) struct PendingTakeOver<W> {
     pub(super) member: Member,
     /// With the new owner.
     pub(super) grant: GrantRef,
+    /// With the owner until then.
+    pub(super) old: GrantRef,
     pub(super) number: u16,
     pub(super) options: LockOptions,
-    /// Of a downgrade: what the writer had, and is to be given back if the store does not say that it has a reader now.
+    /// Of a downgrade: what the writer had is to be given back if the store does not say that it has a reader now.
     pub(super) writer: Option<Before>,
     pub(super) request: RequestId,
     pub(super) sent_at: Moment,
@@ -33,7 +35,6 @@ pub(super) struct PendingTakeOver<W> {
 /// The lease of a writer that goes on as a reader.
 #[derive(Clone, Debug)]
 pub(super) struct Before {
-    pub(super) grant: GrantRef,
     pub(super) ttl: Duration,
     pub(super) echoes: bool,
 }
@@ -62,16 +63,16 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach<W>) -> WaiterId {
         let Attach { join, grant, number } = attach;
         let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.chance.owner() };
-        let (old, ttl) = (grant.clone(), join.options.ttl);
-        let ask = |request| Request::TakeOver(request, old, owner, ttl);
-        self.take_over(step, join, GrantRef { owner, ..grant }, number, None, ask)
+        let (ttl, new) = (join.options.ttl, GrantRef { owner, ..grant.clone() });
+        let ask = |request| Request::TakeOver(request, grant.clone(), owner, ttl);
+        self.take_over(step, join, [grant.clone(), new], number, None, ask)
     }
 
     /// A writer goes on as a reader. Its lease ends here and now, whatever becomes of that; `None` if it is held no more.
     pub(super) fn downgrade(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, join: Join<W>) -> Option<WaiterId> {
         let held = |lease: &&BoxedLease<L>| lease.id == guard.lease && lease.end.is_none();
         let lease = self.leases.iter().find(held)?;
-        let before = Before { grant: lease.grant.clone(), ttl: lease.options.ttl, echoes: lease.echoes };
+        let (writer, before) = (lease.grant.clone(), Before { ttl: lease.options.ttl, echoes: lease.echoes });
         self.detach(step, guard);
         let claim = Claim {
             key: self.name.clone(),
@@ -83,16 +84,16 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             reason: join.options.reason.clone(),
             lost: None,
         };
-        let (grant, writer) = (claim.grant(None), before.grant.clone());
+        let grants = [writer.clone(), claim.grant(None)];
         let ask = |request| Request::Downgrade(request, writer, claim);
-        Some(self.take_over(step, join, grant, 0, Some(before), ask))
+        Some(self.take_over(step, join, grants, 0, Some(before), ask))
     }
 
     fn take_over(
         &mut self,
         step: &mut Step<'_, W, L>,
         join: Join<W>,
-        grant: GrantRef,
+        [old, grant]: [GrantRef; 2],
         number: u16,
         writer: Option<Before>,
         ask: impl FnOnce(RequestId) -> Request,
@@ -103,8 +104,18 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let (sent_at, overdue_at) = (step.now, step.overdue(member));
         step.begin(member);
         step.send(member, ask(request));
-        let pending = PendingTakeOver { waiter, member, grant, number, options, writer, request, sent_at, overdue_at };
-        self.take_overs.push(pending);
+        self.take_overs.push(PendingTakeOver {
+            waiter,
+            member,
+            grant,
+            old,
+            number,
+            options,
+            writer,
+            request,
+            sent_at,
+            overdue_at,
+        });
         id
     }
 
@@ -127,6 +138,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn begin_taken_over(&mut self, step: &mut Step<'_, W, L>, mut pending: PendingTakeOver<W>) {
         let traits = *step.traits(pending.member);
         let PendingTakeOver { member, sent_at, .. } = pending;
+        let is_attached = pending.writer.is_none();
+        if pending.writer.as_ref().is_none_or(|writer| writer.echoes) {
+            // Whoever had it releases nothing, and what it claimed before may come yet.
+            self.release_late(step, member, pending.old.clone());
+        }
         let first = FirstLease { length: pending.options.ttl, sent_at, ends: traits.leased, told: false };
         if step.now >= first.deadline() {
             self.give_back(step, &pending, false);
@@ -139,7 +155,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(waiter) = pending.waiter.take() else { return self.give_back(step, &pending, false) };
         let PendingTakeOver { grant, number, options, .. } = pending;
         let (id, owner) = (LeaseId(step.id()), grant.owner);
-        let lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
+        let mut lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
+        lease.options.known = !is_attached;
         let cap = cap_of(&options, step.now);
         self.leases.push(Box::new(lease));
         let guard = GuardId(step.id());
@@ -155,10 +172,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if error.kind() == ErrorKind::Indeterminate {
             self.give_back(step, pending, true);
         }
-        if let Some(Before { grant, ttl, echoes }) = pending.writer.take()
+        if let Some(Before { ttl, echoes }) = pending.writer.take()
             && !left_out(Rule::WriterGoesBack)
         {
-            self.release(step, pending.member, grant, ttl, echoes, None);
+            self.release(step, pending.member, pending.old.clone(), ttl, echoes, None);
         }
         pending.tell(step, Outcome::Failed(error));
     }

@@ -147,6 +147,16 @@ const ATTACHES_OF: Config = Config {
     ..PLAIN
 };
 
+/// In a store with a line, so that one owner claims more than once.
+pub(super) static DETACHED_IN_LINE: Config = Config {
+    name: "a detached lock in the store's line",
+    queues: true,
+    seats: &[WAITS, SeatOf { member: 1, ..WAITS }],
+    begins: &[],
+    faults: &[(Fault::Lose, 1), (Fault::Detach, 1)],
+    ..ATTACHES_OF
+};
+
 /// Two who ask for it, and nothing goes wrong.
 pub(super) static ATTACHES_IN_PEACE: Config = Config {
     name: "a detached lock in peace",

@@ -133,9 +133,10 @@ impl Encoder {
     }
 
     fn take_over(&mut self, pending: &PendingTakeOver<Handle>) {
-        let PendingTakeOver { waiter, member, grant, number, options, writer, request, sent_at, overdue_at } = pending;
-        self.option(writer.as_ref(), |to, Before { grant, ttl, echoes }| {
-            to.grant(grant);
+        let PendingTakeOver { waiter, member, grant, old, number, options, writer, request, sent_at, overdue_at } =
+            pending;
+        self.grant(old);
+        self.option(writer.as_ref(), |to, Before { ttl, echoes }| {
             to.length(*ttl);
             to.flag(*echoes);
         });
@@ -221,6 +222,7 @@ impl Encoder {
         self.grant(grant);
         self.length(options.ttl);
         self.flag(options.renew);
+        self.flag(options.known);
         self.past(*since);
         self.length(*first_length);
         self.future(*deadline);

@@ -17,14 +17,11 @@ mod random;
 mod settle;
 mod store;
 mod take;
+mod ways;
 mod world;
 
-use std::time::Duration;
-
 use self::explore::{SETTLED, explore};
-use self::moves::Move;
-use self::world::{Asks, At, Config, Flight, World};
-use super::event::Request;
+use self::world::Config;
 
 fn holds(config: &'static Config, must_happen: &[&str]) {
     // More than is searched in a test: `cargo xtask model`.
@@ -132,70 +129,4 @@ fn downgrades() {
         "a caller hears that the engine is closed",
     ];
     holds(&configs::DOWNGRADES, &must_happen);
-}
-
-/// Ways that only a larger search than that of the tests comes upon, and that once led to somebody who waits for ever.
-#[test]
-fn far_ways() {
-    use Move::{Join, Leave, Pause, RoundTrip, Tick, TimesUp};
-    let ways: [(&'static Config, &[Move]); 2] = [
-        // The claim of one who is gone serves another beside whose own it is answered, and that does not come for it.
-        (&configs::EXCLUSIVE, &[Join(1), Leave(1), Join(2), Tick, Tick, TimesUp(2), RoundTrip(0), Tick, Tick]),
-        (&configs::TWO_PROCESSES, &[Join(2), Leave(2), Join(2), Tick, Tick, Tick, RoundTrip(0), Pause]),
-    ];
-    for (config, way) in ways {
-        let mut world = World::new(config);
-        for step in way {
-            world.take(*step).unwrap();
-        }
-        world.settles().unwrap();
-    }
-}
-
-/// A store that forgot how far it was grants an older number than that of a reader here, again and again.
-#[test]
-fn a_number_that_is_too_old_is_not_asked_for_without_a_pause() {
-    let mut world = World::new(&configs::READER_AND_WRITER);
-    world.store.newest = 100;
-    for step in [Move::Join(0), Move::RoundTrip(0), Move::Collect(0)] {
-        world.take(step).unwrap();
-    }
-    world.forget(false);
-    world.store.newest = 1;
-    world.take(Move::Join(1)).unwrap();
-    let mut claims = 0;
-    let (start, mut paused) = (world.now, Duration::ZERO);
-    while claims < 5 {
-        let claim = |flight: &Flight| matches!(flight.asks, Asks::Store(Request::Claim(..)));
-        match world.flights.iter().position(claim) {
-            Some(claim) => {
-                world.take(Move::RoundTrip(u8::try_from(claim).unwrap())).unwrap();
-                claims += 1;
-                paused = world.now.since(start);
-            }
-            None if !world.flights.is_empty() => world.take(Move::RoundTrip(0)).unwrap(),
-            None => {
-                world.pass(Duration::from_millis(1));
-                world.timer(0).unwrap();
-            }
-        }
-    }
-    assert!(paused > Duration::from_millis(150), "five claims within {paused:?}");
-    assert!(matches!(world.seats[0].at, At::Holding { .. }), "the reader has lost a lease that nobody denied");
-}
-
-#[test]
-fn who_does_not_wait_is_told_that_the_number_is_too_old() {
-    let mut world = World::new(&configs::READER_AND_TRY);
-    world.store.newest = 100;
-    for step in [Move::Join(0), Move::RoundTrip(0), Move::Collect(0)] {
-        world.take(step).unwrap();
-    }
-    world.forget(false);
-    world.store.newest = 1;
-    world.take(Move::Join(1)).unwrap();
-    world.take(Move::RoundTrip(0)).unwrap();
-    assert_eq!(world.seen.last(), Some(&"a caller hears of a failure"));
-    world.take(Move::RoundTrip(0)).unwrap();
-    assert!(world.flights.is_empty() && world.store.holders.is_empty(), "what was granted is not given back once");
 }
