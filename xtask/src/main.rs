@@ -26,6 +26,10 @@ usage: cargo xtask <command>
                                       --install: first install the servers that are missing
   conformance [BACKEND...] [-- ARG...]
                                       the conformance suite alone; ARG goes to its runner
+  mutants [--install] [--quick] [FILE...]
+                                      change the engine's state machine in every small way that cargo-mutants knows, and
+                                      see whether its search and simulation notice; FILE: only in these, as grant or key
+                                      --install: first install cargo-mutants  --quick: only a first, small search
   mutants --suite [WORD...]           break real backends on purpose, and see which case of the suite notices
                                       WORD: only those of this backend, or whose fault has this word
   model [NAME]                        search the states of the engine further than the tests do; some minutes
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         ["test", "--install"] => test::run(true),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
         ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
+        ["mutants", rest @ ..] if !asks_for_help(rest) => mutants::state::run(rest),
         ["model", rest @ ..] if !asks_for_help(rest) => model::run(rest),
         ["bench", rest @ ..] if !asks_for_help(rest) => bench::run(rest),
         ["services", "up"] => services::by_hand::up(),

@@ -1,6 +1,7 @@
 //! `cargo xtask mutants --suite`: breaks real backends on purpose, one line at a time, and looks who notices.
 
 mod list;
+pub(crate) mod state;
 
 use std::collections::HashSet;
 use std::fs;

@@ -4,7 +4,6 @@ use super::key::{Key, Offer, Said, Waiter, no_answer};
 use super::lease::{BoxedLease, FirstLease, Lease, Standing};
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use crate::clock::Moment;
 use crate::{Error, ErrorKind, GrantRef, LossReason, Mode, OwnerId};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
@@ -191,7 +190,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             if offer.taken_over {
                 continue;
             }
-            let waiter = Waiter { ask_at: Moment::default(), ..offer.waiter };
+            let waiter = offer.waiter;
             self.over += usize::from(waiter.is_over);
             let index = self.waiters.partition_point(|other| other.id < waiter.id);
             self.waiters.insert(index, waiter);

@@ -26,6 +26,8 @@ mod backoff;
 mod check;
 #[cfg(test)]
 mod search;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,0 +1,200 @@
+use super::*;
+
+fn idle(play: &mut Play) -> Vec<Member> {
+    play.all(|action| match action {
+        Action::Idle(member) => Some(*member),
+        _ => None,
+    })
+}
+
+fn kept(play: &mut Play) -> Vec<Member> {
+    play.all(|action| match action {
+        Action::Keep(member) => Some(*member),
+        _ => None,
+    })
+}
+
+/// What is told of a key as it is told of nothing.
+fn knows_nothing(play: &mut Play) {
+    assert_eq!(play.state.next(), Moment::NEVER);
+    assert_eq!(play.state.keys.iter().count(), 0);
+}
+
+#[test]
+fn of_an_engine_that_is_gone_no_waiter_is_left_and_no_claim() {
+    let (mut play, gone) = Play::with(PLAIN);
+    play.waits(gone, "a");
+    play.claim();
+    play.ask(|state, _| state.remove(gone));
+    knows_nothing(&mut play);
+}
+
+#[test]
+fn of_an_engine_that_is_gone_no_lease_is_left_and_no_offer() {
+    let (mut play, gone) = Play::with(PLAIN);
+    play.waits(gone, "a");
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    play.ask(|state, _| state.remove(gone));
+    knows_nothing(&mut play);
+}
+
+#[test]
+fn of_an_engine_that_is_gone_no_release_is_left_and_no_attach() {
+    let (mut play, gone) = Play::with(PLAIN);
+    let held = play.holds(gone, "a", 2);
+    play.let_go(held.guard, None);
+    let (_, grant) = play.release();
+    let join =
+        Join { member: gone, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
+    play.ask(|state, at| state.attach(at, Attach { join, grant, number: 0 }));
+    play.ask(|state, _| state.remove(gone));
+    knows_nothing(&mut play);
+}
+
+#[test]
+fn what_another_engine_has_of_a_key_stays_when_one_is_gone() {
+    let (mut play, gone) = Play::with(Traits { handoffs: 0, ..PLAIN });
+    let other = play.state.add(Traits { handoffs: 0, ..PLAIN });
+    for (member, tenure, who) in [(gone, 2, "a"), (other, 3, "b")] {
+        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
+        let (request, _) = play.claim();
+        play.grant(request, tenure);
+    }
+    let of_other = play.granted("b").guard.lease;
+    play.join_in(other, "c", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.ask(|state, _| state.remove(gone));
+    assert_eq!(play.state.leases(&key()), [of_other]);
+    play.grant(request, 4);
+    play.granted("c");
+}
+
+#[test]
+fn a_closed_engine_is_idle_with_the_last_answer() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.waits(member, "a");
+    play.waits(member, "b");
+    let (request, _) = play.claim();
+    assert!(!play.state.is_idle(member));
+    play.apply(Event::Close(member));
+    assert!(idle(&mut play).is_empty(), "the claim is not answered");
+    play.grant(request, 2);
+    let (request, _) = play.release();
+    assert!(!play.state.is_idle(member), "the release is not answered");
+    idle(&mut play);
+    play.released(request, Ok(Held::Yes));
+    assert_eq!(idle(&mut play), [member]);
+    assert!(play.state.is_idle(member));
+}
+
+#[test]
+fn a_closed_engine_that_waits_no_longer_is_idle_at_once() {
+    let (mut play, member) = Play::with(PLAIN);
+    let other = play.state.add(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.apply(Event::Close(member));
+    play.let_go(held.guard, None);
+    play.release();
+    play.apply(Event::Abandon(other));
+    assert!(!play.state.is_idle(member), "what another waits for is its own business");
+    play.apply(Event::Abandon(member));
+    assert!(play.state.is_idle(member));
+    assert_eq!(idle(&mut play), [member]);
+    play.pass(Duration::from_secs(20));
+    assert!(play.releases().is_empty());
+}
+
+#[test]
+fn an_engine_with_nothing_under_way_is_idle_and_nobody_is_told() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    assert!(play.state.is_idle(member));
+    play.let_go(held.guard, None);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert!(play.state.is_idle(member));
+    assert!(idle(&mut play).is_empty());
+}
+
+#[test]
+fn an_engine_is_kept_until_what_failed_is_released() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.let_go(held.guard, None);
+    for time in 0..3 {
+        let (request, _) = play.release();
+        play.released(request, Err(refused()));
+        assert_eq!(kept(&mut play).len(), usize::from(time == 0), "it is told once");
+        assert!(idle(&mut play).is_empty());
+        play.pass(Duration::from_secs(1));
+    }
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert_eq!(idle(&mut play), [member]);
+    let held = play.holds(member, "b", 3);
+    play.let_go(held.guard, None);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert!(idle(&mut play).is_empty(), "it is not kept any more");
+}
+
+#[test]
+fn an_answer_is_waited_for_as_long_as_the_last_ones_took_twice_and_not_for_less_than_a_moment() {
+    let (mut play, member) = Play::with(PLAIN);
+    let begin = play.now;
+    assert_eq!(play.state.latest(member, begin), begin.plus(millis(500)));
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.now = play.now.plus(millis(40));
+    play.answer(request, Ok(BUSY));
+    assert_eq!(play.state.latest(member, begin), begin.plus(millis(80)));
+    play.pass(millis(2));
+    let (request, _) = play.claim();
+    play.now = play.now.plus(millis(900));
+    play.answer(request, Ok(BUSY));
+    assert_eq!(play.state.latest(member, begin), begin.plus(millis(160)), "one that took long counts double");
+    play.pass(millis(4));
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    assert_eq!(play.state.latest(member, begin), begin.plus(millis(50)));
+    play.pass(millis(8));
+    let (request, _) = play.claim();
+    play.now = play.now.plus(millis(900));
+    play.answer(request, Ok(BUSY));
+    play.pass(millis(16));
+    for _ in 0..9 {
+        let (request, _) = play.claim();
+        play.now = play.now.plus(millis(900));
+        play.answer(request, Ok(BUSY));
+        play.pass(millis(50));
+    }
+    assert_eq!(play.state.latest(member, begin), begin.plus(millis(204) + Duration::from_micros(800)));
+}
+
+#[test]
+fn a_guard_that_asks_for_a_renewal_or_detaches_hears_whether_it_is_held() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    assert!(play.ask(|state, at| state.renew_now(at, &held.guard, "a")));
+    assert!(play.ask(|state, at| state.detach(at, &held.guard)));
+    assert!(!play.ask(|state, at| state.renew_now(at, &held.guard, "a")));
+    assert!(!play.ask(|state, at| state.detach(at, &held.guard)));
+}
+
+#[test]
+fn a_subscription_is_wanted_as_long_as_somebody_waits() {
+    let (mut play, member) = Play::with(Traits { notifies: true, ..PLAIN });
+    let id = play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.one("a subscription", |action| match action {
+        Action::Send { request: Request::Listen(request, _), .. } => Some(*request),
+        _ => None,
+    });
+    assert!(play.state.is_subscribed(&key(), listen));
+    assert!(!play.state.is_subscribed(&key(), request));
+    assert!(!play.state.is_subscribed(&LockKey::new("other").unwrap(), listen));
+    play.apply(Event::Leave(key(), id));
+    assert!(!play.state.is_subscribed(&key(), listen));
+}

@@ -1,0 +1,168 @@
+use super::*;
+use crate::clock::lease_deadline;
+
+const QUEUES: Traits = Traits { queues: true, ..PLAIN };
+const SESSION: Traits = Traits { reentrant: true, ..PLAIN };
+
+/// Shorter than what is asked for, as most of the grants out of a store's queue.
+const SHORT: Duration = Duration::from_secs(3);
+
+fn queued(lease: Duration) -> Attempt {
+    Attempt::Queued { epoch_of_holder: Some(1), latest_epoch: None, retry_in: millis(10), told: false, lease }
+}
+
+/// A caller out of the store's queue, whose lease begins with this length.
+fn out_of_the_queue(play: &mut Play, member: Member, options: LockOptions, lease: Duration) -> WaiterId {
+    let id = play.join(member, "a", options, play.now.plus(Duration::from_secs(1)));
+    let (request, _) = play.claim();
+    play.answer(request, Ok(queued(lease)));
+    play.pass(millis(10));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    id
+}
+
+fn session(of: u64) -> Traits {
+    Traits { session: Some(SessionId(of)), ..SESSION }
+}
+
+#[test]
+fn a_short_first_lease_is_renewed_soon_and_is_told_at_once() {
+    let (mut play, member) = Play::with(QUEUES);
+    out_of_the_queue(&mut play, member, renewing(), SHORT);
+    play.granted("a");
+    play.pass(millis(19));
+    assert!(play.renewals().is_empty());
+    play.pass(millis(1));
+    assert_eq!(play.renewals().len(), 1);
+}
+
+#[test]
+fn who_renews_nothing_is_told_of_a_short_first_lease_when_it_is_confirmed() {
+    let (mut play, member) = Play::with(QUEUES);
+    let id = out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
+    assert!(play.told("a").is_none());
+    let batch = play.renewals().remove(0);
+    play.apply(Event::Renewed(batch, vec![Ok(Held::Yes)]));
+    let granted = play.granted("a");
+    assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::Yes);
+}
+
+#[test]
+fn who_renews_nothing_is_told_at_once_of_a_lease_as_long_as_asked_for() {
+    let (mut play, member) = Play::with(QUEUES);
+    out_of_the_queue(&mut play, member, renewing().renew(false), TTL);
+    play.granted("a");
+}
+
+#[test]
+fn nobody_waits_past_its_limit_for_a_first_lease_to_be_confirmed() {
+    let (mut play, member) = Play::with(QUEUES);
+    let id = out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
+    play.now = play.now.plus(millis(995));
+    play.apply(Event::TimesUp(key(), id));
+    assert!(play.told("a").is_none(), "the answer may come yet");
+    play.now = play.state.latest(member, play.now);
+    play.apply(Event::TimesUp(key(), id));
+    assert_eq!(play.failed("a"), ErrorKind::Indeterminate);
+    play.release();
+}
+
+#[test]
+fn a_limit_that_is_over_takes_back_nothing_that_was_told() {
+    let (mut play, member) = Play::with(PLAIN);
+    let id = play.join(member, "a", renewing(), play.now.plus(millis(1)));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let granted = play.granted("a");
+    play.now = play.now.plus(millis(900));
+    play.apply(Event::TimesUp(key(), id));
+    assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::Yes);
+}
+
+#[test]
+fn another_level_of_a_session_prolongs_its_lease() {
+    let (mut play, member) = Play::with(session(1));
+    play.holds(member, "outer", 2);
+    play.now = play.now.plus(Duration::from_secs(3));
+    play.waits(member, "inner");
+    let (request, _) = play.claim();
+    let sent_at = play.now;
+    play.now = play.now.plus(Duration::from_millis(100));
+    play.grant(request, 2);
+    play.granted("inner");
+    let limits = play.all(|action| match action {
+        Action::Limit(_, limit) => Some(*limit),
+        _ => None,
+    });
+    assert_eq!(limits, [lease_deadline(sent_at, TTL)]);
+}
+
+#[test]
+fn a_level_that_may_have_been_claimed_twice_is_given_back_twice() {
+    let (mut play, member) = Play::with(Traits { queues: true, ..session(1) });
+    let outer = play.holds(member, "outer", 2);
+    let inner = play.waits(member, "inner");
+    let (request, _) = play.claim();
+    play.answer(request, Err(lost()));
+    play.pass(millis(20));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let granted = play.granted("inner");
+    assert_eq!(play.ask(|state, _| state.collect(inner, &granted.guard)), Collected::Yes);
+    play.let_go(granted.guard, None);
+    let (request, grant) = play.release();
+    play.released(request, Ok(Held::Yes));
+    play.pass(Duration::from_secs(1));
+    assert_eq!(play.releases().into_iter().map(|(_, again)| again).collect::<Vec<_>>(), [grant]);
+    play.let_go(outer.guard, None);
+}
+
+#[test]
+fn a_level_of_a_lease_that_was_lost_meanwhile_is_given_back_once_and_asked_for_anew() {
+    let (mut play, member) = Play::with(Traits { queues: true, ..session(1) });
+    let outer = play.holds(member, "outer", 2);
+    play.waits(member, "inner");
+    let (request, _) = play.claim();
+    play.answer(request, Err(lost()));
+    play.pass(millis(20));
+    let (request, claim) = play.claim();
+    let leases = play.state.leases(&key());
+    play.apply(Event::ForceReleased { key: key(), leases });
+    play.let_go(outer.guard, None);
+    play.grant(request, 2);
+    let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
+    assert_eq!(released, [claim.owner]);
+    play.pass(millis(20));
+    assert!(play.claims().iter().all(|(_, again)| again.owner != claim.owner));
+}
+
+#[test]
+fn two_engines_of_one_session_share_the_lease_that_it_has_in_the_store() {
+    let (mut play, one) = Play::with(session(1));
+    let other = play.state.add(session(1));
+    play.holds(one, "one", 2);
+    play.holds(other, "other", 2);
+    assert!(play.ends().is_empty());
+}
+
+#[test]
+fn of_two_engines_of_one_session_the_one_with_an_older_lease_has_lost_it() {
+    let (mut play, one) = Play::with(session(1));
+    let other = play.state.add(session(1));
+    play.holds(one, "one", 2);
+    play.holds(other, "other", 3);
+    assert_eq!(play.ends(), [End::Lost(LossReason::Stolen)]);
+}
+
+#[test]
+fn readers_of_one_process_with_grants_of_their_own_take_nothing_from_each_other() {
+    let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
+    for (tenure, who) in [(2, "one"), (3, "other")] {
+        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
+        let (request, _) = play.claim();
+        play.grant(request, tenure);
+        play.granted(who);
+    }
+    assert!(play.ends().is_empty());
+}

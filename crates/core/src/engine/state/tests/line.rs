@@ -1,0 +1,269 @@
+use super::*;
+
+fn hears_busy(play: &mut Play, who: &'static str) {
+    let told = play.told(who);
+    assert!(matches!(told, Some(Outcome::Busy)), "{who} was told {told:?}");
+}
+
+#[test]
+fn who_joins_hears_whether_it_stands_behind_others() {
+    let (mut play, member) = Play::with(PLAIN);
+    let join = |who| Join {
+        member,
+        key: key(),
+        mode: Mode::Exclusive,
+        options: renewing(),
+        limit: Moment::NEVER,
+        handle: who,
+    };
+    assert!(!play.ask(|state, at| state.join(at, join("a"))).1);
+    assert!(play.ask(|state, at| state.join(at, join("b"))).1);
+}
+
+#[test]
+fn what_others_depend_on_goes_on_also_if_its_caller_is_never_polled() {
+    // A claim of one who waits, of one who is gone, and a release.
+    let (mut play, member) = Play::with(PLAIN);
+    play.waits(member, "a");
+    play.waits(member, "b");
+    assert_eq!(play.detached(), ["a"]);
+    let (mut play, member) = Play::with(PLAIN);
+    let gone = play.waits(member, "a");
+    play.apply(Event::Leave(key(), gone));
+    play.waits(member, "b");
+    assert_eq!(play.detached(), ["a"]);
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.let_go(held.guard, Some("a"));
+    play.waits(member, "b");
+    assert_eq!(play.detached(), ["a"]);
+}
+
+#[test]
+fn a_caller_alone_carries_its_own_requests() {
+    let (mut play, member) = Play::with(PLAIN);
+    let alone = |play: &mut Play| {
+        play.all(|action| match action {
+            Action::Send { by, alone, .. } => Some((*by, *alone)),
+            _ => None,
+        })
+    };
+    let id = play.waits(member, "a");
+    let (request, _) = {
+        let sent = play.out.iter().find_map(|action| match action {
+            Action::Send { request: Request::Claim(id, claim), .. } => Some((*id, claim.clone())),
+            _ => None,
+        });
+        sent.unwrap()
+    };
+    assert_eq!(alone(&mut play), [(Some("a"), true)]);
+    play.grant(request, 2);
+    let granted = play.granted("a");
+    play.collect(id, &granted);
+    play.let_go(granted.guard, Some("a"));
+    assert_eq!(alone(&mut play), [(Some("a"), true)]);
+}
+
+#[test]
+fn a_dropped_guard_carries_no_release() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.let_go(held.guard, None);
+    let alone = play.one("a release", |action| match action {
+        Action::Send { alone, .. } => Some(*alone),
+        _ => None,
+    });
+    assert!(!alone);
+}
+
+#[test]
+fn a_guard_carries_its_release_only_if_nobody_waits_for_it() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.join(member, "b", renewing().renew(false), Moment::NEVER);
+    play.let_go(held.guard, Some("a"));
+    let alone = play.one("a release", |action| match action {
+        Action::Send { request: Request::Release(..), alone, .. } => Some(*alone),
+        _ => None,
+    });
+    assert!(!alone);
+}
+
+#[test]
+fn who_does_not_wait_hears_of_the_answer_of_those_before_it() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.waits(member, "a");
+    play.join(member, "b", renewing(), play.now);
+    play.join(member, "c", renewing(), play.now);
+    let (request, _) = play.claim();
+    assert!(play.told("b").is_none(), "silence is not \"held\"");
+    play.answer(request, Ok(BUSY));
+    hears_busy(&mut play, "b");
+    hears_busy(&mut play, "c");
+    play.join(member, "d", renewing(), play.now);
+    hears_busy(&mut play, "d");
+}
+
+#[test]
+fn who_does_not_wait_hears_of_a_failure_of_those_before_it() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.waits(member, "a");
+    play.join(member, "b", renewing(), play.now);
+    let (request, _) = play.claim();
+    play.answer(request, Err(refused()));
+    assert_eq!(play.failed("b"), ErrorKind::Unavailable);
+}
+
+#[test]
+fn who_does_not_wait_hears_at_once_that_the_key_is_held_here() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.holds(member, "a", 2);
+    play.join(member, "b", renewing(), play.now);
+    hears_busy(&mut play, "b");
+    play.waits(member, "c");
+    play.join(member, "d", renewing(), play.now);
+    hears_busy(&mut play, "d");
+    assert!(play.told("c").is_none());
+    assert!(play.claims().is_empty());
+}
+
+#[test]
+fn at_the_end_of_its_wait_a_caller_asks_a_last_time() {
+    let (mut play, member) = Play::with(PLAIN);
+    let id = play.join(member, "a", renewing(), play.now.plus(millis(1)));
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.now = play.now.plus(millis(1));
+    play.apply(Event::TimesUp(key(), id));
+    let (request, claim) = play.claim();
+    assert!(!claim.waits);
+    play.answer(request, Ok(BUSY));
+    hears_busy(&mut play, "a");
+}
+
+#[test]
+fn past_its_limit_a_caller_hears_what_its_last_answer_was_or_that_there_is_none() {
+    for (answer, expected) in [
+        (Some(Ok(BUSY)), None),
+        (Some(Err(refused())), Some(ErrorKind::Unavailable)),
+        (None, Some(ErrorKind::Indeterminate)),
+    ] {
+        let (mut play, member) = Play::with(PLAIN);
+        let id = play.join(member, "a", renewing(), play.now.plus(millis(30)));
+        if let Some(answer) = answer {
+            let (request, _) = play.claim();
+            play.answer(request, answer);
+            play.pass(millis(25));
+        }
+        play.now = play.now.plus(millis(600));
+        play.apply(Event::TimesUp(key(), id));
+        match (play.told("a"), expected) {
+            (Some(Outcome::Busy), None) => {}
+            (Some(Outcome::Failed(error)), Some(kind)) => assert_eq!(error.kind(), kind),
+            (told, _) => panic!("{told:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_first_in_line_is_dismissed_by_the_next_event_when_its_caller_does_not_look() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.join(member, "a", renewing(), play.now.plus(millis(30)));
+    play.now = play.now.plus(Duration::from_secs(1));
+    play.waits(member, "b");
+    assert_eq!(play.failed("a"), ErrorKind::Indeterminate);
+}
+
+#[test]
+fn one_who_does_not_wait_takes_as_long_as_the_store() {
+    let (mut play, member) = Play::with(PLAIN);
+    let id = play.join(member, "a", renewing(), play.now);
+    let (request, _) = play.claim();
+    play.now = play.now.plus(Duration::from_secs(3));
+    play.apply(Event::TimesUp(key(), id));
+    assert!(play.told("a").is_none());
+    play.grant(request, 2);
+    play.granted("a");
+}
+
+#[test]
+fn readers_ask_at_once_where_they_share_no_grant_and_up_to_the_first_writer() {
+    let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
+    for who in ["a", "b"] {
+        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
+    }
+    play.waits(member, "w");
+    play.join_in(member, "c", Mode::Shared, renewing(), Moment::NEVER);
+    let claims = play.claims();
+    assert_eq!(claims.iter().map(|(_, claim)| claim.mode).collect::<Vec<_>>(), [Mode::Shared, Mode::Shared]);
+    for (request, _) in claims {
+        play.answer(request, Ok(BUSY));
+    }
+    play.pass(millis(2));
+    assert_eq!(play.claims().len(), 2, "each polls");
+}
+
+#[test]
+fn readers_ask_one_after_the_other_where_they_share_a_grant() {
+    let (mut play, member) = Play::with(PLAIN);
+    for who in ["a", "b"] {
+        play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
+    }
+    play.claim();
+}
+
+#[test]
+fn a_session_behind_others_asks_where_it_has_the_key_itself() {
+    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
+    let (mut play, one) = Play::with(session(1));
+    let other = play.state.add(session(2));
+    play.holds(one, "outer", 2);
+    play.waits(other, "other");
+    assert!(play.claims().is_empty(), "it waits for the session that holds the key here");
+    play.waits(one, "inner");
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    play.granted("inner");
+}
+
+#[test]
+fn a_session_behind_others_asks_where_the_store_says_that_it_has_the_key() {
+    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
+    let (mut play, one) = Play::with(session(1));
+    let other = play.state.add(session(2));
+    play.waits(other, "other");
+    play.waits(one, "one");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(Attempt::HeldBy { session: SessionId(1), retry_in: None }));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    play.granted("one");
+}
+
+#[test]
+fn two_levels_of_a_session_are_not_asked_for_at_once() {
+    let (mut play, member) = Play::with(Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN });
+    play.holds(member, "outer", 2);
+    play.waits(member, "a");
+    play.waits(member, "b");
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    play.claim();
+}
+
+#[test]
+fn under_a_guard_that_lost_the_key_its_session_gets_no_other() {
+    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
+    let (mut play, member) = Play::with(session(1));
+    let other = play.state.add(session(2));
+    let outer = play.holds(member, "outer", 2);
+    let leases = play.state.leases(&key());
+    play.apply(Event::ForceReleased { key: key(), leases });
+    play.waits(other, "other");
+    play.claim();
+    play.waits(member, "inner");
+    assert_eq!(play.failed("inner"), ErrorKind::Lost(LossReason::ForceReleased));
+    play.let_go(outer.guard, None);
+    play.waits(member, "again");
+    assert!(play.told("again").is_none());
+}

@@ -1,0 +1,237 @@
+use super::*;
+
+const TELLS: Traits = Traits { queues: true, notifies: true, ..PLAIN };
+const NOTIFIES: Traits = Traits { notifies: true, ..PLAIN };
+
+/// One who has a place in the store's queue, and listens.
+fn in_the_queue() -> (Play, WaiterId, RequestId, OwnerId) {
+    let (mut play, member) = Play::with(TELLS);
+    let id = play.waits(member, "a");
+    let (request, claim) = play.claim();
+    let place = Attempt::Queued {
+        epoch_of_holder: Some(3),
+        latest_epoch: Some(7),
+        retry_in: Duration::from_secs(20),
+        told: true,
+        lease: TTL,
+    };
+    play.answer(request, Ok(place));
+    let listen = play.listen();
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    (play, id, listen, claim.owner)
+}
+
+fn heard(play: &mut Play, request: RequestId, hint: Hint) {
+    play.apply(Event::Heard { key: key(), request, hint });
+}
+
+fn granted(owner: OwnerId) -> Hint {
+    Hint::Granted { owner, tenure: Some(4) }
+}
+
+#[test]
+fn who_is_told_of_a_grant_has_it_and_has_it_confirmed_soon() {
+    let (mut play, _, listen, owner) = in_the_queue();
+    assert!(play.claims().is_empty(), "it is told when it is its turn");
+    heard(&mut play, listen, granted(owner));
+    assert_eq!(play.granted("a").grant.tenure, Some(4));
+    play.pass(millis(20));
+    assert_eq!(play.renewals().len(), 1);
+}
+
+#[test]
+fn a_message_of_a_grant_that_is_over_is_asked_about() {
+    let (mut play, _, listen, owner) = in_the_queue();
+    let sent_at = play.now;
+    play.now = crate::clock::lease_deadline(sent_at, TTL);
+    heard(&mut play, listen, granted(owner));
+    assert!(play.told("a").is_none());
+    assert_eq!(play.claim().1.owner, owner);
+}
+
+#[test]
+fn a_message_counts_until_just_before_the_lease_is_over() {
+    let (mut play, _, listen, owner) = in_the_queue();
+    play.now = play.now.plus(TTL / 2);
+    heard(&mut play, listen, granted(owner));
+    play.granted("a");
+}
+
+#[test]
+fn a_message_to_somebody_else_or_of_another_subscription_is_no_grant() {
+    let (mut play, _, listen, owner) = in_the_queue();
+    heard(&mut play, RequestId(999), granted(owner));
+    heard(&mut play, listen, granted(OwnerId::parse_hex(&"f".repeat(32)).unwrap()));
+    assert!(play.told("a").is_none());
+    assert!(play.claims().is_empty());
+}
+
+#[test]
+fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
+    let answers: [fn() -> Result<Attempt>; 2] = [
+        || {
+            Ok(Attempt::Queued {
+                epoch_of_holder: Some(3),
+                latest_epoch: Some(7),
+                retry_in: Duration::from_secs(20),
+                told: true,
+                lease: TTL,
+            })
+        },
+        || Err(lost()),
+    ];
+    for answer in answers {
+        let (mut play, _, listen, owner) = in_the_queue();
+        play.pass(millis(10));
+        heard(&mut play, listen, Hint::Freed);
+        let (request, _) = play.claim();
+        heard(&mut play, listen, granted(owner));
+        assert!(play.told("a").is_none());
+        play.answer(request, answer());
+        assert_eq!(play.granted("a").grant.tenure, Some(4));
+    }
+}
+
+#[test]
+fn only_a_claim_without_an_answer_is_released_twice_after_its_message() {
+    for (answer, times) in [(lost(), 1), (refused(), 0)] {
+        let (mut play, id, listen, owner) = in_the_queue();
+        heard(&mut play, listen, Hint::Freed);
+        let (request, _) = play.claim();
+        heard(&mut play, listen, granted(owner));
+        play.answer(request, Err(answer));
+        let granted = play.granted("a");
+        play.collect(id, &granted);
+        play.let_go(granted.guard, None);
+        let (request, _) = play.release();
+        play.released(request, Ok(Held::Yes));
+        play.pass(Duration::from_secs(1));
+        assert_eq!(play.releases().len(), times);
+    }
+}
+
+#[test]
+fn what_is_freed_is_asked_for_at_once_and_the_pauses_are_short_again() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    heard(&mut play, listen, Hint::Freed);
+    assert!(play.claims().is_empty(), "the subscription has not begun");
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    for _ in 0..3 {
+        let (request, _) = play.claim();
+        play.answer(request, Ok(BUSY));
+        assert!(play.claims().is_empty());
+        assert!(play.state.next() >= play.now.plus(millis(100)), "the safety net below the signals");
+        heard(&mut play, listen, Hint::Freed);
+    }
+    assert_eq!(play.claims().len(), 1);
+}
+
+#[test]
+fn without_a_subscription_it_polls_and_asks_for_one_again_after_pauses_that_grow() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    for pause in [500, 1000, 2000] {
+        let asked_at = play.now;
+        let listen = play.listen();
+        play.apply(Event::Listening { key: key(), request: RequestId(999), begun: false });
+        play.apply(Event::Listening { key: key(), request: listen, begun: false });
+        let mut polls = 0;
+        while play.now < asked_at.plus(millis(pause)) {
+            for (request, _) in play.claims() {
+                polls += 1;
+                play.answer(request, Ok(BUSY));
+            }
+            assert!(!listens(&mut play));
+            play.pass(millis(1));
+        }
+        assert!(polls > 5, "{polls} polls in {pause} ms");
+    }
+    play.listen();
+}
+
+fn listens(play: &mut Play) -> bool {
+    play.out.iter().any(|action| matches!(action, Action::Send { request: Request::Listen(..), .. }))
+}
+
+#[test]
+fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pauses() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    for (hint, pause) in [(Hint::Ended, 500), (Hint::Ended, 1000), (Hint::Freed, 2000), (Hint::Ended, 500)] {
+        let asked_at = play.now;
+        let listen = play.listen();
+        play.apply(Event::Listening { key: key(), request: listen, begun: true });
+        heard(&mut play, listen, hint);
+        heard(&mut play, listen, Hint::Ended);
+        while play.now < asked_at.plus(millis(pause)) {
+            assert!(!listens(&mut play), "after {pause} ms at the soonest");
+            for (request, _) in play.claims() {
+                play.answer(request, Ok(BUSY));
+            }
+            play.pass(millis(1));
+        }
+    }
+}
+
+#[test]
+fn nobody_listens_when_nobody_waits() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    let id = play.waits(member, "a");
+    let (request, _) = play.claim();
+    assert!(!listens(&mut play), "the key may be free");
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    play.apply(Event::Leave(key(), id));
+    let unlistened = play.one("an end", |action| match action {
+        Action::Unlisten(request) => Some(*request),
+        _ => None,
+    });
+    assert_eq!(unlistened, listen);
+}
+
+#[test]
+fn where_the_store_tells_nothing_nobody_listens() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    assert!(!listens(&mut play));
+}
+
+#[test]
+fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    let other = play.state.add(NOTIFIES);
+    play.waits(member, "a");
+    play.waits(other, "b");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    play.apply(Event::Close(member));
+    assert!(!play.state.is_subscribed(&key(), listen));
+    let ended = play.all(|action| matches!(action, Action::Unlisten(_)).then_some(()));
+    assert_eq!(ended.len(), 1);
+}
+
+#[test]
+fn the_subscription_of_another_engine_stays_when_one_is_closed() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    let other = play.state.add(NOTIFIES);
+    play.waits(member, "a");
+    play.waits(other, "b");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    play.apply(Event::Close(other));
+    assert!(play.state.is_subscribed(&key(), listen));
+}

@@ -1,0 +1,297 @@
+//! Single behaviours: what the state machine says, to whom and how soon, where the search only sees that nothing breaks.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod attaches;
+mod claims;
+mod echoes;
+mod engines;
+mod grants;
+mod handed_off;
+mod line;
+mod messages;
+mod releases;
+mod renewals;
+
+use std::time::Duration;
+
+use super::{
+    Action, Applying, Attach, Batch, Chance, Collected, End, Event, Granted, GuardRef, Join, LeaseCell, LetGo, Member,
+    Outcome, Request, RequestId, State, Traits, WaiterId,
+};
+use crate::clock::Moment;
+use crate::{
+    Attempt, Claim, Error, ErrorKind, GrantRef, Held, Hint, LockKey, LockOptions, LossReason, Mode, OwnerId, Result,
+    SessionId,
+};
+
+/// The cell of a lease knows where it began.
+#[derive(Clone, Debug, PartialEq)]
+struct Cell(Moment);
+
+impl LeaseCell for Cell {
+    fn new(limit: Moment) -> Self {
+        Self(limit)
+    }
+}
+
+/// Owner ids in their order, and the longest pauses.
+struct Dice<'a>(&'a mut u64);
+
+impl Chance for Dice<'_> {
+    fn owner(&mut self) -> OwnerId {
+        *self.0 += 1;
+        OwnerId::parse_hex(&format!("{:032x}", *self.0)).unwrap()
+    }
+
+    fn jittered(&mut self, pause: Duration) -> Duration {
+        pause
+    }
+}
+
+type Done = Action<&'static str, Cell>;
+
+/// Some engines that share a state, and the store by hand.
+struct Play {
+    state: State<&'static str, Cell>,
+    now: Moment,
+    owners: u64,
+    /// What is still to be looked at.
+    out: Vec<Done>,
+}
+
+/// As most stores are: with leases and hand-offs, and nothing else.
+const PLAIN: Traits = Traits {
+    session: None,
+    reentrant: false,
+    leased: true,
+    queues: false,
+    notifies: false,
+    answers_within: Duration::from_secs(1),
+    batch: 250,
+    handoffs: 64,
+    handoff_age: Duration::from_millis(10),
+};
+
+const BUSY: Attempt = Attempt::Busy { retry_in: None };
+
+const TTL: Duration = Duration::from_secs(12);
+
+fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+fn key() -> LockKey {
+    LockKey::new("k").unwrap()
+}
+
+fn renewing() -> LockOptions {
+    LockOptions::new().ttl(TTL)
+}
+
+fn lost() -> Error {
+    Error::new(ErrorKind::Indeterminate, "ask")
+}
+
+fn refused() -> Error {
+    Error::new(ErrorKind::Unavailable, "ask")
+}
+
+impl Play {
+    fn new() -> Self {
+        Self { state: State::new(), now: Moment::default().plus(Duration::from_secs(1000)), owners: 0, out: Vec::new() }
+    }
+
+    /// With an engine that is like this.
+    fn with(traits: Traits) -> (Self, Member) {
+        let mut play = Self::new();
+        let member = play.state.add(traits);
+        (play, member)
+    }
+
+    /// The same once more, to see what else could happen.
+    fn fork(&self) -> Self {
+        Self { state: self.state.clone(), now: self.now, owners: self.owners, out: Vec::new() }
+    }
+
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut State<&'static str, Cell>, Applying<'_, &'static str, Cell>) -> T) -> T {
+        let at = Applying { now: self.now, chance: &mut Dice(&mut self.owners), out: &mut self.out };
+        let said = ask(&mut self.state, at);
+        self.state.check(self.now).unwrap();
+        said
+    }
+
+    fn apply(&mut self, event: Event) {
+        self.ask(|state, at| state.apply(at, event));
+    }
+
+    /// Lets time pass, and looks at what is due by then.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now.plus(time);
+        while self.state.next() <= end {
+            self.now = self.now.max(self.state.next());
+            self.apply(Event::Tick);
+        }
+        self.now = end;
+    }
+
+    fn join(&mut self, member: Member, who: &'static str, options: LockOptions, limit: Moment) -> WaiterId {
+        self.join_in(member, who, Mode::Exclusive, options, limit)
+    }
+
+    fn join_in(
+        &mut self,
+        member: Member,
+        handle: &'static str,
+        mode: Mode,
+        options: LockOptions,
+        limit: Moment,
+    ) -> WaiterId {
+        let join = Join { member, key: key(), mode, options, limit, handle };
+        self.ask(|state, at| state.join(at, join)).0
+    }
+
+    /// One who waits for ever.
+    fn waits(&mut self, member: Member, who: &'static str) -> WaiterId {
+        self.join(member, who, renewing(), Moment::NEVER)
+    }
+
+    /// One who is told at once, and comes for it at once.
+    fn holds(&mut self, member: Member, who: &'static str, tenure: u64) -> Granted<Cell> {
+        let id = self.waits(member, who);
+        let (request, _) = self.claim();
+        self.grant(request, tenure);
+        let granted = self.granted(who);
+        assert_eq!(self.state.collect(id, &granted.guard), Collected::Yes);
+        granted
+    }
+
+    /// The only thing of this kind that was done, which is looked at with this.
+    fn one<T>(&mut self, what: &str, find: impl Fn(&Done) -> Option<T>) -> T {
+        let mut found = self.all(find);
+        assert_eq!(found.len(), 1, "{what}, beside {:#?}", self.out);
+        found.remove(0)
+    }
+
+    fn all<T>(&mut self, find: impl Fn(&Done) -> Option<T>) -> Vec<T> {
+        let (mut found, mut rest) = (Vec::new(), Vec::new());
+        for action in self.out.drain(..) {
+            match find(&action) {
+                Some(it) => found.push(it),
+                None => rest.push(action),
+            }
+        }
+        self.out = rest;
+        found
+    }
+
+    fn claims(&mut self) -> Vec<(RequestId, Claim)> {
+        self.all(|action| match action {
+            Action::Send { request: Request::Claim(id, claim), .. } => Some((*id, claim.clone())),
+            _ => None,
+        })
+    }
+
+    fn claim(&mut self) -> (RequestId, Claim) {
+        let mut claims = self.claims();
+        assert_eq!(claims.len(), 1, "one claim, and not {claims:?}");
+        claims.remove(0)
+    }
+
+    fn releases(&mut self) -> Vec<(RequestId, GrantRef)> {
+        self.all(|action| match action {
+            Action::Send { request: Request::Release(id, grant), .. } => Some((*id, grant.clone())),
+            _ => None,
+        })
+    }
+
+    fn release(&mut self) -> (RequestId, GrantRef) {
+        let mut releases = self.releases();
+        assert_eq!(releases.len(), 1, "one release, and not {releases:?}");
+        releases.remove(0)
+    }
+
+    fn renewals(&mut self) -> Vec<Batch> {
+        self.all(|action| match action {
+            Action::Send { request: Request::Renew(batch), .. } => Some(batch.clone()),
+            _ => None,
+        })
+    }
+
+    /// What this caller was told, if it was.
+    fn told(&mut self, who: &'static str) -> Option<Outcome<Cell>> {
+        let mut told = self.all(|action| match action {
+            Action::Wake(handle, outcome) if *handle == who => Some(outcome.clone()),
+            _ => None,
+        });
+        assert!(told.len() < 2, "{who} was told twice: {told:?}");
+        told.pop()
+    }
+
+    fn granted(&mut self, who: &'static str) -> Granted<Cell> {
+        match self.told(who) {
+            Some(Outcome::Granted(granted)) => granted,
+            other => panic!("{who} was told {other:?}"),
+        }
+    }
+
+    /// How leases ended.
+    fn ends(&mut self) -> Vec<End> {
+        self.all(|action| match action {
+            Action::End { end, .. } => Some(*end),
+            _ => None,
+        })
+    }
+
+    /// The kind of failure that this caller was told.
+    fn failed(&mut self, who: &'static str) -> ErrorKind {
+        match self.told(who) {
+            Some(Outcome::Failed(error)) => error.kind(),
+            other => panic!("{who} was told {other:?}"),
+        }
+    }
+
+    /// Whose requests others depend on from now on.
+    fn detached(&mut self) -> Vec<&'static str> {
+        self.all(|action| match action {
+            Action::Detached(who) => Some(*who),
+            _ => None,
+        })
+    }
+
+    /// The subscription that is asked for.
+    fn listen(&mut self) -> RequestId {
+        self.one("a subscription", |action| match action {
+            Action::Send { request: Request::Listen(request, _), .. } => Some(*request),
+            _ => None,
+        })
+    }
+
+    fn limits(&mut self) -> Vec<Moment> {
+        self.all(|action| match action {
+            Action::Limit(_, limit) => Some(*limit),
+            _ => None,
+        })
+    }
+
+    /// Comes for what it was told.
+    fn collect(&mut self, id: WaiterId, granted: &Granted<Cell>) -> Collected {
+        self.ask(|state, _| state.collect(id, &granted.guard))
+    }
+
+    fn answer(&mut self, request: RequestId, answer: Result<Attempt>) {
+        self.apply(Event::Answered { key: key(), request, answer });
+    }
+
+    fn grant(&mut self, request: RequestId, tenure: u64) {
+        self.answer(request, Ok(Attempt::Granted { tenure: Some(tenure) }));
+    }
+
+    fn released(&mut self, request: RequestId, answer: Result<Held>) {
+        self.apply(Event::Released { key: key(), request, answer });
+    }
+
+    fn let_go(&mut self, guard: GuardRef, by: Option<&'static str>) -> LetGo {
+        self.ask(|state, at| state.let_go(at, &guard, by))
+    }
+}

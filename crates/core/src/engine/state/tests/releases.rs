@@ -1,0 +1,318 @@
+use super::*;
+
+fn session() -> Traits {
+    Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN }
+}
+
+/// One whose grant is being given back.
+fn released(traits: Traits) -> (Play, Member, RequestId, GrantRef) {
+    let (mut play, member) = Play::with(traits);
+    let held = play.holds(member, "a", 2);
+    assert_eq!(play.let_go(held.guard, None), LetGo::Sent);
+    let (request, grant) = play.release();
+    (play, member, request, grant)
+}
+
+#[test]
+fn a_release_that_failed_is_tried_again_after_pauses_that_grow_for_as_long_as_the_lease() {
+    let (mut play, member, mut request, grant) = released(PLAIN);
+    let end = play.now.plus(TTL);
+    for pause in [20, 40, 80, 160, 320, 640, 1000, 1000] {
+        play.released(request, Err(refused()));
+        assert_eq!(play.state.next(), play.now.plus(millis(pause)));
+        play.pass(millis(pause));
+        let (again, of) = play.release();
+        assert_eq!(of, grant);
+        request = again;
+    }
+    let failed = play.all(|action| matches!(action, Action::ReleaseFailed(..)).then_some(())).len();
+    assert_eq!(failed, 8);
+    play.now = end;
+    play.released(request, Err(refused()));
+    assert!(play.state.is_idle(member));
+    assert_eq!(play.state.next(), Moment::NEVER);
+}
+
+#[test]
+fn a_release_that_is_refused_for_good_is_not_tried_again() {
+    let (mut play, member, request, _) = released(PLAIN);
+    play.released(request, Err(Error::new(ErrorKind::Backend, "release")));
+    assert!(play.state.is_idle(member));
+    assert_eq!(play.state.next(), Moment::NEVER);
+}
+
+#[test]
+fn a_release_that_gets_no_answer_is_sent_again_until_the_lease_is_over() {
+    let (mut play, member, _, grant) = released(PLAIN);
+    for _ in 0..2 {
+        play.pass(millis(5 * 1000 - 1));
+        assert!(play.releases().is_empty());
+        play.pass(millis(1));
+        assert_eq!(play.release().1, grant);
+    }
+    assert!(!play.state.is_idle(member));
+    play.pass(Duration::from_secs(5));
+    assert!(play.releases().is_empty());
+    assert!(play.state.is_idle(member));
+    assert_eq!(play.state.next(), Moment::NEVER);
+}
+
+#[test]
+fn a_session_claims_nothing_before_it_has_given_back_and_its_echoes_keep_nobody() {
+    let (mut play, member, request, _) = released(session());
+    play.waits(member, "b");
+    assert!(play.claims().is_empty());
+    play.released(request, Ok(Held::Yes));
+    play.claim();
+    let (mut play, member) = Play::with(session());
+    let id = play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Err(lost()));
+    play.apply(Event::Leave(key(), id));
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::No));
+    play.waits(member, "b");
+    play.claim();
+}
+
+#[test]
+fn a_session_that_cannot_give_back_hears_so_at_the_end_of_its_wait() {
+    let (mut play, member, request, _) = released(session());
+    play.join(member, "hasty", renewing(), play.now);
+    play.waits(member, "patient");
+    play.released(request, Err(refused()));
+    assert_eq!(play.failed("hasty"), ErrorKind::Unavailable);
+    assert!(play.told("patient").is_none());
+}
+
+#[test]
+fn only_a_session_waits_for_what_it_gives_back() {
+    let (mut play, member, request, _) = released(PLAIN);
+    play.join(member, "hasty", renewing(), play.now);
+    let (claim, _) = play.claim();
+    play.released(request, Err(refused()));
+    assert!(play.told("hasty").is_none());
+    play.answer(claim, Ok(BUSY));
+    assert!(matches!(play.told("hasty"), Some(Outcome::Busy)));
+}
+
+#[test]
+fn a_guard_ends_once() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    assert_eq!(play.let_go(held.guard, None), LetGo::Sent);
+    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert_eq!(play.ends(), [End::LetGo]);
+}
+
+#[test]
+fn those_who_wait_ask_when_the_release_is_answered_or_when_that_takes_long() {
+    let begin = || {
+        let (mut play, member) = Play::with(PLAIN);
+        let held = play.holds(member, "a", 2);
+        play.join(member, "b", renewing().renew(false), Moment::NEVER);
+        play.let_go(held.guard, Some("a"));
+        assert_eq!(play.detached(), Vec::<&str>::new());
+        assert!(play.claims().is_empty());
+        play
+    };
+    let mut play = begin();
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    play.claim();
+    let mut play = begin();
+    play.pass(millis(99));
+    assert!(play.claims().is_empty());
+    play.pass(millis(1));
+    play.claim();
+}
+
+#[test]
+fn readers_of_one_grant_give_it_back_with_the_last_of_them() {
+    let (mut play, member) = Play::with(PLAIN);
+    let a = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let b = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    play.pass(millis(2));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let (first, second) = (play.granted("a"), play.granted("b"));
+    play.collect(a, &first);
+    play.collect(b, &second);
+    assert_eq!(play.let_go(first.guard, None), LetGo::Passed);
+    assert!(play.releases().is_empty() && play.ends().is_empty());
+    assert_eq!(play.let_go(second.guard, None), LetGo::Sent);
+    play.release();
+    assert_eq!(play.ends(), [End::LetGo]);
+}
+
+#[test]
+fn each_level_of_a_session_is_given_back_and_its_cap_goes_with_it() {
+    let (mut play, member) = Play::with(session());
+    let outer = play.holds(member, "outer", 2);
+    let id = play.join(member, "inner", renewing().max_hold(Duration::from_secs(1)), Moment::NEVER);
+    let (request, claim) = play.claim();
+    play.grant(request, 2);
+    let inner = play.granted("inner");
+    play.collect(id, &inner);
+    assert_eq!(play.limits(), [play.now.plus(Duration::from_secs(1))]);
+    assert_eq!(play.let_go(inner.guard, None), LetGo::Sent);
+    assert_eq!(play.limits(), [outer.cell.0]);
+    assert_eq!(play.release().1.owner, claim.owner);
+    assert!(play.ends().is_empty());
+    play.let_go(outer.guard, None);
+    assert!(play.limits().is_empty());
+    assert_eq!(play.release().1.owner, outer.grant.owner);
+}
+
+#[test]
+fn what_ran_out_is_given_back_with_its_guard() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.pass(Duration::from_secs(4));
+    play.pass(TTL);
+    assert_eq!(play.ends(), [End::Lost(LossReason::Unreachable)]);
+    assert!(play.releases().is_empty());
+    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert_eq!(play.release().1, held.grant);
+}
+
+#[test]
+fn what_does_not_end_by_itself_is_given_back_at_once() {
+    let (mut play, member) = Play::with(PLAIN);
+    let id = play.join(member, "a", renewing().max_hold(millis(5)), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let held = play.granted("a");
+    play.collect(id, &held);
+    play.pass(millis(5));
+    assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
+    assert_eq!(play.release().1, held.grant);
+    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert!(play.releases().is_empty());
+}
+
+#[test]
+fn what_was_released_by_force_is_not_given_back() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    let leases = play.state.leases(&key());
+    play.apply(Event::ForceReleased { key: key(), leases });
+    assert_eq!(play.ends(), [End::Lost(LossReason::ForceReleased)]);
+    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert!(play.releases().is_empty());
+}
+
+#[test]
+fn a_key_that_was_released_by_force_elsewhere_is_asked_for_at_once() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
+    play.claim();
+}
+
+#[test]
+fn what_was_lost_before_is_given_back_by_a_close() {
+    let (mut play, member) = Play::with(PLAIN);
+    let other = play.state.add(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.pass(TTL);
+    play.waits(other, "b");
+    play.renewals();
+    play.claim();
+    play.apply(Event::Close(other));
+    assert!(play.releases().is_empty());
+    play.apply(Event::Close(member));
+    assert_eq!(play.release().1, held.grant);
+    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert!(play.releases().is_empty());
+}
+
+#[test]
+fn what_another_engine_holds_is_not_ended_by_a_close() {
+    let (mut play, member) = Play::with(PLAIN);
+    let other = play.state.add(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.waits(other, "b");
+    play.waits(member, "c");
+    play.apply(Event::Close(other));
+    assert_eq!(play.failed("b"), ErrorKind::Closed);
+    assert!(play.told("c").is_none());
+    assert!(play.ends().is_empty());
+    play.let_go(held.guard, None);
+    play.granted("c");
+}
+
+#[test]
+fn the_rest_of_a_lease_is_detached_with_its_last_guard() {
+    let (mut play, member) = Play::with(session());
+    let outer = play.holds(member, "outer", 2);
+    let inner = play.holds(member, "inner", 2);
+    assert!(play.ask(|state, at| state.detach(at, &inner.guard)));
+    assert!(play.ends().is_empty());
+    assert!(play.ask(|state, at| state.detach(at, &outer.guard)));
+    assert_eq!(play.ends(), [End::Detached]);
+    assert!(play.releases().is_empty());
+}
+
+#[test]
+fn what_was_offered_on_a_lease_that_ends_is_given_back_but_for_what_guards_have() {
+    let (mut play, member) = Play::with(session());
+    let outer = play.holds(member, "outer", 2);
+    play.waits(member, "inner");
+    let (request, offered) = play.claim();
+    play.grant(request, 2);
+    play.granted("inner");
+    play.pass(Duration::from_secs(4));
+    play.renewals();
+    play.now = play.now.plus(TTL);
+    play.apply(Event::Tick);
+    assert_eq!(play.ends(), [End::Lost(LossReason::Unreachable)]);
+    assert_eq!(play.release().1.owner, offered.owner);
+    play.let_go(outer.guard, None);
+    assert_eq!(play.release().1.owner, outer.grant.owner);
+}
+
+#[test]
+fn a_grant_that_several_were_offered_is_given_back_once() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    play.pass(millis(2));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    play.apply(Event::Close(member));
+    play.release();
+}
+
+#[test]
+fn an_offer_that_nobody_takes_goes_to_the_next_after_a_second() {
+    let (mut play, member) = Play::with(Traits { handoff_age: Duration::from_secs(2), ..PLAIN });
+    let id = play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let granted = play.granted("a");
+    play.waits(member, "b");
+    play.pass(millis(999));
+    assert!(play.told("b").is_none());
+    play.pass(millis(1));
+    play.granted("b");
+    assert_eq!(play.collect(id, &granted), Collected::TooLate);
+}
+
+#[test]
+fn an_offer_of_a_short_lease_goes_to_the_next_after_a_third_of_it() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.join(member, "a", renewing().ttl(millis(90)), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    play.pass(millis(29));
+    assert!(play.releases().is_empty());
+    play.pass(millis(1));
+    play.release();
+}

@@ -1,0 +1,82 @@
+//! How long a mutant lives.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::super::first_failure;
+
+/// What became of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By this test.
+    Noticed(String),
+    /// It never ended.
+    Hung,
+    Survived,
+}
+
+/// One look at a mutant.
+struct Look {
+    /// So many times less is searched than in the tests.
+    share: u32,
+    /// What a machine takes for it, also a busy one, when nothing is wrong.
+    patience: Duration,
+    arguments: &'static [&'static str],
+}
+
+/// Without the tests that need all of the search.
+const SMALL: &[&str] = &["--skip", "::broken::", "--skip", "random::rules_that_are_left_out"];
+
+/// Most mutants are noticed at the first look, which takes less than a second.
+const LOOKS: [Look; 4] = [
+    Look { share: 1, patience: Duration::from_secs(20), arguments: &["engine::state::tests"] },
+    Look { share: 256, patience: Duration::from_secs(60), arguments: SMALL },
+    Look { share: 16, patience: Duration::from_secs(60), arguments: SMALL },
+    Look { share: 1, patience: Duration::from_secs(900), arguments: &[] },
+];
+
+/// So much memory, in KiB, is more than the search takes, and less than would disturb the machine.
+const MEMORY: &str = "6000000";
+
+/// Lets the mutant of this number live, or none.
+pub(super) fn live(program: &Path, number: Option<usize>, quick: bool) -> Result<End, String> {
+    for look in &LOOKS[..if quick { LOOKS.len() - 1 } else { LOOKS.len() }] {
+        let end = look.at(program, number)?;
+        if end != End::Survived {
+            return Ok(end);
+        }
+    }
+    Ok(End::Survived)
+}
+
+impl Look {
+    fn at(&self, program: &Path, number: Option<usize>) -> Result<End, String> {
+        let failure = |failure: std::io::Error| format!("{}: {failure}", program.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v $0; exec \"$@\"", MEMORY]).arg(program);
+        // The state machine's text is another here.
+        command.args(self.arguments).args(["--skip", "imports::", "--test-threads=1"]);
+        command.env("LEASEHOLD_SEARCH_SHARE", self.share.to_string());
+        command.envs(number.map(|number| ("LEASEHOLD_MUTANT", number.to_string())));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failure)?;
+        let (tell, told) = channel();
+        let output = child.stdout.take();
+        let reader = thread::spawn(move || tell.send(output.and_then(first_failure)));
+        let first = told.recv_timeout(self.patience);
+        if !matches!(first, Ok(None)) {
+            // It may have ended by itself.
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(failure)?;
+        drop(reader.join());
+        Ok(match first {
+            Ok(Some(test)) => End::Noticed(test),
+            Ok(None) if status.success() => End::Survived,
+            Ok(None) => End::Noticed(status.to_string()),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => End::Hung,
+        })
+    }
+}

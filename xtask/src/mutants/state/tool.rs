@@ -1,0 +1,41 @@
+//! The program `cargo-mutants`, which says what mutants there are.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::install::find;
+use crate::workspace::{cargo, target};
+
+/// Another one may know other mutants, and the list of those that change nothing is of these.
+const VERSION: &str = "27.1.0";
+
+fn folder() -> PathBuf {
+    target().join("tools")
+}
+
+/// Installs it below the target folder.
+pub(super) fn install() -> Result<(), String> {
+    let status = cargo()
+        .args(["install", "cargo-mutants", "--locked", "--version", VERSION, "--root"])
+        .arg(folder())
+        .status()
+        .map_err(|failure| format!("cargo install: {failure}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo install cargo-mutants: {status}")) }
+}
+
+/// `cargo mutants`, ready for its arguments.
+pub(super) fn command() -> Result<Command, String> {
+    let own = folder().join("bin/cargo-mutants");
+    let program = Some(own).filter(|own| own.is_file()).or_else(|| find("cargo-mutants"));
+    let program = program.ok_or("there is no cargo-mutants: cargo xtask mutants --install")?;
+    let said = Command::new(&program).args(["mutants", "--version"]).output();
+    let said = said.map_err(|failure| format!("{}: {failure}", program.display()))?;
+    let said = String::from_utf8_lossy(&said.stdout);
+    if said.split_whitespace().next_back() != Some(VERSION) {
+        return Err(format!("this is {}, and not {VERSION}: cargo xtask mutants --install", said.trim()));
+    }
+    let mut command = Command::new(program);
+    command.arg("mutants").env("CARGO", env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    Ok(command)
+}
