@@ -204,7 +204,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let overdue = |claim: &PendingClaim<W>| now >= claim.overdue_at();
         while let Some(index) = self.claims.iter().position(overdue) {
             let mut claim = self.claims.remove(index);
-            let abandoned = PendingClaim { asker: None, place: None, abandoned: true, ..claim.clone() };
+            let abandoned = PendingClaim { asker: None, abandoned: true, ..claim.clone() };
             self.claims.push(abandoned);
             claim.request = None;
             self.asks_no_more(claim.asker);
@@ -251,8 +251,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.said = Some(Said::Busy);
         let (asker, seen, told) = (claim.asker, claim.seen, claim.is_told());
         match asker.and_then(|asker| self.index(asker)) {
-            Some(index) if !self.waiters[index].is_over => self.claims.push(claim),
-            _ => self.give_up(step, &claim),
+            Some(_) => self.claims.push(claim),
+            None => self.give_up(step, &claim),
         }
         self.wait_on(step, asker, Some(retry_in), seen, told);
     }
@@ -276,7 +276,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let polling = self.polling();
         let (subscribes, news) = (before != self.subscription.state, self.news);
         let waiter = &mut self.waiters[index];
-        if subscribes {
+        if subscribes || waiter.last.is_none() {
             waiter.polling = polling;
         }
         waiter.failing = BackOff::after_failure();

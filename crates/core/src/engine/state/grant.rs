@@ -11,7 +11,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn grant(
         &mut self,
         step: &mut Step<'_, W, L>,
-        claim: PendingClaim<W>,
+        mut claim: PendingClaim<W>,
         epoch: Option<u64>,
         first: Option<FirstLease>,
     ) {
@@ -30,6 +30,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
             return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
         };
+        // An heir asked for just that, but the store knows nothing of a cap.
+        claim.options.max_hold = self.waiters[index].options.max_hold;
         if step.traits(claim.member).reentrant
             && let Some(lease) = self.leases.iter().find(|lease| lease.member == claim.member)
         {

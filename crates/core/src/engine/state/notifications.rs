@@ -48,7 +48,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         match hint {
             Hint::Granted { owner, tenure } => {
-                let Some(index) = self.claims.iter().position(|claim| claim.owner == owner) else { return };
+                let Some(index) = self.claims.iter().position(|claim| claim.owner == owner && !claim.abandoned) else {
+                    return;
+                };
                 let claim = &mut self.claims[index];
                 if claim.request.is_some() && !left_out(Rule::AfterMessage) {
                     claim.message = tenure;

@@ -2,13 +2,13 @@
 
 use super::super::event::{Batch, End, Granted, GuardRef, Request};
 use super::super::keys::Slot;
-use super::super::lease::Lease;
+use super::super::lease::{Lease, Standing};
 use super::super::{RequestId, State, WaiterId};
 use super::keys::{name_of, number_of_key};
 use super::world::{
     Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, Wants, World, broken, units,
 };
-use crate::clock::lease_deadline;
+use crate::clock::{Moment, lease_deadline};
 use crate::{LockKey, Mode, OwnerId, SessionId};
 
 /// A guard that believes that it holds the key.
@@ -113,7 +113,10 @@ impl World {
             key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
         });
         let wanted = if wants == Wants::Downgrade { Mode::Shared } else { self.config.seats[seat].mode };
-        if granted.grant.mode != wanted || standing.is_some_and(|standing| standing.renew != options.renew) {
+        let is_other = |standing: &Standing| {
+            standing.renew != options.renew || (standing.cap < Moment::NEVER) != options.max_hold.is_some()
+        };
+        if granted.grant.mode != wanted || standing.is_some_and(is_other) {
             return broken(Property::Birth, "a caller is given what it did not ask for");
         }
         Ok(())

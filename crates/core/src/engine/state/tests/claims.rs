@@ -244,10 +244,11 @@ fn a_grant_out_of_the_stores_queue_that_may_be_over_is_confirmed_first() {
     let (mut play, member) = Play::with(QUEUES);
     play.waits(member, "a");
     let (request, _) = play.claim();
+    let sent_at = play.now;
     play.answer(request, Ok(queued()));
     play.pass(millis(101));
     let (request, _) = play.claim();
-    play.now = play.now.plus(TTL);
+    play.now = crate::clock::lease_deadline(sent_at, TTL);
     play.grant(request, 4);
     assert!(play.told("a").is_none());
     assert_eq!(play.renewals().len(), 1);
@@ -278,7 +279,7 @@ fn what_another_session_had_before_says_nothing_of_a_lease_that_began_since() {
         Action::Send { request: Request::TakeOver(request, ..), .. } => Some(*request),
         _ => None,
     });
-    play.apply(Event::TakenOver { key: key(), request, answer: Ok(Held::Yes) });
+    play.apply(Event::TakenOver { key: key(), request, answer: Ok(Attempt::Granted { tenure: Some(7) }) });
     play.granted("b");
     play.answer(late, Ok(BUSY));
     assert!(play.ends().is_empty());
@@ -302,4 +303,69 @@ fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
     play.answer(request, Ok(BUSY));
     assert!(play.claims().is_empty());
     assert_eq!(play.state.next(), play.now.plus(millis(200)), "the safety net below the signals");
+}
+
+/// One with a place in the store's queue, told of its turn or not.
+fn has_a_place(told: bool) -> Play {
+    let (mut play, member) = Play::with(QUEUES);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(
+        request,
+        Ok(Attempt::Queued {
+            epoch_of_holder: Some(3),
+            latest_epoch: Some(7),
+            retry_in: millis(100),
+            told,
+            lease: TTL,
+        }),
+    );
+    play
+}
+
+#[test]
+fn who_is_told_of_its_turn_does_not_ask_when_the_key_is_freed_here() {
+    for (told, asks) in [(true, 0), (false, 1)] {
+        let mut play = has_a_place(told);
+        play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
+        assert_eq!(play.claims().len(), asks);
+    }
+}
+
+#[test]
+fn a_key_freed_here_while_a_claim_is_under_way_has_it_made_again_but_for_who_is_told_of_its_turn() {
+    for (told, asks) in [(true, 0), (false, 1)] {
+        let mut play = has_a_place(told);
+        play.pass(millis(101));
+        let (request, _) = play.claim();
+        play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
+        play.answer(
+            request,
+            Ok(Attempt::Queued {
+                epoch_of_holder: Some(3),
+                latest_epoch: Some(7),
+                retry_in: millis(100),
+                told,
+                lease: TTL,
+            }),
+        );
+        assert_eq!(play.claims().len(), asks);
+    }
+}
+
+#[test]
+fn who_asks_first_when_others_listen_already_polls_as_seldom_as_they() {
+    let (mut play, member) = Play::with(Traits { notifies: true, ..PLAIN });
+    let first = play.waits(member, "a");
+    play.waits(member, "b");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.apply(Event::Leave(key(), first));
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    assert_eq!(play.state.next(), play.now.plus(millis(100)));
 }

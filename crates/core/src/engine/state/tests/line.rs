@@ -267,3 +267,20 @@ fn under_a_guard_that_lost_the_key_its_session_gets_no_other() {
     play.waits(member, "again");
     assert!(play.told("again").is_none());
 }
+
+#[test]
+fn what_another_session_lost_keeps_nobody_from_asking() {
+    let session = |of| Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN };
+    let (mut play, one) = Play::with(session(1));
+    let (two, three) = (play.state.add(session(2)), play.state.add(session(3)));
+    play.holds(one, "lost", 2);
+    let leases = play.state.leases(&key());
+    play.apply(Event::ForceReleased { key: key(), leases });
+    play.waits(three, "first");
+    play.waits(two, "second");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(Attempt::HeldBy { session: SessionId(2), retry_in: None }));
+    let (request, _) = play.claim();
+    play.grant(request, 3);
+    play.granted("second");
+}

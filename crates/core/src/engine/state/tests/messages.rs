@@ -235,3 +235,15 @@ fn the_subscription_of_another_engine_stays_when_one_is_closed() {
     play.apply(Event::Close(other));
     assert!(play.state.is_subscribed(&key(), listen));
 }
+
+#[test]
+fn a_message_is_heard_also_beside_an_older_claim_that_got_no_answer() {
+    let (mut play, _, listen, owner) = in_the_queue();
+    heard(&mut play, listen, Hint::Freed);
+    play.claim();
+    let other = play.state.add(TELLS);
+    play.waits(other, "b");
+    play.pass(Duration::from_secs(5));
+    heard(&mut play, listen, granted(owner));
+    assert_eq!(play.granted("a").grant.tenure, Some(4));
+}

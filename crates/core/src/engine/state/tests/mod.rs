@@ -2,16 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod attaches;
 mod claims;
 mod echoes;
 mod engines;
 mod grants;
 mod handed_off;
+mod heirs;
 mod line;
+mod lost;
 mod messages;
 mod releases;
 mod renewals;
+mod take_overs;
 
 use std::time::Duration;
 

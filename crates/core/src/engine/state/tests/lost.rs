@@ -1,0 +1,142 @@
+use super::*;
+
+fn session(of: u64) -> Traits {
+    Traits { session: Some(SessionId(of)), reentrant: true, ..PLAIN }
+}
+
+/// An engine of a session that lost a lease, whose guard is gone.
+fn that_lost(traits: Traits, tenure: u64) -> (Play, Member) {
+    let (mut play, member) = Play::with(traits);
+    loses(&mut play, member, tenure);
+    (play, member)
+}
+
+fn loses(play: &mut Play, member: Member, tenure: u64) {
+    let held = play.holds(member, "lost", tenure);
+    let leases = play.state.leases(&key());
+    play.apply(Event::ForceReleased { key: key(), leases });
+    play.let_go(held.guard, None);
+}
+
+/// What the store is told with the next claim, which finds the key busy.
+fn says_lost(play: &mut Play, member: Member) -> Option<u64> {
+    play.join(member, "a", renewing(), play.now);
+    let (request, claim) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.told("a");
+    claim.lost
+}
+
+#[test]
+fn a_session_tells_the_store_the_newest_tenure_that_it_lost() {
+    let (mut play, member) = Play::with(session(1));
+    assert_eq!(says_lost(&mut play, member), None);
+    loses(&mut play, member, 5);
+    assert_eq!(says_lost(&mut play, member), Some(5));
+    loses(&mut play, member, 6);
+    assert_eq!(says_lost(&mut play, member), Some(6));
+    let other = play.state.add(session(1));
+    assert_eq!(says_lost(&mut play, other), None);
+}
+
+#[test]
+fn who_is_no_session_and_what_was_let_go_is_not_lost() {
+    let (mut play, member) = that_lost(PLAIN, 5);
+    assert_eq!(says_lost(&mut play, member), None);
+    let (mut play, member) = Play::with(session(1));
+    let held = play.holds(member, "b", 5);
+    play.let_go(held.guard, None);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert_eq!(says_lost(&mut play, member), None);
+}
+
+#[test]
+fn what_was_lost_is_forgotten_when_nothing_of_it_can_come_any_more() {
+    let (play, member) = that_lost(session(1), 5);
+    let after = |time| {
+        let mut play = play.fork();
+        play.now = play.now.plus(time);
+        says_lost(&mut play, member)
+    };
+    let late = TTL + Duration::from_secs(64);
+    assert_eq!(after(late.saturating_sub(millis(1))), Some(5));
+    assert_eq!(after(late), None);
+}
+
+#[test]
+fn what_was_lost_is_known_for_as_long_as_the_store_says_that_it_has_it() {
+    let (mut play, member) = that_lost(session(1), 5);
+    let other = play.state.add(session(2));
+    for (of, session) in [(other, 2), (member, 2), (member, 1)] {
+        play.join(of, "a", renewing(), play.now);
+        for (request, _) in play.claims() {
+            play.answer(request, Ok(Attempt::HeldBy { session: SessionId(session), retry_in: Some(TTL * 2) }));
+        }
+        play.told("a");
+        let mut later = play.fork();
+        later.now = later.now.plus(TTL + Duration::from_secs(65));
+        assert_eq!(says_lost(&mut later, member).is_some(), (of, session) == (member, 1), "{session}");
+    }
+}
+
+#[test]
+fn a_session_joins_no_lease_that_it_lost_and_asks_for_another() {
+    for (tenure, joins) in [(5, false), (4, false), (6, true)] {
+        let (mut play, member) = that_lost(session(1), 5);
+        play.waits(member, "a");
+        let (request, claim) = play.claim();
+        play.grant(request, tenure);
+        assert_eq!(play.told("a").is_some(), joins, "tenure {tenure}");
+        let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
+        assert_eq!(released.contains(&claim.owner), !joins);
+    }
+}
+
+#[test]
+fn a_place_that_brought_a_lost_lease_is_not_asked_for_again() {
+    let (mut play, member) = that_lost(Traits { queues: true, ..session(1) }, 5);
+    play.waits(member, "a");
+    let (request, first) = play.claim();
+    let place =
+        Attempt::Queued { epoch_of_holder: Some(3), latest_epoch: None, retry_in: millis(10), told: false, lease: TTL };
+    play.answer(request, Ok(place));
+    play.pass(millis(10));
+    let (request, again) = play.claim();
+    assert_eq!(again.owner, first.owner);
+    play.grant(request, 5);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    play.pass(Duration::from_secs(1));
+    assert!(play.claims().iter().all(|(_, claim)| claim.owner != first.owner));
+}
+
+#[test]
+fn a_session_that_is_refused_what_it_lost_asks_later_also_when_that_went_back() {
+    let (mut play, member) = that_lost(session(1), 5);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.grant(request, 5);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert!(play.claims().is_empty());
+    play.pass(millis(20));
+    play.claim();
+}
+
+#[test]
+fn a_closed_engine_has_lost_nothing() {
+    let (mut play, member) = that_lost(session(1), 5);
+    play.apply(Event::Close(member));
+    assert_eq!(play.state.keys.iter().count(), 0);
+    let (mut play, member) = that_lost(session(1), 5);
+    play.ask(|state, _| state.remove(member));
+    assert_eq!(play.state.keys.iter().count(), 0);
+    let (mut play, member) = that_lost(session(1), 5);
+    let other = play.state.add(session(2));
+    play.waits(other, "b");
+    play.claim();
+    play.apply(Event::Close(other));
+    play.ask(|state, _| state.remove(other));
+    assert_eq!(says_lost(&mut play, member), Some(5));
+}
