@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::{
-    Clock, Error, ErrorKind, FencingToken, LockGuard, LockKey, LockOptions, Locker, ReadGuard, Result, RwLocker, Wait,
+    Clock, Error, ErrorKind, FencingToken, LockGuard, LockKey, LockOptions, Locker, OrBusy, ReadGuard, Result,
+    RwLocker, Wait,
 };
 
 /// The convenient forms of [`Locker::acquire`]. Every locker has them, also as `dyn Locker`.
@@ -17,7 +18,7 @@ pub trait LockerExt: Locker {
     {
         async move {
             let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire(&key, &LockOptions::new()).await?, &key, self)
+            granted(self.acquire_or_busy(&key, &LockOptions::new()).await?, &key, self)
         }
     }
 
@@ -42,7 +43,21 @@ pub trait LockerExt: Locker {
     {
         async move {
             let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire(&key, &LockOptions::new().wait(Wait::UpTo(wait))).await?, &key, self)
+            granted(self.acquire_or_busy(&key, &LockOptions::new().wait(Wait::UpTo(wait))).await?, &key, self)
+        }
+    }
+
+    /// With `options`; [`TimedOut`](ErrorKind::TimedOut) where they limit the wait and another kept it for as long.
+    ///
+    /// # Errors
+    /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut).
+    fn lock_with<K>(&self, key: K, options: &LockOptions) -> impl Future<Output = Result<LockGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        async move {
+            let key = key.try_into().map_err(Into::into)?;
+            granted(self.acquire_or_busy(&key, options).await?, &key, self)
         }
     }
 
@@ -137,7 +152,7 @@ pub trait RwLockerExt: RwLocker {
     {
         async move {
             let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire_read(&key, &LockOptions::new()).await?, &key, self)
+            granted(self.acquire_read_or_busy(&key, &LockOptions::new()).await?, &key, self)
         }
     }
 
@@ -162,7 +177,7 @@ pub trait RwLockerExt: RwLocker {
     {
         async move {
             let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire_read(&key, &LockOptions::new().wait(Wait::UpTo(wait))).await?, &key, self)
+            granted(self.acquire_read_or_busy(&key, &LockOptions::new().wait(Wait::UpTo(wait))).await?, &key, self)
         }
     }
 
@@ -193,6 +208,14 @@ pub trait RwLockerExt: RwLocker {
 
 impl<L: RwLocker + ?Sized> RwLockerExt for L {}
 
-fn granted<G>(grant: Option<G>, key: &LockKey, locker: &(impl Locker + ?Sized)) -> Result<G> {
-    grant.ok_or_else(|| Error::new(ErrorKind::TimedOut, "acquire").backend(locker.capabilities().backend()).key(key))
+fn granted<G>(grant: OrBusy<G>, key: &LockKey, locker: &(impl Locker + ?Sized)) -> Result<G> {
+    grant.map_err(|busy| {
+        let error = Error::new(ErrorKind::TimedOut, "acquire").backend(locker.capabilities().backend()).key(key);
+        match busy.remaining {
+            Some(left) => {
+                error.detail(format!("the holder's lease lasts for another {left:.1?}, unless it is prolonged"))
+            }
+            None => error,
+        }
+    })
 }

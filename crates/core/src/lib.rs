@@ -33,7 +33,7 @@ pub use ext::{LockerExt, RwLockerExt};
 pub use guard::{Guard, HandOff, LockGuard, ReadGuard, ReleaseOutcome};
 pub use holder::{Cursor, Holder, Holders, Page};
 pub use key::LockKey;
-pub use locker::{Admin, Locker, RwLocker};
+pub use locker::{Admin, Busy, Locker, OrBusy, RwLocker};
 pub use loss::LossReason;
 pub use memory::{Memory, MemoryBackend};
 pub use mode::{Exclusive, GuardMode, Mode, Shared};

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -40,6 +41,30 @@ pub trait Locker: fmt::Debug + Send + Sync + 'static {
     /// in the background and gives back what it wins.
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>>;
 
+    /// As [`acquire`](Self::acquire), and says for how long the key is held as far as that is known when it is.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use leasehold_core::{LockKey, LockOptions, Locker, LockerExt, Memory, Wait};
+    ///
+    /// let locks = Memory::new();
+    /// let held = locks.lock("report").await?;
+    /// match locks.acquire_or_busy(held.key(), &LockOptions::new().wait(Wait::Never)).await? {
+    ///     Ok(_guard) => unreachable!("it is held"),
+    ///     Err(busy) => println!("try again in {:?}", busy.remaining),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    /// As for [`acquire`](Self::acquire).
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
+        Ok(self.acquire(key, options).await?.ok_or_else(Busy::default))
+    }
+
     /// Takes over a grant that was handed off, with the token that it has and an owner of its own. Of all who try, one gets
     /// it. `Ok(None)`: it is no longer held, or somebody else has taken it over.
     ///
@@ -64,7 +89,24 @@ pub trait Locker: fmt::Debug + Send + Sync + 'static {
 pub trait RwLocker: Locker {
     /// Acquires `key` shared. Everything else is as for [`Locker::acquire`].
     async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>>;
+
+    /// Acquires `key` shared. Everything else is as for [`Locker::acquire_or_busy`].
+    async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
+        Ok(self.acquire_read(key, options).await?.ok_or_else(Busy::default))
+    }
 }
+
+/// Another held the key for the whole wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Busy {
+    /// What is left of the lease that is in the way; its holder may prolong it, or release earlier. `None` where that is not
+    /// known, as on a backend without leases, or where the caller waited in a queue of the store's.
+    pub remaining: Option<Duration>,
+}
+
+/// A guard, or why there is none.
+pub type OrBusy<G> = std::result::Result<G, Busy>;
 
 /// The operator's view of a lock service.
 #[async_trait]
@@ -99,6 +141,10 @@ macro_rules! through {
                 (**self).acquire(key, options).await
             }
 
+            async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
+                (**self).acquire_or_busy(key, options).await
+            }
+
             async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
                 (**self).adopt(grant, options).await
             }
@@ -109,6 +155,10 @@ macro_rules! through {
         impl $(<$of: $bound + ?Sized>)? RwLocker for $pointer {
             async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
                 (**self).acquire_read(key, options).await
+            }
+
+            async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
+                (**self).acquire_read_or_busy(key, options).await
             }
         }
     };

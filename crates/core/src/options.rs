@@ -87,6 +87,36 @@ impl LockOptions {
         Self { reason: Some(reason.into()), ..self }
     }
 
+    /// The lease that was asked for with [`ttl`](Self::ttl).
+    pub fn get_ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// The patience that was asked for with [`wait`](Self::wait).
+    pub fn get_wait(&self) -> Wait {
+        self.wait
+    }
+
+    /// Whether [`renew`](Self::renew) is on.
+    pub fn get_renew(&self) -> bool {
+        self.renew
+    }
+
+    /// The cap that was asked for with [`max_hold`](Self::max_hold).
+    pub fn get_max_hold(&self) -> Option<Duration> {
+        self.max_hold
+    }
+
+    /// The text that was given with [`label`](Self::label).
+    pub fn get_label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    /// The text that was given with [`reason`](Self::reason).
+    pub fn get_reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |why: String| Err(Error::new(ErrorKind::InvalidOptions, "check lock options").detail(why));
         if !(Self::MIN_TTL..=Self::MAX_TTL).contains(&self.ttl) {

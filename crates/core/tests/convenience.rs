@@ -31,8 +31,44 @@ async fn lock_for_tells_a_timeout_with_the_key() {
     let _held = locks.lock("k").await.unwrap();
     let error = locks.lock_for("k", Duration::from_millis(20)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    assert_eq!(error.to_string(), "acquire \"k\" on memory: held by another for the whole wait");
+    let text = error.to_string();
+    assert!(text.starts_with("acquire \"k\" on memory: held by another for the whole wait"), "{text}");
+    assert!(text.contains("the holder's lease lasts for another "), "{text}");
     assert!(!error.is_transient());
+}
+
+#[tokio::test]
+async fn who_tries_in_vain_may_ask_how_long_the_key_is_held() {
+    let locks: Arc<dyn RwLocker> = Arc::new(Memory::new());
+    let (key, lease) = (LockKey::new("k").unwrap(), Duration::from_secs(60));
+    let held = locks.lock_with("k", &LockOptions::new().ttl(lease)).await.unwrap();
+    let once = LockOptions::new().wait(Wait::Never);
+    let busy = [
+        locks.acquire_or_busy(&key, &once).await.unwrap().unwrap_err(),
+        locks.acquire_read_or_busy(&key, &once).await.unwrap().unwrap_err(),
+    ];
+    assert!(
+        busy.iter().all(|busy| busy.remaining.is_some_and(|left| Duration::ZERO < left && left <= lease)),
+        "{busy:?}"
+    );
+    let error = locks.lock_with("k", &once).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    drop(held);
+    assert!(locks.acquire_or_busy(&key, &LockOptions::new()).await.unwrap().is_ok());
+}
+
+#[test]
+fn a_wrapping_locker_can_read_what_is_asked_for() {
+    let options = LockOptions::new()
+        .ttl(Duration::from_secs(1))
+        .wait(Wait::Never)
+        .renew(false)
+        .max_hold(Duration::from_secs(2))
+        .label("who")
+        .reason("why");
+    assert_eq!((options.get_ttl(), options.get_wait()), (Duration::from_secs(1), Wait::Never));
+    assert_eq!((options.get_renew(), options.get_max_hold()), (false, Some(Duration::from_secs(2))));
+    assert_eq!((options.get_label(), options.get_reason()), (Some("who"), Some("why")));
 }
 
 #[tokio::test]

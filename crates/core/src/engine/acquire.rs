@@ -8,7 +8,7 @@ use super::guard_inner::{Cell, Hold};
 use super::observe::Acquired;
 use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
 use crate::clock::Moment;
-use crate::{FencingToken, LockKey, LockOptions, Mode, Result, Wait};
+use crate::{FencingToken, LockKey, LockOptions, Mode, OrBusy, Result, Wait};
 
 impl Inner {
     /// Acquires `key`, and tells how that went.
@@ -17,7 +17,7 @@ impl Inner {
         key: &LockKey,
         mode: Mode,
         options: &LockOptions,
-    ) -> Result<Option<Hold>> {
+    ) -> Result<OrBusy<Hold>> {
         let started = self.clock.now();
         let limit = match options.wait {
             Wait::Never => started,
@@ -28,12 +28,12 @@ impl Inner {
         let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode, token);
         let wish = Wish { key, mode, options, limit, caller: Caller::new() };
         let result = self.wait(&wish, limit == started).instrument(span.clone()).await;
-        if let Ok(Some(hold)) = &result {
+        if let Ok(Ok(hold)) = &result {
             span.record("token", hold.inner().fencing_token().map(FencingToken::get));
         }
         let outcome = match &result {
-            Ok(Some(_)) => Acquired::Granted,
-            Ok(None) => Acquired::Busy,
+            Ok(Ok(_)) => Acquired::Granted,
+            Ok(Err(_)) => Acquired::Busy,
             Err(_) => Acquired::Failed,
         };
         self.driver.observer.acquired(key, mode, outcome, self.clock.now().since(started));
@@ -41,7 +41,7 @@ impl Inner {
     }
 
     /// Waits in the line until something comes of it, and comes for what that is.
-    async fn wait(self: &Arc<Self>, wish: &Wish<'_>, is_try: bool) -> Result<Option<Hold>> {
+    async fn wait(self: &Arc<Self>, wish: &Wish<'_>, is_try: bool) -> Result<OrBusy<Hold>> {
         let _seen_through = SeenThrough(&wish.caller, &self.driver);
         let mut waiting = Waiting::join(self, wish);
         let _queued = waiting.is_behind.then(|| self.driver.observer.queued(wish.key));
@@ -59,11 +59,11 @@ impl Inner {
             };
             match outcome {
                 Outcome::Granted(granted) => match waiting.collect(&granted) {
-                    Collected::Yes => return Ok(Some(Hold::new(self, granted))),
+                    Collected::Yes => return Ok(Ok(Hold::new(self, granted))),
                     Collected::NotYet => {}
                     Collected::TooLate => waiting = Waiting::join(self, wish),
                 },
-                Outcome::Busy => return waiting.answered(Ok(None)),
+                Outcome::Busy(busy) => return waiting.answered(Ok(Err(busy))),
                 Outcome::Failed(error) => return waiting.answered(Err(error)),
             }
         }

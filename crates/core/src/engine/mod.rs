@@ -25,7 +25,7 @@ use self::state::{Event, Member, Traits};
 use crate::clock::Moment;
 use crate::{
     Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
-    LockGuard, LockKey, LockOptions, Locker, Mode, Page, ReadGuard, Result, RwLocker, SharedBackend,
+    LockGuard, LockKey, LockOptions, Locker, Mode, OrBusy, Page, ReadGuard, Result, RwLocker, SharedBackend,
 };
 
 /// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
@@ -302,6 +302,10 @@ impl<T: Backed> Locker for T {
     }
 
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+        Ok(self.acquire_or_busy(key, options).await?.ok())
+    }
+
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
         let engine = self.engine();
         engine.inner.check("acquire", key, Mode::Exclusive, options)?;
         Ok(engine.inner.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
@@ -324,6 +328,10 @@ where
     T::Backend: SharedBackend,
 {
     async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
+        Ok(self.acquire_read_or_busy(key, options).await?.ok())
+    }
+
+    async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
         let engine = self.engine();
         engine.inner.check("acquire", key, Mode::Shared, options)?;
         Ok(engine.inner.acquire(key, Mode::Shared, options).await?.map(Guard::new))

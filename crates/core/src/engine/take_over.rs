@@ -49,7 +49,7 @@ impl Inner {
                 // It ended before its caller came for it.
                 _ => Ok(None),
             },
-            Outcome::Busy => waiting.answered(Ok(None)),
+            Outcome::Busy(_) => waiting.answered(Ok(None)),
             Outcome::Failed(error) => waiting.answered(Err(error)),
         }
     }

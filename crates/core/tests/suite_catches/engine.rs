@@ -16,6 +16,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     OvershootsTheLimit Instead(overshoots_the_limit) => c11_the_wait_limit_is_kept,
     NeverBacksOff Instead(never_backs_off) => c12_attempts_back_off_during_an_outage,
     TakesFailureForHeld Instead(takes_failure_for_held) => c10_a_failing_store_is_an_error,
+    KeepsTheLeaseToItself Instead(tells_no_lease) => c10_busy_tells_what_is_left_of_the_lease,
 };
 
 type Acquiring = futures::future::BoxFuture<'static, Result<Option<LockGuard>>>;
@@ -97,4 +98,9 @@ fn never_backs_off(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -
 
 fn takes_failure_for_held(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
     Box::pin(async move { Ok(inner.acquire(&key, &options).await.unwrap_or_default()) })
+}
+
+/// By the form of acquiring that has no room for it.
+fn tells_no_lease(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
+    Box::pin(async move { inner.acquire(&key, &options).await })
 }

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use rand::Rng;
 
-use super::bench::{AMPLE, SHORT, ensure, eventually, patient, soon};
+use super::bench::{AMPLE, SHORT, ensure, eventually, once, patient, soon};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{Attempt, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, Wait};
+use crate::{Attempt, Busy, Capability, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, Wait};
 
 pub(super) type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
 
@@ -133,6 +133,16 @@ pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Ve
             ensure!(!left.is_zero() && left <= lease, "{left:?} left of {lease:?}");
         }
         other => ensure!(false, "{other:?}"),
+    }
+    // And so are callers told, elsewhere and beside the holder.
+    let reenters = bench.subject.capabilities().has(Capability::Reentrancy);
+    for contender in [&ours, if reenters { &ours } else { &theirs }] {
+        match contender.locker.acquire_or_busy(&key, &once()).await? {
+            Err(Busy { remaining: Some(left) }) => {
+                ensure!(!left.is_zero() && left <= lease, "{left:?} left of {lease:?}");
+            }
+            other => ensure!(false, "a caller is told {other:?}"),
+        }
     }
     drop(guard);
     Ok(())

@@ -169,8 +169,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 let first = claim.first_lease(step.now, step.traits(claim.member).leased);
                 self.grant(step, claim, tenure, first);
             }
-            Ok(Attempt::Busy { retry_in }) => self.busy(step, &claim, None, retry_in),
-            Ok(Attempt::HeldBy { session, retry_in }) => self.busy(step, &claim, Some(session), retry_in),
+            Ok(Attempt::Busy { retry_in }) => self.found_busy(step, &claim, None, retry_in),
+            Ok(Attempt::HeldBy { session, retry_in }) => self.found_busy(step, &claim, Some(session), retry_in),
             Ok(Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, told, lease }) => {
                 let length = claim.options.ttl.min(lease);
                 let lease = FirstLease { length, ..claim.fresh_lease(step.traits(claim.member).leased) };
@@ -224,7 +224,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    fn busy(
+    fn found_busy(
         &mut self,
         step: &mut Step<'_, W, L>,
         claim: &PendingClaim<W>,
@@ -232,6 +232,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         retry_in: Option<Duration>,
     ) {
         self.said = Some(Said::Busy);
+        self.busy_until = retry_in.map_or(Moment::default(), |left| step.now.plus(left));
         self.store_session = session;
         if session.is_some() && session == step.traits(claim.member).session {
             self.is_left(step.now, claim.member, retry_in.unwrap_or(claim.options.ttl));
@@ -268,7 +269,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         let Some(index) = asker.and_then(|asker| self.index(asker)) else { return };
         if self.waiters[index].is_over {
-            return self.dismiss(step, index, Outcome::Busy);
+            let busy = self.busy(step.now);
+            return self.dismiss(step, index, busy);
         }
         self.wants_notifications = true;
         let before = self.subscription.state;

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::{
-    Attempt, Claim, Error, GrantRef, Held, Hint, LockKey, LockOptions, LossReason, Mode, OwnerId, Renewal, Result,
-    SessionId,
+    Attempt, Busy, Claim, Error, GrantRef, Held, Hint, LockKey, LockOptions, LossReason, Mode, OwnerId, Renewal,
+    Result, SessionId,
 };
 
 /// An engine among those that share one state.
@@ -162,7 +162,7 @@ pub(crate) struct Batch {
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome<L> {
     Granted(Granted<L>),
-    Busy,
+    Busy(Busy),
     Failed(Error),
 }
 

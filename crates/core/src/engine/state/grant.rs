@@ -159,7 +159,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             // It goes back to the line with the end of the lease.
             self.end(step, lease, End::LetGo);
             if let Some(index) = self.index(id) {
-                self.dismiss(step, index, no_answer().into());
+                let outcome = self.outcome(step.now, no_answer());
+                self.dismiss(step, index, outcome);
             }
         }
     }

@@ -11,7 +11,7 @@ use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::take_over::PendingTakeOver;
 use crate::clock::Moment;
-use crate::{Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, SessionId};
+use crate::{Busy, Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, SessionId};
 
 /// One key: who waits for it here, in which order, what is under way in the store, and the leases that are held here.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub(super) struct Key<W, L> {
     pub(super) news: News,
     /// What the store said last; `None` while nobody knows.
     pub(super) said: Option<Said>,
+    /// Until when the lease is in the way that the store spoke of last.
+    pub(super) busy_until: Moment,
     /// After the last local hand-off that was allowed, other processes go first; and what was granted in vain would be again.
     pub(super) rest_until: Moment,
     /// The session that holds the key, as far as the store said so.
@@ -120,6 +122,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             wants_notifications: false,
             news: News::default(),
             said: None,
+            busy_until: Moment::default(),
             rest_until: Moment::default(),
             store_session: None,
             noted: Moment::NEVER,
@@ -196,7 +199,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let late = |waiter: &&Waiter<W>| !waiter.is_try && step.now >= step.latest(waiter.member, waiter.limit);
         let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
         let last = waiter.last.clone().filter(|_| self.asks(step, &self.line(step), index));
-        self.dismiss(step, index, last.unwrap_or_else(no_answer).into());
+        let outcome = self.outcome(step.now, last.unwrap_or_else(no_answer));
+        self.dismiss(step, index, outcome);
         true
     }
 
@@ -230,7 +234,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // What those who ask learn answers those behind them: they must neither overtake, nor take silence for "held".
         while self.over > 0 && index < self.waiters.len() {
             match self.known(step.now).filter(|_| self.waiters[index].is_over) {
-                Some(said) => self.dismiss(step, index, said.into()),
+                Some(said) => {
+                    let outcome = self.outcome(step.now, said);
+                    self.dismiss(step, index, outcome);
+                }
                 None => index += 1,
             }
         }
@@ -245,10 +252,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return Some(Outcome::Failed(error.detail("a guard of this session that is still there lost the key")));
         }
         if !self.asks(step, line, index) {
-            return self.known(step.now).filter(|_| waiter.is_over).map(Outcome::from);
+            return self.known(step.now).filter(|_| waiter.is_over).map(|said| self.outcome(step.now, said));
         }
         if self.is_in_the_way(step.now, waiter) {
-            return waiter.is_over.then_some(Outcome::Busy);
+            return waiter.is_over.then(|| self.busy(step.now));
         }
         if self.may_ask(step, line, waiter) {
             self.ask(step, index);
@@ -260,6 +267,21 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn known(&self, now: Moment) -> Option<Said> {
         let kept = self.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
         if kept { Some(Said::Busy) } else { self.said.clone() }
+    }
+
+    pub(super) fn outcome(&self, now: Moment, said: Said) -> Outcome<L> {
+        match said {
+            Said::Busy => self.busy(now),
+            Said::Failed(error) => Outcome::Failed(error),
+        }
+    }
+
+    /// It is held, and as far as is known here, for so long.
+    pub(super) fn busy(&self, now: Moment) -> Outcome<L> {
+        let here = self.leases.iter().filter(|lease| lease.end.is_none()).map(|lease| lease.limit()).max();
+        let until = here.unwrap_or(self.busy_until);
+        let known = now < until && until < Moment::NEVER;
+        Outcome::Busy(Busy { remaining: known.then(|| until.since(now)) })
     }
 
     pub(super) fn line(&self, step: &Step<'_, W, L>) -> Line {
@@ -413,14 +435,5 @@ impl<W> Waiter<W> {
     /// Whether it has asked the store, or was told to wait for an answer to others.
     pub(super) fn asked(&self) -> bool {
         self.ask_at > Moment::default()
-    }
-}
-
-impl<L> From<Said> for Outcome<L> {
-    fn from(said: Said) -> Self {
-        match said {
-            Said::Busy => Self::Busy,
-            Said::Failed(error) => Self::Failed(error),
-        }
     }
 }

@@ -185,6 +185,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             wants_notifications,
             news,
             said,
+            busy_until,
             rest_until,
             store_session,
             noted,
@@ -199,7 +200,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         lost.clear();
         (*over, *subscription, *wants_notifications) = (0, Subscription::new(), false);
         (*news, *said, *store_session) = (News::default(), None, None);
-        (*rest_until, *noted) = (Moment::default(), Moment::NEVER);
+        (*rest_until, *busy_until, *noted) = (Moment::default(), Moment::default(), Moment::NEVER);
     }
 }
 

@@ -9,7 +9,7 @@ use super::lease::{BoxedLease, FirstLease, Lease, Standing, cap_of};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
-use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, LockOptions, LossReason, Mode, Result};
+use crate::{Attempt, Busy, Claim, Error, ErrorKind, GrantRef, LockOptions, LossReason, Mode, Result};
 
 /// A grant that the store is asked to give to a new owner: one that was detached, or a writer's that goes on as a reader's.
 ///
@@ -53,7 +53,7 @@ impl<W> PendingTakeOver<W> {
     /// There is nothing to take over.
     fn tell_gone<L>(&mut self, step: &mut Step<'_, W, L>) {
         let lost = || Outcome::Failed(Error::new(ErrorKind::Lost(LossReason::Stolen), "downgrade"));
-        let gone = if self.writer.is_some() { lost() } else { Outcome::Busy };
+        let gone = if self.writer.is_some() { lost() } else { Outcome::Busy(Busy::default()) };
         self.tell(step, gone);
     }
 }

@@ -232,7 +232,7 @@ impl World {
                     *offer = Some(granted);
                 }
             }
-            Outcome::Busy => {
+            Outcome::Busy(_) => {
                 self.seen.push("a caller hears that the key is busy");
                 self.seats[index].at = At::Away;
             }

@@ -59,6 +59,7 @@ impl Encoder {
             wants_notifications,
             news,
             said,
+            busy_until,
             rest_until,
             store_session,
             noted,
@@ -94,6 +95,7 @@ impl Encoder {
         self.pauses(pauses);
         self.flag(*wants_notifications);
         self.option(said.as_ref(), Self::said);
+        self.future(*busy_until);
         self.future(*rest_until);
         self.option(*store_session, |to, session| to.put(session.0));
         self.future(*noted);
