@@ -222,7 +222,7 @@ fn who_is_at_its_limit_gives_its_place_in_the_stores_queue_up() {
     play.join(member, "a", renewing(), play.now);
     let (request, claim) = play.claim();
     play.answer(request, Ok(queued()));
-    assert!(matches!(play.told("a"), Some(Outcome::Busy)));
+    assert!(matches!(play.told("a"), Some(Outcome::Busy(_))));
     assert_eq!(play.release().1.owner, claim.owner);
 }
 

@@ -2,7 +2,7 @@ use super::*;
 
 fn hears_busy(play: &mut Play, who: &'static str) {
     let told = play.told(who);
-    assert!(matches!(told, Some(Outcome::Busy)), "{who} was told {told:?}");
+    assert!(matches!(told, Some(Outcome::Busy(_))), "{who} was told {told:?}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn past_its_limit_a_caller_hears_what_its_last_answer_was_or_that_there_is_none(
         play.now = play.now.plus(millis(600));
         play.apply(Event::TimesUp(key(), id));
         match (play.told("a"), expected) {
-            (Some(Outcome::Busy), None) => {}
+            (Some(Outcome::Busy(_)), None) => {}
             (Some(Outcome::Failed(error)), Some(kind)) => assert_eq!(error.kind(), kind),
             (told, _) => panic!("{told:?} instead of {expected:?}"),
         }

@@ -93,7 +93,7 @@ fn only_a_session_waits_for_what_it_gives_back() {
     play.released(request, Err(refused()));
     assert!(play.told("hasty").is_none());
     play.answer(claim, Ok(BUSY));
-    assert!(matches!(play.told("hasty"), Some(Outcome::Busy)));
+    assert!(matches!(play.told("hasty"), Some(Outcome::Busy(_))));
 }
 
 #[test]

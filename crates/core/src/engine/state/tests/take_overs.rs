@@ -137,7 +137,7 @@ fn a_writer_that_is_not_the_stores_has_lost_it_and_who_attaches_hears_that_it_is
     assert_eq!(play.failed("a"), ErrorKind::Lost(LossReason::Stolen));
     let (_, request, _) = attaches(&mut play, member);
     taken_over(&mut play, request, Ok(BUSY));
-    assert!(matches!(play.told("a"), Some(Outcome::Busy)));
+    assert!(matches!(play.told("a"), Some(Outcome::Busy(_))));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn an_older_lease_than_that_which_is_held_is_not_taken_over() {
     let (_, request, owner) = attaches(&mut play, member);
     play.holds(member, "b", 8);
     taken_over(&mut play, request, Ok(HAS));
-    assert!(matches!(play.told("a"), Some(Outcome::Busy)));
+    assert!(matches!(play.told("a"), Some(Outcome::Busy(_))));
     assert_eq!(play.release().1.owner, owner);
     assert!(play.ends().is_empty());
 }
