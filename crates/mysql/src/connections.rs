@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use leasehold_core::{Clock, Error, ErrorKind, Result, Secrets};
+use leasehold_core::{Clock, Error, ErrorKind, Home, Result, Secrets};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, DriverError, Error as Failure, Opts, OptsBuilder, Params, Pool, PoolConstraints, Row};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -34,6 +34,7 @@ struct Shared {
     turns: [Arc<Semaphore>; 3],
     generation: watch::Sender<Generation>,
     closed: watch::Sender<bool>,
+    home: Option<Home>,
 }
 
 /// Which connections a statement may use.
@@ -111,7 +112,7 @@ impl Connections {
         let generation = watch::Sender::new(Generation::new(0, &opts, &clock));
         let secrets = Secrets::of(opts.pass());
         let closed = watch::Sender::new(false);
-        Self(Arc::new(Shared { opts, shown, secrets, clock, turns, generation, closed }))
+        Self(Arc::new(Shared { opts, shown, secrets, clock, turns, generation, closed, home: Home::here() }))
     }
 
     /// To the server of this pool, with the options of its connections. The pool is asked for one of them, once, and
@@ -140,7 +141,8 @@ impl Connections {
     }
 
     async fn connection(&self, lane: Lane, operation: &'static str) -> Result<Session> {
-        let Shared { shown, secrets, turns, generation, .. } = &*self.0;
+        let Shared { shown, secrets, turns, generation, home, .. } = &*self.0;
+        home.as_ref().map_or(Ok(()), |home| home.check(operation))?;
         let turn = timeout(QUEUE, Arc::clone(&turns[lane as usize]).acquire_owned()).await;
         let Ok(Ok(turn)) = turn else {
             let why = format!("{shown}: all {} connections were busy for {QUEUE:?}; see pool_max", self.most(lane));

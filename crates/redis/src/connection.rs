@@ -8,7 +8,7 @@ use fred::error::{Error as DriverError, ErrorKind as DriverKind};
 use fred::interfaces::{ClientLike, ClusterInterface};
 use fred::types::Value;
 use fred::types::config::{Config, Server, ServerConfig};
-use leasehold_core::{Error, ErrorKind, Result, Secrets};
+use leasehold_core::{Error, ErrorKind, Home, Result, Secrets};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -31,6 +31,8 @@ struct Inner {
     secrets: Secrets,
     command_timeout: Duration,
     closed: AtomicBool,
+    /// Where it was opened, unless that was somebody else.
+    home: Option<Home>,
 }
 
 /// How commands find their server.
@@ -64,7 +66,7 @@ impl Connection {
         };
         let secrets = secrets::of(config);
         let route = route.map_err(|error| error::unreachable(&shown, &error, &secrets))?;
-        Ok(Self::new(route, shown, secrets, command_timeout))
+        Ok(Self::new(route, shown, secrets, command_timeout, Home::here()))
     }
 
     /// Uses a client that somebody else made and will close.
@@ -75,11 +77,11 @@ impl Connection {
         let secrets = secrets::of(&client.client_config());
         let link = Link::borrow(client);
         let shown = link.shown().to_owned();
-        Self::new(Route::One(link), shown, secrets, command_timeout)
+        Self::new(Route::One(link), shown, secrets, command_timeout, None)
     }
 
-    fn new(route: Route, shown: String, secrets: Secrets, command_timeout: Duration) -> Self {
-        Self(Arc::new(Inner { route, shown, secrets, command_timeout, closed: AtomicBool::new(false) }))
+    fn new(route: Route, shown: String, secrets: Secrets, command_timeout: Duration, home: Option<Home>) -> Self {
+        Self(Arc::new(Inner { route, shown, secrets, command_timeout, closed: AtomicBool::new(false), home }))
     }
 
     /// Says goodbye to the server and ends the connection, if it is our own, within the
@@ -179,6 +181,7 @@ impl Connection {
         if self.0.closed.load(Ordering::Acquire) {
             return Err(Failed::Here(Error::new(ErrorKind::Closed, "ask Redis")));
         }
+        self.0.home.as_ref().map_or(Ok(()), |home| home.check("ask Redis")).map_err(Failed::Here)?;
         let command = Command { name, arguments, target };
         let answer = match &self.0.route {
             Route::One(link) => link.send(command, within).await,
