@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::first_failure;
 
@@ -19,11 +19,10 @@ pub(super) enum End {
 }
 
 /// One look at a mutant.
+#[derive(Debug)]
 struct Look {
     /// So many times less is searched than in the tests.
     share: u32,
-    /// What a machine takes for it, also a busy one, when nothing is wrong.
-    patience: Duration,
     arguments: &'static [&'static str],
 }
 
@@ -32,28 +31,56 @@ const SMALL: &[&str] = &["--skip", "::broken::", "--skip", "random::rules_that_a
 
 /// Most mutants are noticed at the first look, which takes less than a second.
 const LOOKS: [Look; 4] = [
-    Look { share: 1, patience: Duration::from_secs(20), arguments: &["engine::state::tests"] },
-    Look { share: 256, patience: Duration::from_secs(60), arguments: SMALL },
-    Look { share: 16, patience: Duration::from_secs(60), arguments: SMALL },
-    Look { share: 1, patience: Duration::from_secs(900), arguments: &[] },
+    Look { share: 1, arguments: &["engine::state::tests"] },
+    Look { share: 256, arguments: SMALL },
+    Look { share: 16, arguments: SMALL },
+    Look { share: 1, arguments: &[] },
 ];
 
 /// So much memory, in KiB, is more than the search takes, and less than would disturb the machine.
 const MEMORY: &str = "6000000";
 
-/// Lets the mutant of this number live, or none.
-pub(super) fn live(program: &Path, number: Option<usize>, quick: bool) -> Result<End, String> {
-    for look in &LOOKS[..if quick { LOOKS.len() - 1 } else { LOOKS.len() }] {
-        let end = look.at(program, number)?;
-        if end != End::Survived {
-            return Ok(end);
+/// A mutant hangs when it takes so many times as long as what is right, and longer than this.
+const SLOWER: u32 = 10;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How mutants are looked at: what is done, and how long that may take.
+#[derive(Debug)]
+pub(super) struct Looks<'p> {
+    program: &'p Path,
+    looks: Vec<(&'static Look, Duration)>,
+}
+
+impl<'p> Looks<'p> {
+    /// Looks at what is right, and how long that takes. `quick`: without the last look, which is the longest.
+    pub(super) fn new(program: &'p Path, quick: bool) -> Result<Self, String> {
+        let mut looks = Vec::new();
+        for look in &LOOKS[..if quick { LOOKS.len() - 1 } else { LOOKS.len() }] {
+            let began = Instant::now();
+            let end = look.at(program, None, Duration::from_secs(3600))?;
+            if end != End::Survived {
+                return Err(format!("what is right fails: {end:?}"));
+            }
+            looks.push((look, (began.elapsed() * SLOWER).max(PATIENCE)));
         }
+        Ok(Self { program, looks })
     }
-    Ok(End::Survived)
+
+    /// Lets the mutant of this number live.
+    pub(super) fn live(&self, number: usize, quick: bool) -> Result<End, String> {
+        let most = if quick { LOOKS.len() - 1 } else { LOOKS.len() };
+        for (look, patience) in self.looks.iter().take(most) {
+            let end = look.at(self.program, Some(number), *patience)?;
+            if end != End::Survived {
+                return Ok(end);
+            }
+        }
+        Ok(End::Survived)
+    }
 }
 
 impl Look {
-    fn at(&self, program: &Path, number: Option<usize>) -> Result<End, String> {
+    fn at(&self, program: &Path, number: Option<usize>, patience: Duration) -> Result<End, String> {
         let failure = |failure: std::io::Error| format!("{}: {failure}", program.display());
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -v $0; exec \"$@\"", MEMORY]).arg(program);
@@ -65,7 +92,7 @@ impl Look {
         let (tell, told) = channel();
         let output = child.stdout.take();
         let reader = thread::spawn(move || tell.send(output.and_then(first_failure)));
-        let first = told.recv_timeout(self.patience);
+        let first = told.recv_timeout(patience);
         if !matches!(first, Ok(None)) {
             // It may have ended by itself.
             let _ = child.kill();

@@ -229,3 +229,68 @@ impl<W: Clone, L: LeaseCell> Slot<W, L> {
         key.unwrap_or_else(|| unreachable!("a known key has a slot that is not empty"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody reads it.
+    #[derive(Clone)]
+    struct Unread;
+
+    impl LeaseCell for Unread {
+        fn new(_: Moment) -> Self {
+            Self
+        }
+    }
+
+    fn name(number: usize) -> LockKey {
+        LockKey::new(format!("k{number}")).unwrap_or_else(|_| unreachable!("it is short"))
+    }
+
+    #[test]
+    fn places_are_known_in_any_order_and_take_no_more_room_than_up_to_the_last() {
+        let mut places = Places::default();
+        for place in [5, 64, 200, 6, 5] {
+            places.add(KeyId(place));
+        }
+        assert_eq!(places.iter().collect::<Vec<_>>(), [5, 6, 64, 200].map(KeyId));
+        assert_eq!(places.0.len(), 4);
+    }
+
+    #[test]
+    fn so_many_keys_are_spare_and_a_place_is_used_again() {
+        let mut keys: Keys<(), Unread> = Keys::new();
+        let places: Vec<_> = (0..100).map(|number| keys.place(&name(number))).collect();
+        for place in &places {
+            keys.at(*place, |_| ());
+        }
+        assert_eq!((keys.spare.len(), keys.places.len(), keys.free.len()), (SPARE, 0, 100));
+        assert!(places.contains(&keys.place(&name(100))));
+        assert_eq!((keys.spare.len(), keys.slots.len()), (SPARE - 1, 100));
+    }
+
+    #[test]
+    fn a_key_with_room_for_many_callers_is_not_kept_as_a_spare() {
+        let enlarge: [fn(&mut Key<(), Unread>); 5] = [
+            |key| key.waiters.reserve(SPARE + 1),
+            |key| key.offers.reserve(SPARE + 1),
+            |key| key.claims.reserve(SPARE + 1),
+            |key| key.releases.reserve(SPARE + 1),
+            |key| {
+                key.waiters.reserve_exact(SPARE / 2 + 1);
+                key.claims.reserve_exact(SPARE / 2 + 1);
+            },
+        ];
+        for enlarge in enlarge {
+            let mut keys = Keys::new();
+            let place = keys.place(&name(0));
+            keys.at(place, enlarge);
+            assert!(keys.spare.is_empty());
+        }
+        let mut keys: Keys<(), Unread> = Keys::new();
+        let place = keys.place(&name(0));
+        keys.at(place, |key| key.claims.reserve_exact(SPARE));
+        assert_eq!(keys.spare.len(), 1);
+    }
+}

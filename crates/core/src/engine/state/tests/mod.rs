@@ -8,6 +8,7 @@ mod engines;
 mod grants;
 mod handed_off;
 mod heirs;
+mod keys;
 mod line;
 mod lost;
 mod messages;

@@ -1,0 +1,85 @@
+use super::*;
+
+/// How many keys are kept whole, and how many are only held.
+fn kept(play: &Play) -> (usize, usize) {
+    let whole = play.state.keys.iter().filter(|(_, slot)| slot.whole().is_some()).count();
+    (whole, play.state.keys.iter().count() - whole)
+}
+
+#[test]
+fn a_key_is_kept_whole_only_while_something_is_known_beside_its_lease() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    assert_eq!(kept(&play), (0, 1));
+    let id = play.waits(member, "b");
+    assert_eq!(kept(&play), (1, 0));
+    play.apply(Event::Leave(key(), id));
+    assert_eq!(kept(&play), (0, 1));
+    play.let_go(held.guard, None);
+    assert_eq!(kept(&play), (1, 0));
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert_eq!(kept(&play), (0, 0));
+}
+
+#[test]
+fn a_key_that_is_only_held_is_closed_with_its_engine_and_with_no_other() {
+    let (mut play, member) = Play::with(PLAIN);
+    let other = play.state.add(PLAIN);
+    play.join(other, "b", renewing(), play.now);
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.told("b");
+    play.holds(member, "a", 2);
+    assert_eq!(kept(&play), (0, 1));
+    play.apply(Event::Close(other));
+    assert!(play.ends().is_empty());
+    play.apply(Event::Close(member));
+    assert_eq!(play.ends(), [End::Lost(LossReason::Shutdown)]);
+}
+
+#[test]
+fn a_key_that_is_only_held_is_forgotten_with_its_engine() {
+    let (mut play, member) = Play::with(PLAIN);
+    play.holds(member, "a", 2);
+    play.ask(|state, _| state.remove(member));
+    assert_eq!(kept(&play), (0, 0));
+    assert_eq!(play.state.next(), Moment::NEVER);
+}
+
+#[test]
+fn an_engine_that_is_closed_touches_nothing_of_others_on_a_key_that_it_once_asked_for() {
+    let (mut play, member) = Play::with(PLAIN);
+    let other = play.state.add(PLAIN);
+    play.join(other, "b", renewing(), play.now);
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.told("b");
+    play.waits(member, "a");
+    play.apply(Event::Close(other));
+    assert!(play.detached().is_empty());
+}
+
+#[test]
+fn a_process_that_has_to_rest_does_so_also_after_one_who_did_not_wait() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    let waits = play.waits(member, "b");
+    play.now = play.now.plus(millis(10));
+    play.let_go(held.guard, None);
+    let (release, _) = play.release();
+    play.apply(Event::Leave(key(), waits));
+    let id = play.join(member, "c", renewing().renew(false), play.now);
+    let (request, _) = play.claim();
+    play.grant(request, 3);
+    let granted = play.granted("c");
+    play.collect(id, &granted);
+    play.released(release, Ok(Held::Yes));
+    play.waits(member, "d");
+    play.let_go(granted.guard, None);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert!(play.claims().is_empty());
+    play.pass(millis(2));
+    play.claim();
+}
