@@ -20,4 +20,51 @@ impl Equivalent {
     }
 }
 
-pub(super) const EQUIVALENT: &[Equivalent] = &[];
+pub(super) const EQUIVALENT: &[Equivalent] = &[
+    Equivalent {
+        file: "claim.rs",
+        mutant: "replace < with <= in PendingClaim<W>::goes_to",
+        line: "waiter.id.0 <= self.horizon",
+        why: "the horizon is the number of a request, and no waiter has that",
+    },
+    Equivalent {
+        file: "grant.rs",
+        mutant: "replace < with <= in Key<W, L>::withdraw",
+        line: "other.id <= waiter.id",
+        why: "the waiter is not in the line, and no other has its number",
+    },
+    Equivalent {
+        file: "key.rs",
+        mutant: "replace > with >= in Key<W, L>::advance",
+        line: "while self.over >= 0",
+        why: "where nobody is at its limit, the loop goes through the line and finds nobody; it is only spared that",
+    },
+    Equivalent {
+        file: "key.rs",
+        mutant: "replace Waiter<W>::asked -> bool with true",
+        line: "true",
+        why: "a bound on how far the line is looked through: who never asked has nothing to be reset, and who asked and \
+              stands behind such a one asks a pause sooner at most when its turn comes",
+    },
+    Equivalent {
+        file: "key.rs",
+        mutant: "replace > with >= in Waiter<W>::asked",
+        line: "self.ask_at >= Moment::default()",
+        why: "as the one before: it is always true",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_listed_once_and_with_a_reason() {
+        for (number, entry) in EQUIVALENT.iter().enumerate() {
+            assert!(entry.why.split_whitespace().count() >= 5, "{}: {}", entry.file, entry.mutant);
+            let same =
+                |other: &Equivalent| (other.file, other.mutant, other.line) == (entry.file, entry.mutant, entry.line);
+            assert!(!EQUIVALENT[..number].iter().any(same), "{}: {}", entry.file, entry.mutant);
+        }
+    }
+}

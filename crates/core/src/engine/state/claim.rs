@@ -193,8 +193,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     fn asks_no_more(&mut self, asker: Option<WaiterId>) {
+        let polling = self.polling();
         if let Some(index) = asker.and_then(|asker| self.index(asker)) {
-            self.waiters[index].asks = false;
+            let waiter = &mut self.waiters[index];
+            waiter.asks = false;
+            // Since it joined, somebody may have subscribed.
+            if waiter.last.is_none() {
+                waiter.polling = polling;
+            }
         }
     }
 
@@ -278,7 +284,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let polling = self.polling();
         let (subscribes, news) = (before != self.subscription.state, self.news);
         let waiter = &mut self.waiters[index];
-        if subscribes || waiter.last.is_none() {
+        if subscribes {
             waiter.polling = polling;
         }
         waiter.failing = BackOff::after_failure();

@@ -142,9 +142,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     pub(super) fn join(&mut self, step: &mut Step<'_, W, L>, join: Join<W>) -> (WaiterId, bool) {
         let id = WaiterId(step.id());
-        if !self.waiters.is_empty() || !self.claims.is_empty() || !self.releases.is_empty() {
-            self.detach_requests(step);
-        }
+        self.detach_requests(step);
         let waiter = self.waiter(step, id, join);
         self.over += usize::from(waiter.is_try);
         self.waiters.push_back(waiter);
