@@ -52,6 +52,12 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         line: "self.ask_at >= Moment::default()",
         why: "as the one before: it is always true",
     },
+    Equivalent {
+        file: "lease.rs",
+        mutant: "replace < with <= in Lease<L>::is_held",
+        line: "now <= self.limit()",
+        why: "before anything happens to a key, what is at its limit by then has ended",
+    },
 ];
 
 #[cfg(test)]

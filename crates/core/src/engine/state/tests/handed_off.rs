@@ -45,15 +45,17 @@ fn only_who_wishes_the_same_has_it() {
 
 #[test]
 fn who_has_the_same_label_and_reason_wishes_the_same() {
-    let (mut play, member) = Play::with(PLAIN);
-    let options = || renewing().label("me").reason("because");
-    let id = play.join(member, "a", options(), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let held = play.granted("a");
-    play.collect(id, &held);
-    play.join(member, "b", options(), Moment::NEVER);
-    assert!(passes(&mut play, &held));
+    let plain = renewing();
+    for options in [plain.clone().label("me"), plain.clone().reason("because"), plain.label("me").reason("because")] {
+        let (mut play, member) = Play::with(PLAIN);
+        let id = play.join(member, "a", options.clone(), Moment::NEVER);
+        let (request, _) = play.claim();
+        play.grant(request, 2);
+        let held = play.granted("a");
+        play.collect(id, &held);
+        play.join(member, "b", options, Moment::NEVER);
+        assert!(passes(&mut play, &held));
+    }
 }
 
 #[test]
