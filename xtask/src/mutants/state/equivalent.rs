@@ -58,6 +58,12 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         line: "now <= self.limit()",
         why: "before anything happens to a key, what is at its limit by then has ended",
     },
+    Equivalent {
+        file: "local_handoff.rs",
+        mutant: "replace < with <= in Key<W, L>::share",
+        line: "waiter.id.0 <= claim.horizon",
+        why: "the horizon is the number of a request, and no waiter has that",
+    },
 ];
 
 #[cfg(test)]

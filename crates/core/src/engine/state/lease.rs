@@ -212,14 +212,12 @@ impl<L: LeaseCell> Lease<L> {
         self.is_held(now) && lasts && (!self.unanswered || left_out(Rule::NoDoubt))
     }
 
-    /// The store confirmed it, on a request that left at `sent_at`, for `ttl` from then. True if the limit moved.
-    pub(super) fn prolong(&mut self, sent_at: Moment, ttl: Duration) -> bool {
-        let before = self.limit();
+    /// The store confirmed it, on a request that left at `sent_at`, for `ttl` from then.
+    pub(super) fn prolong(&mut self, sent_at: Moment, ttl: Duration) {
         if self.deadline != Moment::NEVER {
             let confirmed = lease_deadline(sent_at, ttl);
             self.deadline = if left_out(Rule::NeverShorter) { confirmed } else { self.deadline.max(confirmed) };
         }
-        self.limit() != before
     }
 
     /// A renewal leaves at `now`. The next is due when it would be if that is confirmed.

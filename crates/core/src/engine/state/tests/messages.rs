@@ -247,3 +247,46 @@ fn a_message_is_heard_also_beside_an_older_claim_that_got_no_answer() {
     heard(&mut play, listen, granted(owner));
     assert_eq!(play.granted("a").grant.tenure, Some(4));
 }
+
+#[test]
+fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    let id = play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let held = play.granted("a");
+    play.collect(id, &held);
+    play.let_go(held.guard, None);
+    let (release, _) = play.release();
+    let id = play.join(member, "b", renewing(), play.now);
+    let (request, _) = play.claim();
+    play.grant(request, 3);
+    let held = play.granted("b");
+    play.collect(id, &held);
+    play.released(release, Ok(Held::Yes));
+    play.let_go(held.guard, None);
+    play.waits(member, "c");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    assert!(!listens(&mut play));
+    play.pass(millis(500));
+    play.listen();
+}
+
+#[test]
+fn a_claim_that_left_before_the_subscription_began_is_made_again_at_once() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    play.pass(millis(100));
+    let (request, _) = play.claim();
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    play.answer(request, Ok(BUSY));
+    play.claim();
+}
