@@ -1,25 +1,10 @@
-//! The state machine in a package of its own, with the words of the core that it knows: built in seconds.
+//! The core in a package of its own, without what only its other tests need: built in less than a minute.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::workspace::{cargo, root, target};
-
-/// The modules of the core that the state machine uses, each by all of its public names.
-const WORDS: [&str; 11] = [
-    "backend",
-    "capabilities",
-    "error",
-    "holder",
-    "key",
-    "loss",
-    "mode",
-    "options",
-    "printable",
-    "token",
-    "engine/local_handoff",
-];
 
 /// The number of the mutant that lives, if one does.
 const WHICH: &str = "
@@ -41,27 +26,10 @@ impl Alone {
     pub(super) fn create() -> Result<Self, String> {
         let alone = Self(target().join("mutants/state"));
         let core = root().join("crates/core");
-        let mut library = String::from(
-            "#![allow(warnings, arithmetic_overflow, unconditional_panic)]\npub mod clock;\nmod engine;\n",
-        );
-        for word in WORDS.iter().chain(&["clock"]) {
-            let text = read(&core.join("src").join(word).with_extension("rs"))?;
-            // Their own tests are no business of the state's.
-            let text = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
-            alone.write(&format!("src/{word}.rs"), text)?;
-            if !word.contains('/') && *word != "clock" {
-                library.extend(["mod ", word, ";\npub use ", word, "::*;\n"]);
-            }
-        }
-        alone.write("src/lib.rs", &(library + "pub use engine::HandOver;\npub use clock::Clock;\n" + WHICH))?;
-        alone.write("src/engine/mod.rs", "mod local_handoff;\nmod state;\npub use local_handoff::HandOver;\n")?;
         // What is gone in the core is gone here.
-        let _ = fs::remove_dir_all(alone.0.join(STATE));
-        for folder in ["", "search", "tests"] {
-            for name in sources(&core.join(STATE).join(folder))? {
-                let path = Path::new(STATE).join(folder).join(name);
-                alone.write(path.to_str().unwrap_or_default(), &read(&core.join(&path))?)?;
-            }
+        let _ = fs::remove_dir_all(alone.0.join("src"));
+        for name in sources(&core, Path::new("src"))? {
+            alone.write(&name, &alone_text(&name, &read(&core.join(&name))?))?;
         }
         alone.write("Cargo.toml", &manifest(&read(&core.join("Cargo.toml"))?, &read(&root().join("Cargo.toml"))?))?;
         alone.write("Cargo.lock", &read(&root().join("Cargo.lock"))?)?;
@@ -107,11 +75,34 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|failure| format!("{}: {failure}", path.display()))
 }
 
-/// The names of the Rust files in a folder.
-fn sources(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(folder).map_err(|failure| format!("{}: {failure}", folder.display()))?;
-    let names = entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok());
-    Ok(names.filter(|name| Path::new(name).extension().is_some_and(|kind| kind == "rs")).collect())
+/// The names of the Rust files below a folder of the core, without the suite of the backends.
+fn sources(core: &Path, folder: &Path) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
+    let failure = |failure| format!("{}: {failure}", folder.display());
+    for entry in fs::read_dir(core.join(folder)).map_err(failure)? {
+        let entry = entry.map_err(failure)?;
+        let name = folder.join(entry.file_name());
+        if entry.path().is_dir() && !name.ends_with("conformance") {
+            names.extend(sources(core, &name)?);
+        } else if name.extension().is_some_and(|kind| kind == "rs") {
+            names.extend(name.to_str().map(str::to_owned));
+        }
+    }
+    Ok(names)
+}
+
+/// What stands in a file of the core here.
+fn alone_text(name: &str, text: &str) -> String {
+    if name.starts_with(STATE) {
+        return text.to_owned();
+    }
+    // Tests of other things are no business of the state's.
+    let text = text.split("\n#[cfg(test)]\n").next().unwrap_or_default();
+    if name != "src/lib.rs" {
+        return text.to_owned();
+    }
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("#![doc")).collect();
+    ["#![allow(warnings, arithmetic_overflow, unconditional_panic)]", &lines.join("\n"), WHICH].join("\n")
 }
 
 /// The core's package as its own workspace, without what only other tests of it need.

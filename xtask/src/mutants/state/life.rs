@@ -42,7 +42,7 @@ const MEMORY: &str = "6000000";
 
 /// A mutant hangs when it takes so many times as long as what is right, and longer than this.
 const SLOWER: u32 = 10;
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How mutants are looked at: what is done, and how long that may take.
 #[derive(Debug)]

@@ -316,3 +316,28 @@ fn an_offer_of_a_short_lease_goes_to_the_next_after_a_third_of_it() {
     play.pass(millis(1));
     play.release();
 }
+
+#[test]
+fn a_level_without_a_cap_that_goes_changes_no_limit() {
+    let (mut play, member) = Play::with(session());
+    play.holds(member, "outer", 2);
+    let inner = play.holds(member, "inner", 2);
+    play.limits();
+    assert_eq!(play.let_go(inner.guard, None), LetGo::Sent);
+    assert!(play.limits().is_empty());
+}
+
+#[test]
+fn of_two_readers_with_a_grant_each_only_the_one_that_was_released_by_force_has_lost_it() {
+    let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
+    let held = [("a", 2), ("b", 3)].map(|(who, tenure)| {
+        let id = play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
+        let (request, _) = play.claim();
+        play.grant(request, tenure);
+        let granted = play.granted(who);
+        play.collect(id, &granted);
+        granted
+    });
+    play.apply(Event::ForceReleased { key: key(), leases: vec![held[1].guard.lease] });
+    assert_eq!(play.state.leases(&key()), [held[0].guard.lease]);
+}
