@@ -24,9 +24,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "memory": "a claim that is repeated is told that it is busy" in MEMORY,
         "grants.iter().find(|grant| grant.claim.owner == claim.owner)" => "grants.iter().find(|_| false)";
     "memory": "tokens do not begin at the clock" in MEMORY,
-        "seed.max(state.newest + 1)" => "seed.min(state.newest + 1)";
+        "state.newest = seed.max(state.newest + 1)" => "state.newest = seed.min(state.newest + 1)";
     "memory": "tokens are the clock alone" in MEMORY,
-        "seed.max(state.newest + 1)" => "seed";
+        "state.newest = seed.max(state.newest + 1)" => "state.newest = seed";
     "memory": "a renewal gives half of the lease" in MEMORY,
         "now.plus(renewal.ttl)" => "now.plus(renewal.ttl / 2)";
     "memory": "a renewal brings back what has expired" in MEMORY,
