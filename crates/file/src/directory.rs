@@ -18,6 +18,15 @@ pub(crate) struct Directory {
     root: PathBuf,
     namespace: String,
     folder: Mutex<Arc<Folder>>,
+    /// Those of this process who replace lock files do so in turn, and do not use up the patience of others for a lock.
+    replaces: tokio::sync::Mutex<()>,
+}
+
+/// The right to replace lock files, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Replacing<'d> {
+    _file: Flocked,
+    _here: tokio::sync::MutexGuard<'d, ()>,
 }
 
 /// The files of one key.
@@ -43,7 +52,7 @@ impl Directory {
         let root = std::path::absolute(root).map_err(|cause| failed("find", root, cause))?;
         let namespace = name::stem(&name::encode(namespace));
         let folder = Mutex::new(prepare(&root, &namespace)?);
-        Ok(Self { root, namespace, folder })
+        Ok(Self { root, namespace, folder, replaces: tokio::sync::Mutex::default() })
     }
 
     /// Opens it anew, under the same conditions, if another has taken its place or it was cleaned away. True if so.
@@ -79,11 +88,15 @@ impl Directory {
     }
 
     /// Waits for the right to replace lock files here, held until this is dropped.
-    pub(crate) async fn replacing(&self) -> Result<Flocked> {
+    pub(crate) async fn replacing(&self) -> Result<Replacing<'_>> {
+        let here = self.replaces.lock().await;
         let spot = self.spot("replacing");
         let opened = Opened::at(&spot, true)?.ok_or_else(|| unavailable(&spot, "was removed just now"))?;
         let replacing = Flocked::soon(opened, &spot).await?;
-        if replacing.0.is_at(&spot)? { Ok(replacing) } else { Err(unavailable(&spot, "was removed just now")) }
+        if !replacing.0.is_at(&spot)? {
+            return Err(unavailable(&spot, "was removed just now"));
+        }
+        Ok(Replacing { _file: replacing, _here: here })
     }
 }
 

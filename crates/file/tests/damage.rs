@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::process::Command;
 
 use leasehold_file::{
-    Admin, ErrorKind, FileLocks, LockKey, Locker, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
+    Admin, ErrorKind, FileLocks, LockKey, LockOptions, Locker, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
 };
 use support::{directory, file, open, patient, soon, token};
 
@@ -212,4 +212,33 @@ async fn a_directory_that_was_cleaned_away_is_made_again() {
     assert!(token(&guard) > before);
     let other = FileLocks::open(directory.path().join("locks")).unwrap();
     assert!(other.try_lock("k").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_writer_that_cannot_become_a_reader_leaves_nobody_as_the_holder() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let writer = ours.lock("k").await.unwrap();
+    // Stands for a full disk, and for too many open files.
+    fs::create_dir(file(&directory, "k.new")).unwrap();
+    assert!(writer.downgrade(&LockOptions::new()).await.is_err());
+    let reader = soon("a reader", theirs.read("k")).await.unwrap();
+    let seen = ours.inspect(&key("k")).await.unwrap().holders;
+    assert_eq!(seen.iter().map(|holder| holder.token).collect::<Vec<_>>(), [reader.fencing_token()]);
+    drop(reader);
+    assert!(theirs.inspect(&key("k")).await.unwrap().holders.is_empty());
+}
+
+#[tokio::test]
+async fn many_writers_become_readers_at_once() {
+    let directory = directory();
+    let locks = open(&directory);
+    let mut downgrading = tokio::task::JoinSet::new();
+    for number in 0..800 {
+        let writer = locks.lock(format!("k{number}")).await.unwrap();
+        downgrading.spawn(async move { writer.downgrade(&LockOptions::new()).await });
+    }
+    for reader in downgrading.join_all().await {
+        assert!(reader.unwrap().is_held());
+    }
 }

@@ -22,7 +22,13 @@ impl MysqlRwBackend {
         }
         // The reader is in; whatever goes wrong now, it has to be taken back.
         let in_doubt = |failed: Error| Error::new(ErrorKind::Indeterminate, "downgrade").detail(failed.to_string());
-        run(&self.statements.let_go_writer, named([name, ("owner", owner)])).await.map_err(in_doubt)?;
+        let params = named([name, ("owner", owner)]);
+        let let_go = self.sessions.run(Step::new("downgrade", &self.statements.let_go_writer), params);
+        if let_go.await.map_err(in_doubt)?.affected == 0 {
+            // The writer was evicted meanwhile, or its lease ran out.
+            self.let_go_reader(&claim.grant(Some(tenure))).await.map_err(in_doubt)?;
+            return gone;
+        }
         Ok(Attempt::Granted { tenure: Some(tenure) })
     }
 }

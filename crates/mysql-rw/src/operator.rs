@@ -60,24 +60,30 @@ impl MysqlRwBackend {
                 held.entry(key).or_default().push(holder);
             }
         }
+        for holders in held.values_mut().filter(|holders| holders.iter().any(|holder| holder.mode == Mode::Exclusive)) {
+            // A reader beside a writer is what that is about to become.
+            holders.retain(|holder| holder.mode == Mode::Exclusive);
+        }
         Ok(held)
     }
 
-    /// Evicts the writer that is seen, or all readers. If it changes hands in between, looks once more.
+    /// Evicts the writer that is seen, and the reader that it may be about to become, or all readers. If it changes hands in
+    /// between, looks once more.
     pub(crate) async fn evict(&self, key: &LockKey) -> Result<Holders> {
         for _ in 0..8 {
             let seen = self.holders_of(key).await?;
             let Some(first) = seen.holders.first() else { return Ok(seen) };
             let name = ("name", self.name(key));
             let evict = |statement, params| self.sessions.run(Step::new("force-release", statement), params);
-            let reply = match (first.mode, first.token) {
-                (Mode::Exclusive, Some(token)) => {
-                    let tenure = ("tenure", Value::UInt(token.epoch()));
-                    evict(&self.statements.evict_writer, named([name, tenure])).await?
-                }
-                _ => evict(&self.statements.evict_readers, named([name])).await?,
-            };
-            if reply.affected > 0 {
+            let mut newest = FencingToken::MAX_EPOCH;
+            let mut evicted = false;
+            if let (Mode::Exclusive, Some(token)) = (first.mode, first.token) {
+                let written = ("written", Value::UInt(token.epoch()));
+                let reply = evict(&self.statements.evict_writer, named([name.clone(), written])).await?;
+                (evicted, newest) = (reply.affected > 0, reply.id);
+            }
+            let readers = named([name, ("newest", Value::UInt(newest))]);
+            if evict(&self.statements.evict_readers, readers).await?.affected > 0 || evicted {
                 return Ok(seen);
             }
         }

@@ -8,11 +8,11 @@ mod statements;
 use std::time::Duration;
 
 use leasehold_mysql::testing::traps::claim;
-use leasehold_mysql::testing::{Server, cost};
+use leasehold_mysql::testing::{Proxy, Server, cost};
 use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, Held, LockOptions, Mode, MysqlRw, OwnerId, ReleaseOutcome, Renewal,
-    RwLockerExt,
+    Admin, Attempt, Backend, Claim, ErrorKind, Held, LockKey, LockOptions, Mode, MysqlRw, OwnerId, ReleaseOutcome,
+    Renewal, RwLockerExt,
 };
 use mysql_async::prelude::Queryable;
 use statements::{Statements, readers_of};
@@ -66,6 +66,31 @@ async fn a_writer_becomes_a_reader_without_a_gap() {
     assert!(matches!(refused.kind(), ErrorKind::Lost(_)), "{refused}");
     drop(theirs.try_write("k").await.unwrap().expect("nothing is left behind"));
     ours.close().await;
+}
+
+async fn a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key() {
+    let server = Server::needed(&[]).await;
+    let near = migrated(&server).await;
+    let proxy = Proxy::to(&server).await;
+    let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
+    // Between any two of its statements.
+    for moment in 0..24 {
+        let key = LockKey::new(format!("k{moment}")).unwrap();
+        proxy.take(Duration::ZERO);
+        let writer = far.write(key.as_str()).await.unwrap();
+        let token = writer.fencing_token();
+        proxy.take(Duration::from_millis(20));
+        let downgrading = tokio::spawn(async move { writer.downgrade(&LockOptions::new()).await });
+        tokio::time::sleep(Duration::from_millis(5 * moment)).await;
+        let seen = near.inspect(&key).await.unwrap().holders;
+        assert!(seen.len() == 1 && (seen[0].mode == Mode::Shared || seen[0].token == token), "{seen:?} of {token:?}");
+        near.force_release(&key).await.unwrap();
+        assert!(near.try_write(key.as_str()).await.unwrap().is_some(), "held after a release by force at {moment}");
+        if let Ok(reader) = downgrading.await.unwrap() {
+            let told = reader.renew().await.unwrap_err();
+            assert!(matches!(told.kind(), ErrorKind::Lost(_)), "{told}");
+        }
+    }
 }
 
 async fn a_reader_cannot_become_the_writer() {
@@ -363,6 +388,7 @@ leasehold_testkit::main! {
     @multi_thread readers_who_draw_together_leave_nothing_behind,
     a_readers_cycle_takes_three_statements,
     @multi_thread a_writer_becomes_a_reader_without_a_gap,
+    a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key,
     a_reader_cannot_become_the_writer,
     a_readers_renewal_that_races_its_eviction_leaves_one_holder,
     the_mark_of_a_writer_that_died_goes_away_by_itself,

@@ -1,5 +1,5 @@
 -- HOLDERS shows who holds the keys of a range: name, whether it is exclusive, tenure, what is left, label and reason.
-SELECT name, 1, tenure, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), writer_expires_at) AS remains, label, reason
+SELECT name, 1, written AS tenure, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), writer_expires_at) AS remains, label, reason
 FROM {locks}
 WHERE name >= :from AND name <= :to
   AND writer IS NOT NULL AND waiting IS NULL AND writer_expires_at > UTC_TIMESTAMP(6)
