@@ -10,25 +10,24 @@ impl MysqlRwBackend {
         let gone = Ok(Attempt::Busy { retry_in: None });
         let Some(written) = writer.tenure else { return gone };
         let (name, owner) = (("name", self.name(&claim.key)), Value::from(writer.owner.as_bytes()));
-        let run = |statement, params| self.sessions.run(Step::new("downgrade", statement).repeatable(), params);
+        let step = |statement| Step::new("downgrade", statement);
         let params = named([name.clone(), ("writer", owner.clone()), ("written", Value::UInt(written))]);
-        let drawn = run(&self.statements.downgrade_draw, params).await?.id;
+        let drawn = self.sessions.run(step(&self.statements.downgrade_draw).repeatable(), params).await?.id;
         if drawn == 0 {
             return gone;
         }
-        let tenure = run(&self.statements.admit, self.admission(claim, owner.clone(), drawn)).await?.id;
-        if tenure == 0 {
+        let Attempt::Granted { tenure } = self.admit("downgrade", claim, owner.clone(), drawn).await? else {
             return gone;
-        }
+        };
         // The reader is in; whatever goes wrong now, it has to be taken back.
         let in_doubt = |failed: Error| Error::new(ErrorKind::Indeterminate, "downgrade").detail(failed.to_string());
         let params = named([name, ("owner", owner)]);
-        let let_go = self.sessions.run(Step::new("downgrade", &self.statements.let_go_writer), params);
-        if let_go.await.map_err(in_doubt)?.affected == 0 {
+        let let_go = self.sessions.run(step(&self.statements.let_go_writer), params).await.map_err(in_doubt)?;
+        if let_go.affected == 0 {
             // The writer was evicted meanwhile, or its lease ran out.
-            self.let_go_reader(&claim.grant(Some(tenure))).await.map_err(in_doubt)?;
+            self.let_go_reader(&claim.grant(tenure)).await.map_err(in_doubt)?;
             return gone;
         }
-        Ok(Attempt::Granted { tenure: Some(tenure) })
+        Ok(Attempt::Granted { tenure })
     }
 }

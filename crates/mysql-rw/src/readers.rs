@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Claim, Clock, GrantRef, Held, LockKey, Result};
-use leasehold_mysql::{Params, Step, Value, micros, named};
+use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, GrantRef, Held, LockKey, Result};
+use leasehold_mysql::{Step, Value, micros, named};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use crate::MysqlRwBackend;
@@ -21,7 +21,7 @@ impl MysqlRwBackend {
         // another round of waiting.
         for _ in 0..2 {
             let attempt = match self.draw(claim).await? {
-                Attempt::Granted { tenure: Some(tenure) } => self.admit(claim, tenure).await?,
+                Attempt::Granted { tenure: Some(tenure) } => self.admit("acquire", claim, Value::NULL, tenure).await?,
                 busy => return Ok(busy),
             };
             if attempt != (Attempt::Busy { retry_in: None }) {
@@ -31,18 +31,15 @@ impl MysqlRwBackend {
         Ok(Attempt::Busy { retry_in: None })
     }
 
-    async fn admit(&self, claim: &Claim, tenure: u64) -> Result<Attempt> {
-        let step = Step::new("acquire", &self.statements.admit).repeatable();
-        let reply = self.sessions.run(step, self.admission(claim, Value::NULL, tenure)).await?;
-        Ok(match reply.id {
-            0 => Attempt::Busy { retry_in: None },
-            tenure => Attempt::Granted { tenure: Some(tenure) },
-        })
-    }
-
-    /// The parameters of ADMIT, for who is this writer, or NULL, until then.
-    pub(crate) fn admission(&self, claim: &Claim, writer: Value, tenure: u64) -> Params {
-        named([
+    /// Adds the reader's row, for who is this writer, or NULL, until then.
+    pub(crate) async fn admit(
+        &self,
+        operation: &'static str,
+        claim: &Claim,
+        writer: Value,
+        tenure: u64,
+    ) -> Result<Attempt> {
+        let params = named([
             ("name", self.name(&claim.key)),
             ("writer", writer),
             ("owner", claim.owner.as_bytes().into()),
@@ -50,7 +47,14 @@ impl MysqlRwBackend {
             ("ttl", micros(claim.ttl)),
             ("label", text(claim.label.as_ref())),
             ("reason", text(claim.reason.as_ref())),
-        ])
+        ]);
+        let reply = self.sessions.run(Step::new(operation, &self.statements.admit).repeatable(), params).await?;
+        match reply.id {
+            // A writer may have come since the row was added by the first sending.
+            0 if reply.repeated => Err(Error::new(ErrorKind::Indeterminate, operation).detail("it was sent twice")),
+            0 => Ok(Attempt::Busy { retry_in: None }),
+            tenure => Ok(Attempt::Granted { tenure: Some(tenure) }),
+        }
     }
 
     /// A number of one's own, or how long a writer may still be in the way.

@@ -12,10 +12,12 @@ use leasehold_mysql::testing::{Proxy, Server, cost};
 use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, Held, LockKey, LockOptions, Mode, MysqlRw, OwnerId, ReleaseOutcome,
-    Renewal, RwLockerExt,
+    Renewal, RwLocker, RwLockerExt, Wait,
 };
 use mysql_async::prelude::Queryable;
 use statements::{Statements, readers_of};
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 async fn migrated(server: &Server) -> MysqlRw {
     MysqlRw::migrate(&server.url()).await.unwrap();
@@ -90,6 +92,35 @@ async fn a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key() {
             let told = reader.renew().await.unwrap_err();
             assert!(matches!(told.kind(), ErrorKind::Lost(_)), "{told}");
         }
+    }
+}
+
+async fn an_admission_that_is_sent_twice_leaves_no_reader_before_a_writer() {
+    let server = Server::needed(&[]).await;
+    let near = migrated(&server).await;
+    let mut session = server.session().await.unwrap();
+    for number in 0..4 {
+        let key = LockKey::new(format!("k{number}")).unwrap();
+        let proxy = Proxy::to(&server).await;
+        let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
+        far.read(key.as_str()).await.unwrap().release().await.unwrap();
+        proxy.take(Duration::from_millis(20));
+        let reading = tokio::spawn({
+            let (key, options) = (key.clone(), LockOptions::new().wait(Wait::Never).ttl(Duration::from_secs(600)));
+            async move { far.acquire_read(&key, &options).await }
+        });
+        // Its row is there, and no answer has come yet.
+        let rows = "SELECT COUNT(*) FROM leasehold.leasehold_rw_readers";
+        while session.query_first::<u64, _>(rows).await.unwrap() == Some(0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        proxy.cut();
+        let writing = tokio::spawn({
+            let (near, key) = (near.clone(), key.clone());
+            async move { near.write_for(key, MINUTE).await }
+        });
+        drop(reading.await.unwrap());
+        assert!(writing.await.unwrap().is_ok(), "a reader is left that nobody knows of");
     }
 }
 
@@ -389,6 +420,7 @@ leasehold_testkit::main! {
     a_readers_cycle_takes_three_statements,
     @multi_thread a_writer_becomes_a_reader_without_a_gap,
     a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key,
+    an_admission_that_is_sent_twice_leaves_no_reader_before_a_writer,
     a_reader_cannot_become_the_writer,
     a_readers_renewal_that_races_its_eviction_leaves_one_holder,
     the_mark_of_a_writer_that_died_goes_away_by_itself,

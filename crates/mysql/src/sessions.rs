@@ -70,6 +70,8 @@ pub struct Reply {
     pub affected: u64,
     /// What `LAST_INSERT_ID(…)` was set to; zero if it was not.
     pub id: u64,
+    /// It is the answer to a statement that was sent again, and the first may have been carried out.
+    pub repeated: bool,
 }
 
 impl<'s> Step<'s> {
@@ -130,7 +132,7 @@ impl Sessions {
         let mut doubtful = false;
         loop {
             let Failed { error, next } = match self.once(step, params.clone()).await {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => return Ok(Reply { repeated: doubtful, ..reply }),
                 Err(failed) => failed,
             };
             let again = match next {
@@ -170,7 +172,7 @@ impl Sessions {
         match answer {
             Ok(rows) => {
                 let (affected, id) = (session.conn.affected_rows(), session.conn.last_insert_id().unwrap_or(0));
-                Ok(Reply { rows, affected, id })
+                Ok(Reply { rows, affected, id, repeated: false })
             }
             Err(failure) => Err(self.failed(step, &session.origin, &failure)),
         }
