@@ -180,7 +180,8 @@ impl Driver {
     }
 
     fn send(self: &Arc<Self>, engine: &Arc<Inner>, request: Request, by: Option<&Caller>, alone: bool) {
-        let in_place = matches!(request, Request::Release(..)) && engine.backend.releases_in_place();
+        let gives = matches!(request, Request::Release(..) | Request::Downgrade(..));
+        let in_place = gives && engine.backend.releases_in_place();
         let told = by.filter(|_| !matches!(request, Request::Claim(..))).cloned();
         let mut request = engine.request(request, told);
         if in_place && request.poll_unpin(&mut Context::from_waker(Waker::noop())).is_ready() {

@@ -14,6 +14,7 @@ use crate::{Catch, catches};
 
 pub(crate) const CATCHES: &[Catch] = catches! {
     DowngradesInTwoSteps ReleasesFirst(Duration::from_millis(20)) => c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes,
+    DowngradesWithAGap ReleasesFirst(Duration::ZERO) => c29_no_writer_is_granted_between_the_two_tokens,
     DowngradesNothing Refuses => c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes,
     DowngradesToAWriter StaysTheWriter => c29_readers_come_in_beside_one_that_was_the_writer,
     DowngradesUnderTheOldNumber SameNumber => c29_the_tokens_of_writer_reader_and_the_next_writer_grow,
@@ -23,6 +24,10 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     DowngradesForASecond Asks(|claim| claim.ttl = Duration::from_secs(1)) => c29_the_reader_has_the_lease_that_it_asked_for,
     ForgetsTheReadersTexts Asks(|claim| claim.label = None) => c29_the_reader_has_texts_of_its_own,
     DowngradesAnybody ReleasesFirst(Duration::ZERO) => c29_who_is_not_the_writer_becomes_no_reader,
+    DowngradesWhatRanOut ReleasesFirst(Duration::ZERO) => c29_a_writer_that_ran_out_becomes_no_reader,
+    DowngradesForGood Asks(|claim| claim.ttl = Duration::from_secs(3600)) => c29_the_lease_of_the_reader_ends_like_any_other,
+    GivesReadersBesideItOneNumber OneNumber::default() => c29_readers_come_in_beside_one_that_was_the_writer,
+    ProlongsTheReaderByItsWriter StillKnows::new(Step::RenewInVain) => c29_a_writer_that_became_a_reader_can_neither_renew_nor_release,
     DowngradesAnyNumber AnyNumber => c29_a_writer_under_another_number_becomes_no_reader,
     DowngradesWhatWasTakenAway ReleasesFirst(Duration::ZERO) => c29_a_writer_that_was_taken_away_becomes_no_reader,
 };
@@ -79,6 +84,8 @@ impl Double for SameNumber {
 #[derive(Clone, Copy, PartialEq)]
 enum Step {
     Renew,
+    /// And says that it did not.
+    RenewInVain,
     Release,
 }
 
@@ -112,8 +119,16 @@ impl Double for StillKnows {
     }
 
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        let now = |renewal: &Renewal| Renewal { grant: self.now(Step::Renew, &renewal.grant), ttl: renewal.ttl };
-        client.renew(&renewals.iter().map(now).collect::<Vec<_>>()).await
+        let step = if self.step == Step::RenewInVain { Step::RenewInVain } else { Step::Renew };
+        let now = |renewal: &Renewal| Renewal { grant: self.now(step, &renewal.grant), ttl: renewal.ttl };
+        let changed: Vec<_> = renewals.iter().map(now).collect();
+        let mut answers = client.renew(&changed).await;
+        for ((asked, changed), answer) in renewals.iter().zip(&changed).zip(&mut answers) {
+            if step == Step::RenewInVain && asked.grant != changed.grant {
+                *answer = Ok(Held::No);
+            }
+        }
+        answers
     }
 
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
@@ -143,5 +158,27 @@ impl Double for AnyNumber {
         let tenure = held.iter().find(|holder| holder.mode == Mode::Exclusive).and_then(|holder| holder.token);
         let writer = GrantRef { tenure: tenure.map(FencingToken::epoch), ..writer.clone() };
         client.store.downgrade(&writer, claim).await
+    }
+}
+
+/// Readers beside one that was the writer have its number.
+#[derive(Default)]
+struct OneNumber(Mutex<Option<u64>>);
+
+#[async_trait]
+impl Double for OneNumber {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.downgrade(writer, claim).await?;
+        if let Attempt::Granted { tenure } = attempt {
+            *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = tenure;
+        }
+        Ok(attempt)
+    }
+
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        let number = *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == Mode::Shared && number.is_some();
+        Ok(if granted { Attempt::Granted { tenure: number } } else { attempt })
     }
 }

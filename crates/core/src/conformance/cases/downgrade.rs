@@ -1,13 +1,14 @@
 //! A writer that goes on as a reader: no writer comes in between, and nothing of what it was is left.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::bench::{ensure, eventually, once, patient};
+use super::bench::{BRIEF, ensure, eventually, once, outlast, patient};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{
-    Attempt, Claim, Error, ErrorKind, GrantRef, Held, LockGuard, LockKey, Mode, ReadGuard, ReleaseOutcome, Wait,
+    Attempt, Capability, Claim, Error, ErrorKind, GrantRef, Held, LockGuard, LockKey, Mode, ReadGuard, ReleaseOutcome,
+    Wait,
 };
 
 const LONG: Duration = Duration::from_secs(600);
@@ -69,12 +70,49 @@ pub(super) async fn c29_no_writer_comes_between_a_writer_and_the_reader_that_it_
     Ok(())
 }
 
+pub(super) async fn c29_no_writer_is_granted_between_the_two_tokens(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(bench.contender().await?), Arc::new(bench.contender().await?), bench.key());
+    let granted = Arc::new(Mutex::new(Vec::new()));
+    // Without a pause, so that one of them is granted in the shortest gap.
+    let contend = |contender: &Arc<Contender>| {
+        let (contender, key, granted) = (Arc::clone(contender), key.clone(), Arc::clone(&granted));
+        tokio::spawn(async move {
+            loop {
+                if let Ok(Some(guard)) = contender.acquire(&key, &once()).await {
+                    granted.lock().unwrap_or_else(PoisonError::into_inner).push(guard.fencing_token());
+                    let _ = guard.release().await;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    let others = [contend(&theirs), contend(&theirs), contend(&ours)];
+    let rounds = async {
+        for _ in 0..100 {
+            let writer = ours.take(&key, &patient()).await?;
+            let before = writer.fencing_token();
+            let reader = writer.downgrade(&once()).await?;
+            let after = reader.fencing_token();
+            let others = granted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            ensure!(others.iter().all(|token| *token < before || *token > after), "{before:?}, {after:?}: {others:?}");
+            reader.release().await?;
+        }
+        Ok(())
+    };
+    let verdict = rounds.await;
+    others.iter().for_each(tokio::task::JoinHandle::abort);
+    verdict
+}
+
 pub(super) async fn c29_readers_come_in_beside_one_that_was_the_writer(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let reader = downgraded(&ours, &key).await?;
     for contender in [&ours, &theirs] {
         let beside = contender.acquire_read(&key, &patient()).await?;
+        let token = beside.as_ref().map(crate::Guard::fencing_token);
         ensure!(beside.is_some(), "{key} could not be read");
+        let fenced = bench.subject.capabilities().has(Capability::Fencing);
+        ensure!(!fenced || token > Some(reader.fencing_token()), "{token:?} beside {:?}", reader.fencing_token());
         contender.finds_it_held(&key).await?;
     }
     ensure!(reader.release().await? == ReleaseOutcome::Released, "the reader was gone");
@@ -102,7 +140,7 @@ pub(super) async fn c29_the_tokens_of_writer_reader_and_the_next_writer_grow(ben
 pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_release(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
-    let reader = became(&ours, &writer, LONG).await?;
+    let reader = became(&ours, &writer, LONG / 10).await?;
     // As by a renewal that was under way, and by a release that is made once more.
     let again = [("renewed", ours.store.renew(&writer, LONG).await?), ("released", ours.store.release(&writer).await?)];
     for (what, held) in again {
@@ -110,6 +148,9 @@ pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_rele
     }
     becomes_nothing(&ours, &writer).await?;
     theirs.finds_it_held(&key).await?;
+    if bench.subject.capabilities().has(Capability::Lease) {
+        ours.sees_left(&key, LONG / 10).await?;
+    }
     let held = (ours.store.renew(&reader, LONG).await?, ours.store.release(&reader).await?);
     ensure!(held == (Held::Yes, Held::Yes), "the reader lost it: {held:?}");
     theirs.finds_it_free(&key).await
@@ -123,6 +164,28 @@ pub(super) async fn c29_the_reader_has_the_lease_that_it_asked_for(bench: Bench)
         became(&ours, &writer, after).await?;
         ours.sees_left(&key, after).await?;
     }
+    Ok(())
+}
+
+pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
+    let reader = became(&ours, &writer, BRIEF).await?;
+    outlast(BRIEF).await;
+    theirs.finds_it_free(&key).await?;
+    let held = ours.store.renew(&reader, LONG).await?;
+    ensure!(held != Held::Yes, "a reader that ran out was renewed");
+    theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(bench: Bench) -> Verdict {
+    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let writer = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
+    outlast(BRIEF).await;
+    becomes_nothing(&ours, &writer).await?;
+    let next = theirs.claims(&key, Mode::Exclusive, LONG).await?;
+    becomes_nothing(&ours, &writer).await?;
+    ensure!(theirs.store.renew(&next, LONG).await? == Held::Yes, "the next writer lost it");
     Ok(())
 }
 

@@ -274,10 +274,13 @@ const CASES: &[Case] = cases! {
     attach::c28_an_attached_lock_is_renewed_and_told_of_its_loss [HandOff]
 
     downgrade::c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes [Shared]
+    downgrade::c29_no_writer_is_granted_between_the_two_tokens [Shared, Fencing]
     downgrade::c29_readers_come_in_beside_one_that_was_the_writer [Shared]
     downgrade::c29_the_tokens_of_writer_reader_and_the_next_writer_grow [Shared, Fencing]
     downgrade::c29_a_writer_that_became_a_reader_can_neither_renew_nor_release [Shared]
     downgrade::c29_the_reader_has_the_lease_that_it_asked_for [Shared, Lease]
+    downgrade::c29_the_lease_of_the_reader_ends_like_any_other [Shared, Lease]
+    downgrade::c29_a_writer_that_ran_out_becomes_no_reader [Shared, Lease]
     downgrade::c29_the_reader_has_texts_of_its_own [Shared]
     downgrade::c29_who_is_not_the_writer_becomes_no_reader [Shared]
     downgrade::c29_a_writer_under_another_number_becomes_no_reader [Shared, Fencing]

@@ -253,7 +253,9 @@ pub(super) async fn c27_a_session_does_not_join_what_it_lost(bench: Bench) -> Ve
         return Err(Failure("a free key was refused".into()));
     };
     let again = || Claim { lost: tenure, ..Claim::new(&key, Mode::Exclusive, LONG) };
-    for claim in [again(), Claim { owner: left.owner, ..again() }] {
+    // What is older than what was lost is not joined either.
+    let newer = Claim { lost: tenure.map(|tenure| tenure + 1), ..again() };
+    for claim in [again(), newer, Claim { owner: left.owner, ..again() }] {
         match ours.store.try_acquire(&claim).await? {
             Attempt::HeldBy { retry_in: Some(left), .. } if left <= SHORT => {}
             answer => return Err(Failure(format!("to a session that lost {tenure:?} the store said {answer:?}"))),
