@@ -242,3 +242,20 @@ async fn many_writers_become_readers_at_once() {
         assert!(reader.unwrap().is_held());
     }
 }
+
+#[test]
+fn a_downgrade_that_is_dropped_on_a_runtime_that_rests_frees_the_key() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (directory, resting) = (directory(), runtime());
+    let ours = open(&directory);
+    let writer = resting.block_on(ours.lock("k")).unwrap();
+    resting.block_on(async {
+        let options = LockOptions::new();
+        let mut downgrading = Box::pin(writer.downgrade(&options));
+        let _polled_once =
+            std::future::poll_fn(|context| std::task::Poll::Ready(downgrading.as_mut().poll(context))).await;
+    });
+    // Nobody drives that one any more.
+    let theirs = open(&directory);
+    assert!(runtime().block_on(soon("the key", theirs.lock("k"))).is_ok());
+}

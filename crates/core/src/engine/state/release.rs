@@ -259,7 +259,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         lease.owes_release &= !at_once;
-        if matches!(end, End::Lost(_)) {
+        // What its own cap ended is given back here and now, and others of the session may have the key all the while.
+        if matches!(end, End::Lost(reason) if reason != MaxHold) {
             self.note_lost(step.now, &lease);
         }
         // Until the last guard of a session is gone no fresh lease may begin.

@@ -126,7 +126,7 @@ impl World {
             End::Detached => "a lease is left to the store",
             _ => "a lease ends",
         });
-        if matches!(end, End::Lost(_)) {
+        if matches!(end, End::Lost(reason) if reason != LossReason::MaxHold) {
             let of_it = self.seats.iter().zip(self.config.seats).find_map(|(seat, of_seat)| match seat.at {
                 At::Holding { cell: of, epoch, .. } if of == cell.id => Some((of_seat.member, epoch)),
                 _ => None,

@@ -140,3 +140,22 @@ fn a_closed_engine_has_lost_nothing() {
     play.ask(|state, _| state.remove(other));
     assert_eq!(says_lost(&mut play, member), Some(5));
 }
+
+#[test]
+fn a_level_that_its_own_cap_ended_is_taken_again_beside_another_of_its_session() {
+    let (mut play, member) = Play::with(session(1));
+    let cap = Duration::from_millis(100);
+    let other = play.state.add(session(1));
+    play.holds(other, "outer", 5);
+    play.join(member, "inner", renewing().max_hold(cap), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.grant(request, 5);
+    let inner = play.granted("inner");
+    play.now = play.now.plus(cap);
+    play.apply(Event::Tick);
+    assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
+    play.let_go(inner.guard, None);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    assert_eq!(says_lost(&mut play, member), None);
+}
