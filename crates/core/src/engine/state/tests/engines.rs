@@ -198,3 +198,60 @@ fn a_subscription_is_wanted_as_long_as_somebody_waits() {
     play.apply(Event::Leave(key(), id));
     assert!(!play.state.is_subscribed(&key(), listen));
 }
+
+#[test]
+fn of_an_engine_that_is_gone_no_claim_of_one_who_left_is_left() {
+    let (mut play, gone) = Play::with(PLAIN);
+    let id = play.waits(gone, "a");
+    play.claim();
+    play.apply(Event::Leave(key(), id));
+    play.ask(|state, _| state.remove(gone));
+    knows_nothing(&mut play);
+}
+
+#[test]
+fn of_an_engine_that_is_gone_no_single_release_or_attach_is_left() {
+    let (mut play, gone) = Play::with(PLAIN);
+    let held = play.holds(gone, "a", 2);
+    play.let_go(held.guard, None);
+    play.ask(|state, _| state.remove(gone));
+    knows_nothing(&mut play);
+    let (mut play, gone) = Play::with(PLAIN);
+    let join =
+        Join { member: gone, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
+    play.ask(|state, at| state.attach(at, Attach { join, grant: held.grant, number: 0 }));
+    play.ask(|state, _| state.remove(gone));
+    knows_nothing(&mut play);
+}
+
+#[test]
+fn who_waited_on_an_engine_that_is_gone_is_not_in_the_line_of_another() {
+    let (mut play, gone) = Play::with(PLAIN);
+    let other = play.state.add(PLAIN);
+    let held = play.holds(other, "a", 2);
+    play.waits(gone, "b");
+    play.ask(|state, _| state.remove(gone));
+    play.let_go(held.guard, None);
+    let (request, _) = play.release();
+    play.released(request, Ok(Held::Yes));
+    knows_nothing(&mut play);
+}
+
+#[test]
+fn a_subscription_ends_with_its_engine_also_where_only_others_wait() {
+    let traits = Traits { notifies: true, ..PLAIN };
+    let (mut play, member) = Play::with(traits);
+    let other = play.state.add(traits);
+    let id = play.waits(member, "a");
+    play.waits(other, "b");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.listen();
+    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.apply(Event::Leave(key(), id));
+    assert!(play.state.is_subscribed(&key(), listen));
+    play.apply(Event::Close(member));
+    assert!(!play.state.is_subscribed(&key(), listen));
+}

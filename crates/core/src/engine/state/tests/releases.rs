@@ -341,3 +341,43 @@ fn of_two_readers_with_a_grant_each_only_the_one_that_was_released_by_force_has_
     play.apply(Event::ForceReleased { key: key(), leases: vec![held[1].guard.lease] });
     assert_eq!(play.state.leases(&key()), [held[0].guard.lease]);
 }
+
+#[test]
+fn the_claim_of_one_who_waits_goes_on_when_a_lease_ends_and_nobodys_does() {
+    let begin = || {
+        let (mut play, member) = Play::with(PLAIN);
+        let id = play.join_in(member, "reader", Mode::Shared, renewing(), Moment::NEVER);
+        let (request, _) = play.claim();
+        play.grant(request, 2);
+        let granted = play.granted("reader");
+        play.collect(id, &granted);
+        let id = play.waits(member, "writer");
+        play.claim();
+        (play, id)
+    };
+    let ends = |play: &mut Play| {
+        let leases = play.state.leases(&key());
+        play.apply(Event::ForceReleased { key: key(), leases });
+        play.detached()
+    };
+    let (mut play, _) = begin();
+    assert_eq!(ends(&mut play), ["writer"]);
+    let (mut play, id) = begin();
+    play.apply(Event::Leave(key(), id));
+    assert_eq!(ends(&mut play), Vec::<&str>::new());
+}
+
+#[test]
+fn who_has_asked_is_not_told_that_another_level_cannot_be_given_back() {
+    let (mut play, member) = Play::with(session());
+    play.holds(member, "outer", 2);
+    let inner = play.holds(member, "inner", 2);
+    play.join(member, "hasty", renewing(), play.now);
+    let (claim, _) = play.claim();
+    play.let_go(inner.guard, None);
+    let (request, _) = play.release();
+    play.released(request, Err(refused()));
+    assert!(play.told("hasty").is_none());
+    play.grant(claim, 2);
+    play.granted("hasty");
+}
