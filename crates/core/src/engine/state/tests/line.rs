@@ -284,3 +284,40 @@ fn what_another_session_lost_keeps_nobody_from_asking() {
     play.grant(request, 3);
     play.granted("second");
 }
+
+/// For how long the key is held, as far as one who does not wait is told.
+fn remaining(play: &mut Play, member: Member) -> Option<Duration> {
+    play.join(member, "hasty", renewing(), play.now);
+    match play.told("hasty") {
+        Some(Outcome::Busy(busy)) => busy.remaining,
+        told => panic!("{told:?}"),
+    }
+}
+
+#[test]
+fn who_hears_that_the_key_is_held_here_hears_for_how_long_if_there_is_an_end() {
+    let (mut play, member) = Play::with(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.now = play.now.plus(millis(7));
+    assert_eq!(remaining(&mut play, member), Some(held.cell.0.since(play.now)));
+    let (mut play, member) = Play::with(Traits { leased: false, ..PLAIN });
+    play.holds(member, "a", 2);
+    assert_eq!(remaining(&mut play, member), None);
+}
+
+#[test]
+fn who_hears_that_the_store_said_that_the_key_is_held_hears_for_how_long_until_that_is_over() {
+    for (retry_in, known) in [(None, false), (Some(millis(50)), true)] {
+        let (mut play, member) = Play::with(PLAIN);
+        play.waits(member, "a");
+        let (request, _) = play.claim();
+        play.answer(request, Ok(Attempt::Busy { retry_in }));
+        let told = remaining(&mut play, member);
+        assert_eq!(told.is_some(), known, "{told:?}");
+        let Some(left) = told else { continue };
+        assert!(left >= millis(50));
+        let mut later = play.fork();
+        later.now = later.now.plus(left);
+        assert_eq!(remaining(&mut later, member), None, "it is over");
+    }
+}
