@@ -255,3 +255,43 @@ fn a_subscription_ends_with_its_engine_also_where_only_others_wait() {
     play.apply(Event::Close(member));
     assert!(!play.state.is_subscribed(&key(), listen));
 }
+
+#[test]
+fn an_engine_that_waits_no_longer_leaves_the_releases_of_others_on_its_keys() {
+    let (mut play, member) = Play::with(PLAIN);
+    let other = play.state.add(PLAIN);
+    let held = play.holds(member, "a", 2);
+    play.let_go(held.guard, None);
+    play.waits(other, "b");
+    play.apply(Event::Abandon(other));
+    assert!(!play.state.is_idle(member));
+}
+
+#[test]
+fn a_close_gives_back_each_level_of_a_session() {
+    let (mut play, member) = Play::with(Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN });
+    let levels = [play.holds(member, "outer", 2), play.holds(member, "inner", 2)];
+    play.apply(Event::Close(member));
+    let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
+    assert_eq!(released, levels.map(|level| level.grant.owner));
+}
+
+#[test]
+fn a_grant_that_a_reader_has_is_not_given_back_for_one_who_was_offered_it() {
+    let (mut play, member) = Play::with(PLAIN);
+    let id = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    play.pass(millis(2));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let held = play.granted("a");
+    play.collect(id, &held);
+    play.granted("b");
+    play.now = play.now.plus(TTL);
+    play.apply(Event::Tick);
+    assert!(play.releases().is_empty());
+    play.let_go(held.guard, None);
+    assert_eq!(play.release().1.owner, held.grant.owner);
+}

@@ -166,3 +166,32 @@ fn readers_of_one_process_with_grants_of_their_own_take_nothing_from_each_other(
     }
     assert!(play.ends().is_empty());
 }
+
+#[test]
+fn a_first_lease_that_is_not_confirmed_is_given_back_and_asked_for_anew() {
+    for answer in [Ok(Held::No), Err(lost())] {
+        let (mut play, member) = Play::with(QUEUES);
+        out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
+        let batch = play.renewals().remove(0);
+        play.apply(Event::Renewed(batch, vec![answer]));
+        assert!(play.told("a").is_none());
+        assert_eq!(play.ends(), [End::LetGo]);
+        play.release();
+        play.pass(millis(20));
+        play.claim();
+    }
+}
+
+#[test]
+fn what_was_told_is_neither_told_again_nor_taken_back_by_the_answer_to_its_renewal() {
+    for answer in [Ok(Held::Yes), Err(refused())] {
+        let (mut play, member) = Play::with(QUEUES);
+        let id = out_of_the_queue(&mut play, member, renewing(), SHORT);
+        let granted = play.granted("a");
+        play.pass(millis(20));
+        let batch = play.renewals().remove(0);
+        play.apply(Event::Renewed(batch, vec![answer]));
+        assert!(play.told("a").is_none() && play.ends().is_empty());
+        assert_eq!(play.collect(id, &granted), Collected::Yes);
+    }
+}

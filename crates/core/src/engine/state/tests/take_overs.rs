@@ -201,3 +201,14 @@ fn an_older_lease_than_that_which_is_held_is_not_taken_over() {
     assert_eq!(play.release().1.owner, owner);
     assert!(play.ends().is_empty());
 }
+
+#[test]
+fn what_was_attached_is_not_passed_on_for_nobody_knows_what_the_store_has_of_it() {
+    let (mut play, member) = Play::with(PLAIN);
+    let (id, request, _) = attaches(&mut play, member);
+    taken_over(&mut play, request, Ok(HAS));
+    let granted = play.granted("a");
+    play.collect(id, &granted);
+    play.waits(member, "b");
+    assert_eq!(play.let_go(granted.guard, None), LetGo::Sent);
+}
