@@ -48,7 +48,7 @@ impl<M: GuardMode> Guard<M> {
 
     /// What is locked.
     pub fn key(&self) -> &LockKey {
-        &self.hold.inner().grant().key
+        self.hold.inner().key()
     }
 
     /// The number that a resource can tell stale holders by. `None` only on a backend that does not claim
@@ -131,7 +131,7 @@ impl LockGuard {
     /// the grant was lost already.
     #[must_use = "nobody renews or releases the grant until it is adopted"]
     pub fn hand_off(self) -> Option<HandOff> {
-        let GrantRef { key, owner, tenure, .. } = self.hold.inner().grant().clone();
+        let GrantRef { key, owner, tenure, .. } = self.hold.inner().grant();
         let hand_overs = self.hold.inner().number();
         self.hold.detach().then_some(HandOff { key, owner, tenure, hand_overs })
     }

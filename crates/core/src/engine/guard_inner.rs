@@ -8,11 +8,14 @@ use tokio::sync::Notify;
 
 use super::Inner;
 use super::caller::{Caller, SeenThrough};
-use super::state::{End, Granted, Join, LeaseCell, LetGo, WaiterId};
+use super::state::{End, Granted, GuardRef, Join, LeaseCell, LetGo, WaiterId};
 use crate::clock::Moment;
-use crate::{Error, ErrorKind, FencingToken, GrantRef, Held, LockOptions, LossReason, Mode, ReleaseOutcome, Result};
+use crate::{
+    Error, ErrorKind, FencingToken, GrantRef, Held, LockKey, LockOptions, LossReason, Mode, OwnerId, ReleaseOutcome,
+    Result,
+};
 
-/// Where the guards of a lease read whether it is held: a comparison of two clock readings.
+/// What a lease and its guards share, and where they read whether it is held: a comparison of two clock readings.
 ///
 /// The comparison is made at the point of use: after a pause of the whole process, a flag that some task should have set
 /// still says "held" on the first instruction (measured: 1 resume in 5).
@@ -21,15 +24,20 @@ pub(crate) struct Cell(Arc<CellInner>);
 
 #[derive(Debug)]
 struct CellInner {
+    grant: GrantRef,
     limit: AtomicU64,
     end: OnceLock<End>,
     changed: Notify,
 }
 
 impl LeaseCell for Cell {
-    fn new(limit: Moment) -> Self {
+    fn new(grant: GrantRef, limit: Moment) -> Self {
         let limit = AtomicU64::new(limit.as_nanos());
-        Self(Arc::new(CellInner { limit, end: OnceLock::new(), changed: Notify::new() }))
+        Self(Arc::new(CellInner { grant, limit, end: OnceLock::new(), changed: Notify::new() }))
+    }
+
+    fn grant(&self) -> &GrantRef {
+        &self.0.grant
     }
 }
 
@@ -63,7 +71,10 @@ pub(crate) struct Hold(Arc<GuardInner>);
 
 pub(crate) struct GuardInner {
     engine: Arc<Inner>,
-    granted: Granted<Cell>,
+    guard: GuardRef,
+    owner: OwnerId,
+    number: u16,
+    cell: Cell,
     since: Moment,
     /// The guard is over, whatever becomes of its lease.
     over: AtomicBool,
@@ -71,8 +82,9 @@ pub(crate) struct GuardInner {
 
 impl Hold {
     pub(super) fn new(engine: &Arc<Inner>, granted: Granted<Cell>) -> Self {
+        let Granted { guard, owner, number, cell } = granted;
         let (engine, since) = (Arc::clone(engine), engine.clock.now());
-        Self(Arc::new(GuardInner { engine, granted, since, over: AtomicBool::new(false) }))
+        Self(Arc::new(GuardInner { engine, guard, owner, number, cell, since, over: AtomicBool::new(false) }))
     }
 
     pub(crate) fn inner(&self) -> &Arc<GuardInner> {
@@ -80,20 +92,20 @@ impl Hold {
     }
 
     pub(crate) async fn renew(&self) -> Result<()> {
-        let (engine, granted) = (&self.0.engine, &self.0.granted);
-        let error = |kind| Error::new(kind, "renew").backend(engine.name()).key(&granted.grant.key);
+        let engine = &self.0.engine;
+        let error = |kind| Error::new(kind, "renew").backend(engine.name()).key(self.0.key());
         let lost = || self.0.loss().map_or(Ok(()), |reason| Err(error(ErrorKind::Lost(reason))));
         lost()?;
         let caller = Caller::new();
-        if engine.driver.with(engine, |state, at| state.renew_now(at, &granted.guard, caller.clone())) {
+        if engine.driver.with(engine, |state, at| state.renew_now(at, &self.0.guard, caller.clone())) {
             let answer = caller.answer(&engine.driver).await;
-            answer.map_err(|failed| failed.within("renew", engine.name(), Some(&granted.grant.key)))?;
+            answer.map_err(|failed| failed.within("renew", engine.name(), Some(self.0.key())))?;
         }
         lost()
     }
 
     pub(crate) async fn release(self) -> Result<ReleaseOutcome> {
-        let (engine, granted) = (&self.0.engine, &self.0.granted);
+        let engine = &self.0.engine;
         let lost = self.0.loss();
         let caller = Caller::new();
         match self.0.let_go(Some(&caller)) {
@@ -109,20 +121,20 @@ impl Hold {
             Ok(Held::Yes) => Ok(ReleaseOutcome::Released),
             Ok(Held::No) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
             Ok(Held::Forced) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
-            Err(error) => Err(error.within("release", engine.name(), Some(&granted.grant.key))),
+            Err(error) => Err(error.within("release", engine.name(), Some(self.0.key()))),
         }
     }
 
     /// Leaves the lease to the store. True if it was still held.
     pub(crate) fn detach(self) -> bool {
         let engine = &self.0.engine;
-        let held = self.0.is_held() && engine.driver.with(engine, |state, at| state.detach(at, &self.0.granted.guard));
+        let held = self.0.is_held() && engine.driver.with(engine, |state, at| state.detach(at, &self.0.guard));
         self.0.left_to_others(held.then_some(())).is_some()
     }
 
     /// Asks for a reader's guard instead. `None` if it was held no more.
     pub(super) fn downgrade(&self, caller: &Caller, join: Join<Caller>) -> Option<WaiterId> {
-        let (engine, guard) = (&self.0.engine, &self.0.granted.guard);
+        let (engine, guard) = (&self.0.engine, &self.0.guard);
         let ask = || engine.driver.with_caller(engine, caller, |state, at| state.downgrade(at, guard, join));
         self.0.left_to_others(self.0.is_held().then(ask).flatten())
     }
@@ -130,7 +142,7 @@ impl Hold {
     /// On the same engine, makes a reader of a writer.
     pub(crate) async fn downgraded(self, options: &LockOptions) -> Result<Self> {
         let engine = Arc::clone(&self.0.engine);
-        engine.check("downgrade", &self.0.granted.grant.key, Mode::Shared, options)?;
+        engine.check("downgrade", self.0.key(), Mode::Shared, options)?;
         engine.downgrade(self, options).await
     }
 }
@@ -144,17 +156,22 @@ impl Drop for Hold {
 }
 
 impl GuardInner {
-    pub(crate) fn grant(&self) -> &GrantRef {
-        &self.granted.grant
+    pub(crate) fn key(&self) -> &LockKey {
+        &self.cell.grant().key
+    }
+
+    /// As the store knows it.
+    pub(crate) fn grant(&self) -> GrantRef {
+        GrantRef { owner: self.owner, ..self.cell.grant().clone() }
     }
 
     /// How many had the lease before, or which co-reader this is.
     pub(crate) fn number(&self) -> u16 {
-        self.granted.number
+        self.number
     }
 
     pub(crate) fn fencing_token(&self) -> Option<FencingToken> {
-        self.granted.grant.tenure.map(|epoch| FencingToken::new(epoch, self.granted.number))
+        self.cell.grant().tenure.map(|epoch| FencingToken::new(epoch, self.number))
     }
 
     /// Why it is lost; `None` while it is held, and after it was let go.
@@ -163,7 +180,7 @@ impl GuardInner {
     }
 
     fn lease_loss(&self) -> Option<LossReason> {
-        let cell = &self.granted.cell;
+        let cell = &self.cell;
         if cell.end().is_none() && self.engine.clock.now() >= cell.limit() {
             // Whose turn it is to say so has not had the time yet.
             self.engine.driver.tick();
@@ -175,17 +192,17 @@ impl GuardInner {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        let cell = &self.granted.cell;
+        let cell = &self.cell;
         !self.is_over() && cell.end().is_none() && self.engine.clock.now() < cell.limit()
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        if self.is_held() { self.granted.cell.limit().since(self.engine.clock.now()) } else { Duration::ZERO }
+        if self.is_held() { self.cell.limit().since(self.engine.clock.now()) } else { Duration::ZERO }
     }
 
     /// Resolves when it is lost; never, once it was given up.
     pub(crate) fn lost(self: &Arc<Self>) -> impl Future<Output = LossReason> + Send + 'static {
-        let (cell, clock, guard) = (self.granted.cell.clone(), self.engine.clock.clone(), Arc::clone(self));
+        let (cell, clock, guard) = (self.cell.clone(), self.engine.clock.clone(), Arc::clone(self));
         async move {
             loop {
                 let mut changed = pin!(cell.0.changed.notified());
@@ -214,7 +231,7 @@ impl GuardInner {
     fn left_to_others<T>(&self, came_to: Option<T>) -> Option<T> {
         if came_to.is_some() {
             self.over.store(true, Ordering::Release);
-            self.granted.cell.tell();
+            self.cell.tell();
             self.was_held();
         }
         came_to
@@ -223,10 +240,10 @@ impl GuardInner {
     fn let_go(&self, by: Option<&Caller>) -> LetGo {
         self.over.store(true, Ordering::Release);
         let engine = &self.engine;
-        let ended = engine.driver.with(engine, |state, at| state.let_go(at, &self.granted.guard, by.cloned()));
+        let ended = engine.driver.with(engine, |state, at| state.let_go(at, &self.guard, by.cloned()));
         if ended != LetGo::Sent {
             // Nobody else tells who waits for the loss of this guard alone.
-            self.granted.cell.tell();
+            self.cell.tell();
         }
         if ended != LetGo::Gone {
             self.was_held();
@@ -242,6 +259,6 @@ impl GuardInner {
 
 impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hold").field(&self.0.granted.grant).finish()
+        f.debug_tuple("Hold").field(&self.0.grant()).finish()
     }
 }

@@ -38,10 +38,12 @@ pub(crate) trait Chance {
     fn jittered(&mut self, pause: Duration) -> Duration;
 }
 
-/// Where the guards of a lease read whether it is held.
+/// What a lease and its guards share: of which grant they are, and where the guards read whether it is held.
 pub(crate) trait LeaseCell: Clone {
     /// The cell of a lease that ends at `limit`.
-    fn new(limit: Moment) -> Self;
+    fn new(grant: GrantRef, limit: Moment) -> Self;
+    /// What the store granted. It stays as it is.
+    fn grant(&self) -> &GrantRef;
 }
 
 /// What happens, beside what a caller or a guard asks for itself.
@@ -191,8 +193,8 @@ pub(crate) enum LetGo {
 #[derive(Clone, Debug)]
 pub(crate) struct Granted<L> {
     pub(crate) guard: GuardRef,
-    /// With the owner id of this guard, where each has one of its own.
-    pub(crate) grant: GrantRef,
+    /// Of this guard, where each has one of its own.
+    pub(crate) owner: OwnerId,
     /// How many had the lease before, or which co-reader of a shared one it is.
     pub(crate) number: u16,
     pub(crate) cell: L,

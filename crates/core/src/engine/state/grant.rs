@@ -1,7 +1,7 @@
 use super::claim::PendingClaim;
 use super::event::{Action, Collected, End, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId};
 use super::key::{Key, Offer, Said, Waiter, no_answer};
-use super::lease::{BoxedLease, FirstLease, Lease, Standing};
+use super::lease::{FirstLease, Lease, Standing};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::{Error, ErrorKind, GrantRef, LossReason, Mode, OwnerId};
@@ -35,7 +35,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if step.traits(claim.member).reentrant
             && let Some(lease) = self.leases.iter().find(|lease| lease.member == claim.member)
         {
-            let (id, joins) = (lease.id, lease.is_held(step.now) && lease.grant.tenure == epoch);
+            let (id, joins) = (lease.id, lease.is_held(step.now) && lease.grant().tenure == epoch);
             if joins {
                 return self.reenter(step, index, &claim, id);
             }
@@ -87,14 +87,15 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) -> bool {
         let session = step.traits(member).session;
         // Another engine of its session has the lease that it joined in the store.
-        let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.grant.tenure == epoch;
-        let excludes = |lease: &&BoxedLease<L>| {
+        let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.grant().tenure == epoch;
+        let excludes = |lease: &&Lease<L>| {
             !left_out(Rule::OlderIsLost) && {
                 let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
                 exclusive && lease.end.is_none() && !lease.admits(member, None) && !joined(lease)
             }
         };
-        let others: Vec<_> = self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.grant.tenure)).collect();
+        let others: Vec<_> =
+            self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.grant().tenure)).collect();
         let stale = others.iter().any(|(_, theirs)| *theirs >= epoch);
         if !stale {
             for (lease, _) in others {
@@ -136,7 +137,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let shared = !lease.is_exclusive();
         let standing = claim.standing(step);
         let waiter = self.remove(step, index);
-        self.leases.push(Box::new(lease));
+        self.leases.push(lease);
         if known.is_none() || (!options.renew && first.is_provisional(options.ttl)) {
             // Nobody knows how long it lasts, or nobody renews it later: it is confirmed before anybody is told.
             return self.confirm(step, waiter, id, standing);

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use super::backoff::BackOff;
 use super::claim::PendingClaim;
 use super::event::{Action, End, GuardRef, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
-use super::lease::{BoxedLease, Lease};
+use super::lease::Lease;
 use super::lost::LostTenure;
 use super::notifications::Subscription;
 use super::release::PendingRelease;
@@ -26,7 +26,7 @@ pub(super) struct Key<W, L> {
     pub(super) offers: Vec<Offer<W>>,
     pub(super) claims: Vec<PendingClaim<W>>,
     pub(super) take_overs: Vec<PendingTakeOver<W>>,
-    pub(super) leases: Vec<BoxedLease<L>>,
+    pub(super) leases: Vec<Lease<L>>,
     pub(super) releases: Vec<PendingRelease<W>>,
     /// What engines of sessions have lost, as long as the store may have it.
     pub(super) lost: Vec<LostTenure>,
@@ -276,7 +276,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// It is held, and as far as is known here, for so long.
     pub(super) fn busy(&self, now: Moment) -> Outcome<L> {
-        let here = self.leases.iter().filter(|lease| lease.end.is_none()).map(|lease| lease.limit()).max();
+        let here = self.leases.iter().filter(|lease| lease.end.is_none()).map(Lease::limit).max();
         let until = here.unwrap_or(self.busy_until);
         let known = now < until && until < Moment::NEVER;
         Outcome::Busy(Busy { remaining: known.then(|| until.since(now)) })
@@ -407,7 +407,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let idle = !self.is_in_the_way(step.now, waiter) && !self.is_answered_first(step, &line, waiter);
             (idle && !waiter.is_over).then(|| self.asks_at(waiter))
         });
-        let leases = self.leases.iter().map(|lease| lease.next_event());
+        let leases = self.leases.iter().map(Lease::next_event);
         let offers = self.offers.iter().filter_map(|offer| offer.until);
         let releases = self.releases.iter().map(PendingRelease::next_event);
         let lost = self.lost.iter().map(|lost| lost.until);

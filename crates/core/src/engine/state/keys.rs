@@ -4,7 +4,7 @@ use std::mem::replace;
 
 use super::event::{KeyId, LeaseCell, Member};
 use super::key::{Key, News, Said};
-use super::lease::BoxedLease;
+use super::lease::Lease;
 use super::notifications::Subscription;
 use crate::LockKey;
 use crate::clock::Moment;
@@ -45,17 +45,21 @@ impl Places {
 
 type BoxedKey<W, L> = Box<Key<W, L>>;
 
-/// A key as it is kept.
+/// A key as it is kept. Most are held, and found soonest beside one another.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are few others while there are many")]
 pub(super) enum Slot<W, L> {
     Empty,
     /// Just its lease, when the schedule has it, and whether the store said last that somebody has it.
-    Held(BoxedLease<L>, Moment, bool),
+    Held(Lease<L>, Moment, bool),
     Whole(BoxedKey<W, L>),
 }
 
-/// So many whole keys are spare at most, each with room for so many callers at most.
-const SPARE: usize = 64;
+/// So many whole keys are spare at most: as many as may be asked for at once. Each that is given back to the allocator
+/// leaves a hole among those that are held.
+const SPARE: usize = 256;
+/// For so many callers each has room at most.
+const ROOM: usize = 64;
 
 impl<W: Clone, L: LeaseCell> Keys<W, L> {
     pub(super) fn new() -> Self {
@@ -68,10 +72,10 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
 
     /// Whether there is anything of an engine at a place.
     pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
-        match &self.slots[place.0] {
-            Slot::Empty => false,
-            Slot::Held(lease, ..) => lease.member == member,
-            Slot::Whole(key) => key.concerns(member),
+        match self.slots.get(place.0) {
+            None | Some(Slot::Empty) => false,
+            Some(Slot::Held(lease, ..)) => lease.member == member,
+            Some(Slot::Whole(key)) => key.concerns(member),
         }
     }
 
@@ -100,11 +104,11 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
 
     /// Has something happen to a key, which is forgotten when nothing is left to be known of it. `None`: none is there.
     pub(super) fn at<T>(&mut self, place: KeyId, happens: impl FnOnce(&mut Key<W, L>) -> T) -> Option<T> {
-        let slot = &mut self.slots[place.0];
+        let slot = self.slots.get_mut(place.0)?;
         let mut key = match replace(slot, Slot::Empty) {
             Slot::Empty => return None,
             Slot::Held(lease, noted, busy) => {
-                let mut key = whole(&mut self.spare, place, &lease.grant.key);
+                let mut key = whole(&mut self.spare, place, &lease.key);
                 (key.noted, key.said) = (noted, busy.then_some(Said::Busy));
                 key.leases.push(lease);
                 key
@@ -115,6 +119,9 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         if key.is_idle() {
             self.places.remove(&key.name);
             self.free.push(place);
+            if self.places.is_empty() && self.slots.len() > SPARE {
+                (self.places, self.slots, self.free) = (HashMap::new(), Vec::new(), Vec::new());
+            }
         } else if key.is_only_held()
             && let Some(lease) = key.leases.pop()
         {
@@ -123,7 +130,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
             *slot = Slot::Whole(key);
             return Some(result);
         }
-        if self.spare.len() < SPARE && key.room() <= SPARE {
+        if self.spare.len() < SPARE && key.room() <= ROOM {
             self.spare.push(key);
         }
         Some(result)
@@ -213,7 +220,7 @@ impl<W: Clone, L: LeaseCell> Slot<W, L> {
         }
     }
 
-    pub(super) fn leases(&self) -> &[BoxedLease<L>] {
+    pub(super) fn leases(&self) -> &[Lease<L>] {
         match self {
             Self::Empty => &[],
             Self::Held(lease, ..) => std::slice::from_ref(lease),
@@ -233,14 +240,18 @@ impl<W: Clone, L: LeaseCell> Slot<W, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::GrantRef;
 
-    /// Nobody reads it.
     #[derive(Clone)]
-    struct Unread;
+    struct Unread(GrantRef);
 
     impl LeaseCell for Unread {
-        fn new(_: Moment) -> Self {
-            Self
+        fn new(grant: GrantRef, _: Moment) -> Self {
+            Self(grant)
+        }
+
+        fn grant(&self) -> &GrantRef {
+            &self.0
         }
     }
 
@@ -261,25 +272,39 @@ mod tests {
     #[test]
     fn so_many_keys_are_spare_and_a_place_is_used_again() {
         let mut keys: Keys<(), Unread> = Keys::new();
-        let places: Vec<_> = (0..100).map(|number| keys.place(&name(number))).collect();
+        // As long as one of them is there, the places of the others are kept, too.
+        keys.place(&name(SPARE + 1));
+        let places: Vec<_> = (0..=SPARE).map(|number| keys.place(&name(number))).collect();
         for place in &places {
             keys.at(*place, |_| ());
         }
-        assert_eq!((keys.spare.len(), keys.places.len(), keys.free.len()), (SPARE, 0, 100));
-        assert!(places.contains(&keys.place(&name(100))));
-        assert_eq!((keys.spare.len(), keys.slots.len()), (SPARE - 1, 100));
+        assert_eq!((keys.spare.len(), keys.places.len(), keys.free.len()), (SPARE, 1, SPARE + 1));
+        assert!(places.contains(&keys.place(&name(0))));
+        assert_eq!((keys.spare.len(), keys.slots.len()), (SPARE - 1, SPARE + 2));
+    }
+
+    #[test]
+    fn the_room_of_many_keys_is_given_back_when_none_of_them_is_left() {
+        let mut keys: Keys<(), Unread> = Keys::new();
+        let places: Vec<_> = (0..=SPARE).map(|number| keys.place(&name(number))).collect();
+        for place in &places {
+            assert!(keys.at(*place, |_| ()).is_some());
+        }
+        assert_eq!(keys.slots.capacity() + keys.free.capacity() + keys.places.capacity(), 0);
+        // Who remembers a place from before finds nothing there.
+        assert!(!keys.concerns(places[SPARE], Member(1)) && keys.at(places[SPARE], |_| ()).is_none());
     }
 
     #[test]
     fn a_key_with_room_for_many_callers_is_not_kept_as_a_spare() {
         let enlarge: [fn(&mut Key<(), Unread>); 5] = [
-            |key| key.waiters.reserve(SPARE + 1),
-            |key| key.offers.reserve(SPARE + 1),
-            |key| key.claims.reserve(SPARE + 1),
-            |key| key.releases.reserve(SPARE + 1),
+            |key| key.waiters.reserve(ROOM + 1),
+            |key| key.offers.reserve(ROOM + 1),
+            |key| key.claims.reserve(ROOM + 1),
+            |key| key.releases.reserve(ROOM + 1),
             |key| {
-                key.waiters.reserve_exact(SPARE / 2 + 1);
-                key.claims.reserve_exact(SPARE / 2 + 1);
+                key.waiters.reserve_exact(ROOM / 2 + 1);
+                key.claims.reserve_exact(ROOM / 2 + 1);
             },
         ];
         for enlarge in enlarge {
@@ -290,7 +315,7 @@ mod tests {
         }
         let mut keys: Keys<(), Unread> = Keys::new();
         let place = keys.place(&name(0));
-        keys.at(place, |key| key.claims.reserve_exact(SPARE));
+        keys.at(place, |key| key.claims.reserve_exact(ROOM));
         assert_eq!(keys.spare.len(), 1);
     }
 }

@@ -5,17 +5,18 @@ use smallvec::SmallVec;
 use super::event::{End, Granted, GuardId, GuardRef, KeyId, LeaseCell, LeaseId, Member, RequestId, Traits};
 use super::rules::{Rule, left_out};
 use crate::clock::{Moment, lease_deadline};
-use crate::{GrantRef, LockOptions, LossReason, Mode, OwnerId, SessionId};
+use crate::{GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, SessionId};
 
 /// One stretch in which the store has an owner of this process as the holder, and all that is known of it here.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Lease<L> {
     pub(super) id: LeaseId,
+    /// As in the grant, which is not as near.
+    pub(super) key: LockKey,
     pub(super) member: Member,
     pub(super) reentrant: bool,
     pub(super) session: Option<SessionId>,
-    pub(super) grant: GrantRef,
     /// What it was asked for with.
     pub(super) options: Terms,
     pub(super) since: Moment,
@@ -36,9 +37,6 @@ pub(super) struct Lease<L> {
     /// The store may still have it; it is given back with the last guard.
     pub(super) owes_release: bool,
 }
-
-/// It moves between its key and where that is kept.
-pub(super) type BoxedLease<L> = Box<Lease<L>>;
 
 /// What the store was told with a claim.
 #[derive(Clone, Debug)]
@@ -125,10 +123,10 @@ impl<L: LeaseCell> Lease<L> {
         let limit = first.deadline().min(cap_of(options, now));
         Self {
             id,
+            key: grant.key.clone(),
             member,
             reentrant: traits.reentrant,
             session: traits.session,
-            grant,
             options: Terms::of(options),
             since: now,
             first_length: first.length,
@@ -138,10 +136,20 @@ impl<L: LeaseCell> Lease<L> {
             unanswered: false,
             echoes: false,
             guards: SmallVec::new(),
-            cell: L::new(limit),
+            cell: L::new(grant, limit),
             end: None,
             owes_release: false,
         }
+    }
+
+    /// What the store granted.
+    pub(super) fn grant(&self) -> &GrantRef {
+        self.cell.grant()
+    }
+
+    /// As the store knows one of its guards.
+    pub(super) fn grant_of(&self, owner: OwnerId) -> GrantRef {
+        GrantRef { owner, ..self.grant().clone() }
     }
 
     /// Whether it is of a session for which this caller asks.
@@ -154,7 +162,7 @@ impl<L: LeaseCell> Lease<L> {
     }
 
     pub(super) fn is_exclusive(&self) -> bool {
-        self.grant.mode == Mode::Exclusive
+        self.grant().mode == Mode::Exclusive
     }
 
     pub(super) fn is_held(&self, now: Moment) -> bool {
@@ -245,7 +253,7 @@ impl<L: LeaseCell> Lease<L> {
     pub(super) fn granted(&self, key: KeyId, standing: &Standing) -> Granted<L> {
         Granted {
             guard: GuardRef { key, lease: self.id, guard: standing.id },
-            grant: GrantRef { owner: standing.owner, ..self.grant.clone() },
+            owner: standing.owner,
             number: standing.number,
             cell: self.cell.clone(),
         }

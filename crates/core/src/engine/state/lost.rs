@@ -21,7 +21,7 @@ pub(super) struct LostTenure {
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// A lease of a session is lost.
     pub(super) fn note_lost(&mut self, now: Moment, lease: &Lease<L>) {
-        let Some(tenure) = lease.grant.tenure.filter(|_| lease.is_reentrant()) else { return };
+        let Some(tenure) = lease.grant().tenure.filter(|_| lease.is_reentrant()) else { return };
         let until = lease.deadline.max(now.plus(lease.options.ttl)).plus(LATE);
         match self.lost.iter_mut().find(|lost| lost.member == lease.member) {
             Some(lost) => (lost.tenure, lost.until) = (lost.tenure.max(tenure), lost.until.max(until)),

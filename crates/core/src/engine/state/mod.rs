@@ -29,7 +29,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::event::{
     Action, Attach, Batch, Chance, Collected, End, Event, Granted, GuardRef, Join, KeyId, LeaseCell, LeaseId, LetGo,
@@ -48,7 +48,7 @@ use crate::{Error, ErrorKind, LockKey};
 #[derive(Clone, Debug)]
 pub(crate) struct State<W, L> {
     keys: Keys<W, L>,
-    members: HashMap<Member, Engine>,
+    members: BTreeMap<Member, Engine>,
     /// Each key at the moment at which it needs attention.
     schedule: BTreeSet<(Moment, KeyId)>,
     next_id: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Applying<'a, W, L> {
 
 impl<W: Clone, L: LeaseCell> State<W, L> {
     pub(crate) fn new() -> Self {
-        Self { keys: Keys::new(), members: HashMap::new(), schedule: BTreeSet::new(), next_id: 0 }
+        Self { keys: Keys::new(), members: BTreeMap::new(), schedule: BTreeSet::new(), next_id: 0 }
     }
 
     /// Another engine takes part.

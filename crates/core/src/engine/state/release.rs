@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::backoff::BackOff;
 use super::event::{Action, End, GuardRef, LeaseCell, LeaseId, LetGo, Member, Outcome, Request, RequestId};
 use super::key::{Key, Waiter};
-use super::lease::{BoxedLease, Lease};
+use super::lease::Lease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
@@ -176,7 +176,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let before = lease.limit();
         let standing = lease.guards.remove(standing);
         let (member, ttl, echoes) = (lease.member, lease.options.ttl, lease.echoes);
-        let grant = GrantRef { owner: standing.owner, ..lease.grant.clone() };
+        let grant = lease.grant_of(standing.owner);
         // Readers that share a grant have one owner id, and each level of a session its own.
         let shared = lease.guards.iter().any(|other| other.owner == standing.owner);
         let (ended, owes) = (lease.end.is_some(), lease.owes_release && !shared);
@@ -218,7 +218,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Leaves a lease to the store, for somebody else to take over. False if it is held no more.
     pub(super) fn detach(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef) -> bool {
-        let held = |lease: &&mut BoxedLease<L>| lease.id == guard.lease && lease.end.is_none();
+        let held = |lease: &&mut Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let Some(lease) = self.leases.iter_mut().find(held) else { return false };
         lease.guards.retain(|standing| standing.id != guard.guard);
         if lease.guards.is_empty() {
@@ -271,8 +271,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     fn release_of(&mut self, step: &mut Step<'_, W, L>, lease: &Lease<L>, owner: OwnerId) {
-        let grant = GrantRef { owner, ..lease.grant.clone() };
-        self.release(step, lease.member, grant, lease.options.ttl, lease.echoes, None);
+        self.release(step, lease.member, lease.grant_of(owner), lease.options.ttl, lease.echoes, None);
     }
 
     /// An operator released by force what these leases were.
@@ -289,7 +288,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// An engine is closed: from now on none of its guards is born.
     pub(super) fn close(&mut self, step: &mut Step<'_, W, L>, member: Member) {
         self.detach_requests(step);
-        let of_it = |lease: &&BoxedLease<L>| lease.member == member && lease.end.is_none();
+        let of_it = |lease: &&Lease<L>| lease.member == member && lease.end.is_none();
         while let Some(lease) = self.leases.iter().find(of_it) {
             let lease = lease.id;
             self.end(step, lease, End::Lost(LossReason::Shutdown));
@@ -346,7 +345,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Leases that ran out, and waiters that are not looked after.
     pub(super) fn expire(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
-        let over = |lease: &&BoxedLease<L>| lease.end.is_none() && now >= lease.limit();
+        let over = |lease: &&Lease<L>| lease.end.is_none() && now >= lease.limit();
         while let Some(lease) = self.leases.iter().find(over).filter(|_| !left_out(Rule::LossFirst)) {
             let (id, reason) = (lease.id, lease.reason());
             self.end(step, id, End::Lost(reason));

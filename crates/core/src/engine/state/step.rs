@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::event::{Action, Batch, Chance, Member, Request, Traits};
@@ -9,7 +9,7 @@ use crate::clock::Moment;
 pub(super) struct Step<'s, W, L> {
     pub(super) now: Moment,
     pub(super) chance: &'s mut dyn Chance,
-    pub(super) members: &'s mut HashMap<Member, Engine>,
+    pub(super) members: &'s mut BTreeMap<Member, Engine>,
     pub(super) next_id: &'s mut u64,
     pub(super) out: &'s mut Vec<Action<W, L>>,
     /// What a tick has found to be renewed, over all keys.

@@ -5,7 +5,7 @@ use super::event::{
 };
 use super::grant::too_late;
 use super::key::{Key, Waiter};
-use super::lease::{BoxedLease, FirstLease, Lease, Standing, cap_of};
+use super::lease::{FirstLease, Lease, Standing, cap_of};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
@@ -70,9 +70,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// A writer goes on as a reader. Its lease ends here and now, whatever becomes of that; `None` if it is held no more.
     pub(super) fn downgrade(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, join: Join<W>) -> Option<WaiterId> {
-        let held = |lease: &&BoxedLease<L>| lease.id == guard.lease && lease.end.is_none();
+        let held = |lease: &&Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let lease = self.leases.iter().find(held)?;
-        let (writer, before) = (lease.grant.clone(), Before { ttl: lease.options.ttl, echoes: lease.echoes });
+        let (writer, before) = (lease.grant().clone(), Before { ttl: lease.options.ttl, echoes: lease.echoes });
         self.detach(step, guard);
         let claim = Claim {
             key: self.name.clone(),
@@ -158,7 +158,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let mut lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
         lease.options.known = !is_attached;
         let cap = cap_of(&options, step.now);
-        self.leases.push(Box::new(lease));
+        self.leases.push(lease);
         let guard = GuardId(step.id());
         self.offer(step, waiter, id, Standing { id: guard, owner, number, renew: options.renew, cap });
         let offers = self.offers.iter_mut().filter(|offer| offer.guard.guard == guard);

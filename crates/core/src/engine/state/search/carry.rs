@@ -46,7 +46,7 @@ impl World {
                 Action::Detached(by) => self.detached(side, by),
                 Action::Wake(handle, outcome) => self.told(side, handle, outcome)?,
                 Action::Limit(cell, limit) => {
-                    let cell = self.cell(side, cell);
+                    let cell = self.cell(side, &cell);
                     if cell.end.is_some() {
                         return broken(Property::OneEnd, "a lease is prolonged after its end");
                     }
@@ -56,7 +56,7 @@ impl World {
                         return broken(Property::OneEnd, "a lease is shortened");
                     }
                 }
-                Action::End { cell, end, .. } => self.ended(side, cell, end)?,
+                Action::End { cell, end, .. } => self.ended(side, &cell, end)?,
                 Action::HandedOver => self.seen.push("a lease passes from guard to guard"),
                 Action::Unlisten(request) => {
                     self.subscribed.retain(|known| *known != (side, request));
@@ -114,7 +114,7 @@ impl World {
         seat.is_some_and(|seat| matches!(seat.at, At::Waiting { limit, .. } if limit <= self.now))
     }
 
-    fn ended(&mut self, side: Side, cell: LeaseNote, end: End) -> Checked {
+    fn ended(&mut self, side: Side, cell: &LeaseNote, end: End) -> Checked {
         let guarded = self.seats.iter().any(|seat| matches!(seat.at, At::Holding { cell: of, .. } if of == cell.id));
         self.seen.push(match end {
             End::Lost(LossReason::Expired) if guarded => "a lease runs out under a guard",

@@ -1,7 +1,7 @@
 use super::super::State;
 use super::super::backoff::BackOff;
 use super::super::claim::{PendingClaim, Place};
-use super::super::event::{End, GuardId, GuardRef, LeaseId, Member, RequestId, WaiterId};
+use super::super::event::{End, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, WaiterId};
 use super::super::key::{Key, News, Offer, Said, Waiter};
 use super::super::keys::Slot;
 use super::super::lease::{FirstLease, Lease, Standing};
@@ -17,8 +17,6 @@ use crate::{GrantRef, LockOptions, LossReason, Mode};
 impl Encoder {
     pub(super) fn state(&mut self, state: &State<Handle, LeaseNote>) {
         let State { keys, members, schedule: _, next_id: _ } = state;
-        let mut members: Vec<_> = members.iter().collect();
-        members.sort_by_key(|(member, _)| **member);
         self.list(members, |to, (Member(member), engine)| {
             let Engine { traits: _, closed, kept, under_way, places: _, round_trip } = engine;
             to.put(*member);
@@ -75,7 +73,7 @@ impl Encoder {
         });
         self.list(claims, |to, claim| to.claim(claim, *news));
         self.list(take_overs, Self::take_over);
-        self.list(leases, |to, lease| to.lease(lease));
+        self.list(leases, Self::lease);
         self.list(releases, Self::release);
         // They are forgotten so late that no search comes there.
         self.list(lost, |to, LostTenure { member, tenure, until: _ }| {
@@ -201,10 +199,10 @@ impl Encoder {
     pub(super) fn lease(&mut self, lease: &Lease<LeaseNote>) {
         let Lease {
             id,
+            key: _,
             member,
             reentrant: _,
             session: _,
-            grant,
             options,
             since,
             first_length,
@@ -221,7 +219,7 @@ impl Encoder {
         self.flag(*owes_release);
         self.id(id.0);
         self.put(member.0);
-        self.grant(grant);
+        self.grant(cell.grant());
         self.length(options.ttl);
         self.flag(options.renew);
         self.flag(options.known);

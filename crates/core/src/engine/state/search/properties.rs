@@ -1,6 +1,6 @@
 //! What must hold after every step.
 
-use super::super::event::{Batch, End, Granted, GuardRef, Request};
+use super::super::event::{Batch, End, Granted, GuardRef, LeaseCell, Request};
 use super::super::keys::Slot;
 use super::super::lease::{Lease, Standing};
 use super::super::{RequestId, State, WaiterId};
@@ -52,8 +52,8 @@ impl World {
         offer: &Granted<LeaseNote>,
         floor: Token,
     ) -> Checked {
-        let mode = offer.grant.mode;
-        let believed = self.believes(offer.cell.id) && !self.evicted.contains(&offer.grant.owner);
+        let mode = offer.cell.grant().mode;
+        let believed = self.believes(offer.cell.id) && !self.evicted.contains(&offer.owner);
         if self.lost.contains(&(member, token.0)) {
             return broken(Property::Tokens, format!("{token:?} is given after another guard heard that it is lost"));
         }
@@ -68,7 +68,7 @@ impl World {
         if self.tokens.contains(&token) {
             return broken(Property::Tokens, format!("{token:?} is given twice"));
         }
-        if token < floor && !self.evicted.contains(&offer.grant.owner) {
+        if token < floor && !self.evicted.contains(&offer.owner) {
             return broken(Property::Tokens, format!("{token:?} is given to one who came after {floor:?} was given"));
         }
         let newest = self.newest_token(self.store.key_of(token.0));
@@ -84,11 +84,12 @@ impl World {
 
     /// What a guard is offered lasts, and is what it may have.
     pub(super) fn is_well_born(&mut self, side: usize, seat: usize, granted: &Granted<LeaseNote>) -> Checked {
-        let limit = self.cell(side, granted.cell).limit;
+        let limit = self.cell(side, &granted.cell).limit;
         let At::Waiting { wants, .. } = self.seats[seat].at else { return Ok(()) };
-        if granted.number > 0 && granted.grant.mode == Mode::Exclusive && wants == Wants::Key {
+        if granted.number > 0 && granted.cell.grant().mode == Mode::Exclusive && wants == Wants::Key {
             // A lease out of the store's queue begins with another length.
-            let length = self.queue(side, number_of_key(&granted.grant.key)).map_or(units(TTL), |queue| queue.lease);
+            let length =
+                self.queue(side, number_of_key(&granted.cell.grant().key)).map_or(units(TTL), |queue| queue.lease);
             if limit.since(self.now) <= length / 4 {
                 return broken(Property::Birth, "a lease that is almost over is handed off");
             }
@@ -108,7 +109,7 @@ impl World {
             }
         }
         let options = self.options(seat);
-        let key = self.sides[side].keys.get(&granted.grant.key);
+        let key = self.sides[side].keys.get(&granted.cell.grant().key);
         let standing = key.and_then(|key| {
             key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
         });
@@ -116,7 +117,7 @@ impl World {
         let is_other = |standing: &Standing| {
             standing.renew != options.renew || (standing.cap < Moment::NEVER) != options.max_hold.is_some()
         };
-        if granted.grant.mode != wanted || standing.is_some_and(is_other) {
+        if granted.cell.grant().mode != wanted || standing.is_some_and(is_other) {
             return broken(Property::Birth, "a caller is given what it did not ask for");
         }
         Ok(())
@@ -174,11 +175,11 @@ impl World {
                     continue;
                 };
                 if self.believes(lease.cell.id) {
-                    let epoch = lease.grant.tenure.unwrap_or_default();
+                    let epoch = lease.grant().tenure.unwrap_or_default();
                     all.push(Believer {
                         key: key.name.clone(),
                         owner: standing.owner,
-                        mode: lease.grant.mode,
+                        mode: lease.grant().mode,
                         session: lease.session,
                         epoch,
                     });
@@ -262,7 +263,7 @@ impl World {
         let in_use = |owner: &OwnerId| {
             sides.iter().flat_map(|side| side.keys.iter()).any(|(_, key)| {
                 key.leases().iter().any(|lease| {
-                    lease.guards.iter().any(|standing| standing.owner == *owner) || lease.grant.owner == *owner
+                    lease.guards.iter().any(|standing| standing.owner == *owner) || lease.grant().owner == *owner
                 }) || key.whole().is_some_and(|key| {
                     key.claims.iter().any(|claim| claim.owner == *owner)
                         || key.take_overs.iter().any(|pending| pending.grant.owner == *owner)
@@ -277,7 +278,7 @@ impl World {
 
 impl State<Handle, LeaseNote> {
     fn lease_of(&self, cell: u32) -> Option<&Lease<LeaseNote>> {
-        self.keys.iter().flat_map(|(_, key)| key.leases()).find(|lease| lease.cell.id == cell).map(AsRef::as_ref)
+        self.keys.iter().flat_map(|(_, key)| key.leases()).find(|lease| lease.cell.id == cell)
     }
 
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {

@@ -22,9 +22,10 @@ pub(super) type Side = usize;
 pub(super) struct Handle(pub(super) u32);
 
 /// The guards' cell of a lease: the world has what is in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LeaseNote {
     pub(super) id: u32,
+    grant: GrantRef,
     first: Moment,
 }
 
@@ -33,9 +34,13 @@ thread_local! {
 }
 
 impl LeaseCell for LeaseNote {
-    fn new(first: Moment) -> Self {
+    fn new(grant: GrantRef, first: Moment) -> Self {
         let id = NEXT_CELL.replace(NEXT_CELL.get() + 1);
-        Self { id, first }
+        Self { id, grant, first }
+    }
+
+    fn grant(&self) -> &GrantRef {
+        &self.grant
     }
 }
 
@@ -358,7 +363,7 @@ impl World {
         self.config.queues.then_some(Queue { keeps: units(3), lease: units(3), told })
     }
 
-    pub(super) fn cell(&mut self, side: Side, note: LeaseNote) -> &mut CellState {
+    pub(super) fn cell(&mut self, side: Side, note: &LeaseNote) -> &mut CellState {
         let known = self.cells.iter().position(|cell| cell.id == note.id);
         let index = known.unwrap_or_else(|| {
             self.cells.push(CellState { side, id: note.id, limit: note.first, end: None });

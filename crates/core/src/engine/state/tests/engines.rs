@@ -219,7 +219,7 @@ fn of_an_engine_that_is_gone_no_single_release_or_attach_is_left() {
     let (mut play, gone) = Play::with(PLAIN);
     let join =
         Join { member: gone, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
-    play.ask(|state, at| state.attach(at, Attach { join, grant: held.grant, number: 0 }));
+    play.ask(|state, at| state.attach(at, Attach { join, grant: held.grant(), number: 0 }));
     play.ask(|state, _| state.remove(gone));
     knows_nothing(&mut play);
 }
@@ -273,7 +273,7 @@ fn a_close_gives_back_each_level_of_a_session() {
     let levels = [play.holds(member, "outer", 2), play.holds(member, "inner", 2)];
     play.apply(Event::Close(member));
     let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
-    assert_eq!(released, levels.map(|level| level.grant.owner));
+    assert_eq!(released, levels.map(|level| level.grant().owner));
 }
 
 #[test]
@@ -293,5 +293,5 @@ fn a_grant_that_a_reader_has_is_not_given_back_for_one_who_was_offered_it() {
     play.apply(Event::Tick);
     assert!(play.releases().is_empty());
     play.let_go(held.guard, None);
-    assert_eq!(play.release().1.owner, held.grant.owner);
+    assert_eq!(play.release().1.owner, held.grant().owner);
 }

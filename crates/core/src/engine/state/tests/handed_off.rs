@@ -27,7 +27,7 @@ fn the_next_in_line_has_the_same_grant_with_the_next_number() {
     play.waits(member, "b");
     assert!(passes(&mut play, &held));
     let next = play.granted("b");
-    assert_eq!((next.number, next.grant.owner, next.grant.tenure), (1, held.grant.owner, Some(2)));
+    assert_eq!((next.number, next.grant().owner, next.grant().tenure), (1, held.grant().owner, Some(2)));
     assert!(play.releases().is_empty());
     assert_ne!(next.guard.guard, held.guard.guard);
     assert_eq!(play.let_go(held.guard, None), LetGo::Gone, "what is over does nothing to its successor");

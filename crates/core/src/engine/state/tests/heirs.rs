@@ -68,5 +68,5 @@ fn one_with_a_cap_has_the_grant_of_one_who_is_gone_up_to_its_cap() {
     play.apply(Event::Leave(key(), gone));
     play.grant(request, 2);
     let granted = play.granted("b");
-    assert_eq!(granted.cell, Cell(play.now.plus(Duration::from_secs(1))));
+    assert_eq!(granted.cell.limit, play.now.plus(Duration::from_secs(1)));
 }

@@ -299,7 +299,7 @@ fn who_hears_that_the_key_is_held_here_hears_for_how_long_if_there_is_an_end() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
     play.now = play.now.plus(millis(7));
-    assert_eq!(remaining(&mut play, member), Some(held.cell.0.since(play.now)));
+    assert_eq!(remaining(&mut play, member), Some(held.cell.limit.since(play.now)));
     let (mut play, member) = Play::with(Traits { leased: false, ..PLAIN });
     play.holds(member, "a", 2);
     assert_eq!(remaining(&mut play, member), None);

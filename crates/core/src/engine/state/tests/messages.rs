@@ -34,7 +34,7 @@ fn who_is_told_of_a_grant_has_it_and_has_it_confirmed_soon() {
     let (mut play, _, listen, owner) = in_the_queue();
     assert!(play.claims().is_empty(), "it is told when it is its turn");
     heard(&mut play, listen, granted(owner));
-    assert_eq!(play.granted("a").grant.tenure, Some(4));
+    assert_eq!(play.granted("a").grant().tenure, Some(4));
     play.pass(millis(20));
     assert_eq!(play.renewals().len(), 1);
 }
@@ -88,7 +88,7 @@ fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
         heard(&mut play, listen, granted(owner));
         assert!(play.told("a").is_none());
         play.answer(request, answer());
-        assert_eq!(play.granted("a").grant.tenure, Some(4));
+        assert_eq!(play.granted("a").grant().tenure, Some(4));
     }
 }
 
@@ -245,7 +245,7 @@ fn a_message_is_heard_also_beside_an_older_claim_that_got_no_answer() {
     play.waits(other, "b");
     play.pass(Duration::from_secs(5));
     heard(&mut play, listen, granted(owner));
-    assert_eq!(play.granted("a").grant.tenure, Some(4));
+    assert_eq!(play.granted("a").grant().tenure, Some(4));
 }
 
 #[test]

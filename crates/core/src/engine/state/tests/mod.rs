@@ -30,11 +30,24 @@ use crate::{
 
 /// The cell of a lease knows where it began.
 #[derive(Clone, Debug, PartialEq)]
-struct Cell(Moment);
+struct Cell {
+    grant: GrantRef,
+    limit: Moment,
+}
 
 impl LeaseCell for Cell {
-    fn new(limit: Moment) -> Self {
-        Self(limit)
+    fn new(grant: GrantRef, limit: Moment) -> Self {
+        Self { grant, limit }
+    }
+
+    fn grant(&self) -> &GrantRef {
+        &self.grant
+    }
+}
+
+impl Granted<Cell> {
+    fn grant(&self) -> GrantRef {
+        GrantRef { owner: self.owner, ..self.cell.grant.clone() }
     }
 }
 

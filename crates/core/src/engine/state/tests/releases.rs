@@ -158,12 +158,12 @@ fn each_level_of_a_session_is_given_back_and_its_cap_goes_with_it() {
     play.collect(id, &inner);
     assert_eq!(play.limits(), [play.now.plus(Duration::from_secs(1))]);
     assert_eq!(play.let_go(inner.guard, None), LetGo::Sent);
-    assert_eq!(play.limits(), [outer.cell.0]);
+    assert_eq!(play.limits(), [outer.cell.limit]);
     assert_eq!(play.release().1.owner, claim.owner);
     assert!(play.ends().is_empty());
     play.let_go(outer.guard, None);
     assert!(play.limits().is_empty());
-    assert_eq!(play.release().1.owner, outer.grant.owner);
+    assert_eq!(play.release().1.owner, outer.grant().owner);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_ran_out_is_given_back_with_its_guard() {
     assert_eq!(play.ends(), [End::Lost(LossReason::Unreachable)]);
     assert!(play.releases().is_empty());
     assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
-    assert_eq!(play.release().1, held.grant);
+    assert_eq!(play.release().1, held.grant());
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn what_does_not_end_by_itself_is_given_back_at_once() {
     play.collect(id, &held);
     play.pass(millis(5));
     assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
-    assert_eq!(play.release().1, held.grant);
+    assert_eq!(play.release().1, held.grant());
     assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
     assert!(play.releases().is_empty());
 }
@@ -226,7 +226,7 @@ fn what_was_lost_before_is_given_back_by_a_close() {
     play.apply(Event::Close(other));
     assert!(play.releases().is_empty());
     play.apply(Event::Close(member));
-    assert_eq!(play.release().1, held.grant);
+    assert_eq!(play.release().1, held.grant());
     assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
     assert!(play.releases().is_empty());
 }
@@ -273,7 +273,7 @@ fn what_was_offered_on_a_lease_that_ends_is_given_back_but_for_what_guards_have(
     assert_eq!(play.ends(), [End::Lost(LossReason::Unreachable)]);
     assert_eq!(play.release().1.owner, offered.owner);
     play.let_go(outer.guard, None);
-    assert_eq!(play.release().1.owner, outer.grant.owner);
+    assert_eq!(play.release().1.owner, outer.grant().owner);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn what_nobody_renews_ends_by_itself() {
 #[test]
 fn what_has_no_lease_never_ends() {
     let (mut play, _, granted) = held(Traits { leased: false, ..PLAIN }, renewing());
-    assert_eq!(granted.cell, Cell(Moment::NEVER));
+    assert_eq!(granted.cell.limit, Moment::NEVER);
     play.pass(TTL / 3);
     let batch = play.renewals().remove(0);
     answers(&mut play, batch, Ok(Held::Yes));

@@ -29,7 +29,7 @@ fn who_attaches_goes_on_with_the_number_and_an_owner_id_of_its_own() {
     let (id, request, owner) = attaches(&mut play, member);
     taken_over(&mut play, request, Ok(HAS));
     let granted = play.granted("a");
-    assert_eq!((granted.number, granted.grant.owner, granted.grant.tenure), (3, owner, Some(7)));
+    assert_eq!((granted.number, granted.grant().owner, granted.grant().tenure), (3, owner, Some(7)));
     assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::Yes);
 }
 
@@ -112,10 +112,10 @@ fn downgrades(play: &mut Play, member: Member) -> (GrantRef, WaiterId, RequestId
         }
         _ => None,
     });
-    assert_eq!(writer, held.grant);
+    assert_eq!(writer, held.grant());
     assert_eq!((claim.mode, claim.ttl, claim.waits), (Mode::Shared, TTL, false));
     assert_eq!((claim.label.as_deref(), claim.reason.as_deref()), (Some("me"), Some("because")));
-    (held.grant, id, request, claim.owner)
+    (held.grant(), id, request, claim.owner)
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_writer_goes_on_as_a_reader_with_what_the_store_gave_it() {
     let (_, id, request, owner) = downgrades(&mut play, member);
     taken_over(&mut play, request, Ok(Attempt::Granted { tenure: Some(8) }));
     let granted = play.granted("a");
-    assert_eq!((granted.number, granted.grant.owner, granted.grant.tenure), (0, owner, Some(8)));
+    assert_eq!((granted.number, granted.grant().owner, granted.grant().tenure), (0, owner, Some(8)));
     assert_eq!(play.collect(id, &granted), Collected::Yes);
     assert!(play.releases().is_empty());
 }
