@@ -112,8 +112,10 @@ async fn readers_life(ours: &MysqlRw, theirs: &MysqlRw, key: &str) {
     writer.release().await.unwrap();
     let evicted = ours.read(key).await.unwrap();
     theirs.force_release(evicted.key()).await.unwrap();
-    assert!(theirs.try_write(key).await.unwrap().is_some(), "an evicted reader is in nobody's way");
+    let last = theirs.try_write(key).await.unwrap().expect("an evicted reader is in nobody's way");
     assert_eq!(evicted.renew().await.unwrap_err().kind(), ErrorKind::Lost(LossReason::ForceReleased));
+    // A guard that is dropped at the end of a process may be released too late.
+    last.release().await.unwrap();
 }
 
 /// Many readers and writers of several clients on one key: never a writer beside anybody.
