@@ -125,15 +125,6 @@ impl<B: Backend> Engine<B> {
             () = inner.clock.reach(limit) => {}
         }
     }
-
-    /// The part of [`close`](Self::close) before the backend is closed: for a store that several engines share, which
-    /// all need it for their releases.
-    ///
-    /// # Cancel safety
-    /// As for [`close`](Self::close).
-    pub async fn wind_up(&self) {
-        self.inner.wind_up().await;
-    }
 }
 
 impl Inner {
