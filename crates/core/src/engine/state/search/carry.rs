@@ -271,7 +271,9 @@ impl World {
     /// It is refused, and not carried out.
     pub(super) fn refuse(&mut self, index: usize, kind: ErrorKind) -> Checked {
         self.refused = true;
-        self.faulted |= kind != ErrorKind::Unavailable;
+        // A release that is refused when the lease could have ended is not made again, and the lease frees the key.
+        let releases = matches!(self.flights[index].asks, Asks::Store(Request::Release(..)));
+        self.faulted |= releases || kind != ErrorKind::Unavailable;
         let failed = Answer::failed(&self.flights[index].asks, kind);
         if matches!(failed, Answer::Force) {
             self.discard(index);
