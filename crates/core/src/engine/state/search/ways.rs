@@ -34,10 +34,9 @@ fn far_ways() {
     }
 }
 
-/// A store that forgot how far it was grants an older number than that of a reader here, again and again.
-#[test]
-fn a_number_that_is_too_old_is_not_asked_for_without_a_pause() {
-    let mut world = World::new(&configs::READER_AND_WRITER);
+/// A store that forgot how far it was, beside a reader here who has its lease, and another caller who comes.
+fn that_forgot(config: &'static Config) -> World {
+    let mut world = World::new(config);
     world.store.newest = 100;
     for step in [Move::Join(0), Move::RoundTrip(0), Move::Collect(0)] {
         world.take(step).unwrap();
@@ -45,6 +44,13 @@ fn a_number_that_is_too_old_is_not_asked_for_without_a_pause() {
     world.forget(false);
     world.store.newest = 1;
     world.take(Move::Join(1)).unwrap();
+    world
+}
+
+/// A store that forgot how far it was grants an older number than that of a reader here, again and again.
+#[test]
+fn a_number_that_is_too_old_is_not_asked_for_without_a_pause() {
+    let mut world = that_forgot(&configs::READER_AND_WRITER);
     let mut claims = 0;
     let (start, mut paused) = (world.now, Duration::ZERO);
     while claims < 5 {
@@ -68,14 +74,7 @@ fn a_number_that_is_too_old_is_not_asked_for_without_a_pause() {
 
 #[test]
 fn who_does_not_wait_is_told_that_the_number_is_too_old() {
-    let mut world = World::new(&configs::READER_AND_TRY);
-    world.store.newest = 100;
-    for step in [Move::Join(0), Move::RoundTrip(0), Move::Collect(0)] {
-        world.take(step).unwrap();
-    }
-    world.forget(false);
-    world.store.newest = 1;
-    world.take(Move::Join(1)).unwrap();
+    let mut world = that_forgot(&configs::READER_AND_TRY);
     world.take(Move::RoundTrip(0)).unwrap();
     assert_eq!(world.seen.last(), Some(&"a caller hears of a failure"));
     world.take(Move::RoundTrip(0)).unwrap();

@@ -206,8 +206,8 @@ fn where_the_store_tells_nothing_nobody_listens() {
     assert!(!listens(&mut play));
 }
 
-#[test]
-fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() {
+/// Two engines of which somebody waits for the key, with the subscription of the first of them.
+fn two_that_wait() -> (Play, Member, Member, RequestId) {
     let (mut play, member) = Play::with(NOTIFIES);
     let other = play.state.add(NOTIFIES);
     play.waits(member, "a");
@@ -216,6 +216,12 @@ fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() 
     play.answer(request, Ok(BUSY));
     let listen = play.listen();
     play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    (play, member, other, listen)
+}
+
+#[test]
+fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() {
+    let (mut play, member, _, listen) = two_that_wait();
     play.apply(Event::Close(member));
     assert!(!play.state.is_subscribed(&key(), listen));
     let ended = play.all(|action| matches!(action, Action::Unlisten(_)).then_some(()));
@@ -224,14 +230,7 @@ fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() 
 
 #[test]
 fn the_subscription_of_another_engine_stays_when_one_is_closed() {
-    let (mut play, member) = Play::with(NOTIFIES);
-    let other = play.state.add(NOTIFIES);
-    play.waits(member, "a");
-    play.waits(other, "b");
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let listen = play.listen();
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let (mut play, _, other, listen) = two_that_wait();
     play.apply(Event::Close(other));
     assert!(play.state.is_subscribed(&key(), listen));
 }
