@@ -10,7 +10,7 @@
 #[path = "../benches/workloads/log.rs"]
 mod log;
 
-use log::{HAND_OVERS, JAIN, Keys, Log, P50, PER_SECOND, STARVED, Stint};
+use log::{HAND_OFFS, JAIN, Keys, Log, P50, PER_SECOND, STARVED, Stint};
 
 fn log(stints: &[[u64; 4]]) -> Log {
     Log { stints: stints.iter().copied().map(Stint::from).collect(), cpu: 0 }
@@ -40,13 +40,13 @@ fn a_token_that_does_not_grow_is_seen() {
 }
 
 #[test]
-fn only_what_went_to_another_task_counts_as_a_hand_over() {
+fn only_what_went_to_another_task_counts_as_a_hand_off() {
     let second = 1_000_000_000;
     let stints = [[0, 1000, 2000, 0], [0, 3000, 4000, 0], [1, 9000, 9500, 0], [0, second + 1, second + 2, 0]];
     let sample = log(&stints).sample(Keys::Shared, 4, &(0..second));
     assert_eq!(sample.acquisitions, 4);
     assert!((sample.figures[PER_SECOND] - 3.0).abs() < 1e-9, "what is outside the window does not count");
-    assert!((sample.figures[HAND_OVERS] - 1.0).abs() < 1e-9);
+    assert!((sample.figures[HAND_OFFS] - 1.0).abs() < 1e-9);
     assert!((sample.figures[P50] - 5.0).abs() < 0.01, "from 4000 to 9000 ns");
     assert!((sample.figures[STARVED] - 2.0).abs() < 1e-9);
 }

@@ -7,13 +7,13 @@ use crate::contenders::Locks;
 use crate::harness::{Aim, Pace, Role, Rounds, Side, interleave};
 use crate::job::Job;
 use crate::load::Result;
-use crate::log::{COMMANDS, CPU, HAND_OVERS, HOLD, JAIN, Keys, OF_THE_IDEAL, P50, P99, PER_SECOND, STARVED, Sample};
+use crate::log::{COMMANDS, CPU, HAND_OFFS, HOLD, JAIN, Keys, OF_THE_IDEAL, P50, P99, PER_SECOND, STARVED, Sample};
 use crate::peers;
 use crate::report::{Plot, Report};
 use crate::servers::Redis;
 
 const OURS: &str = "redis-single";
-const NO_HAND_OVER: &str = "redis-single, hand-over off";
+const NO_LOCAL_HANDOFF: &str = "redis-single, local hand-off off";
 const HOLD_FOR: Duration = Duration::from_millis(1);
 
 /// 64 tasks of one process.
@@ -29,7 +29,7 @@ pub(crate) fn one_process(pace: Pace) -> Result<Report> {
         |what: &str, figure, aims: &[Aim]| rounds.row("H1", &format!("1 × 64 on a key: {what}"), OURS, figure, aims);
     Ok(Report::of([
         row("acquisitions/s", PER_SECOND, &[Aim::PeerTimes(30.0)]),
-        row(HAND_OVERS, HAND_OVERS, &[Aim::PeerTimes(1000.0)]),
+        row(HAND_OFFS, HAND_OFFS, &[Aim::PeerTimes(1000.0)]),
         row(JAIN, JAIN, &[Aim::AtLeast(0.99)]),
         row(COMMANDS, COMMANDS, &[]),
         row(CPU, CPU, &[]),
@@ -40,12 +40,12 @@ pub(crate) fn one_process(pace: Pace) -> Result<Report> {
 pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("H8", "no redis-server")) };
     let eight = |locks| Job::hot_key(locks, 8).processes(8);
-    let without = Locks::RedisSingle { url: redis.url(), hand_over: false };
+    let without = Locks::RedisSingle { url: redis.url(), local_handoff: false };
     let tuned = Locks::Rslock { urls: vec![redis.url()], retry_millis: 5 };
     let mut sides = vec![
         Side::new(Role::Floor, "PING", |pace| ping(&redis, pace)),
         counted(&redis, Role::Ours, OURS, BY_SCRIPTS, eight(redis.ours())),
-        counted(&redis, Role::Ours, NO_HAND_OVER, BY_SCRIPTS, eight(without)),
+        counted(&redis, Role::Ours, NO_LOCAL_HANDOFF, BY_SCRIPTS, eight(without)),
         counted(&redis, Role::Peer, "rslock", BY_RSLOCK, eight(redis.rslock())),
         counted(&redis, Role::Peer, "rslock, retry 5 ms", BY_RSLOCK, eight(tuned)),
     ];
@@ -60,17 +60,17 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
     };
     let mut report = Report::of([
         row("acquisitions/s", OURS, PER_SECOND, &[Aim::PeerTimes(4.0)]),
-        row(HAND_OVERS, OURS, HAND_OVERS, &[Aim::PeerTimes(25.0)]),
-        row("p99 of a hand-over, µs (floor: p50 of PING)", OURS, P99, &[Aim::WithinFloor(4.0)]),
+        row(HAND_OFFS, OURS, HAND_OFFS, &[Aim::PeerTimes(25.0)]),
+        row("p99 of a hand-off, µs (floor: p50 of PING)", OURS, P99, &[Aim::WithinFloor(4.0)]),
         row(COMMANDS, OURS, COMMANDS, &[Aim::AtMost(0.3)]),
-        row("the same, hand-over off", NO_HAND_OVER, COMMANDS, &[Aim::AtMost(2.05)]),
-        row("acquisitions/s, hand-over off", NO_HAND_OVER, PER_SECOND, &[]),
+        row("the same, local hand-off off", NO_LOCAL_HANDOFF, COMMANDS, &[Aim::AtMost(2.05)]),
+        row("acquisitions/s, local hand-off off", NO_LOCAL_HANDOFF, PER_SECOND, &[]),
         row(JAIN, OURS, JAIN, &[Aim::AtLeast(0.99)]),
         row(STARVED, OURS, STARVED, &[Aim::AtMost(0.0)]),
         row(CPU, OURS, CPU, &[]),
     ]);
     report.absent_peers(&absent);
-    report.draw_hand_overs(&rounds);
+    report.draw_hand_offs(&rounds);
     Ok(report)
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn with_work(pace: Pace) -> Result<Report> {
             rounds.row("H8h", &format!("{processes} × {tasks}, 1 ms of work: {figure}"), OURS, figure, aims)
         };
         report.push(row(OF_THE_IDEAL, &[Aim::AtLeast(least)]));
-        report.push(row(HAND_OVERS, &[]));
+        report.push(row(HAND_OFFS, &[]));
         report.push(row(JAIN, &[]));
         report.push(row(STARVED, &[Aim::AtMost(0.0)]));
         if processes > 1 {
@@ -124,7 +124,7 @@ fn counted<'a>(redis: &'a Redis, role: Role, name: &str, sends: &'a [&'a str], j
     })
 }
 
-/// A round trip, as the p99 of a hand-over is compared with it: by its median.
+/// A round trip, as the p99 of a hand-off is compared with it: by its median.
 fn ping(redis: &Redis, pace: Pace) -> Result<Sample> {
     let pace = Pace { warm_up_millis: 50, window_millis: 200, ..pace };
     let sample = Job::own_keys(Locks::Ping { url: redis.url() }, 1).run(pace)?;
@@ -139,12 +139,12 @@ fn of_the_ideal(mut sample: Sample, ping: &Sample) -> Sample {
 }
 
 impl Report {
-    fn draw_hand_overs(&mut self, rounds: &Rounds) {
+    fn draw_hand_offs(&mut self, rounds: &Rounds) {
         for (role, name) in rounds.names().filter(|(role, _)| *role != Role::Floor) {
             let latencies = rounds.latencies(name);
             let steps = (0..=200).map(|step| f64::from(step) / 200.0);
             let points = steps.map(|share| (latencies.value_at_quantile(share) as f64 / 1e3, share * 100.0));
-            self.draw(Plot::HandOver, (role, name), points);
+            self.draw(Plot::LocalHandoff, (role, name), points);
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct Sample {
     /// All of the run, also those while it warmed up.
     pub(crate) acquisitions: usize,
     pub(crate) figures: BTreeMap<&'static str, f64>,
-    /// In nanoseconds: of cycles on own keys, of hand-overs to another task on a shared one.
+    /// In nanoseconds: of cycles on own keys, of hand-offs to another task on a shared one.
     pub(crate) latencies: Histogram<u64>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) const P50: &str = "p50, µs";
 pub(crate) const P99: &str = "p99, µs";
 pub(crate) const CPU: &str = "client CPU, µs/cycle";
 pub(crate) const COMMANDS: &str = "store commands per acquisition";
-pub(crate) const HAND_OVERS: &str = "hand-overs to another task/s";
+pub(crate) const HAND_OFFS: &str = "hand-offs to another task/s";
 pub(crate) const JAIN: &str = "Jain index over tasks";
 pub(crate) const STARVED: &str = "tasks never served";
 pub(crate) const OF_THE_IDEAL: &str = "share of the ideal rate";
@@ -105,7 +105,7 @@ impl Log {
         let seconds = (window.end - window.start) as f64 / 1e9;
         let latencies = match keys {
             Keys::Own => cycles(&inside),
-            Keys::Shared => hand_overs(&inside),
+            Keys::Shared => handoffs(&inside),
         };
         let served = served(&inside, tasks);
         let held: u64 = inside.iter().map(|stint| stint.releasing - stint.acquired).sum();
@@ -120,7 +120,7 @@ impl Log {
         ];
         let mut figures = BTreeMap::from(figures);
         if keys == Keys::Shared {
-            figures.insert(HAND_OVERS, latencies.len() as f64 / seconds);
+            figures.insert(HAND_OFFS, latencies.len() as f64 / seconds);
         }
         Sample { acquisitions: self.stints.len(), figures, latencies }
     }
@@ -149,7 +149,7 @@ fn cycles(sorted: &[Stint]) -> Histogram<u64> {
 }
 
 /// From the call of release to the acquisition by another task.
-fn hand_overs(sorted: &[Stint]) -> Histogram<u64> {
+fn handoffs(sorted: &[Stint]) -> Histogram<u64> {
     let mut latencies = histogram();
     for pair in sorted.windows(2).filter(|pair| pair[0].task != pair[1].task) {
         latencies.saturating_record(pair[1].acquired.saturating_sub(pair[0].releasing));

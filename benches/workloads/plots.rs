@@ -34,7 +34,7 @@ pub(crate) fn draw(curves: &[Curve], folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     for (file, plots) in [
         ("throughput.svg", &[Plot::Throughput][..]),
-        ("hand-over.svg", &[Plot::HandOver]),
+        ("hand-off.svg", &[Plot::LocalHandoff]),
         ("growth.svg", &[Plot::Keys, Plot::Waiters]),
     ] {
         let drawn: Vec<(Plot, Vec<&Curve>)> = plots.iter().map(|plot| (*plot, of(curves, *plot))).collect();
@@ -129,8 +129,8 @@ impl Axes {
     fn of(plot: Plot, curves: &[&Curve]) -> Self {
         let (title, x_name, y_name) = match plot {
             Plot::Throughput => ("Acquire and release of own keys, one Redis connection", "tasks", "cycles/s"),
-            Plot::HandOver => {
-                ("8 processes × 8 tasks want one key", "time until another task has it, µs", "% of hand-overs")
+            Plot::LocalHandoff => {
+                ("8 processes × 8 tasks want one key", "time until another task has it, µs", "% of hand-offs")
             }
             Plot::Keys => ("Beside held keys", "keys held", "µs per cycle"),
             Plot::Waiters => ("One key, many waiters", "waiters", "µs per acquisition"),
@@ -139,7 +139,7 @@ impl Axes {
         let least = points().map(|(x, _)| *x).filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
         let most = points().map(|(x, _)| *x).fold(0.0, f64::max);
         let highest = points().map(|(_, y)| *y).fold(0.0, f64::max);
-        let is_share = plot == Plot::HandOver;
+        let is_share = plot == Plot::LocalHandoff;
         let ticks = if is_share || plot == Plot::Keys { powers_of_ten(least, most) } else { marks(curves) };
         let y = if is_share { 0.0..100.0 } else { 0.0..highest * 1.1 };
         Self { title, x_name, y_name, x: least..most, x_marks: ticks, y, dots: !is_share }

@@ -32,8 +32,8 @@ pub(crate) struct Curve {
 pub(crate) enum Plot {
     /// Cycles per second by tasks.
     Throughput,
-    /// Share of hand-overs by how long they took at most.
-    HandOver,
+    /// Share of hand-offs by how long they took at most.
+    LocalHandoff,
     /// Cost of a cycle by how many keys are held.
     Keys,
     /// Cost of an acquisition by how many wait.

@@ -20,7 +20,7 @@ impl Redis {
     }
 
     pub(crate) fn ours(&self) -> Locks {
-        Locks::RedisSingle { url: self.url(), hand_over: true }
+        Locks::RedisSingle { url: self.url(), local_handoff: true }
     }
 
     /// With the pauses that it makes by default: 200 ms at most.

@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn the_first_failure_is_found() {
-        let printed = "test memory::c01_one ... ok\ntest memory::c02_two::with_hand_over_off   ... FAILED\ntest memory::c03 ... FAILED\n";
-        assert_eq!(first_failure(printed.as_bytes()).as_deref(), Some("c02_two::with_hand_over_off"));
+        let printed = "test memory::c01_one ... ok\ntest memory::c02_two::with_local_handoff_off   ... FAILED\ntest memory::c03 ... FAILED\n";
+        assert_eq!(first_failure(printed.as_bytes()).as_deref(), Some("c02_two::with_local_handoff_off"));
         assert_eq!(first_failure("test memory::c01_one ... ok\n".as_bytes()), None);
     }
 

@@ -16,14 +16,14 @@ use crate::log::Log;
 /// A contender and where its store is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Locks {
-    /// `leasehold-redis-single`, with the hand-over inside the process on or off.
-    RedisSingle { url: String, hand_over: bool },
+    /// `leasehold-redis-single`, with the hand-off inside the process on or off.
+    RedisSingle { url: String, local_handoff: bool },
     /// `leasehold-redlock`, with or without fencing.
     Redlock { urls: Vec<String>, fencing: bool },
     /// `leasehold-file`.
     File { folder: PathBuf },
-    /// `leasehold-mysql-unique`, with the hand-over inside the process and the doorbell on or off.
-    MysqlUnique { url: String, hand_over: bool, doorbell: bool },
+    /// `leasehold-mysql-unique`, with the hand-off inside the process and the doorbell on or off.
+    MysqlUnique { url: String, local_handoff: bool, doorbell: bool },
     /// A floor: `SELECT 1` is a cycle.
     Select { url: String },
     /// A floor: two bare updates of a row.
@@ -48,13 +48,13 @@ impl Locks {
     /// Connects and runs the load. `start` is asked for when it could begin.
     pub(crate) async fn run(&self, load: &Load, start: impl FnOnce() -> Result<u64>) -> Result<Log> {
         match self {
-            Self::RedisSingle { url, hand_over } => {
-                load.run(ours::redis_single(url, *hand_over).await?, start()?).await
+            Self::RedisSingle { url, local_handoff } => {
+                load.run(ours::redis_single(url, *local_handoff).await?, start()?).await
             }
             Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
             Self::File { folder } => load.run(ours::file(folder)?, start()?).await,
-            Self::MysqlUnique { url, hand_over, doorbell } => {
-                load.run(mysql::mysql_unique(url, *hand_over, *doorbell).await?, start()?).await
+            Self::MysqlUnique { url, local_handoff, doorbell } => {
+                load.run(mysql::mysql_unique(url, *local_handoff, *doorbell).await?, start()?).await
             }
             Self::Select { url } => load.run(mysql::Select::connect(url)?, start()?).await,
             Self::Updates { url } => load.run(mysql::Updates::connect(url).await?, start()?).await,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Engine, HandOver, Locker, Settings};
+use leasehold_core::{Engine, EngineOptions, LocalHandoff, Locker};
 use leasehold_mysql_unique::MysqlUnique;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error, Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
@@ -12,8 +12,9 @@ use tokio::time::sleep;
 use super::ours::{Ours, ours};
 use crate::load::{Contender, Result};
 
-pub(crate) async fn mysql_unique(url: &str, hand_over: bool, doorbell: bool) -> Result<Ours<impl Locker>> {
-    let settings = Settings::new().hand_over(if hand_over { HandOver::new() } else { HandOver::off() });
+pub(crate) async fn mysql_unique(url: &str, local_handoff: bool, doorbell: bool) -> Result<Ours<impl Locker>> {
+    let settings =
+        EngineOptions::new().local_handoff(if local_handoff { LocalHandoff::new() } else { LocalHandoff::off() });
     let backend = MysqlUnique::builder().url(url).doorbell(doorbell).backend().await?;
     Ok(ours(Engine::with(backend, settings)))
 }

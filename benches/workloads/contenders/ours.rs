@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use leasehold_core::{Engine, HandOver, LockGuard, LockKey, LockOptions, Locker, ReleaseOutcome, Settings};
+use leasehold_core::{Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReleaseOutcome};
 use leasehold_file::FileLocks;
 use leasehold_redis_single::RedisSingle;
 use leasehold_redlock::Redlock;
@@ -13,8 +13,9 @@ pub(crate) struct Ours<L> {
     options: LockOptions,
 }
 
-pub(crate) async fn redis_single(url: &str, hand_over: bool) -> Result<Ours<impl Locker>> {
-    let settings = Settings::new().hand_over(if hand_over { HandOver::new() } else { HandOver::off() });
+pub(crate) async fn redis_single(url: &str, local_handoff: bool) -> Result<Ours<impl Locker>> {
+    let settings =
+        EngineOptions::new().local_handoff(if local_handoff { LocalHandoff::new() } else { LocalHandoff::off() });
     let backend = RedisSingle::builder().url(url).backend().await?;
     Ok(ours(Engine::with(backend, settings)))
 }

@@ -18,7 +18,7 @@ use crate::report::Report;
 
 const OURS: &str = "mysql-unique";
 const BELL: &str = "mysql-unique, doorbell";
-const BELL_ALONE: &str = "mysql-unique, doorbell, hand-over off";
+const BELL_ALONE: &str = "mysql-unique, doorbell, local hand-off off";
 const RIVAL: &str = "insert/delete";
 /// Errors 1213 while ours ran.
 const DEADLOCKS: &str = "deadlock errors";
@@ -86,7 +86,7 @@ pub(crate) fn one_process(pace: Pace) -> Result<Report> {
 /// 8 tasks in each of 8 processes on one key, without work and with 5 ms of it.
 pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
     on_each("MH8", |server, words| {
-        let ours = |hand_over, doorbell| Locks::MysqlUnique { url: server.url(), hand_over, doorbell };
+        let ours = |local_handoff, doorbell| Locks::MysqlUnique { url: server.url(), local_handoff, doorbell };
         let rival = || Locks::InsertDelete { url: server.url() };
         let job = |locks| Job::hot_key(locks, 8).processes(8);
         let sides = vec![
@@ -104,7 +104,12 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
             rows.of("8 × 8 on a key, doorbell: acquisitions/s", BELL, PER_SECOND, &[Aim::PeerTimes(10.0)]),
             rows.of("8 × 8 on a key, doorbell: statements per acquisition", BELL, COMMANDS, &[Aim::AtMost(0.5)]),
             rows.of("8 × 8 on a key, doorbell: Jain index over tasks", BELL, JAIN, &[Aim::AtLeast(0.95)]),
-            rows.of("8 × 8 on a key, doorbell, hand-over off: statements per acquisition", BELL_ALONE, COMMANDS, &[]),
+            rows.of(
+                "8 × 8 on a key, doorbell, local hand-off off: statements per acquisition",
+                BELL_ALONE,
+                COMMANDS,
+                &[],
+            ),
             rows.of("8 × 8 on a key: deadlock errors", BELL, DEADLOCKS, &[Aim::AtMost(0.0)]),
         ];
 
@@ -120,12 +125,17 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
         let in_memory = words == Durability::Memory.words();
         let at_most = |most| if in_memory { vec![Aim::AtMost(most)] } else { Vec::new() };
         all.extend([
-            rows.of("8 × 8, 5 ms of work: p99 of a hand-over, µs", OURS, P99, &[]),
-            rows.of("8 × 8, 5 ms of work, doorbell: p50 of a hand-over, µs", BELL, P50, &at_most(1000.0)),
-            rows.of("8 × 8, 5 ms of work, doorbell: p99 of a hand-over, µs", BELL, P99, &at_most(3000.0)),
-            rows.of("the same, hand-over off: p50 of a hand-over, µs", BELL_ALONE, P50, &at_most(1000.0)),
-            rows.of("the same, hand-over off: p99 of a hand-over, µs", BELL_ALONE, P99, &at_most(3000.0)),
-            rows.of("the same, hand-over off: statements per acquisition", BELL_ALONE, COMMANDS, &[Aim::AtMost(4.2)]),
+            rows.of("8 × 8, 5 ms of work: p99 of a hand-off, µs", OURS, P99, &[]),
+            rows.of("8 × 8, 5 ms of work, doorbell: p50 of a hand-off, µs", BELL, P50, &at_most(1000.0)),
+            rows.of("8 × 8, 5 ms of work, doorbell: p99 of a hand-off, µs", BELL, P99, &at_most(3000.0)),
+            rows.of("the same, local hand-off off: p50 of a hand-off, µs", BELL_ALONE, P50, &at_most(1000.0)),
+            rows.of("the same, local hand-off off: p99 of a hand-off, µs", BELL_ALONE, P99, &at_most(3000.0)),
+            rows.of(
+                "the same, local hand-off off: statements per acquisition",
+                BELL_ALONE,
+                COMMANDS,
+                &[Aim::AtMost(4.2)],
+            ),
         ]);
         Ok(all)
     })

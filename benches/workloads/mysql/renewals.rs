@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held, LockKey, Mode, Renewal};
+use leasehold_core::{Attempt, Backend, Claim, GrantRef, LeaseStatus, LockKey, Mode, Renewal};
 use leasehold_mysql_rw::MysqlRw;
 use leasehold_mysql_unique::MysqlUnique;
 use mysql_async::prelude::Queryable;
@@ -78,7 +78,7 @@ async fn take<B: Backend>(store: &B, mode: Mode, number: usize) -> Result<GrantR
     let key = LockKey::new(format!("kept/{mode:?}/{number}"))?;
     let claim = Claim::new(&key, mode, LEASE);
     match store.try_acquire(&claim).await? {
-        Attempt::Granted { tenure } => Ok(claim.grant(tenure)),
+        Attempt::Granted { epoch } => Ok(claim.grant(epoch)),
         busy => Err(format!("{} is not free: {busy:?}", claim.key).into()),
     }
 }
@@ -91,7 +91,7 @@ async fn in_batches<B: Backend>(store: &B, grants: &[GrantRef]) -> Result<Sample
             let begin = now();
             let answers = store.renew(batch, LEASE / 4).await;
             latencies.saturating_record(now() - begin);
-            if !answers.iter().all(|answer| matches!(answer, Ok(Held::Yes))) {
+            if !answers.iter().all(|answer| matches!(answer, Ok(LeaseStatus::Held))) {
                 return Err("a lease was lost while it was kept".into());
             }
         }

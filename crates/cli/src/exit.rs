@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn causes_are_told_once_and_on_one_line() {
         let inner = io::Error::other("connection\n\u{1b}\u{7} \u{202e}refused");
-        let error = Error::new(ErrorKind::Unavailable, "connect").backend("redis-single").caused_by(inner);
+        let error = Error::new(ErrorKind::Unavailable, "connect").with_backend("redis-single").caused_by(inner);
         let text = Failure::Store(error).to_string();
         assert_eq!(text, "connect on redis-single: store unavailable: caused by connection refused");
         let told = Error::new(ErrorKind::Unavailable, "connect").detail("no route").caused_by("no route");

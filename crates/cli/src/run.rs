@@ -46,7 +46,7 @@ impl Job<'_> {
         }
         let Some(readers) = &store.readers else {
             let why = store.locker.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
-            let refused = Error::new(ErrorKind::Unsupported, "acquire").backend(store.name()).key(&args.key);
+            let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(store.name()).key(&args.key);
             return Err(refused.detail(format!("no shared mode: {why}")).into());
         };
         self.run_under(readers.acquire_read(&args.key, &options), signals).await
@@ -151,7 +151,7 @@ impl Job<'_> {
     async fn release<M: GuardMode>(&self, guard: Guard<M>, held: impl Fn() -> Duration) -> Option<LossReason> {
         let key = guard.key().clone();
         let left = lease_left(&guard);
-        let silence = || Error::new(ErrorKind::Indeterminate, "release").backend(self.store.name()).key(&key);
+        let silence = || Error::new(ErrorKind::Indeterminate, "release").with_backend(self.store.name()).key(&key);
         let outcome = tokio::time::timeout(RELEASE_BOUND, guard.release()).await;
         let outcome = outcome.unwrap_or_else(|_| Err(silence().detail("the store gave no answer")));
         self.report.released(&key, held(), &outcome, left);

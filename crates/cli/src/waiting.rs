@@ -83,7 +83,7 @@ impl<'a> Waiting<'a> {
 
     /// Asks the store who holds it.
     pub(crate) async fn look(&mut self) -> Result<Holders> {
-        let silence = || Error::new(ErrorKind::Unavailable, "inspect").backend(self.backend).key(self.key);
+        let silence = || Error::new(ErrorKind::Unavailable, "inspect").with_backend(self.backend).key(self.key);
         let seen = tokio::time::timeout(NEWS, self.admin.inspect(self.key)).await;
         let seen = seen.unwrap_or_else(|_| Err(silence().detail("the store does not answer")));
         if let Ok(holders) = &seen

@@ -30,7 +30,7 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 
     /// Takes the key if it is free, or says that it is not.
     ///
-    /// Atomic in the store: the check, the grant with owner and lease, and the tenure number, which is larger than
+    /// Atomic in the store: the check, the grant with owner and lease, and the epoch, which is larger than
     /// that of every earlier grant of the key: `max(stored + 1, the store's clock in ms)`. Idempotent in
     /// `(key, owner)`: repeated by the same owner while it holds, it answers the same grant and does not prolong it.
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt>;
@@ -43,15 +43,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Answers in the order of `renewals`, one for each; the failure of one does not touch the others. An answer later
     /// than `within` is of no use to anybody: nothing is waited for any longer than that, so that a driver still knows
     /// by itself that nobody waits.
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>>;
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>>;
 
     /// Frees the key if the store still has that owner, or takes it out of the store's queue. Idempotent. Never
-    /// touches the tenure counter.
-    async fn release(&self, grant: &GrantRef) -> Result<Held>;
+    /// touches the epoch counter.
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus>;
 
-    /// Gives a grant to `new_owner`, if the store still has its owner, under its tenure number: from then on the old owner
+    /// Gives a grant to `new_owner`, if the store still has its owner, under its epoch: from then on the old owner
     /// can neither renew nor release it, nor have it taken over once more. Its lease is `ttl` from now, and never shorter than
-    /// before; number, label and reason stay. Only where [`HandOff`](crate::Capability::HandOff) is claimed.
+    /// before; number, label and reason stay. Only where [`DetachedLock`](crate::Capability::Detach) is claimed.
     ///
     /// Atomic in the store: of several who try at once one gets it. Idempotent in `(grant, new_owner)`: asked again while
     /// that owner holds it, it says so.
@@ -59,9 +59,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// If the answer is lost, or some of several stores have the new owner and too few, it is `Indeterminate`: the engine
     /// then releases the new owner, and the lease ends whatever is left of the old one.
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let _ = (new_owner, ttl);
-        Err(Error::new(ErrorKind::Unsupported, "adopt").key(&grant.key))
+        Err(Error::new(ErrorKind::Unsupported, "attach").key(&grant.key))
     }
 
     /// Makes a reader of the writer of `writer`: from then on the key is held by the owner of `claim`, in shared mode, with
@@ -85,11 +85,11 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// One page of the held keys that start with `prefix`.
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page>;
 
-    /// Frees the key whoever holds it, and answers who that was. The tenure counter stays.
+    /// Frees the key whoever holds it, and answers who that was. The epoch counter stays.
     async fn force_release(&self, key: &LockKey) -> Result<Holders>;
 
     /// Signals of releases, where the store has them.
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         None
     }
 
@@ -139,7 +139,7 @@ pub struct Claim {
     pub label: Option<String>,
     /// Why, in free text, to be stored beside the grant.
     pub reason: Option<String>,
-    /// The newest tenure of this key that the session has lost here, where owners are sessions: it and all older ones are
+    /// The newest epoch of this key that the session has lost here, where owners are sessions: it and all older ones are
     /// not joined, nor prolonged, but are [in the way](Attempt::HeldBy).
     pub lost: Option<u64>,
 }
@@ -152,8 +152,8 @@ impl Claim {
     }
 
     /// What it is granted, under this number.
-    pub fn grant(&self, tenure: Option<u64>) -> GrantRef {
-        GrantRef { key: self.key.clone(), owner: self.owner, mode: self.mode, tenure }
+    pub fn grant(&self, epoch: Option<u64>) -> GrantRef {
+        GrantRef { key: self.key.clone(), owner: self.owner, mode: self.mode, epoch }
     }
 }
 
@@ -162,8 +162,8 @@ impl Claim {
 pub enum Attempt {
     /// It is ours.
     Granted {
-        /// The tenure number; `None` where the backend gives no tokens.
-        tenure: Option<u64>,
+        /// The epoch; `None` where the backend gives no tokens.
+        epoch: Option<u64>,
     },
     /// Somebody else holds it.
     Busy {
@@ -179,15 +179,15 @@ pub enum Attempt {
         retry_in: Option<Duration>,
     },
     /// Somebody else holds it, and the store has put this claim into a queue of its own: a later grant comes as
-    /// [`Hint::Granted`], or as the answer to the same claim when it is made again.
+    /// [`Notification::Granted`], or as the answer to the same claim when it is made again.
     ///
     /// Only to a claim that [`waits`](Claim::waits). Made again, the claim finds its place also where this answer was lost.
     /// The place is given up by [`Backend::release`] with the owner id.
     Queued {
-        /// The tenure number of who holds the key: the newest of the key. Only a grant with a larger one is later than
+        /// The epoch of who holds the key: the newest of the key. Only a grant with a larger one is later than
         /// this answer. `None`, where it is not known: no told grant is taken for later, and the claim is made again.
         epoch_of_holder: Option<u64>,
-        /// The largest tenure number that a grant out of the queue can have within `lease` of this answer: the store's
+        /// The largest epoch that a grant out of the queue can have within `lease` of this answer: the store's
         /// clock bounds it. A told grant with a larger one was not told by the store, or is asked for once more in vain.
         /// `None`, where messages cannot be forged: every number counts.
         latest_epoch: Option<u64>,
@@ -211,8 +211,8 @@ pub struct GrantRef {
     pub owner: OwnerId,
     /// Exclusive or shared.
     pub mode: Mode,
-    /// The tenure number that came with the grant.
-    pub tenure: Option<u64>,
+    /// The epoch that came with the grant.
+    pub epoch: Option<u64>,
 }
 
 /// One entry of a batch of renewals.
@@ -226,16 +226,16 @@ pub struct Renewal {
 
 /// What the store says of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum LeaseStatus {
     /// It was ours, and the step was done.
-    Yes,
+    Held,
     /// It is not ours: another's or nobody's. Nothing was changed.
-    No,
+    NotHeld,
     /// It is not ours, because an operator released it by force. Nothing was changed.
-    Forced,
+    ForceReleased,
 }
 
-/// The random id of one tenure: whoever knows it can release the grant, so it is never shown in full.
+/// The random id of one epoch: whoever knows it can release the grant, so it is never shown in full.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnerId(Uuid);
 
@@ -273,24 +273,24 @@ pub struct SessionId(pub u64);
 
 /// Release signals. They are hints: a lost one costs a poll interval, never liveness.
 #[async_trait]
-pub trait Wakeups: Send + Sync {
+pub trait Notifications: Send + Sync {
     /// Listens for what becomes of `key`. When it returns, no later release and no grant out of the store's queue is
     /// missed, unless the connection breaks. A failure is not for good: while somebody waits it is called again now and then.
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>>;
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>>;
 }
 
 /// One waiter's ear. Dropping it stops listening.
 #[async_trait]
-pub trait Listener: Send {
+pub trait Subscription: Send {
     /// Ends when there is news of the key since the last call. Too often is harmless. Cancel safe.
     ///
-    /// After a break that cost signals it says [`Freed`](Hint::Freed), or [`Ended`](Hint::Ended) if it will not hear again.
-    async fn hint(&mut self) -> Hint;
+    /// After a break that cost signals it says [`Freed`](Notification::Freed), or [`Ended`](Notification::Ended) if it will not hear again.
+    async fn next(&mut self) -> Notification;
 }
 
 /// What a waiter hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
+pub enum Notification {
     /// The key may have become free.
     Freed,
     /// The store's queue granted it. It counts if the number is larger than the one that came with the last answer
@@ -299,8 +299,8 @@ pub enum Hint {
     Granted {
         /// To whom: the owner of the claim in the queue.
         owner: OwnerId,
-        /// The tenure number.
-        tenure: Option<u64>,
+        /// The epoch.
+        epoch: Option<u64>,
     },
     /// Nothing will be heard any more, because the connection broke for good: the engine asks the store, and listens anew.
     Ended,

@@ -45,11 +45,11 @@ pub enum Capability {
     WriterIntent,
     /// `force_release` tells the holder that it was by force, in whichever process it is.
     ForceNotice,
-    /// A grant can be carried to another process and adopted there, once: the store has
+    /// A grant can be carried to another process and attached there, once: the store has
     /// [`take_over`](crate::Backend::take_over).
-    HandOff,
-    /// A grant passes from guard to guard inside a process without a round trip; see [`HandOver`](crate::HandOver).
-    HandOver,
+    Detach,
+    /// A grant passes from guard to guard inside a process without a round trip; see [`LocalHandoff`](crate::LocalHandoff).
+    LocalHandoff,
     /// The locker is an owner that may take a key again while it holds it.
     Reentrancy,
 }
@@ -66,8 +66,8 @@ impl Capability {
         Self::CrossHost,
         Self::WriterIntent,
         Self::ForceNotice,
-        Self::HandOff,
-        Self::HandOver,
+        Self::Detach,
+        Self::LocalHandoff,
         Self::Reentrancy,
     ];
 
@@ -83,8 +83,8 @@ impl Capability {
             Self::CrossHost => "cross-host",
             Self::WriterIntent => "writer-intent",
             Self::ForceNotice => "force-notice",
-            Self::HandOff => "hand-off",
-            Self::HandOver => "hand-over",
+            Self::Detach => "detach",
+            Self::LocalHandoff => "local-handoff",
             Self::Reentrancy => "reentrancy",
         }
     }

@@ -57,7 +57,7 @@ impl Error {
 
     /// Adds the backend's name.
     #[must_use]
-    pub fn backend(mut self, backend: &'static str) -> Self {
+    pub fn with_backend(mut self, backend: &'static str) -> Self {
         Arc::make_mut(&mut self.0).backend = Some(backend);
         self
     }
@@ -94,7 +94,7 @@ impl Error {
     }
 
     /// Which backend said so.
-    pub fn backend_name(&self) -> Option<&'static str> {
+    pub fn backend(&self) -> Option<&'static str> {
         self.0.backend
     }
 
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn display_is_one_line_with_all_that_is_known_and_not_the_source() {
         let error = Error::new(ErrorKind::Indeterminate, "acquire")
-            .backend("redis-single")
+            .with_backend("redis-single")
             .key(&LockKey::new("a\nb").unwrap())
             .caused_by("connection reset");
         assert_eq!(error.to_string(), r#"acquire "a\nb" on redis-single: outcome unknown"#);

@@ -91,7 +91,7 @@ pub trait LockerExt: Locker {
             };
             done.map_err(|reason| {
                 let lost = Error::new(ErrorKind::Lost(reason), "run under the lock");
-                lost.backend(self.capabilities().backend()).key(guard.key())
+                lost.with_backend(self.capabilities().backend()).key(guard.key())
             })
         }
     }
@@ -129,7 +129,7 @@ pub trait LockerExt: Locker {
             }
             match guards.iter().find_map(|guard| Some((guard.loss()?, guard))) {
                 Some((reason, guard)) => Err(Error::new(ErrorKind::Lost(reason), "acquire all")
-                    .backend(self.capabilities().backend())
+                    .with_backend(self.capabilities().backend())
                     .key(guard.key())),
                 None => Ok(Some(guards)),
             }
@@ -210,7 +210,7 @@ impl<L: RwLocker + ?Sized> RwLockerExt for L {}
 
 fn granted<G>(grant: OrBusy<G>, key: &LockKey, locker: &(impl Locker + ?Sized)) -> Result<G> {
     grant.map_err(|busy| {
-        let error = Error::new(ErrorKind::TimedOut, "acquire").backend(locker.capabilities().backend()).key(key);
+        let error = Error::new(ErrorKind::TimedOut, "acquire").with_backend(locker.capabilities().backend()).key(key);
         match busy.remaining {
             Some(left) => {
                 error.detail(format!("the holder's lease lasts for another {left:.1?}, unless it is prolonged"))

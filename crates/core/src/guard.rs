@@ -7,8 +7,8 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 
 use crate::engine::Hold;
 use crate::{
-    Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, HandOver, LockKey, LockOptions, LossReason, Mode,
-    OwnerId, Result, Shared,
+    Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, LocalHandoff, LockKey, LockOptions, LossReason,
+    Mode, OwnerId, Result, Shared,
 };
 
 /// Proof of a grant, as long as [`is_held`](Self::is_held) says so. Dropping it releases.
@@ -125,15 +125,15 @@ impl<M: GuardMode> Guard<M> {
 }
 
 impl LockGuard {
-    /// Gives up this guard without releasing the key, for [`adopt`](crate::Locker::adopt) in another process.
+    /// Gives up this guard without releasing the key, for [`attach`](crate::Locker::attach) in another process.
     ///
-    /// Until then nobody renews the lease, so carry it over quickly. It can be adopted once, here or elsewhere. `None` if
+    /// Until then nobody renews the lease, so carry it over quickly. It can be attached once, here or elsewhere. `None` if
     /// the grant was lost already.
-    #[must_use = "nobody renews or releases the grant until it is adopted"]
-    pub fn hand_off(self) -> Option<HandOff> {
-        let GrantRef { key, owner, tenure, .. } = self.hold.inner().grant();
-        let hand_overs = self.hold.inner().number();
-        self.hold.detach().then_some(HandOff { key, owner, tenure, hand_overs })
+    #[must_use = "nobody renews or releases the grant until it is attached"]
+    pub fn detach(self) -> Option<DetachedLock> {
+        let GrantRef { key, owner, epoch, .. } = self.hold.inner().grant();
+        let handoffs = self.hold.inner().number();
+        self.hold.detach().then_some(DetachedLock { key, owner, epoch, handoffs })
     }
 
     /// Goes on as a reader, by one step of the store: no other writer has the key in between.
@@ -170,14 +170,14 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
 /// [`expose`](Self::expose) turns it into text and `parse` reads it back. Whoever has the text can release the
 /// lock, so treat it as a secret; `Debug` does not show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandOff {
+pub struct DetachedLock {
     key: LockKey,
     owner: OwnerId,
-    tenure: Option<u64>,
-    hand_overs: u16,
+    epoch: Option<u64>,
+    handoffs: u16,
 }
 
-impl HandOff {
+impl DetachedLock {
     /// What is locked.
     pub fn key(&self) -> &LockKey {
         &self.key
@@ -185,18 +185,18 @@ impl HandOff {
 
     /// The text to carry over, without spaces. One that was changed on its way is refused.
     pub fn expose(&self) -> String {
-        let tenure = self.tenure.map_or_else(|| "-".to_owned(), |tenure| tenure.to_string());
+        let epoch = self.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
         let key = utf8_percent_encode(self.key.as_str(), NON_ALPHANUMERIC);
-        let text = format!("leasehold1:{}:{tenure}:{}:{key}", self.owner.to_hex(), self.hand_overs);
+        let text = format!("leasehold1:{}:{epoch}:{}:{key}", self.owner.to_hex(), self.handoffs);
         format!("{text}:{:016x}", checksum(&text))
     }
 
-    pub(crate) fn hand_overs(&self) -> u16 {
-        self.hand_overs
+    pub(crate) fn handoffs(&self) -> u16 {
+        self.handoffs
     }
 
     pub(crate) fn to_grant(&self) -> GrantRef {
-        GrantRef { key: self.key.clone(), owner: self.owner, mode: Mode::Exclusive, tenure: self.tenure }
+        GrantRef { key: self.key.clone(), owner: self.owner, mode: Mode::Exclusive, epoch: self.epoch }
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -206,28 +206,28 @@ impl HandOff {
         }
         let mut parts = text.strip_prefix("leasehold1:")?.splitn(4, ':');
         let owner = OwnerId::parse_hex(parts.next()?)?;
-        let tenure = match parts.next()? {
+        let epoch = match parts.next()? {
             "-" => None,
             number => Some(number.parse().ok()?),
         };
-        let hand_overs = parts.next()?.parse().ok().filter(|count| *count <= HandOver::HARD_LIMIT)?;
+        let handoffs = parts.next()?.parse().ok().filter(|count| *count <= LocalHandoff::HARD_LIMIT)?;
         let key = percent_decode_str(parts.next()?).decode_utf8().ok()?;
-        Some(Self { key: LockKey::new(&*key).ok()?, owner, tenure, hand_overs })
+        Some(Self { key: LockKey::new(&*key).ok()?, owner, epoch, handoffs })
     }
 }
 
-/// FNV-1a. The store compares owner and tenure, and nobody the count: one that was changed could give a token twice.
+/// FNV-1a. The store compares owner and epoch, and nobody the count: one that was changed could give a token twice.
 ///
 /// It is against what happens to a text on its way. Whoever has one can act for its holder, and needs no other text for that.
 fn checksum(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-impl FromStr for HandOff {
+impl FromStr for DetachedLock {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidOptions, "adopt").detail("this is not the text of a handed-off lock")
+            Error::new(ErrorKind::InvalidOptions, "attach").detail("this is not the text of a handed-off lock")
         })
     }
 }
@@ -240,17 +240,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hand_off_survives_its_text(key in ".{1,60}", tenure in any::<Option<u64>>()) {
+        fn a_hand_off_survives_its_text(key in ".{1,60}", epoch in any::<Option<u64>>()) {
             prop_assume!(key.len() <= LockKey::MAX_BYTES);
             let key = LockKey::new(key).unwrap();
-            let before = HandOff { key, owner: OwnerId::random(), tenure, hand_overs: 7 };
-            prop_assert_eq!(before.expose().parse::<HandOff>().unwrap(), before);
+            let before = DetachedLock { key, owner: OwnerId::random(), epoch, handoffs: 7 };
+            prop_assert_eq!(before.expose().parse::<DetachedLock>().unwrap(), before);
         }
 
         #[test]
         fn any_other_text_is_refused_and_does_not_panic(text in ".*") {
             prop_assume!(!text.starts_with("leasehold1:"));
-            prop_assert!(text.parse::<HandOff>().is_err());
+            prop_assert!(text.parse::<DetachedLock>().is_err());
         }
     }
 
@@ -267,21 +267,21 @@ mod tests {
         ];
         let texts = texts.map(|text| format!("leasehold1:{text}"));
         for text in texts.iter().map(|text| format!("{text}:{:016x}", checksum(text))).chain(texts.clone()) {
-            assert!(text.parse::<HandOff>().is_err(), "{text}");
+            assert!(text.parse::<DetachedLock>().is_err(), "{text}");
         }
         let good = format!("leasehold1:{owner}:1:0:k");
-        assert!(format!("{good}:{:016x}", checksum(&good)).parse::<HandOff>().is_ok());
+        assert!(format!("{good}:{:016x}", checksum(&good)).parse::<DetachedLock>().is_ok());
     }
 
     #[test]
     fn a_text_of_which_a_byte_was_changed_is_refused() {
         let handed =
-            HandOff { key: LockKey::new("k/ü").unwrap(), owner: OwnerId::random(), tenure: Some(7), hand_overs: 13 };
+            DetachedLock { key: LockKey::new("k/ü").unwrap(), owner: OwnerId::random(), epoch: Some(7), handoffs: 13 };
         let text = handed.expose();
         for (at, _) in text.char_indices() {
             for other in ["0", "1", "9", "a", ":", "-", ""] {
                 let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
-                assert!(changed == text || changed.parse::<HandOff>().is_err(), "{changed} passes for {text}");
+                assert!(changed == text || changed.parse::<DetachedLock>().is_err(), "{changed} passes for {text}");
             }
         }
     }

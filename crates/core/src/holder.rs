@@ -17,7 +17,7 @@ pub struct Holders {
 pub struct Holder {
     /// Exclusive or shared.
     pub mode: Mode,
-    /// The token of the tenure, where the backend gives tokens.
+    /// The token of the epoch, where the backend gives tokens.
     pub token: Option<FencingToken>,
     /// What is left of the lease. `None` where the backend has no lease.
     pub remaining: Option<Duration>,

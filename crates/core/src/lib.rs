@@ -24,14 +24,15 @@ mod printable;
 mod secrets;
 
 pub use backend::{
-    Attempt, Backend, Claim, GrantRef, Held, Hint, Listener, OwnerId, Renewal, SessionId, SharedBackend, Wakeups,
+    Attempt, Backend, Claim, GrantRef, LeaseStatus, Notification, Notifications, OwnerId, Renewal, SessionId,
+    SharedBackend, Subscription,
 };
 pub use capabilities::{Capabilities, Capability};
 pub use clock::Clock;
-pub use engine::{Backed, Engine, HandOver, Settings, Waiters, WeakEngine};
+pub use engine::{Backed, Engine, EngineOptions, LocalHandoff, Waiters, WeakEngine};
 pub use error::{Error, ErrorKind, Result};
 pub use ext::{LockerExt, RwLockerExt};
-pub use guard::{Guard, HandOff, LockGuard, ReadGuard, ReleaseOutcome};
+pub use guard::{DetachedLock, Guard, LockGuard, ReadGuard, ReleaseOutcome};
 pub use holder::{Cursor, Holder, Holders, Page};
 pub use home::Home;
 pub use key::LockKey;

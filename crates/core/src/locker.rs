@@ -5,7 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    Capabilities, Cursor, Error, ErrorKind, HandOff, Holders, LockGuard, LockKey, LockOptions, Page, ReadGuard, Result,
+    Capabilities, Cursor, DetachedLock, Error, ErrorKind, Holders, LockGuard, LockKey, LockOptions, Page, ReadGuard,
+    Result,
 };
 
 /// A lock service: hands out at most one [`LockGuard`] per key at a time.
@@ -65,20 +66,20 @@ pub trait Locker: fmt::Debug + Send + Sync + 'static {
         Ok(self.acquire(key, options).await?.ok_or_else(Busy::default))
     }
 
-    /// Takes over a grant that was handed off, with the token that it has and an owner of its own. Of all who try, one gets
+    /// Takes over a grant that was detached, with the token that it has and an owner of its own. Of all who try, one gets
     /// it. `Ok(None)`: it is no longer held, or somebody else has taken it over.
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) unless the backend claims
-    /// [`HandOff`](crate::Capability::HandOff); [`Indeterminate`](ErrorKind::Indeterminate) if the answer was lost: the
+    /// [`DetachedLock`](crate::Capability::Detach); [`Indeterminate`](ErrorKind::Indeterminate) if the answer was lost: the
     /// lock may have been taken over, and is given back then, so that another try gets it or finds it gone; else as for
     /// [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     /// Dropping the future gives back what it may have taken over; what it has not is left to the next try.
-    async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
+    async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
         let _ = options;
-        Err(Error::new(ErrorKind::Unsupported, "adopt").backend(self.capabilities().backend()).key(grant.key()))
+        Err(Error::new(ErrorKind::Unsupported, "attach").with_backend(self.capabilities().backend()).key(grant.key()))
     }
 }
 
@@ -145,8 +146,8 @@ macro_rules! through {
                 (**self).acquire_or_busy(key, options).await
             }
 
-            async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
-                (**self).adopt(grant, options).await
+            async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
+                (**self).attach(grant, options).await
             }
         }
     };

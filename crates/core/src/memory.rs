@@ -7,8 +7,9 @@ use tokio::sync::watch;
 
 use crate::clock::Moment;
 use crate::{
-    Attempt, Backed, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, FencingToken, GrantRef, Held,
-    Hint, Holder, Holders, Listener, LockKey, Mode, OwnerId, Page, Renewal, Result, Settings, SharedBackend, Wakeups,
+    Attempt, Backed, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, EngineOptions, FencingToken,
+    GrantRef, Holder, Holders, LeaseStatus, LockKey, Mode, Notification, Notifications, OwnerId, Page, Renewal, Result,
+    SharedBackend, Subscription,
 };
 
 /// Locks in the memory of this process: for tests, for examples, and as the reference of what a backend does.
@@ -65,7 +66,7 @@ impl Default for Memory {
 impl From<MemoryBackend> for Memory {
     fn from(backend: MemoryBackend) -> Self {
         let clock = backend.store.clock.clone();
-        Self { engine: Engine::with(backend, Settings::new().clock(clock)) }
+        Self { engine: Engine::with(backend, EngineOptions::new().clock(clock)) }
     }
 }
 
@@ -94,7 +95,7 @@ struct Store {
 struct State {
     /// Held keys by namespace and key.
     held: BTreeMap<(Arc<str>, LockKey), Vec<Grant>>,
-    /// The newest tenure of any key: one counter for all, so that nothing is left behind by a key that is free.
+    /// The newest epoch of any key: one counter for all, so that nothing is left behind by a key that is free.
     newest: u64,
     /// Owners whose grant was released by force, until their lease would have ended.
     forced: HashMap<OwnerId, Moment>,
@@ -105,7 +106,7 @@ struct State {
 #[derive(Clone, Debug)]
 struct Grant {
     claim: Claim,
-    tenure: u64,
+    epoch: u64,
     ends: Moment,
 }
 
@@ -143,14 +144,14 @@ impl MemoryBackend {
         (Arc::clone(&self.namespace), key.clone())
     }
 
-    fn find<'s>(&self, state: &'s mut State, grant: &GrantRef) -> Result<&'s mut Grant, Held> {
+    fn find<'s>(&self, state: &'s mut State, grant: &GrantRef) -> Result<&'s mut Grant, LeaseStatus> {
         let now = self.store.clock.now();
         let forced = state.forced.contains_key(&grant.owner);
         let live = state.held.get_mut(&self.place(&grant.key)).into_iter().flatten();
         live.filter(|held| held.ends > now).find(|held| held.claim.owner == grant.owner).ok_or(if forced {
-            Held::Forced
+            LeaseStatus::ForceReleased
         } else {
-            Held::No
+            LeaseStatus::NotHeld
         })
     }
 
@@ -158,7 +159,7 @@ impl MemoryBackend {
         let now = self.store.clock.now();
         let holders = grants.iter().filter(|grant| grant.ends > now).map(|grant| Holder {
             mode: grant.claim.mode,
-            token: Some(FencingToken::of_tenure(grant.tenure)),
+            token: Some(FencingToken::of_epoch(grant.epoch)),
             remaining: Some(grant.ends.since(now)),
             label: grant.claim.label.clone(),
             reason: grant.claim.reason.clone(),
@@ -176,8 +177,8 @@ impl Backend for MemoryBackend {
             .with(Capability::Fencing)
             .with(Capability::Wakeup)
             .with(Capability::ForceNotice)
-            .with(Capability::HandOff)
-            .with(Capability::HandOver)
+            .with(Capability::Detach)
+            .with(Capability::LocalHandoff)
             .without(Capability::CrossProcess, "it lives in one process")
             .without(Capability::CrossHost, "it lives in one process")
             .without(Capability::WriterIntent, "a waiting writer is known to its own engine only")
@@ -193,7 +194,7 @@ impl Backend for MemoryBackend {
         let grants = state.held.entry(self.place(&claim.key)).or_default();
         grants.retain(|grant| grant.ends > now);
         if let Some(ours) = grants.iter().find(|grant| grant.claim.owner == claim.owner) {
-            return Ok(Attempt::Granted { tenure: Some(ours.tenure) });
+            return Ok(Attempt::Granted { epoch: Some(ours.epoch) });
         }
         let in_the_way =
             grants.iter().filter(|grant| claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive);
@@ -201,37 +202,37 @@ impl Backend for MemoryBackend {
             return Ok(Attempt::Busy { retry_in: Some(ends.since(now)) });
         }
         state.newest = seed.max(state.newest + 1);
-        grants.push(Grant { claim: claim.clone(), tenure: state.newest, ends: now.plus(claim.ttl) });
-        Ok(Attempt::Granted { tenure: Some(state.newest) })
+        grants.push(Grant { claim: claim.clone(), epoch: state.newest, ends: now.plus(claim.ttl) });
+        Ok(Attempt::Granted { epoch: Some(state.newest) })
     }
 
-    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
         let now = self.store.clock.now();
         let mut state = self.state();
         let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {
-            Ok(grant) if renewal.grant.tenure != Some(grant.tenure) => Ok(Held::No),
+            Ok(grant) if renewal.grant.epoch != Some(grant.epoch) => Ok(LeaseStatus::NotHeld),
             Ok(grant) => {
                 // A renewal may come late, after a longer one.
                 grant.ends = grant.ends.max(now.plus(renewal.ttl));
-                Ok(Held::Yes)
+                Ok(LeaseStatus::Held)
             }
             Err(held) => Ok(held),
         };
         renewals.iter().map(renew).collect()
     }
 
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let now = self.store.clock.now();
         let mut state = self.state();
         let again = GrantRef { owner: new_owner, ..grant.clone() };
         let which = if self.find(&mut state, &again).is_ok() { &again } else { grant };
         match self.find(&mut state, which) {
-            Ok(held) if Some(held.tenure) == grant.tenure => {
+            Ok(held) if Some(held.epoch) == grant.epoch => {
                 held.claim.owner = new_owner;
                 held.ends = held.ends.max(now.plus(ttl));
-                Ok(Held::Yes)
+                Ok(LeaseStatus::Held)
             }
-            Ok(_) => Ok(Held::No),
+            Ok(_) => Ok(LeaseStatus::NotHeld),
             Err(held) => Ok(held),
         }
     }
@@ -239,19 +240,19 @@ impl Backend for MemoryBackend {
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let (now, seed) = (self.store.clock.now(), self.store.clock.unix_millis());
         let mut state = self.state();
-        let tenure = seed.max(state.newest + 1);
+        let epoch = seed.max(state.newest + 1);
         match self.find(&mut state, writer) {
-            Ok(held) if Some(held.tenure) == writer.tenure && held.claim.mode == Mode::Exclusive => {
-                *held = Grant { claim: claim.clone(), tenure, ends: now.plus(claim.ttl) };
-                state.newest = tenure;
+            Ok(held) if Some(held.epoch) == writer.epoch && held.claim.mode == Mode::Exclusive => {
+                *held = Grant { claim: claim.clone(), epoch, ends: now.plus(claim.ttl) };
+                state.newest = epoch;
                 self.store.released.send_replace(());
-                Ok(Attempt::Granted { tenure: Some(tenure) })
+                Ok(Attempt::Granted { epoch: Some(epoch) })
             }
             _ => Ok(Attempt::Busy { retry_in: None }),
         }
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let mut state = self.state();
         if let Err(held) = self.find(&mut state, grant) {
             return Ok(held);
@@ -264,7 +265,7 @@ impl Backend for MemoryBackend {
             }
         }
         self.store.released.send_replace(());
-        Ok(Held::Yes)
+        Ok(LeaseStatus::Held)
     }
 
     fn releases_in_place(&self) -> bool {
@@ -301,7 +302,7 @@ impl Backend for MemoryBackend {
         Ok(self.holders(key, &grants))
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         Some(self)
     }
 }
@@ -309,8 +310,8 @@ impl Backend for MemoryBackend {
 impl SharedBackend for MemoryBackend {}
 
 #[async_trait]
-impl Wakeups for MemoryBackend {
-    async fn listen(&self, _key: &LockKey) -> Result<Box<dyn Listener>> {
+impl Notifications for MemoryBackend {
+    async fn subscribe(&self, _key: &LockKey) -> Result<Box<dyn Subscription>> {
         Ok(Box::new(Ear(self.store.released.subscribe())))
     }
 }
@@ -318,12 +319,12 @@ impl Wakeups for MemoryBackend {
 struct Ear(watch::Receiver<()>);
 
 #[async_trait]
-impl Listener for Ear {
-    async fn hint(&mut self) -> Hint {
+impl Subscription for Ear {
+    async fn next(&mut self) -> Notification {
         if self.0.changed().await.is_err() {
             // The store is gone, and with it every release that could come.
             std::future::pending::<()>().await;
         }
-        Hint::Freed
+        Notification::Freed
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::HandOver;
+use crate::LocalHandoff;
 
 /// A number that grows with every grant of a key: hand it to the resource, and let the resource refuse anything
 /// that comes with a smaller one than it has seen.
@@ -9,34 +9,34 @@ use crate::HandOver;
 /// the smaller.* A lease alone cannot stop a holder that was paused past its lease from writing; the token can
 /// (Kleppmann, "How to do distributed locking", 2016).
 ///
-/// A token is `tenure << 10 | n`: the tenure comes from the store in the same atomic step as the grant and is
-/// seeded with the store's clock in milliseconds; `n` counts the hand-overs inside one process. It stays below 2^53
+/// A token is `epoch << 10 | n`: the epoch comes from the store in the same atomic step as the grant and is
+/// seeded with the store's clock in milliseconds; `n` counts the hand-offs inside one process. It stays below 2^53
 /// until the year 2248, so it survives JSON, Lua and SQL `BIGINT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 
 impl FencingToken {
-    /// How many low bits count hand-overs.
-    pub(crate) const HAND_OVER_BITS: u32 = 10;
+    /// How many low bits count hand-offs.
+    pub(crate) const HANDOFF_BITS: u32 = 10;
 
     /// The largest epoch that a store may give: all tokens made of it stay below 2^53.
-    pub const MAX_EPOCH: u64 = (1 << (53 - Self::HAND_OVER_BITS)) - 1;
+    pub const MAX_EPOCH: u64 = (1 << (53 - Self::HANDOFF_BITS)) - 1;
 
-    /// The first token of a tenure.
-    pub fn of_tenure(tenure: u64) -> Self {
-        Self::new(tenure, 0)
+    /// The first token of an epoch.
+    pub fn of_epoch(epoch: u64) -> Self {
+        Self::new(epoch, 0)
     }
 
-    /// The token after `hand_overs` hand-overs of a tenure.
-    pub(crate) fn new(tenure: u64, hand_overs: u16) -> Self {
-        debug_assert!(hand_overs <= HandOver::HARD_LIMIT, "the count would run into the tenure");
-        Self(tenure << Self::HAND_OVER_BITS | u64::from(hand_overs))
+    /// The token after `handoffs` hand-offs of an epoch.
+    pub(crate) fn new(epoch: u64, handoffs: u16) -> Self {
+        debug_assert!(handoffs <= LocalHandoff::HARD_LIMIT, "the count would run into the epoch");
+        Self(epoch << Self::HANDOFF_BITS | u64::from(handoffs))
     }
 
     /// The number that the store gave with the grant: the same for all tokens of one lease.
     #[must_use]
     pub const fn epoch(self) -> u64 {
-        self.0 >> Self::HAND_OVER_BITS
+        self.0 >> Self::HANDOFF_BITS
     }
 
     /// The number to send along with every write.
@@ -70,15 +70,15 @@ mod tests {
     #[test]
     fn every_token_of_a_lease_has_its_epoch() {
         for epoch in [0, 1, 1_700_000_000_000, FencingToken::MAX_EPOCH] {
-            for hand_overs in [0, 1, HandOver::HARD_LIMIT] {
-                assert_eq!(FencingToken::new(epoch, hand_overs).epoch(), epoch);
+            for handoffs in [0, 1, LocalHandoff::HARD_LIMIT] {
+                assert_eq!(FencingToken::new(epoch, handoffs).epoch(), epoch);
             }
-            assert_eq!(FencingToken::from(FencingToken::of_tenure(epoch).get()).epoch(), epoch);
+            assert_eq!(FencingToken::from(FencingToken::of_epoch(epoch).get()).epoch(), epoch);
         }
     }
 
     #[test]
     fn the_last_token_of_the_largest_epoch_is_the_last_below_two_to_the_53rd() {
-        assert_eq!(FencingToken::new(FencingToken::MAX_EPOCH, HandOver::HARD_LIMIT).get(), (1 << 53) - 1);
+        assert_eq!(FencingToken::new(FencingToken::MAX_EPOCH, LocalHandoff::HARD_LIMIT).get(), (1 << 53) - 1);
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, GrantRef, Held, Holders, LockKey, LockOptions,
-    Locker, MemoryBackend, Page, Renewal, Result, Settings,
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, EngineOptions, GrantRef, Holders, LeaseStatus,
+    LockKey, LockOptions, Locker, MemoryBackend, Page, Renewal, Result,
 };
 
 /// The leases of a batch of renewals, and how long an answer to it is of use.
@@ -36,13 +36,13 @@ impl Backend for Noting {
         self.store.try_acquire(claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let leases = renewals.iter().map(|renewal| renewal.ttl).collect();
         self.renewals.lock().unwrap().push((leases, within));
         self.store.renew(renewals, within).await
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         self.store.release(grant).await
     }
 
@@ -64,7 +64,7 @@ impl Backend for Noting {
 async fn a_renewal_is_given_less_than_a_third_of_the_shortest_lease_of_its_batch() {
     let clock = Clock::tokio();
     let store = Noting::new(&clock);
-    let engine = Engine::with(store.clone(), Settings::new().clock(clock));
+    let engine = Engine::with(store.clone(), EngineOptions::new().clock(clock));
     let mut guards = Vec::new();
     // Of about the same length, so that some of them are due together.
     for (key, ttl) in [("a", 30_000), ("b", 30_010), ("c", 30_020), ("d", 10_000)] {

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Engine, Error, ErrorKind, GrantRef, Held, Holders,
-    Listener, LockKey, LockOptions, Locker, Memory, Page, Renewal, Result, Settings, Wait, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Engine, EngineOptions, Error, ErrorKind, GrantRef,
+    Holders, LeaseStatus, LockKey, LockOptions, Locker, Memory, Notifications, Page, Renewal, Result, Subscription,
+    Wait,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -43,15 +44,15 @@ impl Backend for Hostile {
         match self.claims.fetch_add(1, Ordering::Relaxed) {
             0 => Err(refusal()),
             1 => Ok(Attempt::Busy { retry_in: None }),
-            _ => Ok(Attempt::Granted { tenure: Some(1) }),
+            _ => Ok(Attempt::Granted { epoch: Some(1) }),
         }
     }
-    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
-        let answer = || if first(&self.renewals) { Err(refusal()) } else { Ok(Held::No) };
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
+        let answer = || if first(&self.renewals) { Err(refusal()) } else { Ok(LeaseStatus::NotHeld) };
         renewals.iter().map(|_| answer()).collect()
     }
-    async fn release(&self, _: &GrantRef) -> Result<Held> {
-        if first(&self.releases) { Err(refusal()) } else { Ok(Held::Yes) }
+    async fn release(&self, _: &GrantRef) -> Result<LeaseStatus> {
+        if first(&self.releases) { Err(refusal()) } else { Ok(LeaseStatus::Held) }
     }
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
         Ok(Holders { key: key.clone(), holders: Vec::new() })
@@ -62,14 +63,14 @@ impl Backend for Hostile {
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         self.inspect(key).await
     }
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         Some(self)
     }
 }
 
 #[async_trait]
-impl Wakeups for Hostile {
-    async fn listen(&self, _: &LockKey) -> Result<Box<dyn Listener>> {
+impl Notifications for Hostile {
+    async fn subscribe(&self, _: &LockKey) -> Result<Box<dyn Subscription>> {
         Err(refusal())
     }
 }
@@ -116,7 +117,7 @@ impl Subscriber for Witness {
 async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
     // The other test may have done it.
     let _ = tracing::subscriber::set_global_default(Witness);
-    let engine = Arc::new(Engine::with(Hostile::default(), Settings::default()));
+    let engine = Arc::new(Engine::with(Hostile::default(), EngineOptions::default()));
     let key = LockKey::new(format!("k waited_ms=0 {NASTY}")).unwrap();
     let patient = LockOptions::new().ttl(Duration::from_millis(300)).wait(Wait::UpTo(Duration::from_secs(60)));
     let patient = patient.label(NASTY).reason(NASTY);

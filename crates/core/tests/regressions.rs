@@ -67,14 +67,14 @@ async fn a_store_that_forgot_everything_goes_on_above_what_it_gave() {
     let mut newest = None;
     for _ in 0..5000 {
         let claim = Claim::new(&key, Mode::Exclusive, LEASE);
-        if let Attempt::Granted { tenure } = before.try_acquire(&claim).await.unwrap() {
-            newest = tenure;
-            before.release(&claim.grant(tenure)).await.unwrap();
+        if let Attempt::Granted { epoch } = before.try_acquire(&claim).await.unwrap() {
+            newest = epoch;
+            before.release(&claim.grant(epoch)).await.unwrap();
         }
     }
     let after = MemoryBackend::new(Clock::system());
     let first = after.try_acquire(&Claim::new(&key, Mode::Exclusive, LEASE)).await.unwrap();
-    let Attempt::Granted { tenure: first } = first else { panic!("an empty store said {first:?}") };
+    let Attempt::Granted { epoch: first } = first else { panic!("an empty store said {first:?}") };
     leasehold_testkit::ahead_of_the_clock(5000, clock.now().since(begun));
     assert!(first > newest, "{first:?} after {newest:?}");
 }
@@ -157,7 +157,7 @@ fn the_time_of_holding_is_that_of_each_guard() {
             let options = LockOptions::new().wait(Wait::UpTo(LEASE));
             let first = locks.lock("k").await.unwrap();
             let next = locks.acquire(&key, &options);
-            // The second waits already, so that it comes by hand-over from the first.
+            // The second waits already, so that it comes by hand-off from the first.
             let (next, released) = futures::join!(next, async { first.release().await });
             released.unwrap();
             next.unwrap().unwrap().release().await.unwrap();

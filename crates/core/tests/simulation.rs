@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, Error, ErrorKind, FencingToken, GrantRef, Held,
-    Holders, LockKey, LockOptions, Locker, MemoryBackend, Page, Renewal, Result, Settings, Wait, Wakeups,
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, EngineOptions, Error, ErrorKind, FencingToken,
+    GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, MemoryBackend, Notifications, Page, Renewal, Result,
+    Wait,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -51,13 +52,13 @@ impl Backend for Adversary {
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
         self.between(self.inner.try_acquire(claim)).await?
     }
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         match self.between(self.inner.renew(renewals, within)).await {
             Ok(answers) => answers,
             Err(error) => renewals.iter().map(|_| Err(Error::new(error.kind(), "step"))).collect(),
         }
     }
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         self.between(self.inner.release(grant)).await?
     }
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
@@ -69,8 +70,8 @@ impl Backend for Adversary {
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         self.inner.force_release(key).await
     }
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
-        self.inner.wakeups()
+    fn notifications(&self) -> Option<&dyn Notifications> {
+        self.inner.notifications()
     }
 }
 
@@ -89,7 +90,8 @@ async fn play(seed: u64) -> u32 {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..4 {
         let random = Mutex::new(StdRng::seed_from_u64(seed.wrapping_mul(31).wrapping_add(number)));
-        let engine = Engine::with(Adversary { inner: store.clone(), random }, Settings::new().clock(clock.clone()));
+        let engine =
+            Engine::with(Adversary { inner: store.clone(), random }, EngineOptions::new().clock(clock.clone()));
         let register = Arc::clone(&register);
         tasks.spawn(async move {
             for _ in 0..6 {

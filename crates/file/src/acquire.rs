@@ -27,15 +27,15 @@ enum Tried {
 impl FileBackend {
     /// Takes the key if it is free.
     pub(crate) async fn claim(&self, claim: &Claim) -> Result<Attempt> {
-        if let Some(tenure) = self.repeated(claim) {
-            return Ok(Attempt::Granted { tenure: Some(tenure) });
+        if let Some(epoch) = self.repeated(claim) {
+            return Ok(Attempt::Granted { epoch: Some(epoch) });
         }
         for _ in 0..TRIES {
             match self.attempt(claim).await {
                 Ok(Tried::Granted(grant)) => {
-                    let tenure = Some(grant.tenure);
+                    let epoch = Some(grant.epoch);
                     self.held().insert(claim.owner, grant);
-                    return Ok(Attempt::Granted { tenure });
+                    return Ok(Attempt::Granted { epoch });
                 }
                 Ok(Tried::Busy) => return Ok(Attempt::Busy { retry_in: None }),
                 Ok(Tried::Replaced) => {
@@ -69,24 +69,24 @@ impl FileBackend {
             }
         };
         let session = self.session()?;
-        let record = |tenure| self.record(claim, &session, tenure, locked.0.identity);
-        let (tenure, written) = match claim.mode {
+        let record = |epoch| self.record(claim, &session, epoch, locked.0.identity);
+        let (epoch, written) = match claim.mode {
             Mode::Exclusive => {
                 let (stored, _) = stored(&locked, &place)?;
                 let counter = turn::count(stored, None, &place, &self.clock).await?;
-                let bytes = layout::render(Some(counter), &place.key, Some(&record(counter.tenure)));
+                let bytes = layout::render(Some(counter), &place.key, Some(&record(counter.epoch)));
                 locked.0.write(&bytes, 0, &place.lock)?;
-                (counter.tenure, Written::Inside)
+                (counter.epoch, Written::Inside)
             }
             Mode::Shared => {
                 let Some(counter) = self.count_beside_others(&locked, &place).await? else {
                     return Ok(Tried::Replaced);
                 };
-                let entry = Readers::new(place.readers()).write(&record(counter.tenure))?;
-                (counter.tenure, Written::Apart(entry))
+                let entry = Readers::new(place.readers()).write(&record(counter.epoch))?;
+                (counter.epoch, Written::Apart(entry))
             }
         };
-        let grant = Grant::new(claim.key.clone(), place, locked, tenure, written);
+        let grant = Grant::new(claim.key.clone(), place, locked, epoch, written);
         match grant.is_in_place() {
             Ok(true) => Ok(Tried::Granted(grant)),
             Ok(false) => Ok(Tried::Replaced),
@@ -98,14 +98,14 @@ impl FileBackend {
     }
 
     /// Who we are, for whoever inspects the key.
-    pub(crate) fn record<'c>(&self, claim: &'c Claim, session: &'c str, tenure: u64, file: Identity) -> Record<'c> {
+    pub(crate) fn record<'c>(&self, claim: &'c Claim, session: &'c str, epoch: u64, file: Identity) -> Record<'c> {
         Record {
             session: session.into(),
             mode: claim.mode.into(),
             pid: self.pid,
             label: claim.label.as_deref().map(Into::into),
             reason: claim.reason.as_deref().map(Into::into),
-            tenure,
+            epoch,
             since: self.clock.unix_millis(),
             file: file.inode,
         }
@@ -146,7 +146,7 @@ impl FileBackend {
     fn repeated(&self, claim: &Claim) -> Option<u64> {
         let held = self.held();
         let grant = held.get(&claim.owner).filter(|grant| grant.key == claim.key)?;
-        grant.is_in_place().unwrap_or(true).then_some(grant.tenure)
+        grant.is_in_place().unwrap_or(true).then_some(grant.epoch)
     }
 
     pub(crate) fn session(&self) -> Result<Arc<str>> {

@@ -55,7 +55,7 @@ impl Address {
 }
 
 fn wrong(why: &str) -> Error {
-    Error::new(ErrorKind::InvalidOptions, "open locks").backend(BACKEND).detail(why)
+    Error::new(ErrorKind::InvalidOptions, "open locks").with_backend(BACKEND).detail(why)
 }
 
 /// The same for every process of a user, whatever is in its environment: a cron job and a login session that looked in
@@ -65,7 +65,7 @@ pub(crate) fn default_dir() -> Result<PathBuf> {
     let known = User::from_uid(Uid::from_raw(us.as_raw()));
     // Who cannot be asked for now may be known later, and would be somewhere else then.
     let known = known.map_err(|cause| {
-        let error = Error::new(ErrorKind::Unavailable, "open locks").backend(BACKEND);
+        let error = Error::new(ErrorKind::Unavailable, "open locks").with_backend(BACKEND);
         error.detail("cannot look up our user; name a directory").caused_by(io::Error::from(cause))
     })?;
     Ok(default_dir_of(known.map(|user| user.dir), us.as_raw()))

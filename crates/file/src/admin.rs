@@ -167,9 +167,9 @@ mod tests {
 
     use super::*;
 
-    async fn tenure(backend: &FileBackend, key: &LockKey) -> u64 {
+    async fn epoch(backend: &FileBackend, key: &LockKey) -> u64 {
         match backend.try_acquire(&Claim::new(key, Mode::Exclusive, Duration::from_secs(30))).await.unwrap() {
-            Attempt::Granted { tenure } => tenure.unwrap(),
+            Attempt::Granted { epoch } => epoch.unwrap(),
             Attempt::Busy { .. } | Attempt::HeldBy { .. } | Attempt::Queued { .. } => panic!("{key:?} is taken"),
         }
     }
@@ -182,11 +182,11 @@ mod tests {
         let place = backend.directory.place(&key);
         // As after a clock that was set back: nothing but this file knows the number.
         let ahead = backend.clock.unix_millis() + 1_000_000_000;
-        let counter = Counter { tenure: ahead, reserved: ahead + 10 };
+        let counter = Counter { epoch: ahead, reserved: ahead + 10 };
         fs::write(place.lock.path(), layout::render(Some(counter), &place.key, None)).unwrap();
-        assert_eq!(tenure(&backend, &key).await, ahead + 1);
+        assert_eq!(epoch(&backend, &key).await, ahead + 1);
         assert_eq!(backend.force_release(&key).await.unwrap().holders.len(), 1);
-        assert_eq!(tenure(&backend, &key).await, ahead + 2);
+        assert_eq!(epoch(&backend, &key).await, ahead + 2);
     }
 
     #[tokio::test]
@@ -195,14 +195,14 @@ mod tests {
         let backend = FileBackend::open(dir.path(), "n").unwrap();
         let key = LockKey::new("k").unwrap();
         let place = backend.directory.place(&key);
-        let before = tenure(&backend, &key).await;
+        let before = epoch(&backend, &key).await;
         fs::write(place.fresh().path(), "left over").unwrap();
         assert_eq!(backend.force_release(&key).await.unwrap().holders.len(), 1);
-        let after = tenure(&backend, &key).await;
+        let after = epoch(&backend, &key).await;
         assert!(after > before);
         // And one that died between its two steps.
         fs::write(place.fresh().path(), layout::render(None, &place.key, None)).unwrap();
         fs::rename(place.fresh().path(), place.lock.path()).unwrap();
-        assert!(tenure(&backend, &key).await > after);
+        assert!(epoch(&backend, &key).await > after);
     }
 }

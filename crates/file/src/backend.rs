@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, GrantRef, Held, Holders, LockKey, OwnerId, Page,
-    Renewal, Result, SharedBackend,
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LockKey, OwnerId,
+    Page, Renewal, Result, SharedBackend,
 };
 
 use crate::directory::Directory;
@@ -54,7 +54,7 @@ impl FileBackend {
             .with(Capability::Fencing)
             .with(Capability::CrossProcess)
             .with(Capability::ForceNotice)
-            .with(Capability::HandOver)
+            .with(Capability::LocalHandoff)
             .without(
                 Capability::Lease,
                 "the kernel frees the lock when the holder's process ends; a stopped process keeps it",
@@ -62,7 +62,7 @@ impl FileBackend {
             .without(Capability::Wakeup, "the kernel tells nobody that a lock was freed")
             .without(Capability::CrossHost, "network file systems are not supported")
             .without(Capability::WriterIntent, "a waiting writer is known to its own process only")
-            .without(Capability::HandOff, "a kernel lock cannot be carried to another process")
+            .without(Capability::Detach, "a kernel lock cannot be carried to another process")
             .without(Capability::Reentrancy, "a locker contends with itself")
     }
 
@@ -81,13 +81,13 @@ impl Backend for FileBackend {
         self.claim(claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
         // If it cannot be mended, only those who inspect are misled.
         let _ = self.sessions.mend();
         renewals.iter().map(|renewal| self.look_after(&renewal.grant)).collect()
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         self.let_go(grant)
     }
 

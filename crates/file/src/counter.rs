@@ -6,11 +6,11 @@ use leasehold_core::{Error, ErrorKind, FencingToken, Result};
 
 use crate::fault::BACKEND;
 
-/// What a lock file knows of the tenures of its key. One line of [`BYTES`](Self::BYTES) bytes, always.
+/// What a lock file knows of the epochs of its key. One line of [`BYTES`](Self::BYTES) bytes, always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter {
-    /// The newest tenure.
-    pub(crate) tenure: u64,
+    /// The newest epoch.
+    pub(crate) epoch: u64,
     /// A number that the spare copy is not below.
     pub(crate) reserved: u64,
 }
@@ -20,20 +20,20 @@ impl Counter {
     pub(crate) const BYTES: usize = 70;
     /// What the line starts with.
     pub(crate) const MAGIC: &str = "leasehold1 ";
-    /// The next tenure: larger than the newest, and not below the clock.
+    /// The next epoch: larger than the newest, and not below the clock.
     pub(crate) fn following(self, unix_millis: u64) -> Result<u64> {
-        let tenure = unix_millis.max(self.tenure + 1);
-        if tenure > FencingToken::MAX_EPOCH {
-            let detail = format!("the next token would be made of {tenure}, which is too large: is the clock right?");
-            return Err(Error::new(ErrorKind::Backend, "count").backend(BACKEND).detail(detail));
+        let epoch = unix_millis.max(self.epoch + 1);
+        if epoch > FencingToken::MAX_EPOCH {
+            let detail = format!("the next token would be made of {epoch}, which is too large: is the clock right?");
+            return Err(Error::new(ErrorKind::Backend, "count").with_backend(BACKEND).detail(detail));
         }
-        Ok(tenure)
+        Ok(epoch)
     }
 
     pub(crate) fn to_line(self) -> String {
         let mut line = String::with_capacity(Self::BYTES);
         // Writing to a string cannot fail.
-        let _ = write!(line, "{}{:020} {:020} ", Self::MAGIC, self.tenure, self.reserved);
+        let _ = write!(line, "{}{:020} {:020} ", Self::MAGIC, self.epoch, self.reserved);
         let check = checksum(line.as_bytes());
         let _ = writeln!(line, "{check:016x}");
         line
@@ -47,9 +47,9 @@ impl Counter {
             return None;
         }
         let mut words = numbers.strip_prefix(Self::MAGIC)?.split(' ');
-        let counter = Self { tenure: words.next()?.parse().ok()?, reserved: words.next()?.parse().ok()? };
+        let counter = Self { epoch: words.next()?.parse().ok()?, reserved: words.next()?.parse().ok()? };
         // Larger numbers make no token. Nobody grants them, so a file that has one was not written by us.
-        (counter.tenure.max(counter.reserved) <= FencingToken::MAX_EPOCH).then_some(counter)
+        (counter.epoch.max(counter.reserved) <= FencingToken::MAX_EPOCH).then_some(counter)
     }
 }
 
@@ -70,16 +70,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_counter_survives_its_line(tenure in 0..=FencingToken::MAX_EPOCH, reserved in 0..=FencingToken::MAX_EPOCH) {
-            let counter = Counter { tenure, reserved };
+        fn a_counter_survives_its_line(epoch in 0..=FencingToken::MAX_EPOCH, reserved in 0..=FencingToken::MAX_EPOCH) {
+            let counter = Counter { epoch, reserved };
             let line = counter.to_line();
             prop_assert_eq!(line.len(), Counter::BYTES);
             prop_assert_eq!(Counter::from_line(line.as_bytes()), Some(counter));
         }
 
         #[test]
-        fn a_torn_line_is_none(tenure in 0..=FencingToken::MAX_EPOCH, length in 0..Counter::BYTES, filler in any::<u8>()) {
-            let line = Counter { tenure, reserved: tenure }.to_line().into_bytes();
+        fn a_torn_line_is_none(epoch in 0..=FencingToken::MAX_EPOCH, length in 0..Counter::BYTES, filler in any::<u8>()) {
+            let line = Counter { epoch, reserved: epoch }.to_line().into_bytes();
             let mut torn = line.clone();
             torn[length..].fill(filler);
             prop_assume!(torn != line);
@@ -95,15 +95,15 @@ mod tests {
 
     #[test]
     fn a_number_that_nobody_granted_is_damage() {
-        for tenure in [FencingToken::MAX_EPOCH + 1, u64::MAX] {
-            let line = Counter { tenure, reserved: 0 }.to_line();
-            assert_eq!(Counter::from_line(line.as_bytes()), None, "{tenure}");
+        for epoch in [FencingToken::MAX_EPOCH + 1, u64::MAX] {
+            let line = Counter { epoch, reserved: 0 }.to_line();
+            assert_eq!(Counter::from_line(line.as_bytes()), None, "{epoch}");
         }
     }
 
     #[test]
-    fn the_next_tenure_is_larger_and_not_below_the_clock() {
-        let counter = |tenure| Counter { tenure, reserved: 0 };
+    fn the_next_epoch_is_larger_and_not_below_the_clock() {
+        let counter = |epoch| Counter { epoch, reserved: 0 };
         assert_eq!(counter(10).following(5).unwrap(), 11);
         assert_eq!(counter(10).following(500).unwrap(), 500);
         let error = counter(FencingToken::MAX_EPOCH).following(5).unwrap_err();

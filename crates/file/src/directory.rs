@@ -41,7 +41,7 @@ pub(crate) struct Place {
 impl Directory {
     /// Creates what is missing, and refuses what is not safe.
     pub(crate) fn open(root: &Path, namespace: &str) -> Result<Self> {
-        let wrong = |why: &str| Error::new(ErrorKind::InvalidOptions, "open locks").backend(BACKEND).detail(why);
+        let wrong = |why: &str| Error::new(ErrorKind::InvalidOptions, "open locks").with_backend(BACKEND).detail(why);
         if !(1..=LockKey::MAX_BYTES).contains(&namespace.len()) {
             return Err(wrong("a namespace takes 1 to 255 bytes"));
         }

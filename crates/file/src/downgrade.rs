@@ -28,7 +28,7 @@ impl FileBackend {
         let mut held = self.held();
         held.remove(&writer.owner);
         held.insert(claim.owner, reader);
-        Ok(Attempt::Granted { tenure: Some(counter.tenure) })
+        Ok(Attempt::Granted { epoch: Some(counter.epoch) })
     }
 
     fn replace_for(&self, claim: &Claim, place: Place, counter: Counter) -> Result<Grant> {
@@ -37,18 +37,18 @@ impl FileBackend {
         let Ok(fresh) = fresh.0.attempt(Mode::Shared, &place.fresh())? else {
             return Err(unavailable(place.fresh(), "is being used by another"));
         };
-        let record = self.record(claim, &session, counter.tenure, fresh.0.identity);
+        let record = self.record(claim, &session, counter.epoch, fresh.0.identity);
         let entry = Readers::new(place.readers()).write(&record)?;
         if !place.fresh().replace(&place.lock)? {
             return Err(unavailable(place.fresh(), "was removed just now"));
         }
-        Ok(Grant::new(claim.key.clone(), place, fresh, counter.tenure, Written::Apart(entry)))
+        Ok(Grant::new(claim.key.clone(), place, fresh, counter.epoch, Written::Apart(entry)))
     }
 
     /// What comes of it if this writer is ours, and its file is the lock file.
     fn held_by<T>(&self, writer: &GrantRef, then: impl FnOnce(&Grant) -> Result<T>) -> Result<Option<T>> {
         let held = self.held();
-        let is_it = |ours: &&Grant| ours.key == writer.key && Some(ours.tenure) == writer.tenure && ours.is_writer();
+        let is_it = |ours: &&Grant| ours.key == writer.key && Some(ours.epoch) == writer.epoch && ours.is_writer();
         match held.get(&writer.owner).filter(is_it) {
             Some(ours) if ours.is_in_place()? => then(ours).map(Some),
             _ => Ok(None),

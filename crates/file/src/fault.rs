@@ -26,7 +26,7 @@ pub(crate) fn unavailable(path: impl AsRef<Path>, why: &str) -> Error {
 
 /// The engine puts the operation in the place of this one.
 fn error(kind: ErrorKind) -> Error {
-    Error::new(kind, "open locks").backend(BACKEND)
+    Error::new(kind, "open locks").with_backend(BACKEND)
 }
 
 /// Nothing is ever half applied: a grant is handed out after its last step, so no error is `Indeterminate`.

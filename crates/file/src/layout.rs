@@ -1,7 +1,7 @@
 //! What a lock file says, byte by byte:
 //!
 //! ```text
-//! leasehold1 00000001763712345678 00000000000000000000 0123456789abcdef    the counter: newest tenure, reserved, check
+//! leasehold1 00000001763712345678 00000000000000000000 0123456789abcdef    the counter: newest epoch, reserved, check
 //! -                                                                        the mark: F once it was taken by force
 //! nightly-report                                                           the key, encoded
 //! +0123456789abcdef {"session":…}                                          the exclusive holder; - instead of + if gone
@@ -102,20 +102,11 @@ mod tests {
 
     use super::*;
 
-    const COUNTER: Counter = Counter { tenure: 7, reserved: 9 };
+    const COUNTER: Counter = Counter { epoch: 7, reserved: 9 };
 
     fn holder() -> Record<'static> {
         let (label, reason) = (Some("a \"label\"\n".into()), Some("\0 and\r 😀".into()));
-        Record {
-            session: "s".into(),
-            mode: Mode::Exclusive.into(),
-            pid: 1,
-            label,
-            reason,
-            tenure: 7,
-            since: 5,
-            file: 3,
-        }
+        Record { session: "s".into(), mode: Mode::Exclusive.into(), pid: 1, label, reason, epoch: 7, since: 5, file: 3 }
     }
 
     proptest! {

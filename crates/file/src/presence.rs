@@ -1,6 +1,6 @@
 use std::os::unix::fs::FileExt;
 
-use leasehold_core::{GrantRef, Held, LockKey, Result};
+use leasehold_core::{GrantRef, LeaseStatus, LockKey, Result};
 
 use crate::FileBackend;
 use crate::directory::Place;
@@ -12,26 +12,28 @@ use crate::record::Entry;
 
 impl FileBackend {
     /// Whether a grant is still ours. There is no lease to prolong, but a lock file can be replaced or removed.
-    pub(crate) fn look_after(&self, grant: &GrantRef) -> Result<Held> {
+    pub(crate) fn look_after(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let mut held = self.held();
-        let Some(ours) = held.get(&grant.owner).filter(|ours| ours.key == grant.key) else { return Ok(Held::No) };
+        let Some(ours) = held.get(&grant.owner).filter(|ours| ours.key == grant.key) else {
+            return Ok(LeaseStatus::NotHeld);
+        };
         let answer = ours.presence(ours.is_in_place()?);
-        if answer != Held::Yes {
+        if answer != LeaseStatus::Held {
             held.remove(&grant.owner);
         }
         Ok(answer)
     }
 
     /// Frees a grant. Whatever it answers, we do not hold it any more.
-    pub(crate) fn let_go(&self, grant: &GrantRef) -> Result<Held> {
+    pub(crate) fn let_go(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let mut held = self.held();
         if held.get(&grant.owner).is_none_or(|ours| ours.key != grant.key) {
-            return Ok(Held::No);
+            return Ok(LeaseStatus::NotHeld);
         }
-        let Some(ours) = held.remove(&grant.owner) else { return Ok(Held::No) };
+        let Some(ours) = held.remove(&grant.owner) else { return Ok(LeaseStatus::NotHeld) };
         drop(held);
         let answer = ours.is_in_place().map(|in_place| ours.presence(in_place));
-        if !matches!(answer, Ok(Held::No | Held::Forced)) {
+        if !matches!(answer, Ok(LeaseStatus::NotHeld | LeaseStatus::ForceReleased)) {
             ours.free(&self.idle);
         }
         answer
@@ -43,7 +45,7 @@ impl FileBackend {
 #[derive(Debug)]
 pub(crate) struct Grant {
     pub(crate) key: LockKey,
-    pub(crate) tenure: u64,
+    pub(crate) epoch: u64,
     lock: Spot,
     holder_at: u64,
     // Dropped in this order, for the reason that `free` has.
@@ -61,8 +63,8 @@ pub(crate) enum Written {
 }
 
 impl Grant {
-    pub(crate) fn new(key: LockKey, place: Place, locked: Flocked, tenure: u64, written: Written) -> Self {
-        Self { key, tenure, holder_at: layout::holder_at(&place.key), lock: place.lock, written, locked }
+    pub(crate) fn new(key: LockKey, place: Place, locked: Flocked, epoch: u64, written: Written) -> Self {
+        Self { key, epoch, holder_at: layout::holder_at(&place.key), lock: place.lock, written, locked }
     }
 
     pub(crate) fn is_writer(&self) -> bool {
@@ -87,14 +89,14 @@ impl Grant {
         }
     }
 
-    fn presence(&self, in_place: bool) -> Held {
+    fn presence(&self, in_place: bool) -> LeaseStatus {
         let mut mark = [0];
         match in_place {
-            true => Held::Yes,
+            true => LeaseStatus::Held,
             false if self.locked.0.file.read_at(&mut mark, layout::MARK_AT).is_ok() && mark == [layout::FORCED] => {
-                Held::Forced
+                LeaseStatus::ForceReleased
             }
-            false => Held::No,
+            false => LeaseStatus::NotHeld,
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Record<'a> {
     pub(crate) pid: u32,
     pub(crate) label: Option<Cow<'a, str>>,
     pub(crate) reason: Option<Cow<'a, str>>,
-    pub(crate) tenure: u64,
+    pub(crate) epoch: u64,
     /// Unix time in milliseconds.
     pub(crate) since: u64,
     /// The inode of the lock file that it is about: after a release by force that is another one.
@@ -41,7 +41,7 @@ impl Record<'_> {
             ModeName::Exclusive => Mode::Exclusive,
             ModeName::Shared => Mode::Shared,
         });
-        holder.token = Some(FencingToken::of_tenure(self.tenure));
+        holder.token = Some(FencingToken::of_epoch(self.epoch));
         holder.label = self.label.as_deref().map(str::to_owned);
         holder.reason = self.reason.as_deref().map(str::to_owned);
         holder
@@ -57,7 +57,7 @@ impl From<Mode> for ModeName {
     }
 }
 
-/// One file for each reader of a key, called `tenure.session`: no two readers ever have the same tenure.
+/// One file for each reader of a key, called `epoch.session`: no two readers ever have the same epoch.
 #[derive(Debug)]
 pub(crate) struct Readers {
     folder: Spot,
@@ -70,7 +70,7 @@ impl Readers {
 
     /// Writes a reader down; to be removed with the file that this names.
     pub(crate) fn write(&self, record: &Record<'_>) -> Result<Entry> {
-        let path = self.folder.below(&format!("{}.{}", record.tenure, record.session));
+        let path = self.folder.below(&format!("{}.{}", record.epoch, record.session));
         let mut opened = Opened::at(&path, true)?;
         if opened.is_none() {
             self.folder.create_folder()?;
@@ -101,7 +101,7 @@ impl Readers {
             let record = serde_json::from_slice::<Record<'_>>(&json).ok();
             readers.extend(record.filter(|record| record.file == lock.inode && record.session == session));
         }
-        readers.sort_by_key(|reader| reader.tenure);
+        readers.sort_by_key(|reader| reader.epoch);
         Ok(readers)
     }
 
@@ -121,7 +121,7 @@ impl Readers {
             .names()?
             .into_iter()
             .filter_map(|name| {
-                let (_tenure, session) = name.split_once('.')?;
+                let (_epoch, session) = name.split_once('.')?;
                 Some((self.folder.below(&name), session.to_owned()))
             })
             .collect())

@@ -18,7 +18,7 @@ const SPAN: u64 = 1 << 16;
 /// stays the same one when the lock file is replaced.
 ///
 /// The spare copy is what makes a lost lock file harmless. A counter that is used more than once in a millisecond
-/// runs ahead of the clock, and the clock alone could then repeat its numbers. So before a tenure ahead of the clock
+/// runs ahead of the clock, and the clock alone could then repeat its numbers. So before an epoch ahead of the clock
 /// is granted, a number that is not below it is written here.
 #[derive(Debug)]
 pub(crate) struct Turn {
@@ -55,13 +55,13 @@ impl Turn {
     fn spare(&self) -> Result<u64> {
         let mut line = [0; Counter::BYTES];
         let read = self.locked.0.file.read_at(&mut line, 0).map_err(|cause| failed("read", &self.spot, cause))?;
-        Ok(Counter::from_line(&line[..read]).map_or(0, |spare| spare.tenure))
+        Ok(Counter::from_line(&line[..read]).map_or(0, |spare| spare.epoch))
     }
 
-    /// Writes a spare copy that is not below `tenure`, and answers what it is.
-    fn reserve(&self, tenure: u64) -> Result<u64> {
-        let reserved = self.spare()?.max(tenure.saturating_add(SPAN));
-        let line = Counter { tenure: reserved, reserved: 0 }.to_line();
+    /// Writes a spare copy that is not below `epoch`, and answers what it is.
+    fn reserve(&self, epoch: u64) -> Result<u64> {
+        let reserved = self.spare()?.max(epoch.saturating_add(SPAN));
+        let line = Counter { epoch: reserved, reserved: 0 }.to_line();
         self.locked.0.write(line.as_bytes(), 0, &self.spot)?;
         if self.is_ours()? { Ok(reserved) } else { Err(unavailable(&self.spot, "was removed while it was written")) }
     }
@@ -72,7 +72,7 @@ impl Turn {
     }
 }
 
-/// The counter with the next tenure in it, to be written before that is granted. `None`: there is no counter that
+/// The counter with the next epoch in it, to be written before that is granted. `None`: there is no counter that
 /// could be read. Whoever has the turn already passes it along.
 pub(crate) async fn count(
     stored: Option<Counter>,
@@ -89,23 +89,23 @@ pub(crate) async fn count(
         }
     };
     let now = clock.unix_millis();
-    let tenure = stored.following(now)?;
+    let epoch = stored.following(now)?;
     let reserved = match turn {
-        _ if tenure <= now || tenure <= stored.reserved => stored.reserved,
-        Some(turn) => turn.reserve(tenure)?,
-        None => Turn::take(&place.count()).await?.reserve(tenure)?,
+        _ if epoch <= now || epoch <= stored.reserved => stored.reserved,
+        Some(turn) => turn.reserve(epoch)?,
+        None => Turn::take(&place.count()).await?.reserve(epoch)?,
     };
-    Ok(Counter { tenure, reserved })
+    Ok(Counter { epoch, reserved })
 }
 
-/// What to count on from when the counter is gone: the spare copy and, since every tenure above that was at most the
+/// What to count on from when the counter is gone: the spare copy and, since every epoch above that was at most the
 /// clock's reading when it was granted, a reading of the clock that nobody can have had before.
 async fn recover(spare: u64, place: &Place, clock: &Clock) -> Result<Counter> {
     const TICKS: u32 = 100;
     let lost_before = clock.unix_millis();
     for _ in 0..TICKS {
         if clock.unix_millis() > lost_before {
-            return Ok(Counter { tenure: spare, reserved: spare });
+            return Ok(Counter { epoch: spare, reserved: spare });
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -130,8 +130,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (place, clock) = (place(&dir), Clock::system());
         let before = clock.unix_millis();
-        let next = count(Some(Counter { tenure: 5, reserved: 0 }), None, &place, &clock).await.unwrap();
-        assert!(next.tenure >= before && next.reserved == 0);
+        let next = count(Some(Counter { epoch: 5, reserved: 0 }), None, &place, &clock).await.unwrap();
+        assert!(next.epoch >= before && next.reserved == 0);
         assert!(!place.count().is_there().unwrap());
     }
 
@@ -139,14 +139,14 @@ mod tests {
     async fn a_lost_counter_goes_on_above_everything_that_was_granted() {
         let dir = tempfile::tempdir().unwrap();
         let (place, clock) = (place(&dir), Clock::system());
-        let mut newest = Some(Counter { tenure: clock.unix_millis() + 1_000_000, reserved: 0 });
+        let mut newest = Some(Counter { epoch: clock.unix_millis() + 1_000_000, reserved: 0 });
         for _ in 0..10 {
             newest = Some(count(newest, None, &place, &clock).await.unwrap());
         }
         let recovered = count(None, None, &place, &clock).await.unwrap();
-        assert!(recovered.tenure > newest.unwrap().tenure);
+        assert!(recovered.epoch > newest.unwrap().epoch);
         let turn = Turn::take(&place.count()).await.unwrap();
-        assert!(count(None, Some(&turn), &place, &clock).await.unwrap().tenure > recovered.tenure);
+        assert!(count(None, Some(&turn), &place, &clock).await.unwrap().epoch > recovered.epoch);
     }
 
     #[tokio::test]
@@ -156,8 +156,8 @@ mod tests {
         let mut newest = 0;
         for _ in 0..20 {
             let next = count(None, None, &place, &clock).await.unwrap();
-            assert!(next.tenure > newest);
-            newest = next.tenure;
+            assert!(next.epoch > newest);
+            newest = next.epoch;
         }
     }
 

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holders, LockKey,
-    Mode, OwnerId, Page, Renewal, Result, SharedBackend,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Holders, LeaseStatus,
+    LockKey, Mode, OwnerId, Page, Renewal, Result, SharedBackend,
 };
 use leasehold_mysql::{Namespace, Opened, Params, RENEWAL_BATCH, Reply, Sessions, Step, TableName, Value, named};
 
@@ -44,8 +44,8 @@ impl MysqlRwBackend {
             .with(Capability::CrossHost)
             .with(Capability::WriterIntent)
             .with(Capability::ForceNotice)
-            .with(Capability::HandOver)
-            .with(Capability::HandOff)
+            .with(Capability::LocalHandoff)
+            .with(Capability::Detach)
             .without(Capability::Wakeup, "MySQL has no signal of a release; waiters poll")
     }
 
@@ -81,7 +81,7 @@ pub(crate) fn answer(reply: &Reply) -> Result<Attempt> {
         0 => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail("the key's row is gone, or its answer")),
         BUSY => Ok(Attempt::Busy { retry_in: None }),
         busy if busy & BUSY != 0 => Ok(Attempt::Busy { retry_in: Some(Duration::from_micros(busy & !BUSY)) }),
-        tenure => Ok(Attempt::Granted { tenure: Some(tenure) }),
+        epoch => Ok(Attempt::Granted { epoch: Some(epoch) }),
     }
 }
 
@@ -98,7 +98,7 @@ impl Backend for MysqlRwBackend {
         }
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let is_writer = |renewal: &Renewal| renewal.grant.mode == Mode::Exclusive;
         let leases = |writers: bool| -> Vec<_> {
             let these = renewals.iter().filter(|renewal| is_writer(renewal) == writers);
@@ -109,17 +109,17 @@ impl Backend for MysqlRwBackend {
         let mut writers = self.statements.writers().renew(&self.sessions, &leases(true), within).await.into_iter();
         let mut readers = self.statements.readers().renew(&self.sessions, &leases(false), within).await.into_iter();
         let answer = |renewal| if is_writer(renewal) { writers.next() } else { readers.next() };
-        renewals.iter().map(answer).map(|answer| answer.unwrap_or(Ok(Held::No))).collect()
+        renewals.iter().map(answer).map(|answer| answer.unwrap_or(Ok(LeaseStatus::NotHeld))).collect()
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         match grant.mode {
             Mode::Exclusive => self.let_go_writer(grant).await,
             Mode::Shared => self.let_go_reader(grant).await,
         }
     }
 
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let leases = match grant.mode {
             Mode::Exclusive => self.statements.writers(),
             Mode::Shared => self.statements.readers(),

@@ -1,4 +1,4 @@
-use leasehold_core::{Error, ErrorKind, HandOver, Result, Settings};
+use leasehold_core::{EngineOptions, Error, ErrorKind, LocalHandoff, Result};
 use leasehold_mysql::{Access, Opened, Pool};
 
 use crate::statements::{LOCKS, READERS, readers_of};
@@ -9,7 +9,7 @@ use crate::{MysqlRw, MysqlRwBackend};
 #[must_use]
 pub struct MysqlRwBuilder {
     access: Access,
-    hand_over: HandOver,
+    local_handoff: LocalHandoff,
 }
 
 impl MysqlRwBuilder {
@@ -49,8 +49,8 @@ impl MysqlRwBuilder {
     }
 
     /// How far a grant may pass from guard to guard inside this process without the server.
-    pub fn hand_over(self, hand_over: HandOver) -> Self {
-        Self { hand_over, ..self }
+    pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
+        Self { local_handoff, ..self }
     }
 
     /// Connects, and checks that the tables are there.
@@ -58,7 +58,7 @@ impl MysqlRwBuilder {
     /// # Errors
     /// As for [`MysqlRw::connect`].
     pub async fn connect(self) -> Result<MysqlRw> {
-        let settings = Settings::new().hand_over(self.hand_over);
+        let settings = EngineOptions::new().local_handoff(self.local_handoff);
         Ok(MysqlRw::with(self.backend().await?, settings))
     }
 
@@ -76,7 +76,7 @@ impl MysqlRwBuilder {
         let checked = checked.await;
         if let Err(refused) = checked {
             opened.sessions.close().await;
-            return Err(refused.backend(MysqlRwBackend::NAME));
+            return Err(refused.with_backend(MysqlRwBackend::NAME));
         }
         Ok(MysqlRwBackend::new(opened, &readers))
     }
@@ -94,7 +94,7 @@ impl MysqlRwBuilder {
         };
         let migrated = migrated.await;
         opened.sessions.close().await;
-        migrated.map_err(|refused| refused.backend(MysqlRwBackend::NAME))
+        migrated.map_err(|refused| refused.with_backend(MysqlRwBackend::NAME))
     }
 
     async fn open(self) -> Result<Opened> {

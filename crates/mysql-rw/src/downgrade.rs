@@ -8,7 +8,7 @@ impl MysqlRwBackend {
     /// every other writer.
     pub(crate) async fn writer_to_reader(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let gone = Ok(Attempt::Busy { retry_in: None });
-        let Some(written) = writer.tenure else { return gone };
+        let Some(written) = writer.epoch else { return gone };
         let (name, owner) = (("name", self.name(&claim.key)), Value::from(writer.owner.as_bytes()));
         let step = |statement| Step::new("downgrade", statement);
         let params = named([name.clone(), ("writer", owner.clone()), ("written", Value::UInt(written))]);
@@ -16,7 +16,7 @@ impl MysqlRwBackend {
         if drawn == 0 {
             return gone;
         }
-        let Attempt::Granted { tenure } = self.admit("downgrade", claim, owner.clone(), drawn).await? else {
+        let Attempt::Granted { epoch } = self.admit("downgrade", claim, owner.clone(), drawn).await? else {
             return gone;
         };
         // The reader is in; whatever goes wrong now, it has to be taken back.
@@ -25,9 +25,9 @@ impl MysqlRwBackend {
         let let_go = self.sessions.run(step(&self.statements.let_go_writer), params).await.map_err(in_doubt)?;
         if let_go.affected == 0 {
             // The writer was evicted meanwhile, or its lease ran out.
-            self.let_go_reader(&claim.grant(tenure)).await.map_err(in_doubt)?;
+            self.let_go_reader(&claim.grant(epoch)).await.map_err(in_doubt)?;
             return gone;
         }
-        Ok(Attempt::Granted { tenure })
+        Ok(Attempt::Granted { epoch })
     }
 }

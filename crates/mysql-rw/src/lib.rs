@@ -81,7 +81,7 @@ impl MysqlRw {
     /// Dropping the future leaves some of the rows.
     pub async fn gc(&self, older_than: Duration) -> Result<u64> {
         let collected = self.engine.backend().collect(older_than).await;
-        collected.map_err(|error| error.backend(MysqlRwBackend::NAME))
+        collected.map_err(|error| error.with_backend(MysqlRwBackend::NAME))
     }
 
     /// Refuses: two readers that both waited to become the writer would wait for each other for ever. Release, then
@@ -91,7 +91,10 @@ impl MysqlRw {
     /// Always [`ErrorKind::Unsupported`].
     pub fn upgrade(&self, guard: &ReadGuard) -> Result<LockGuard> {
         let why = "two readers that wait to become the writer wait for each other; release, then write";
-        Err(Error::new(ErrorKind::Unsupported, "upgrade").backend(MysqlRwBackend::NAME).key(guard.key()).detail(why))
+        Err(Error::new(ErrorKind::Unsupported, "upgrade")
+            .with_backend(MysqlRwBackend::NAME)
+            .key(guard.key())
+            .detail(why))
     }
 
     /// Ends it within 7.5 s; see [`Engine::close`].
@@ -99,14 +102,14 @@ impl MysqlRw {
         self.engine.close().await;
     }
 
-    pub(crate) fn with(backend: MysqlRwBackend, settings: Settings) -> Self {
+    pub(crate) fn with(backend: MysqlRwBackend, settings: EngineOptions) -> Self {
         Self { engine: Engine::with(backend, settings) }
     }
 }
 
 impl From<MysqlRwBackend> for MysqlRw {
     fn from(backend: MysqlRwBackend) -> Self {
-        Self::with(backend, Settings::new())
+        Self::with(backend, EngineOptions::new())
     }
 }
 

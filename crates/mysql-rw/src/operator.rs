@@ -52,7 +52,7 @@ impl MysqlRwBackend {
             let name: Vec<u8> = columns.take()?;
             let exclusive: u64 = columns.take()?;
             let mut holder = Holder::new(if exclusive == 1 { Mode::Exclusive } else { Mode::Shared });
-            holder.token = Some(FencingToken::of_tenure(columns.take()?));
+            holder.token = Some(FencingToken::of_epoch(columns.take()?));
             holder.remaining = Some(columns.micros()?);
             holder.label = columns.text()?;
             holder.reason = columns.text()?;

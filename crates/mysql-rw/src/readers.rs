@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, GrantRef, Held, LockKey, Result};
+use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, Result};
 use leasehold_mysql::{Step, Value, micros, named};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -21,7 +21,7 @@ impl MysqlRwBackend {
         // another round of waiting.
         for _ in 0..2 {
             let attempt = match self.draw(claim).await? {
-                Attempt::Granted { tenure: Some(tenure) } => self.admit("acquire", claim, Value::NULL, tenure).await?,
+                Attempt::Granted { epoch: Some(epoch) } => self.admit("acquire", claim, Value::NULL, epoch).await?,
                 busy => return Ok(busy),
             };
             if attempt != (Attempt::Busy { retry_in: None }) {
@@ -37,13 +37,13 @@ impl MysqlRwBackend {
         operation: &'static str,
         claim: &Claim,
         writer: Value,
-        tenure: u64,
+        epoch: u64,
     ) -> Result<Attempt> {
         let params = named([
             ("name", self.name(&claim.key)),
             ("writer", writer),
             ("owner", claim.owner.as_bytes().into()),
-            ("tenure", Value::UInt(tenure)),
+            ("epoch", Value::UInt(epoch)),
             ("ttl", micros(claim.ttl)),
             ("label", text(claim.label.as_ref())),
             ("reason", text(claim.reason.as_ref())),
@@ -53,7 +53,7 @@ impl MysqlRwBackend {
             // A writer may have come since the row was added by the first sending.
             0 if reply.repeated => Err(Error::new(ErrorKind::Indeterminate, operation).detail("it was sent twice")),
             0 => Ok(Attempt::Busy { retry_in: None }),
-            tenure => Ok(Attempt::Granted { tenure: Some(tenure) }),
+            epoch => Ok(Attempt::Granted { epoch: Some(epoch) }),
         }
     }
 
@@ -112,11 +112,11 @@ impl MysqlRwBackend {
         Ok((answer(&reply)?, count))
     }
 
-    pub(crate) async fn let_go_reader(&self, grant: &GrantRef) -> Result<Held> {
+    pub(crate) async fn let_go_reader(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let params = || named([("name", self.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
         let reply = self.sessions.run(Step::new("release", &self.statements.let_go_reader), params()).await?;
         if reply.affected > 0 {
-            return Ok(Held::Yes);
+            return Ok(LeaseStatus::Held);
         }
         let name = self.namespace.name_of(&grant.key);
         let held = self.statements.readers().why_not(&self.sessions, &name, grant.owner).await?;
@@ -128,8 +128,8 @@ impl MysqlRwBackend {
 /// The answers for those who drew together, of which the newest number is known.
 fn shared_out(drawn: &Result<(Attempt, u64)>) -> impl Iterator<Item = Result<Attempt>> {
     (0..).map(move |index| match drawn {
-        Ok((Attempt::Granted { tenure: Some(newest) }, count)) => {
-            Ok(Attempt::Granted { tenure: Some(newest - (count - 1) + index) })
+        Ok((Attempt::Granted { epoch: Some(newest) }, count)) => {
+            Ok(Attempt::Granted { epoch: Some(newest - (count - 1) + index) })
         }
         Ok((busy, _)) => Ok(*busy),
         Err(error) => Err(error.retell()),
@@ -223,9 +223,9 @@ mod tests {
 
     #[test]
     fn those_who_draw_together_get_a_number_each() {
-        let drawn = Ok((Attempt::Granted { tenure: Some(107) }, 3));
+        let drawn = Ok((Attempt::Granted { epoch: Some(107) }, 3));
         let numbers: Vec<_> = shared_out(&drawn).take(3).map(Result::unwrap).collect();
-        assert_eq!(numbers, [105, 106, 107].map(|tenure| Attempt::Granted { tenure: Some(tenure) }));
+        assert_eq!(numbers, [105, 106, 107].map(|epoch| Attempt::Granted { epoch: Some(epoch) }));
         let failed = Err(Error::new(ErrorKind::Unavailable, "acquire"));
         assert!(shared_out(&failed).take(2).all(|answer| answer.is_err_and(|error| error.is_transient())));
         let refused =

@@ -1,7 +1,7 @@
 use leasehold_core::Result;
 use leasehold_mysql::{Column, Kind, Layout, Leases, Namespace, TableName, statements};
 
-/// A row per key: the writer, its mark, whose turn it is, and the newest tenure number.
+/// A row per key: the writer, its mark, whose turn it is, and the newest epoch.
 pub(crate) const LOCKS: Layout = Layout {
     name: "leasehold mysql-rw",
     changes: &[],

@@ -1,4 +1,4 @@
-use leasehold_core::{Attempt, Claim, Error, ErrorKind, GrantRef, Held, Result};
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, Result};
 use leasehold_mysql::{Columns, Step, Value, micros, named};
 
 use crate::MysqlRwBackend;
@@ -84,11 +84,11 @@ impl MysqlRwBackend {
         Ok(Some(Found { readers: columns.take()?, dead: columns.take()? }))
     }
 
-    pub(crate) async fn let_go_writer(&self, grant: &GrantRef) -> Result<Held> {
+    pub(crate) async fn let_go_writer(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let params = named([("name", self.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
         let reply = self.sessions.run(Step::new("release", &self.statements.let_go_writer), params).await?;
         if reply.affected > 0 {
-            return Ok(Held::Yes);
+            return Ok(LeaseStatus::Held);
         }
         let name = self.namespace.name_of(&grant.key);
         self.statements.writers().why_not(&self.sessions, &name, grant.owner).await

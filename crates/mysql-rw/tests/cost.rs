@@ -117,7 +117,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     let params = |owner: &Value| {
         let owner = [("owner", owner.clone()), ("writer", owner.clone()), ("client", owner.clone())];
         let rest: [(&str, Value); 8] = [
-            ("tenure", 1000.into()),
+            ("epoch", 1000.into()),
             ("ttl", 60_000_000.into()),
             ("count", 3.into()),
             ("waits", 1.into()),
@@ -150,8 +150,8 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         "take_over_reader" => each_key(Cost::new(2, 3)),
         "admit" => {
             let admission = |writer: &Value| {
-                let drawn = [("writer", writer.clone()), ("tenure", 1001.into())];
-                let rest = params(&reader).into_iter().filter(|(name, _)| !["writer", "tenure"].contains(name));
+                let drawn = [("writer", writer.clone()), ("epoch", 1001.into())];
+                let rest = params(&reader).into_iter().filter(|(name, _)| !["writer", "epoch"].contains(name));
                 drawn.into_iter().chain(rest).collect::<Vec<_>>()
             };
             let writers = [Value::NULL, ours.clone(), stranger.clone()];

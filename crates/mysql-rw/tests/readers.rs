@@ -11,8 +11,8 @@ use leasehold_mysql::testing::traps::claim;
 use leasehold_mysql::testing::{Proxy, Server, cost};
 use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, Held, LockKey, LockOptions, Mode, MysqlRw, OwnerId, ReleaseOutcome,
-    Renewal, RwLocker, RwLockerExt, Wait,
+    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
+    ReleaseOutcome, Renewal, RwLocker, RwLockerExt, Wait,
 };
 use mysql_async::prelude::Queryable;
 use statements::{Statements, readers_of};
@@ -158,7 +158,7 @@ async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
                 other.query_drop("COMMIT").await.unwrap();
             },
         );
-        let kept = *renewed[0].as_ref().unwrap() == Held::Yes;
+        let kept = *renewed[0].as_ref().unwrap() == LeaseStatus::Held;
         let taken = matches!(claimed, Ok(Attempt::Granted { .. }));
         assert!(!(kept && taken), "{isolation}: a writer beside a reader");
         let later = store.try_acquire(&claim(isolation, Duration::from_secs(60))).await.unwrap();
@@ -249,8 +249,8 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     for forced in [true, false] {
         let reader = Claim { mode: Mode::Shared, ..claim(&format!("k{forced}"), Duration::from_secs(2)) };
-        let Attempt::Granted { tenure } = store.try_acquire(&reader).await.unwrap() else { panic!("it is free") };
-        assert_eq!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { tenure }, "the same while it holds");
+        let Attempt::Granted { epoch } = store.try_acquire(&reader).await.unwrap() else { panic!("it is free") };
+        assert_eq!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { epoch }, "the same while it holds");
         if forced {
             assert_eq!(store.force_release(&reader.key).await.unwrap().holders.len(), 1);
         }
@@ -264,13 +264,13 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
         let renewed = store.renew(&[renewal], Step::LIMIT).await.remove(0).unwrap();
         if forced {
             assert_eq!(again, Attempt::Busy { retry_in: None }, "what an operator took is granted again");
-            assert_eq!((seen.len(), renewed), (0, Held::Forced), "it was told");
+            assert_eq!((seen.len(), renewed), (0, LeaseStatus::ForceReleased), "it was told");
             assert!(locks.try_write(&reader.key).await.unwrap().is_some(), "it is in the way");
         } else {
-            let Attempt::Granted { tenure: newer } = again else { panic!("{again:?}") };
-            assert!(newer > tenure, "a lease that ran out is brought back");
+            let Attempt::Granted { epoch: newer } = again else { panic!("{again:?}") };
+            assert!(newer > epoch, "a lease that ran out is brought back");
             assert!(seen[0].remaining > Some(Duration::from_secs(9)), "granted without a lease: {seen:?}");
-            assert_eq!((seen[0].label.as_deref(), renewed), (Some("anew"), Held::Yes));
+            assert_eq!((seen[0].label.as_deref(), renewed), (Some("anew"), LeaseStatus::Held));
             assert!(locks.try_write(&reader.key).await.unwrap().is_none(), "a writer beside a reader");
         }
     }
@@ -284,11 +284,10 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
     let admit = Statements::new(&table, &readers_of(&table).unwrap()).admit;
     let mut session = server.session().await.unwrap();
     session.query_drop("USE leasehold").await.unwrap();
-    for (key, meanwhile) in
-        [("held", "tenure = tenure"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = 1")]
+    for (key, meanwhile) in [("held", "epoch = epoch"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = 1")]
     {
         let (writer, reader) = (claim(key, Duration::from_secs(60)), OwnerId::random());
-        let Attempt::Granted { tenure: Some(written) } = store.try_acquire(&writer).await.unwrap() else {
+        let Attempt::Granted { epoch: Some(written) } = store.try_acquire(&writer).await.unwrap() else {
             panic!("it is free")
         };
         let admission = |drawn, ttl| {
@@ -296,7 +295,7 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
                 ("name", Value::Bytes(cost::name_of(key))),
                 ("writer", writer.owner.as_bytes().into()),
                 ("owner", reader.as_bytes().into()),
-                ("tenure", Value::UInt(drawn)),
+                ("epoch", Value::UInt(drawn)),
                 ("ttl", Value::UInt(ttl)),
                 ("label", Value::NULL),
                 ("reason", Value::NULL),
@@ -308,18 +307,18 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
         session.exec_drop(change, (cost::name_of(key),)).await.unwrap();
         session.exec_drop(&admit, admission(written + 2, 3_600_000_000)).await.unwrap();
         let told = session.last_insert_id();
-        let row = "SELECT tenure, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
+        let row = "SELECT epoch, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
                    FROM leasehold_rw_readers WHERE name = ?";
         let row: Option<(u64, bool, i64)> = session.exec_first(row, (cost::name_of(key),)).await.unwrap();
-        let (tenure, forced, minutes) = row.unwrap();
+        let (epoch, forced, minutes) = row.unwrap();
         match key {
             "held" => {
-                assert_eq!((told, tenure, minutes), (Some(written + 1), written + 1, 0), "the same while it holds");
+                assert_eq!((told, epoch, minutes), (Some(written + 1), written + 1, 0), "the same while it holds");
             }
             "over" => {
-                assert_eq!((told, tenure, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
+                assert_eq!((told, epoch, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
             }
-            _ => assert!(told.is_none() && forced && tenure == written + 1, "what an operator took is granted again"),
+            _ => assert!(told.is_none() && forced && epoch == written + 1, "what an operator took is granted again"),
         }
     }
 }
@@ -350,12 +349,12 @@ async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_wri
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     let writer = claim("k", Duration::from_secs(60));
     let reader = Claim { mode: Mode::Shared, ..writer.clone() };
-    let Attempt::Granted { tenure: Some(drawn) } = store.try_acquire(&reader).await.unwrap() else {
+    let Attempt::Granted { epoch: Some(drawn) } = store.try_acquire(&reader).await.unwrap() else {
         panic!("it is free")
     };
     store.release(&reader.grant(None)).await.unwrap();
     let written = store.try_acquire(&writer).await.unwrap();
-    assert!(matches!(written, Attempt::Granted { tenure } if tenure > Some(drawn)), "{written:?}");
+    assert!(matches!(written, Attempt::Granted { epoch } if epoch > Some(drawn)), "{written:?}");
     store.release(&writer.grant(None)).await.unwrap();
     while locks.gc(Duration::from_secs(1)).await.unwrap() == 0 {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -368,7 +367,7 @@ async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_wri
         ("name", Value::Bytes(cost::name_of("k"))),
         ("writer", Value::NULL),
         ("owner", OwnerId::random().as_bytes().into()),
-        ("tenure", Value::UInt(drawn)),
+        ("epoch", Value::UInt(drawn)),
         ("ttl", Value::UInt(60_000_000)),
         ("label", Value::NULL),
         ("reason", Value::NULL),

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
-    Holders, LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Holder,
+    Holders, LeaseStatus, LockKey, Mode, Notifications, OwnerId, Page, Renewal, Result,
 };
 use leasehold_mysql::{
     Columns, Doorbell, Namespace, Opened, RENEWAL_BATCH, Row, Sessions, Step, Sweep, Value, Walk, micros, named,
@@ -43,8 +43,8 @@ impl MysqlUniqueBackend {
             .with(Capability::CrossProcess)
             .with(Capability::CrossHost)
             .with(Capability::ForceNotice)
-            .with(Capability::HandOver)
-            .with(Capability::HandOff)
+            .with(Capability::LocalHandoff)
+            .with(Capability::Detach)
             .without(Capability::Shared, "exclusive only; leasehold-mysql-rw has readers")
             .without(Capability::Wakeup, "waiters poll unless the doorbell is on")
             .without(Capability::WriterIntent, "it has no readers to hold back")
@@ -66,9 +66,9 @@ impl MysqlUniqueBackend {
         ]);
         let answer = self.sessions.run(Step::new("acquire", &self.statements.claim).repeatable(), params).await?.id;
         match answer {
-            0 => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail("the server's answer has no tenure in it")),
+            0 => Err(Error::new(ErrorKind::Indeterminate, "acquire").detail("the server's answer has no epoch in it")),
             busy if busy & BUSY != 0 => Ok(Attempt::Busy { retry_in: Some(Duration::from_micros(busy & !BUSY)) }),
-            tenure => Ok(Attempt::Granted { tenure: Some(tenure) }),
+            epoch => Ok(Attempt::Granted { epoch: Some(epoch) }),
         }
     }
 
@@ -80,12 +80,12 @@ impl MysqlUniqueBackend {
         walk.sweep(&self.sessions, Sweep { reach, find: idle, delete: collect }, age).await
     }
 
-    /// A key that is held, from a row with name, tenure, what is left, label and reason. `None`: the row is not ours.
+    /// A key that is held, from a row with name, epoch, what is left, label and reason. `None`: the row is not ours.
     fn holders(&self, row: &Row) -> Result<Option<Holders>> {
         let mut columns = Columns::of(row, "inspect");
         let name: Vec<u8> = columns.take()?;
         let mut holder = Holder::new(Mode::Exclusive);
-        holder.token = Some(FencingToken::of_tenure(columns.take()?));
+        holder.token = Some(FencingToken::of_epoch(columns.take()?));
         holder.remaining = Some(columns.micros()?);
         holder.label = columns.text()?;
         holder.reason = columns.text()?;
@@ -112,7 +112,7 @@ impl Backend for MysqlUniqueBackend {
         Ok(attempt)
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let lease = |renewal: &Renewal| (self.namespace.name_of(&renewal.grant.key), renewal.grant.owner, renewal.ttl);
         let leases: Vec<_> = renewals.iter().map(lease).collect();
         let answers = self.statements.leases().renew(&self.sessions, &leases, within).await;
@@ -122,20 +122,20 @@ impl Backend for MysqlUniqueBackend {
         answers
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let params = named([("name", self.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
         let reply = self.sessions.run(Step::new("release", &self.statements.let_go), params).await?;
         if let Some(doorbell) = &self.doorbell {
             doorbell.let_go(grant).await;
         }
         if reply.affected > 0 {
-            return Ok(Held::Yes);
+            return Ok(LeaseStatus::Held);
         }
         let name = self.namespace.name_of(&grant.key);
         self.statements.leases().why_not(&self.sessions, &name, grant.owner).await
     }
 
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let name = self.namespace.name_of(&grant.key);
         self.statements.leases().take_over(&self.sessions, name, grant, new_owner, ttl).await
     }
@@ -174,7 +174,7 @@ impl Backend for MysqlUniqueBackend {
         for _ in 0..8 {
             let seen = self.inspect(key).await?;
             let Some(token) = seen.holders.first().and_then(|holder| holder.token) else { return Ok(seen) };
-            let params = named([("name", self.name(key)), ("tenure", Value::UInt(token.epoch()))]);
+            let params = named([("name", self.name(key)), ("epoch", Value::UInt(token.epoch()))]);
             let reply = self.sessions.run(Step::new("force-release", &self.statements.evict), params).await?;
             if reply.affected > 0 {
                 return Ok(seen);
@@ -183,7 +183,7 @@ impl Backend for MysqlUniqueBackend {
         Err(Error::new(ErrorKind::Unavailable, "force-release").detail("it changes hands too fast"))
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         self.doorbell.as_ref().map(|doorbell| doorbell as _)
     }
 

@@ -1,4 +1,4 @@
-use leasehold_core::{HandOver, Result, Settings};
+use leasehold_core::{EngineOptions, LocalHandoff, Result};
 use leasehold_mysql::{Access, Opened, Pool};
 
 use crate::statements::LAYOUT;
@@ -9,7 +9,7 @@ use crate::{MysqlUnique, MysqlUniqueBackend};
 #[must_use]
 pub struct MysqlUniqueBuilder {
     access: Access,
-    hand_over: HandOver,
+    local_handoff: LocalHandoff,
 }
 
 impl MysqlUniqueBuilder {
@@ -48,8 +48,8 @@ impl MysqlUniqueBuilder {
     }
 
     /// How far a grant may pass from guard to guard inside this process without the server.
-    pub fn hand_over(self, hand_over: HandOver) -> Self {
-        Self { hand_over, ..self }
+    pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
+        Self { local_handoff, ..self }
     }
 
     /// Connects, and checks that the table is there.
@@ -57,7 +57,7 @@ impl MysqlUniqueBuilder {
     /// # Errors
     /// As for [`MysqlUnique::connect`].
     pub async fn connect(self) -> Result<MysqlUnique> {
-        let settings = Settings::new().hand_over(self.hand_over);
+        let settings = EngineOptions::new().local_handoff(self.local_handoff);
         Ok(MysqlUnique::with(self.backend().await?, settings))
     }
 
@@ -70,7 +70,7 @@ impl MysqlUniqueBuilder {
         let checked = LAYOUT.check(&opened.sessions, &opened.table).await;
         if let Err(refused) = checked {
             opened.sessions.close().await;
-            return Err(refused.backend(MysqlUniqueBackend::NAME));
+            return Err(refused.with_backend(MysqlUniqueBackend::NAME));
         }
         Ok(MysqlUniqueBackend::new(opened))
     }
@@ -83,7 +83,7 @@ impl MysqlUniqueBuilder {
         let opened = self.open().await?;
         let migrated = LAYOUT.migrate(&opened.sessions, &opened.table).await;
         opened.sessions.close().await;
-        migrated.map_err(|refused| refused.backend(MysqlUniqueBackend::NAME))
+        migrated.map_err(|refused| refused.with_backend(MysqlUniqueBackend::NAME))
     }
 
     async fn open(self) -> Result<Opened> {

@@ -69,7 +69,7 @@ impl MysqlUnique {
     /// Dropping the future leaves some of the rows.
     pub async fn gc(&self, older_than: Duration) -> Result<u64> {
         let collected = self.engine.backend().collect(older_than).await;
-        collected.map_err(|error| error.backend(MysqlUniqueBackend::NAME))
+        collected.map_err(|error| error.with_backend(MysqlUniqueBackend::NAME))
     }
 
     /// Ends it within 7.5 s; see [`Engine::close`].
@@ -77,14 +77,14 @@ impl MysqlUnique {
         self.engine.close().await;
     }
 
-    pub(crate) fn with(backend: MysqlUniqueBackend, settings: Settings) -> Self {
+    pub(crate) fn with(backend: MysqlUniqueBackend, settings: EngineOptions) -> Self {
         Self { engine: Engine::with(backend, settings) }
     }
 }
 
 impl From<MysqlUniqueBackend> for MysqlUnique {
     fn from(backend: MysqlUniqueBackend) -> Self {
-        Self::with(backend, Settings::new())
+        Self::with(backend, EngineOptions::new())
     }
 }
 

@@ -53,12 +53,12 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
         "take_over" => [stranger, ours]
             .iter()
             .flat_map(|owner| {
-                let new = [("new_owner", OwnerId::random().as_bytes().into()), ("tenure", 1000.into())];
+                let new = [("new_owner", OwnerId::random().as_bytes().into()), ("epoch", 1000.into())];
                 let params = [std::slice::from_ref(owner), &new, &grant[..1]].concat();
                 cost::one_row(text, &keys, &params, row)
             })
             .collect(),
-        "evict" => cost::one_row(text, &keys, &[("tenure", 1000.into())], row),
+        "evict" => cost::one_row(text, &keys, &[("epoch", 1000.into())], row),
         "inspect" => cost::one_row(text, &keys, &[], look),
         "extend" => cost::batches(held, true, |leases| statements.leases().extending(leases)),
         "look" => cost::batches(held, false, |leases| {

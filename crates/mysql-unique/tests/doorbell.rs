@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_mysql::testing::{Proxy, Server};
 use leasehold_mysql_unique::{
-    Capability, Clock, HandOver, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
+    Capability, Clock, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
 };
 use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 async fn locker(server: &Server, query: &str) -> MysqlUnique {
     let url = format!("{}&doorbell=true{query}", server.url());
     MysqlUnique::migrate(&url).await.unwrap();
-    MysqlUnique::builder().url(url).hand_over(HandOver::off()).connect().await.unwrap()
+    MysqlUnique::builder().url(url).local_handoff(LocalHandoff::off()).connect().await.unwrap()
 }
 
 fn patient() -> LockOptions {
@@ -239,7 +239,8 @@ async fn beside_a_pool_of_the_callers_it_has_connections_of_its_own() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlUnique::migrate(&server.url()).await.unwrap();
     let pool = leasehold_mysql::Pool::from_url(format!("{}&prefer_socket=false&pool_max=1", server.url())).unwrap();
-    let connect = || MysqlUnique::builder().pool(pool.clone()).hand_over(HandOver::off()).doorbell(true).connect();
+    let connect =
+        || MysqlUnique::builder().pool(pool.clone()).local_handoff(LocalHandoff::off()).doorbell(true).connect();
     let (ours, theirs) = (connect().await.unwrap(), connect().await.unwrap());
     let all_of_the_callers = pool.get_conn().await.unwrap();
     let (guard, _) = rung(&ours, &theirs, &server, "k").await;
@@ -258,7 +259,7 @@ async fn a_bell_of_a_server_that_was_left_is_none() {
     }
     let address = Proxy::to(&old).await;
     let url = address.url(&format!("{}&doorbell=true", old.url_of("u", "")));
-    let connect = || MysqlUnique::builder().url(&url).hand_over(HandOver::off()).connect();
+    let connect = || MysqlUnique::builder().url(&url).local_handoff(LocalHandoff::off()).connect();
     let (ours, theirs) = (connect().await.unwrap(), connect().await.unwrap());
     let (held, _) = rung(&ours, &theirs, &old, "k").await;
     let waiter = waits(&theirs, &old, "k").await;

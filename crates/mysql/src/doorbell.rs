@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::clock::Moment;
-use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, GrantRef, Held, Listener, LockKey, OwnerId, Renewal};
-use leasehold_core::{Result, Wakeups};
+use leasehold_core::{
+    Attempt, Claim, Clock, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, OwnerId, Renewal, Subscription,
+};
+use leasehold_core::{Notifications, Result};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -140,15 +142,15 @@ impl Doorbell {
     }
 
     /// What the row said of a lease.
-    pub fn renewed(&self, renewal: &Renewal, answer: &Result<Held>) {
+    pub fn renewed(&self, renewal: &Renewal, answer: &Result<LeaseStatus>) {
         let mut keys = self.keys();
         match answer {
-            Ok(Held::Yes) => {
+            Ok(LeaseStatus::Held) => {
                 if let Some(bell) = keys.kept.get(&renewal.grant.owner) {
                     bell.keep_for(renewal.ttl);
                 }
             }
-            Ok(Held::No | Held::Forced) => drop(keys.kept.remove(&renewal.grant.owner)),
+            Ok(LeaseStatus::NotHeld | LeaseStatus::ForceReleased) => drop(keys.kept.remove(&renewal.grant.owner)),
             Err(_) => {}
         }
     }
@@ -195,12 +197,12 @@ impl Doorbell {
 }
 
 #[async_trait]
-impl Wakeups for Doorbell {
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
-        let unavailable = |why: String| Error::new(ErrorKind::Unavailable, "listen").key(key).detail(why);
+impl Notifications for Doorbell {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        let unavailable = |why: String| Error::new(ErrorKind::Unavailable, "subscribe").key(key).detail(why);
         let free = Arc::clone(&self.free).try_acquire_owned();
         let free = free.map_err(|_| unavailable("the doorbell has no connection left; see pool_max".into()))?;
-        let session = self.connections.check_out(Lane::Doorbell, "listen").await.map_err(|error| error.key(key))?;
+        let session = self.connections.check_out(Lane::Doorbell, "subscribe").await.map_err(|error| error.key(key))?;
         let left = self.connections.left(&session.origin);
         let bell = Arc::new(Bell::wait(key.clone(), self.name_of(key), session, left, free));
         let mut keys = self.keys();

@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use leasehold_core::{Error, GrantRef, Held, LockOptions, OwnerId, Result};
+use leasehold_core::{Error, GrantRef, LeaseStatus, LockOptions, OwnerId, Result};
 use mysql_async::{Params, Value};
 
 use crate::batch::{Target, each};
@@ -19,7 +19,7 @@ pub struct Leases<'s> {
     pub extend: &'s str,
     /// Answers name, who holds, and who was released by force, each of whom may be nobody.
     pub look: &'s str,
-    /// Gives a row to a new owner, if `:owner` has it with this `:tenure`, and prolongs its lease to `:ttl`.
+    /// Gives a row to a new owner, if `:owner` has it with this `:epoch`, and prolongs its lease to `:ttl`.
     pub take_over: &'s str,
 }
 
@@ -31,37 +31,42 @@ impl Leases<'_> {
     ///
     /// Where fewer rows changed than there are leases, one query says which: never the count, which depends on the
     /// client's flags.
-    pub async fn renew(self, sessions: &Sessions, leases: &[Lease], within: Duration) -> Vec<Result<Held>> {
+    pub async fn renew(self, sessions: &Sessions, leases: &[Lease], within: Duration) -> Vec<Result<LeaseStatus>> {
         let limit = within.min(Step::LIMIT);
         // Once each, with the longest that was asked for: a statement prolongs a row once, and all of them are promised.
         // In one order everywhere, so that no two batches lock rows crosswise.
         let mut rows: Vec<&Lease> = leases.iter().collect();
         rows.sort_by_cached_key(|lease| (place(lease), Reverse(lease.2)));
         rows.dedup_by(|shorter, longest| place(shorter) == place(longest));
-        let mut answers: HashMap<Place, Result<Held>> = HashMap::new();
+        let mut answers: HashMap<Place, Result<LeaseStatus>> = HashMap::new();
         for batch in rows.chunks(RENEWAL_BATCH) {
             let held = self.renew_batch(sessions, batch, limit).await;
             answers.extend(batch.iter().map(|lease| {
                 let place = place(lease);
-                let answer = held.as_ref().map(|held| held.get(&place).copied().unwrap_or(Held::No));
+                let answer = held.as_ref().map(|held| held.get(&place).copied().unwrap_or(LeaseStatus::NotHeld));
                 (place, answer.map_err(Error::retell))
             }));
         }
         let answer = |lease| match answers.get(&place(lease)) {
             Some(Ok(held)) => Ok(*held),
             Some(Err(error)) => Err(error.retell()),
-            None => Ok(Held::No),
+            None => Ok(LeaseStatus::NotHeld),
         };
         leases.iter().map(answer).collect()
     }
 
-    async fn renew_batch(self, sessions: &Sessions, batch: &[&Lease], limit: Duration) -> Result<HashMap<Place, Held>> {
+    async fn renew_batch(
+        self,
+        sessions: &Sessions,
+        batch: &[&Lease],
+        limit: Duration,
+    ) -> Result<HashMap<Place, LeaseStatus>> {
         let (extend, params) = self.extending(batch);
         let step = Step::new("renew", &extend).reserved().repeatable().limit(limit);
         let reply = sessions.run(step, Params::Positional(params)).await?;
         let places: Vec<Place> = batch.iter().map(|lease| place(lease)).collect();
         if reply.affected == places.len() as u64 {
-            return Ok(places.into_iter().map(|place| (place, Held::Yes)).collect());
+            return Ok(places.into_iter().map(|place| (place, LeaseStatus::Held)).collect());
         }
         self.held(sessions, "renew", &places, limit).await
     }
@@ -88,7 +93,7 @@ impl Leases<'_> {
         operation: &'static str,
         places: &[Place],
         limit: Duration,
-    ) -> Result<HashMap<Place, Held>> {
+    ) -> Result<HashMap<Place, LeaseStatus>> {
         let (look, params) = self.looking(places);
         let step = Step::new(operation, &look).reserved().repeatable().limit(limit);
         let reply = sessions.run(step, Params::Positional(params)).await?;
@@ -97,8 +102,8 @@ impl Leases<'_> {
             let mut columns = Columns::of(row, operation);
             let name: Vec<u8> = columns.take()?;
             let (holds, forced): (Option<Vec<u8>>, Option<Vec<u8>>) = (columns.take()?, columns.take()?);
-            held.extend(forced.map(|owner| ((name.clone(), owner), Held::Forced)));
-            held.extend(holds.map(|owner| ((name, owner), Held::Yes)));
+            held.extend(forced.map(|owner| ((name.clone(), owner), LeaseStatus::ForceReleased)));
+            held.extend(holds.map(|owner| ((name, owner), LeaseStatus::Held)));
         }
         Ok(held)
     }
@@ -114,23 +119,23 @@ impl Leases<'_> {
         grant: &GrantRef,
         new_owner: OwnerId,
         ttl: Duration,
-    ) -> Result<Held> {
+    ) -> Result<LeaseStatus> {
         let params = named([
             ("name", Value::Bytes(name.clone())),
             ("owner", grant.owner.as_bytes().into()),
-            ("tenure", grant.tenure.map_or(Value::NULL, Value::UInt)),
+            ("epoch", grant.epoch.map_or(Value::NULL, Value::UInt)),
             ("new_owner", new_owner.as_bytes().into()),
             ("ttl", micros(ttl)),
         ]);
-        if sessions.run(Step::new("adopt", self.take_over).repeatable(), params).await?.affected > 0 {
-            return Ok(Held::Yes);
+        if sessions.run(Step::new("attach", self.take_over).repeatable(), params).await?.affected > 0 {
+            return Ok(LeaseStatus::Held);
         }
         let [new, old] = [new_owner, grant.owner].map(|owner| (name.clone(), owner.as_bytes().to_vec()));
-        let held = self.held(sessions, "adopt", &[new.clone(), old.clone()], Step::LIMIT).await?;
+        let held = self.held(sessions, "attach", &[new.clone(), old.clone()], Step::LIMIT).await?;
         match (held.get(&new), held.get(&old)) {
-            (Some(Held::Yes), _) => Ok(Held::Yes),
-            (_, Some(Held::Forced)) => Ok(Held::Forced),
-            _ => Ok(Held::No),
+            (Some(LeaseStatus::Held), _) => Ok(LeaseStatus::Held),
+            (_, Some(LeaseStatus::ForceReleased)) => Ok(LeaseStatus::ForceReleased),
+            _ => Ok(LeaseStatus::NotHeld),
         }
     }
 
@@ -138,10 +143,14 @@ impl Leases<'_> {
     ///
     /// # Errors
     /// As for [`Sessions::run`].
-    pub async fn why_not(self, sessions: &Sessions, name: &[u8], owner: OwnerId) -> Result<Held> {
+    pub async fn why_not(self, sessions: &Sessions, name: &[u8], owner: OwnerId) -> Result<LeaseStatus> {
         let place = (name.to_vec(), owner.as_bytes().to_vec());
         let held = self.held(sessions, "release", std::slice::from_ref(&place), Step::LIMIT).await?;
-        Ok(if held.get(&place) == Some(&Held::Forced) { Held::Forced } else { Held::No })
+        Ok(if held.get(&place) == Some(&LeaseStatus::ForceReleased) {
+            LeaseStatus::ForceReleased
+        } else {
+            LeaseStatus::NotHeld
+        })
     }
 }
 

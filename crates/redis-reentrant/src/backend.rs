@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Held, Holder,
-    Holders, LockKey, Mode, Page, Renewal, Result, SessionId, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Holder,
+    Holders, LeaseStatus, LockKey, Mode, Notifications, Page, Renewal, Result, SessionId,
 };
 use leasehold_redis::{
     CHANNEL, DRAW, Lease, Metadata, Reply, Script, Step, Steps, Words, digest, lease, millis, number, trouble,
@@ -57,7 +57,7 @@ impl SessionBackend {
             .with(Capability::Reentrancy)
             .without(Capability::Shared, "one exclusive session per key; see mysql-rw or file for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")
-            .without(Capability::HandOff, "a level belongs to its session; open a session with the same id instead")
+            .without(Capability::Detach, "a level belongs to its session; open a session with the same id instead")
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -65,9 +65,9 @@ impl SessionBackend {
     }
 
     /// Renews grants that may share a script.
-    async fn renew_batch(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew_batch(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let locks = renewals.iter().map(|renewal| self.store.names.of(&renewal.grant.key).part(LOCK));
-        let each = renewals.iter().flat_map(|renewal| [tenure(&renewal.grant), millis(renewal.ttl)]);
+        let each = renewals.iter().flat_map(|renewal| [epoch(&renewal.grant), millis(renewal.ttl)]);
         let arguments = std::iter::once(self.id.to_string()).chain(each);
         match self.store.connection.run(&RENEW, locks, arguments, Some(within)).await {
             Ok(reply) => {
@@ -78,9 +78,9 @@ impl SessionBackend {
         }
     }
 
-    async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
+    async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<LeaseStatus> {
         match *answer.words() {
-            ["held", ..] => Ok(Held::Yes),
+            ["held", ..] => Ok(LeaseStatus::Held),
             ["gone"] => Ok(self.what_became_of(grant).await),
             ref words => Err(self.trouble(words)),
         }
@@ -88,10 +88,10 @@ impl SessionBackend {
 
     /// Apart from the step itself, so that this touches one key only: scripts on several are refused in a Cluster
     /// while a slot moves. If nobody answers, it is gone all the same.
-    async fn what_became_of(&self, grant: &GrantRef) -> Held {
+    async fn what_became_of(&self, grant: &GrantRef) -> LeaseStatus {
         match Box::pin(self.store.connection.get(&self.store.names.of(&grant.key).part(FORCED))).await {
-            Ok(Some(whose)) if whose == format!("{} {}", tenure(grant), self.id) => Held::Forced,
-            _ => Held::No,
+            Ok(Some(whose)) if whose == format!("{} {}", epoch(grant), self.id) => LeaseStatus::ForceReleased,
+            _ => LeaseStatus::NotHeld,
         }
     }
 
@@ -99,7 +99,7 @@ impl SessionBackend {
     fn holders(&self, key: &LockKey, words: &[&str]) -> Result<Holders> {
         let holders = match *words {
             ["free"] => Vec::new(),
-            ["held", tenure, metadata, left, ..] => match holder(tenure, metadata, left) {
+            ["held", epoch, metadata, left, ..] => match holder(epoch, metadata, left) {
                 Some(holder) => vec![holder],
                 None => return Err(self.trouble(&[])),
             },
@@ -152,13 +152,13 @@ impl Backend for SessionBackend {
         let refused =
             |told: String| Err(Error::new(ErrorKind::Backend, "acquire").detail(self.store.connection.quote(&told)));
         match *reply.words() {
-            ["granted", tenure] => match (number(tenure), self.store.confirmation) {
-                (Some(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
-                (Some(tenure), Some(confirmation)) => {
+            ["granted", epoch] => match (number(epoch), self.store.confirmation) {
+                (Some(epoch), None) => Ok(Attempt::Granted { epoch: Some(epoch) }),
+                (Some(epoch), Some(confirmation)) => {
                     let name = names.part(LOCK);
-                    let grant = claim.grant(Some(tenure));
+                    let grant = claim.grant(Some(epoch));
                     let give_back = self.release(&grant);
-                    Box::pin(confirmation.confirm(&self.store.connection, &name, tenure, give_back)).await
+                    Box::pin(confirmation.confirm(&self.store.connection, &name, epoch, give_back)).await
                 }
                 (None, _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
@@ -178,7 +178,7 @@ impl Backend for SessionBackend {
         }
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let batches = renewals.chunks(self.store.connection.keys_in_a_script());
         let answers =
             join_all(batches.map(|batch| self.renew_batch(batch, within))).await.into_iter().flatten().collect();
@@ -187,14 +187,10 @@ impl Backend for SessionBackend {
         confirmation.confirm_renewals(within, &self.store.connection, names, answers).await
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let names = self.store.names.of(&grant.key);
-        let words = Words::new()
-            .name(&names, LOCK)
-            .text(&self.id)
-            .owner(grant.owner)
-            .text(&tenure(grant))
-            .name(&names, CHANNEL);
+        let words =
+            Words::new().name(&names, LOCK).text(&self.id).owner(grant.owner).text(&epoch(grant)).name(&names, CHANNEL);
         let reply = self.store.commits.run(&RELEASE, words, None).await?;
         self.store.signals.released(&reply.words());
         self.held(&reply, grant).await
@@ -230,7 +226,7 @@ impl Backend for SessionBackend {
         self.holders(key, &words)
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         Some(&self.store.signals)
     }
 
@@ -256,14 +252,14 @@ fn told_as(digest: &str) -> Option<SessionId> {
 }
 
 /// Empty: not known.
-fn tenure(grant: &GrantRef) -> String {
-    grant.tenure.map(|tenure| tenure.to_string()).unwrap_or_default()
+fn epoch(grant: &GrantRef) -> String {
+    grant.epoch.map(|epoch| epoch.to_string()).unwrap_or_default()
 }
 
 /// What the fields of a lock's hash, as text, say of its holder. `None`: they are none that a script tells.
-fn holder(tenure: &str, metadata: &str, left: &str) -> Option<Holder> {
+fn holder(epoch: &str, metadata: &str, left: &str) -> Option<Holder> {
     let mut holder = Holder::new(Mode::Exclusive);
-    holder.token = Some(FencingToken::of_tenure(number(tenure)?));
+    holder.token = Some(FencingToken::of_epoch(number(epoch)?));
     holder.remaining = lease(left)?.remaining();
     Metadata::read(metadata).describe(&mut holder);
     Some(holder)
@@ -277,8 +273,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(tenure in ".*", metadata in ".*", left in ".*", number in any::<u64>()) {
-            let _ = holder(&tenure, &metadata, &left);
+        fn no_text_makes_it_panic(epoch in ".*", metadata in ".*", left in ".*", number in any::<u64>()) {
+            let _ = holder(&epoch, &metadata, &left);
             let _ = holder(&number.to_string(), &format!("{{{metadata}"), &number.to_string());
         }
     }
@@ -287,13 +283,13 @@ mod tests {
     fn a_lease_that_never_ends_has_no_remaining_time() {
         let read = holder("7", r#"{"since":1,"host":"a","label":"b"}"#, "-1").unwrap();
         assert_eq!((read.remaining, read.label.as_deref()), (None, Some("b")));
-        assert_eq!(read.token, Some(FencingToken::of_tenure(7)));
+        assert_eq!(read.token, Some(FencingToken::of_epoch(7)));
     }
 
     #[test]
     fn a_holder_with_a_number_or_a_lease_that_no_script_tells_is_none() {
-        for (tenure, left) in [("x", "7"), ("", "7"), ("9007199254740992", "7"), ("7", "x"), ("7", ""), ("7", "-2")] {
-            assert!(holder(tenure, "{}", left).is_none(), "{tenure} {left}");
+        for (epoch, left) in [("x", "7"), ("", "7"), ("9007199254740992", "7"), ("7", "x"), ("7", ""), ("7", "-2")] {
+            assert!(holder(epoch, "{}", left).is_none(), "{epoch} {left}");
         }
         for odd in ["", "0123456789abcde", "0123456789abcdex", "ééééééééé"] {
             assert_eq!(told_as(odd), None, "{odd}");

@@ -97,7 +97,7 @@ impl RedisReentrantBuilder {
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
     pub async fn connect(self) -> Result<RedisReentrant> {
-        Ok(RedisReentrant::new(self.open().await.map_err(|error| error.backend(NAME))?))
+        Ok(RedisReentrant::new(self.open().await.map_err(|error| error.with_backend(NAME))?))
     }
 
     /// As [`connect`](Self::connect), but only the store-level backend of one new session, without an engine.
@@ -105,7 +105,7 @@ impl RedisReentrantBuilder {
     /// # Errors
     /// As for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<SessionBackend> {
-        let store = self.open().await.map_err(|error| error.backend(NAME))?;
+        let store = self.open().await.map_err(|error| error.with_backend(NAME))?;
         Ok(SessionBackend::new(Arc::new(store), random_id()))
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use leasehold_core::{Backed, Engine, Error, ErrorKind, OwnerId, Result, Settings, WeakEngine};
+use leasehold_core::{Backed, Engine, EngineOptions, Error, ErrorKind, OwnerId, Result, WeakEngine};
 
 use crate::SessionBackend;
 use crate::backend::NAME;
@@ -22,7 +22,7 @@ impl Session {
     pub const MAX_ID_BYTES: usize = 255;
 
     pub(crate) fn open(store: &Arc<Store>, id: Arc<str>) -> Self {
-        let settings = Settings::new().waiters(&store.waiters);
+        let settings = EngineOptions::new().waiters(&store.waiters);
         Self { engine: Engine::with(SessionBackend::new(Arc::clone(store), id), settings) }
     }
 
@@ -62,7 +62,7 @@ pub(crate) fn checked_id(id: String) -> Result<Arc<str>> {
         1..=Session::MAX_ID_BYTES => Ok(id.into()),
         bytes => {
             let detail = format!("the id has {bytes} bytes; it takes 1 to {}", Session::MAX_ID_BYTES);
-            Err(Error::new(ErrorKind::InvalidOptions, "open a session").backend(NAME).detail(detail))
+            Err(Error::new(ErrorKind::InvalidOptions, "open a session").with_backend(NAME).detail(detail))
         }
     }
 }

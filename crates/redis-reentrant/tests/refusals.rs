@@ -38,7 +38,7 @@ async fn bad_settings_are_refused_before_anything_is_sent() {
     ] {
         let error = builder.clone().connect().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{builder:?}: {error}");
-        assert_eq!(error.backend_name(), Some("redis-reentrant"));
+        assert_eq!(error.backend(), Some("redis-reentrant"));
     }
     assert_eq!(server.clients().await, 0);
 }

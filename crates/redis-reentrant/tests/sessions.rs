@@ -62,7 +62,7 @@ async fn bad_ids_are_refused() -> Result<()> {
     let locks = RedisReentrant::connect(&server.url()).await?;
     for bad in [String::new(), "x".repeat(300)] {
         let error = locks.session_with_id(bad).unwrap_err();
-        assert_eq!((error.kind(), error.backend_name()), (ErrorKind::InvalidOptions, Some("redis-reentrant")));
+        assert_eq!((error.kind(), error.backend()), (ErrorKind::InvalidOptions, Some("redis-reentrant")));
         assert!(error.to_string().contains("1 to 255"), "{error}");
     }
     let session = locks.session_with_id("one two\r\n\0 é{}")?;
@@ -88,7 +88,7 @@ async fn a_lease_that_ran_out_is_given_back_and_what_the_session_takes_next_has_
         assert_eq!(guard.release().await?, ReleaseOutcome::AlreadyLost(LossReason::Expired));
     }
     let next = session.lock("k").await?;
-    assert!(next.fencing_token() > token, "it goes on with the tenure that it lost");
+    assert!(next.fencing_token() > token, "it goes on with the epoch that it lost");
     assert_eq!(counted(&server).await, 1);
     assert_eq!(next.release().await?, ReleaseOutcome::Released);
     assert!(other.try_lock("k").await?.is_some());

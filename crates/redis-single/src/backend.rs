@@ -4,8 +4,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::{join, join_all};
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Holder, Holders,
-    LockKey, Mode, OwnerId, Page, Renewal, Result, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Holder, Holders,
+    LeaseStatus, LockKey, Mode, Notifications, OwnerId, Page, Renewal, Result,
 };
 use leasehold_redis::{
     CHANNEL, Confirmation, Connection, DRAW, Entry, FORCE, GroupCommit, INSPECT, KeyNames, Lease, Metadata, Names,
@@ -104,21 +104,21 @@ impl RedisSingleBackend {
             .with(Capability::CrossProcess)
             .with(Capability::CrossHost)
             .with(Capability::ForceNotice)
-            .with(Capability::HandOver)
-            .with(Capability::HandOff)
+            .with(Capability::LocalHandoff)
+            .with(Capability::Detach)
             .without(Capability::Shared, "one exclusive holder per key; see mysql-rw or file for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")
     }
 
     /// Renews grants that may share a script.
-    async fn renew_batch(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew_batch(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let locks = renewals.iter().map(|renewal| self.names.of(&renewal.grant.key));
         let words = locks.fold(Words::new(), |words, names| words.name(&names, LOCK));
-        let number = |grant: &GrantRef| grant.tenure.unwrap_or_default();
+        let number = |grant: &GrantRef| grant.epoch.unwrap_or_default();
         let leases = renewals.iter().map(|renewal| (renewal.grant.owner, number(&renewal.grant), renewal.ttl));
         let words = words.leases(leases);
         match self.connection.ask(&RENEW, renewals.len(), words, Some(within)).await {
-            Ok(reply) if *reply.words() == ["held"] => renewals.iter().map(|_| Ok(Held::Yes)).collect(),
+            Ok(reply) if *reply.words() == ["held"] => renewals.iter().map(|_| Ok(LeaseStatus::Held)).collect(),
             Ok(reply) => {
                 let answers = reply.each_of(renewals.len());
                 join_all(answers.iter().zip(renewals).map(|(answer, renewal)| self.held(answer, &renewal.grant))).await
@@ -134,9 +134,9 @@ impl RedisSingleBackend {
         Ok(reply)
     }
 
-    async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<Held> {
+    async fn held(&self, answer: &Reply, grant: &GrantRef) -> Result<LeaseStatus> {
         match *answer.words() {
-            ["held", ..] => Ok(Held::Yes),
+            ["held", ..] => Ok(LeaseStatus::Held),
             ["gone"] => Ok(self.what_became_of(grant).await),
             ref words => Err(trouble(&self.connection, words)),
         }
@@ -144,10 +144,10 @@ impl RedisSingleBackend {
 
     /// Apart from the step itself, so that this touches one key only: scripts on several are refused in a Cluster
     /// while a slot moves. If nobody answers, it is gone all the same.
-    async fn what_became_of(&self, grant: &GrantRef) -> Held {
+    async fn what_became_of(&self, grant: &GrantRef) -> LeaseStatus {
         match Box::pin(self.connection.get(&self.names.of(&grant.key).part(FORCED))).await {
-            Ok(Some(owner)) if owner == grant.owner.to_hex() => Held::Forced,
-            _ => Held::No,
+            Ok(Some(owner)) if owner == grant.owner.to_hex() => LeaseStatus::ForceReleased,
+            _ => LeaseStatus::NotHeld,
         }
     }
 
@@ -197,13 +197,13 @@ impl Backend for RedisSingleBackend {
         let refused =
             |told: String| Err(Error::new(ErrorKind::Backend, "acquire").detail(self.connection.quote(&told)));
         match *reply.words() {
-            ["granted", tenure] => match (number(tenure), self.confirmation) {
-                (Some(tenure), None) => Ok(Attempt::Granted { tenure: Some(tenure) }),
-                (Some(tenure), Some(confirmation)) => {
+            ["granted", epoch] => match (number(epoch), self.confirmation) {
+                (Some(epoch), None) => Ok(Attempt::Granted { epoch: Some(epoch) }),
+                (Some(epoch), Some(confirmation)) => {
                     let name = names.part(LOCK);
-                    let grant = claim.grant(Some(tenure));
+                    let grant = claim.grant(Some(epoch));
                     let give_back = self.release(&grant);
-                    Box::pin(confirmation.confirm(&self.connection, &name, tenure, give_back)).await
+                    Box::pin(confirmation.confirm(&self.connection, &name, epoch, give_back)).await
                 }
                 (None, _) => refused(format!("the entry of {} has lost its token", claim.key)),
             },
@@ -222,7 +222,7 @@ impl Backend for RedisSingleBackend {
         }
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let batches = renewals.chunks(self.connection.keys_in_a_script());
         let answers =
             join_all(batches.map(|batch| self.renew_batch(batch, within))).await.into_iter().flatten().collect();
@@ -231,23 +231,23 @@ impl Backend for RedisSingleBackend {
         confirmation.confirm_renewals(within, &self.connection, names, answers).await
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let names = self.names.of(&grant.key);
         let reply = self.let_go(&names, grant.owner).await?;
         self.held(&reply, grant).await
     }
 
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let lock = self.names.of(&grant.key).part(LOCK);
-        let number = grant.tenure.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let number = grant.epoch.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let arguments = [grant.owner.to_hex(), number, new_owner.to_hex(), millis(ttl)];
         let reply = self.connection.run(&TAKE_OVER, [lock.clone()], arguments, None).await?;
         let held = self.held(&reply, grant).await;
         let Some(confirmation) = self.confirmation else { return held };
         let confirmed = confirmation.confirm_renewals(ttl, &self.connection, vec![lock], vec![held]).await.pop();
         // A replica that does not have it would let the old owner go on, or be taken over once more.
-        let unknown = |error| Error::new(ErrorKind::Indeterminate, "adopt").caused_by(error);
-        confirmed.unwrap_or(Ok(Held::No)).map_err(unknown)
+        let unknown = |error| Error::new(ErrorKind::Indeterminate, "attach").caused_by(error);
+        confirmed.unwrap_or(Ok(LeaseStatus::NotHeld)).map_err(unknown)
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
@@ -279,7 +279,7 @@ impl Backend for RedisSingleBackend {
         self.holders(key, &reply.words())
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         Some(&self.signals)
     }
 

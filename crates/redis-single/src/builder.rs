@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{HandOver, Result, Settings};
+use leasehold_core::{EngineOptions, LocalHandoff, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::{Access, Confirmation, Connection, Namespace, Source};
 
@@ -15,7 +15,7 @@ pub struct RedisSingleBuilder {
     group_commit: bool,
     queue: bool,
     verify_grants: bool,
-    hand_over: HandOver,
+    local_handoff: LocalHandoff,
 }
 
 impl RedisSingleBuilder {
@@ -98,9 +98,9 @@ impl RedisSingleBuilder {
         Self { verify_grants, ..self }
     }
 
-    /// How far grants pass from guard to guard inside this process; see [`HandOver`].
-    pub fn hand_over(self, hand_over: HandOver) -> Self {
-        Self { hand_over, ..self }
+    /// How far grants pass from guard to guard inside this process; see [`LocalHandoff`].
+    pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
+        Self { local_handoff, ..self }
     }
 
     /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks, or whose
@@ -114,7 +114,7 @@ impl RedisSingleBuilder {
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
     pub async fn connect(self) -> Result<RedisSingle> {
-        let settings = Settings::new().hand_over(self.hand_over);
+        let settings = EngineOptions::new().local_handoff(self.local_handoff);
         Ok(RedisSingle::with(self.backend().await?, settings))
     }
 
@@ -123,7 +123,7 @@ impl RedisSingleBuilder {
     /// # Errors
     /// As for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<RedisSingleBackend> {
-        self.open().await.map_err(|error| error.backend(NAME))
+        self.open().await.map_err(|error| error.with_backend(NAME))
     }
 
     async fn open(self) -> Result<RedisSingleBackend> {
@@ -149,7 +149,7 @@ impl Default for RedisSingleBuilder {
             group_commit: true,
             queue: true,
             verify_grants: false,
-            hand_over: HandOver::new(),
+            local_handoff: LocalHandoff::new(),
         }
     }
 }

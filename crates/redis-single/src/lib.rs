@@ -8,9 +8,9 @@ mod locker;
 mod backend;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, HandOff, HandOver,
-    Holder, Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome,
-    Result, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,
+    Holder, Holders, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page,
+    ReleaseOutcome, Result, Wait,
 };
 /// The driver's client, for [`RedisSingle::from_client`].
 pub use leasehold_redis::fred::clients::Client;

@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, Result, Settings};
+use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
 use leasehold_redis::fred::clients::Client;
 
 use crate::{RedisSingleBackend, RedisSingleBuilder};
@@ -50,14 +50,14 @@ impl RedisSingle {
 }
 
 impl RedisSingle {
-    pub(crate) fn with(backend: RedisSingleBackend, settings: Settings) -> Self {
+    pub(crate) fn with(backend: RedisSingleBackend, settings: EngineOptions) -> Self {
         Self { engine: Engine::with(backend, settings) }
     }
 }
 
 impl From<RedisSingleBackend> for RedisSingle {
     fn from(backend: RedisSingleBackend) -> Self {
-        Self::with(backend, Settings::new())
+        Self::with(backend, EngineOptions::new())
     }
 }
 

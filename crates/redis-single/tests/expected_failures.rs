@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use leasehold_core::HandOver;
+use leasehold_core::LocalHandoff;
 use leasehold_redis::testing::Server;
 use leasehold_redis_single::{LockerExt, RedisSingle, Result};
 use leasehold_testkit::{needs, tokens_grow_although_all_is_forgotten};
@@ -10,7 +10,7 @@ use leasehold_testkit::{needs, tokens_grow_although_all_is_forgotten};
 /// A counter that is ahead of the server's clock cannot be replaced by it.
 async fn expected_failure_tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let locks = RedisSingle::builder().url(server.url()).hand_over(HandOver::off()).connect().await?;
+    let locks = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect().await?;
     let grant = async || {
         let guard = locks.lock("k").await?;
         let token = guard.fencing_token();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_redis::testing::{Answer, Server, ask, eventually};
 use leasehold_redis_single::{
-    Admin, ErrorKind, HandOver, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle,
+    Admin, ErrorKind, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle,
     RedisSingleBuilder, Result,
 };
 use leasehold_testkit::needs;
@@ -19,7 +19,7 @@ const LINE: &str = "{leasehold:k}:line";
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn to(server: &Server) -> RedisSingleBuilder {
-    RedisSingle::builder().url(server.url()).hand_over(HandOver::off())
+    RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off())
 }
 
 fn waits(locks: &RedisSingle, options: &LockOptions) -> JoinHandle<Result<LockGuard>> {

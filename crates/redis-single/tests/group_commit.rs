@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::{JoinAll, join_all};
 use futures::poll;
-use leasehold_core::{Attempt, Backend, Claim, GrantRef, Held};
+use leasehold_core::{Attempt, Backend, Claim, GrantRef, LeaseStatus};
 use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{
     Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
@@ -32,7 +32,7 @@ async fn connect_with(server: &Server, limit: Duration) -> RedisSingleBackend {
     // The server learns the scripts, so that each step is one command.
     let claim = claim("warm-up");
     assert!(is_granted(&backend.try_acquire(&claim).await));
-    assert!(matches!(backend.release(&grant(&claim)).await, Ok(Held::Yes)));
+    assert!(matches!(backend.release(&grant(&claim)).await, Ok(LeaseStatus::Held)));
     backend
 }
 
@@ -45,7 +45,7 @@ fn claims(count: usize) -> Vec<Claim> {
 }
 
 fn grant(claim: &Claim) -> GrantRef {
-    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure: None }
+    GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, epoch: None }
 }
 
 /// Begins them all, in their order. Nobody answers yet.
@@ -56,7 +56,7 @@ async fn begin<F: Future>(steps: impl Iterator<Item = F>) -> Pin<Box<JoinAll<F>>
 }
 
 fn is_granted(attempt: &Result<Attempt>) -> bool {
-    matches!(attempt, Ok(Attempt::Granted { tenure: Some(_) }))
+    matches!(attempt, Ok(Attempt::Granted { epoch: Some(_) }))
 }
 
 async fn locks(server: &Server) -> usize {
@@ -79,12 +79,12 @@ async fn what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_e
         let attempts = all.await;
         assert!(attempts.iter().all(is_granted), "{attempts:?}");
         assert_eq!(server.calls("evalsha").await - before, (ENOUGH + batches) as u64, "{waiting} waiting");
-        let mut tenures: Vec<_> = attempts.iter().map(|attempt| format!("{attempt:?}")).collect();
-        tenures.dedup();
+        let mut epochs: Vec<_> = attempts.iter().map(|attempt| format!("{attempt:?}")).collect();
+        epochs.dedup();
         server.pause();
         let all = begin(claims.iter().map(async |claim| backend.release(&grant(claim)).await)).await;
         server.resume();
-        assert!(all.await.into_iter().all(|held| held.unwrap() == Held::Yes));
+        assert!(all.await.into_iter().all(|held| held.unwrap() == LeaseStatus::Held));
         assert_eq!(server.calls("evalsha").await - before, 2 * (ENOUGH + batches) as u64, "{waiting} waiting");
     }
     assert_eq!(locks(&server).await, 0);
@@ -139,7 +139,7 @@ async fn each_gets_an_answer_of_its_own() {
     for attempt in &attempts[8..] {
         assert!(matches!(attempt, Ok(Attempt::Busy { retry_in: Some(_) })), "{attempt:?}");
     }
-    assert_eq!(released.await.unwrap(), Held::Yes);
+    assert_eq!(released.await.unwrap(), LeaseStatus::Held);
     assert_eq!(server.ask(&["LLEN", "{leasehold:k5}:lock"]).await.number(), 1);
 }
 
@@ -172,7 +172,7 @@ async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
             }
         }
         if denied == "-time" {
-            assert_eq!(released.await.unwrap(), Held::Yes);
+            assert_eq!(released.await.unwrap(), LeaseStatus::Held);
         }
         server.ask(&["FLUSHALL"]).await;
     }

@@ -6,7 +6,7 @@ mod waiters;
 
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backend, Claim, Clock, Held};
+use leasehold_core::{Attempt, Backend, Claim, Clock, LeaseStatus};
 use leasehold_redis::testing::{Answer, Server};
 use leasehold_redis_single::{LockerExt, RedisSingleBackend, Result};
 use leasehold_testkit::needs;
@@ -22,7 +22,7 @@ async fn holds(store: &RedisSingleBackend) -> Result<Claim> {
 }
 
 /// What it gives back: the key if it holds it, else its place.
-async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<Held> {
+async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<LeaseStatus> {
     store.release(&claim.grant(None)).await
 }
 
@@ -33,13 +33,13 @@ async fn a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_p
     let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
     // As while its process connects anew.
     rewrite(&server, &first.owner.to_hex(), 3, NOBODY).await;
-    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
     assert!(has_it(&server, &second).await);
     let third = takes_a_place(&store).await?;
     assert!(matches!(store.try_acquire(&first).await?, Attempt::Queued { told: true, .. }));
-    assert_eq!(leaves(&store, &second).await?, Held::Yes);
+    assert_eq!(leaves(&store, &second).await?, LeaseStatus::Held);
     assert!(has_it(&server, &first).await, "it lost its place");
-    assert_eq!(leaves(&store, &first).await?, Held::Yes);
+    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
     assert!(has_it(&server, &third).await);
     Ok(())
 }
@@ -57,10 +57,10 @@ async fn where_nobody_has_asked_for_long_one_who_is_heard_is_served_and_no_other
     let first = takes_a_place(&store).await?;
     takes_a_place(&store).await?;
     forgets_to_ask(&server).await;
-    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
     assert!(has_it(&server, &first).await, "as if it was dead, and not the server");
     // All of them may have died: the others are kept from the key by one of them.
-    assert_eq!(leaves(&store, &first).await?, Held::Yes);
+    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
     assert!(others.try_lock("k").await?.is_some());
     Ok(())
 }
@@ -72,9 +72,9 @@ async fn the_first_to_ask_where_nobody_has_asked_for_long_does_not_overtake_thos
     let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
     forgets_to_ask(&server).await;
     assert!(matches!(store.try_acquire(&second).await?, Attempt::Queued { .. }));
-    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
     assert!(has_it(&server, &first).await);
-    assert_eq!(leaves(&store, &first).await?, Held::Yes);
+    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
     assert!(has_it(&server, &second).await);
     Ok(())
 }
@@ -87,7 +87,7 @@ async fn where_nobody_has_asked_for_long_who_is_not_certainly_heard_is_not_serve
         takes_a_place(&store).await?;
         rewrite(&server, "", 3, inbox).await;
         forgets_to_ask(&server).await;
-        assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+        assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
         assert_eq!(server.ask(&["EXISTS", LOCK, LINE]).await.number(), 0, "{inbox}");
     }
     Ok(())
@@ -102,15 +102,15 @@ async fn however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it() ->
     for _ in 0..LEAVE / 2 {
         let two = [takes_a_place(&store).await?, takes_a_place(&store).await?];
         for claim in &two {
-            assert_eq!(leaves(&store, claim).await?, Held::No);
+            assert_eq!(leaves(&store, claim).await?, LeaseStatus::NotHeld);
         }
     }
     assert_eq!(server.ask(&["HLEN", LINE]).await.number(), 5, "the ends, two times and a place");
     let (walked, last) = (server.calls("hget").await, takes_a_place(&store).await?);
     assert!(matches!(store.try_acquire(&patient).await?, Attempt::Queued { .. }));
-    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
     assert!(has_it(&server, &patient).await);
-    assert_eq!(leaves(&store, &patient).await?, Held::Yes);
+    assert_eq!(leaves(&store, &patient).await?, LeaseStatus::Held);
     assert!(has_it(&server, &last).await);
     assert!(server.calls("hget").await - walked < 20);
     Ok(())
@@ -136,7 +136,7 @@ async fn nobody_overtakes_while_thousands_who_died_are_gone_through() -> Result<
     dead_waiters(&server, DEAD).await;
     let next = takes_a_place(&store).await?;
     assert_eq!(places(&server).await, DEAD + 1);
-    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
     assert!(server.calls("hget").await < 1100, "too many steps in one go");
     let mut tries = 0;
     while !has_it(&server, &next).await {
@@ -144,7 +144,7 @@ async fn nobody_overtakes_while_thousands_who_died_are_gone_through() -> Result<
         tries += 1;
         assert!(tries <= 4, "it does not get any shorter");
     }
-    assert_eq!(leaves(&store, &next).await?, Held::Yes);
+    assert_eq!(leaves(&store, &next).await?, LeaseStatus::Held);
     assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
     Ok(())
 }
@@ -186,7 +186,7 @@ async fn whatever_is_torn_out_of_a_line_all_who_ask_again_are_in_it_before_who_c
             assert!(all_in_line && order.last() == Some(&last), "{torn}: {order:?}");
         }
     }
-    assert_eq!(leaves(&store, &holder).await?, Held::Yes);
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
     Ok(())
 }
 
@@ -223,7 +223,7 @@ impl Model<'_> {
             (0 | 1, Some(_)) if self.line.len() < 8 => self.line.push((takes_a_place(self.store).await?, true)),
             (2, holder) if !self.line.is_empty() => {
                 let (leaving, _) = self.line.remove(dice.below(self.line.len()));
-                assert_eq!(leaves(self.store, &leaving).await?, Held::No);
+                assert_eq!(leaves(self.store, &leaving).await?, LeaseStatus::NotHeld);
                 // Whoever comes to a free key serves the first in line.
                 self.holder = if holder.is_none() { next_of(&mut self.line, None) } else { holder };
             }
@@ -239,7 +239,7 @@ impl Model<'_> {
                 self.holder = None;
             }
             (4, Some(claim)) => {
-                assert_eq!(leaves(self.store, &claim).await?, Held::Yes);
+                assert_eq!(leaves(self.store, &claim).await?, LeaseStatus::Held);
                 self.holder = next_of(&mut self.line, None);
             }
             (5, _) if !self.line.is_empty() => self.asks_again(dice.below(self.line.len())).await?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, Backend, Held};
+use leasehold_core::{Attempt, Backend, LeaseStatus};
 use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{Admin, Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::needs;
@@ -73,15 +73,15 @@ async fn whoever_asks_again_keeps_the_place() -> Result<()> {
         assert!(matches!(there.try_acquire(&first).await?, Attempt::Queued { told: true, .. }));
     }
     assert_eq!(places(&server).await, 2);
-    assert_eq!(here.release(&holder.grant(None)).await?, Held::Yes);
+    assert_eq!(here.release(&holder.grant(None)).await?, LeaseStatus::Held);
     assert!(has_it(&server, &first).await);
     // The answer to the claim that is repeated is the grant.
     let granted = there.try_acquire(&first).await?;
     assert_eq!(granted, there.try_acquire(&first).await?);
-    assert!(matches!(granted, Attempt::Granted { tenure: Some(_) }));
-    assert_eq!(there.release(&first.grant(None)).await?, Held::Yes);
+    assert!(matches!(granted, Attempt::Granted { epoch: Some(_) }));
+    assert_eq!(there.release(&first.grant(None)).await?, LeaseStatus::Held);
     assert!(has_it(&server, &second).await);
-    assert_eq!(here.release(&second.grant(None)).await?, Held::Yes);
+    assert_eq!(here.release(&second.grant(None)).await?, LeaseStatus::Held);
     assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
     Ok(())
 }
@@ -209,7 +209,7 @@ async fn a_holder_that_comes_too_late_to_release_serves_the_first_in_line() -> R
     let first = takes_a_place(&there).await?;
     // As at the end of its lease.
     server.ask(&["DEL", LOCK]).await;
-    assert_eq!(here.release(&holder.grant(None)).await?, Held::No);
+    assert_eq!(here.release(&holder.grant(None)).await?, LeaseStatus::NotHeld);
     assert!(has_it(&server, &first).await);
     Ok(())
 }
@@ -236,8 +236,8 @@ async fn whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_t
     // As at the end of its lease.
     server.ask(&["DEL", LOCK]).await;
     let Attempt::Queued { epoch_of_holder, .. } = here.try_acquire(&claim()).await? else { panic!("not behind") };
-    let Attempt::Granted { tenure } = there.try_acquire(&first).await? else { panic!("not the first") };
-    assert!(tenure.is_some() && tenure == epoch_of_holder);
+    let Attempt::Granted { epoch } = there.try_acquire(&first).await? else { panic!("not the first") };
+    assert!(epoch.is_some() && epoch == epoch_of_holder);
     Ok(())
 }
 

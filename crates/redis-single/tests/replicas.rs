@@ -60,15 +60,15 @@ async fn a_hand_off_that_no_replica_has_is_in_doubt_and_is_given_back() -> Resul
         builder.url(primary.url()).connect().await
     };
     let (here, there) = (locks().await?, locks().await?);
-    let handed = here.lock("k").await?.hand_off().unwrap();
+    let handed = here.lock("k").await?.detach().unwrap();
     replica.pause();
-    let error = there.adopt(&handed, &LockOptions::new()).await.unwrap_err();
+    let error = there.attach(&handed, &LockOptions::new()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
     let is_free = async || primary.ask(&["EXISTS", "{leasehold:k}:lock"]).await.number() == 0;
     eventually("what was taken over is given back", is_free).await;
     replica.resume();
-    let handed = here.lock("k").await?.hand_off().unwrap();
-    assert!(there.adopt(&handed, &LockOptions::new()).await?.is_some());
+    let handed = here.lock("k").await?.detach().unwrap();
+    assert!(there.attach(&handed, &LockOptions::new()).await?.is_some());
     Ok(())
 }
 

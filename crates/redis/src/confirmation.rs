@@ -3,7 +3,7 @@ use std::time::Duration;
 use fred::types::config::Server;
 use fred::util::redis_keyslot;
 use futures::future::join_all;
-use leasehold_core::{Attempt, Error, ErrorKind, Held, Result};
+use leasehold_core::{Attempt, Error, ErrorKind, LeaseStatus, Result};
 
 use crate::Connection;
 
@@ -46,13 +46,13 @@ impl Confirmation {
         self,
         connection: &Connection,
         name: &str,
-        tenure: u64,
-        give_back: impl Future<Output = Result<Held>>,
+        epoch: u64,
+        give_back: impl Future<Output = Result<LeaseStatus>>,
     ) -> Result<Attempt> {
         let nodes = connection.writers(redis_keyslot(name.as_bytes()));
         let asked = nodes.into_iter().map(|node| self.shortfall(connection, node, "the grant, which was given back,"));
         let Some(short) = join_all(asked).await.into_iter().flatten().next() else {
-            return Ok(Attempt::Granted { tenure: Some(tenure) });
+            return Ok(Attempt::Granted { epoch: Some(epoch) });
         };
         let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
         Err(give_back.await.map_or_else(unknown, |_| short))
@@ -68,12 +68,12 @@ impl Confirmation {
         within: Duration,
         connection: &Connection,
         names: Vec<String>,
-        mut answers: Vec<Result<Held>>,
-    ) -> Vec<Result<Held>> {
+        mut answers: Vec<Result<LeaseStatus>>,
+    ) -> Vec<Result<LeaseStatus>> {
         // Beside the renewal itself.
         let hasty = Self { within: self.within.min(within / 4).max(Duration::from_millis(1)), ..self };
         let writers: Vec<_> = names.iter().map(|name| connection.writers(redis_keyslot(name.as_bytes()))).collect();
-        let held = answers.iter().map(|answer| matches!(answer, Ok(Held::Yes)));
+        let held = answers.iter().map(|answer| matches!(answer, Ok(LeaseStatus::Held)));
         let mut nodes: Vec<&Option<Server>> = Vec::new();
         for writer in writers.iter().zip(held).filter(|(_, held)| *held).flat_map(|(writers, _)| writers) {
             if !nodes.contains(&writer) {
@@ -84,7 +84,7 @@ impl Confirmation {
         let shortfalls = join_all(asked).await;
         for (answer, writers) in answers.iter_mut().zip(&writers) {
             let short = nodes.iter().zip(&shortfalls).find(|(node, short)| short.is_some() && writers.contains(node));
-            if let (Ok(Held::Yes), Some((_, Some(error)))) = (&answer, short) {
+            if let (Ok(LeaseStatus::Held), Some((_, Some(error)))) = (&answer, short) {
                 *answer = Err(error.retell());
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::clock::Moment;
-use leasehold_core::{Clock, Error, ErrorKind, Listener, LockKey, OwnerId, Result, Wakeups};
+use leasehold_core::{Clock, Error, ErrorKind, LockKey, Notifications, OwnerId, Result, Subscription};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -26,7 +26,7 @@ const REFUSED: Duration = Duration::from_secs(5);
 ///
 /// A second connection, made when somebody waits for the first time, one subscription per key that is waited for.
 /// After a reconnection, and when signals came too fast, everybody is woken: one may have been lost. Where the server
-/// does not allow subscriptions, [`listen`](Wakeups::listen) fails, and waiters poll; it is asked again after a few seconds.
+/// does not allow subscriptions, [`listen`](Notifications::subscribe) fails, and waiters poll; it is asked again after a few seconds.
 pub struct Signals {
     connection: Connection,
     names: Names,
@@ -61,7 +61,7 @@ impl Signals {
     /// For the keys of one namespace, with an inbox: a channel of this client's own, on which the grants of all keys come
     /// in, and no channel per key. Connects later.
     ///
-    /// A message is the owner (32 hex digits), the tenure number and the name of that `part` of the key. Whoever may
+    /// A message is the owner (32 hex digits), the epoch and the name of that `part` of the key. Whoever may
     /// publish can forge one: not `trusted`, it is only a reason to ask.
     pub fn with_inbox(connection: &Connection, names: &Names, part: &'static str, trusted: bool) -> Self {
         let inbox = names.own(&format!("inbox:{}", OwnerId::random().to_hex()));
@@ -129,8 +129,8 @@ impl Signals {
 }
 
 #[async_trait]
-impl Wakeups for Signals {
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
+impl Notifications for Signals {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
         if self.refused_until().is_some_and(|until| self.clock.now() < until) {
             return Err(Error::new(ErrorKind::Unsupported, "listen for releases"));
         }

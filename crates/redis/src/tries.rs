@@ -28,14 +28,14 @@ impl Tries {
     /// Why the last one failed; nothing, if none has since the connection was lost.
     pub(crate) fn last(&self, client: &Client) -> Option<DriverError> {
         let mut heard = self.heard();
-        heard.listen(client);
+        heard.subscribe(client);
         heard.last.clone()
     }
 
     /// There is a connection: what was wrong before is not why the next one is lost.
     pub(crate) fn forget(&self, client: &Client) {
         let mut heard = self.heard();
-        heard.listen(client);
+        heard.subscribe(client);
         heard.last = None;
     }
 
@@ -45,7 +45,7 @@ impl Tries {
 }
 
 impl Heard {
-    fn listen(&mut self, client: &Client) {
+    fn subscribe(&mut self, client: &Client) {
         loop {
             match self.news.try_recv() {
                 Ok((error, None)) => self.last = Some(error),

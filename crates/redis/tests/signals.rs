@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{ErrorKind, Hint, Listener, LockKey, Wakeups};
+use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscription};
 use leasehold_redis::testing::{Answer, Proxy, Server, eventually};
 use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Signals};
 use leasehold_testkit::needs;
@@ -22,8 +22,8 @@ impl Radio {
         Self { signals }
     }
 
-    async fn listen(&self, key: &str) -> leasehold_core::Result<Box<dyn Listener>> {
-        self.signals.listen(&LockKey::new(key)?).await
+    async fn subscribe(&self, key: &str) -> leasehold_core::Result<Box<dyn Subscription>> {
+        self.signals.subscribe(&LockKey::new(key)?).await
     }
 }
 
@@ -47,8 +47,8 @@ async fn channels(server: &Server) -> usize {
     }
 }
 
-async fn hears(listener: &mut dyn Listener) {
-    timeout(Duration::from_secs(20), listener.hint()).await.expect("a hint within 20 s");
+async fn hears(listener: &mut dyn Subscription) {
+    timeout(Duration::from_secs(20), listener.next()).await.expect("a hint within 20 s");
 }
 
 async fn a_listener_hears_everything_after_listen_has_returned() {
@@ -56,7 +56,7 @@ async fn a_listener_hears_everything_after_listen_has_returned() {
     let radio = Radio::new(&server.url()).await;
     for round in 0..50 {
         let key = format!("k{round}");
-        let mut listener = radio.listen(&key).await.unwrap();
+        let mut listener = radio.subscribe(&key).await.unwrap();
         assert_eq!(publish(&server, &key).await, 1);
         hears(&mut *listener).await;
     }
@@ -66,8 +66,8 @@ async fn there_is_no_second_connection_until_somebody_listens() {
     let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     assert_eq!(server.clients().await, 1);
-    let one = radio.listen("a").await.unwrap();
-    let _two = radio.listen("b").await.unwrap();
+    let one = radio.subscribe("a").await.unwrap();
+    let _two = radio.subscribe("b").await.unwrap();
     assert_eq!(server.clients().await, 2);
     drop(one);
     drop(radio);
@@ -77,7 +77,7 @@ async fn there_is_no_second_connection_until_somebody_listens() {
 async fn listeners_of_a_key_share_a_subscription_that_ends_with_the_last() {
     let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
-    let (mut one, mut two) = (radio.listen("k").await.unwrap(), radio.listen("k").await.unwrap());
+    let (mut one, mut two) = (radio.subscribe("k").await.unwrap(), radio.subscribe("k").await.unwrap());
     assert_eq!(publish(&server, "k").await, 1);
     hears(&mut *one).await;
     hears(&mut *two).await;
@@ -86,7 +86,7 @@ async fn listeners_of_a_key_share_a_subscription_that_ends_with_the_last() {
     hears(&mut *two).await;
     drop(two);
     eventually("nobody is subscribed", async || channels(&server).await == 0).await;
-    let mut again = radio.listen("k").await.unwrap();
+    let mut again = radio.subscribe("k").await.unwrap();
     assert_eq!(publish(&server, "k").await, 1);
     hears(&mut *again).await;
 }
@@ -96,7 +96,7 @@ async fn many_listeners_come_and_go_and_none_is_deaf() {
     let radio = Radio::new(&server.url()).await;
     for round in 0..20 {
         let keys: Vec<String> = (0..20).map(|n| format!("{}", (n * 7 + round) % 30)).collect();
-        let mut listeners = join_all(keys.iter().map(|key| radio.listen(key))).await;
+        let mut listeners = join_all(keys.iter().map(|key| radio.subscribe(key))).await;
         for (key, listener) in keys.iter().zip(&mut listeners) {
             assert_eq!(publish(&server, key).await, 1, "{key}");
             hears(&mut **listener.as_mut().unwrap()).await;
@@ -109,7 +109,7 @@ async fn everybody_is_woken_after_a_break_and_subscribed_again() {
     let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port()).await;
     let radio = Radio::new(&proxy.url()).await;
-    let (mut one, mut two) = (radio.listen("a").await.unwrap(), radio.listen("b").await.unwrap());
+    let (mut one, mut two) = (radio.subscribe("a").await.unwrap(), radio.subscribe("b").await.unwrap());
     proxy.cut();
     hears(&mut *one).await;
     hears(&mut *two).await;
@@ -121,15 +121,15 @@ async fn everybody_is_woken_after_a_break_and_subscribed_again() {
 async fn listening_goes_on_after_the_server_was_away() {
     let mut server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
-    let mut early = radio.listen("a").await.unwrap();
+    let mut early = radio.subscribe("a").await.unwrap();
     server.kill();
-    eventually("listening fails", async || radio.listen("b").await.is_err()).await;
+    eventually("listening fails", async || radio.subscribe("b").await.is_err()).await;
     server.restart().await;
-    eventually("listening works", async || radio.listen("b").await.is_ok()).await;
+    eventually("listening works", async || radio.subscribe("b").await.is_ok()).await;
     let listens_again = async {
         loop {
-            match early.hint().await {
-                Hint::Ended => break early = radio.listen("a").await.unwrap(),
+            match early.next().await {
+                Notification::Ended => break early = radio.subscribe("a").await.unwrap(),
                 _ if publish(&server, "a").await == 1 => break,
                 _ => {}
             }
@@ -143,7 +143,7 @@ async fn listening_goes_on_after_the_server_was_away() {
 async fn a_flood_of_signals_loses_nobody() {
     let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
-    let (mut flooded, mut quiet) = (radio.listen("flooded").await.unwrap(), radio.listen("quiet").await.unwrap());
+    let (mut flooded, mut quiet) = (radio.subscribe("flooded").await.unwrap(), radio.subscribe("quiet").await.unwrap());
     let flood = format!("for i = 1, 20000 do redis.call('PUBLISH', '{}', '1') end", channel("flooded"));
     server.ask(&["EVAL", &flood, "0"]).await;
     publish(&server, "quiet").await;
@@ -158,27 +158,27 @@ async fn refused_subscriptions_are_an_error_and_are_asked_for_again_only_after_a
     server.ask(&["ACL", "SETUSER", "mute", "on", ">pw", "~*", "resetchannels", "+@all"]).await;
     let url = server.url().replace("redis://", "redis://mute:pw@");
     let radio = Radio::new(&url).await;
-    let kind = radio.listen("k").await.err().unwrap().kind();
+    let kind = radio.subscribe("k").await.err().unwrap().kind();
     assert_eq!(kind, ErrorKind::Backend);
     let subscriptions = server.calls("subscribe").await;
-    let kind = radio.listen("k").await.err().unwrap().kind();
+    let kind = radio.subscribe("k").await.err().unwrap().kind();
     assert_eq!(kind, ErrorKind::Unsupported);
     assert_eq!(server.calls("subscribe").await, subscriptions);
     server.ask(&["ACL", "SETUSER", "mute", "allchannels"]).await;
-    eventually("the server is asked again", async || radio.listen("k").await.is_ok()).await;
+    eventually("the server is asked again", async || radio.subscribe("k").await.is_ok()).await;
 }
 
 async fn whoever_listens_is_told_when_nothing_will_be_heard_any_more() {
     let server = needs("redis-server", Server::start(&[]).await);
     server.ask(&["ACL", "SETUSER", "app", "on", ">pw", "~*", "allchannels", "+@all"]).await;
     let radio = Radio::new(&server.url().replace("redis://", "redis://app:pw@")).await;
-    let mut listener = radio.listen("k").await.unwrap();
+    let mut listener = radio.subscribe("k").await.unwrap();
     // The connection is gone, and subscribing again is refused.
     server.ask(&["ACL", "SETUSER", "app", "resetchannels"]).await;
-    let ended = async { while listener.hint().await != Hint::Ended {} };
+    let ended = async { while listener.next().await != Notification::Ended {} };
     timeout(Duration::from_secs(60), ended).await.expect("an end");
     server.ask(&["ACL", "SETUSER", "app", "allchannels"]).await;
-    let mut listener = radio.listen("k").await.unwrap();
+    let mut listener = radio.subscribe("k").await.unwrap();
     assert_eq!(publish(&server, "k").await, 1);
     hears(&mut *listener).await;
 }
@@ -186,21 +186,21 @@ async fn whoever_listens_is_told_when_nothing_will_be_heard_any_more() {
 async fn a_silent_server_makes_listening_fail_in_time() {
     let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
-    let _listener = radio.listen("a").await.unwrap();
+    let _listener = radio.subscribe("a").await.unwrap();
     server.pause();
-    let listening = timeout(Duration::from_secs(20), radio.listen("b")).await.expect("an end");
+    let listening = timeout(Duration::from_secs(20), radio.subscribe("b")).await.expect("an end");
     assert!(listening.is_err());
     server.resume();
-    eventually("listening works", async || radio.listen("b").await.is_ok()).await;
+    eventually("listening works", async || radio.subscribe("b").await.is_ok()).await;
 }
 
 async fn nobody_listens_after_close() {
     let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
-    let _listener = radio.listen("a").await.unwrap();
+    let _listener = radio.subscribe("a").await.unwrap();
     radio.signals.close().await;
     eventually("one connection is left", async || server.clients().await == 1).await;
-    assert_eq!(radio.listen("a").await.err().unwrap().kind(), ErrorKind::Closed);
+    assert_eq!(radio.subscribe("a").await.err().unwrap().kind(), ErrorKind::Closed);
 }
 
 leasehold_testkit::main! {

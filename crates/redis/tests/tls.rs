@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, LockKey, Wakeups};
+use leasehold_core::{Error, ErrorKind, LockKey, Notifications};
 use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Script, Signals};
 use leasehold_testkit::{Authority, Issued, needs};
@@ -29,7 +29,7 @@ async fn works(url: &str) {
     let reply = connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await.unwrap();
     assert_eq!(reply.words(), ["heard", "a"]);
     let signals = Signals::new(&connection, &Names::new(&Namespace::default()));
-    signals.listen(&LockKey::new("k").unwrap()).await.unwrap();
+    signals.subscribe(&LockKey::new("k").unwrap()).await.unwrap();
     signals.close().await;
     connection.close().await;
 }

@@ -31,9 +31,9 @@ pub(crate) struct Standing {
 impl Claimed {
     /// `None`: no node says so.
     pub(crate) fn granted(seed: &str, token: &str) -> Option<Self> {
-        let tenure = |text| number(text).filter(|tenure| *tenure <= FencingToken::MAX_EPOCH);
-        let token = if token == "-" { None } else { Some(tenure(token)?) };
-        let seed = tenure(seed).filter(|seed| *seed < FencingToken::MAX_EPOCH)?;
+        let epoch = |text| number(text).filter(|epoch| *epoch <= FencingToken::MAX_EPOCH);
+        let token = if token == "-" { None } else { Some(epoch(token)?) };
+        let seed = epoch(seed).filter(|seed| *seed < FencingToken::MAX_EPOCH)?;
         Some(Self::Granted { seed, token })
     }
 

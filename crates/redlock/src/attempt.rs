@@ -86,7 +86,7 @@ impl RedlockBackend {
         }
         self.expect_late(&enlisted, &vote, until);
         match decided {
-            Ok(tenure) => Ok(Attempt::Granted { tenure }),
+            Ok(epoch) => Ok(Attempt::Granted { epoch }),
             Err(lost) => {
                 self.give_up(attempt, &vote, until).await;
                 match lost {
@@ -106,31 +106,31 @@ impl RedlockBackend {
         ttl: Duration,
     ) -> Result<Option<u64>, Lost> {
         let attempt = enlisted.attempt();
-        let tenure = Some(vote.tenure()).filter(|_| self.fencing && vote.is_won());
+        let epoch = Some(vote.epoch()).filter(|_| self.fencing && vote.is_won());
         if !vote.is_won() {
             attempt.end();
         }
-        self.attend(enlisted, vote, slow, tenure, sent_at.plus(ttl));
+        self.attend(enlisted, vote, slow, epoch, sent_at.plus(ttl));
         if !vote.is_won() {
             let retry_in = vote.retry_in(self.clock.now().since(sent_at));
             return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(self.too_few(vote)) });
         }
-        if let Some(tenure) = tenure {
-            self.confirm(attempt, vote, tenure, sent_at).await?;
+        if let Some(epoch) = epoch {
+            self.confirm(attempt, vote, epoch, sent_at).await?;
         }
         // After the last answer, so that no delay before it matters.
         if self.clock.now() >= lease_deadline(sent_at, ttl) {
             let late = Error::new(ErrorKind::Unavailable, "acquire").detail("the votes came after the lease ran out");
             return Err(Lost::Failed(late));
         }
-        Ok(tenure)
+        Ok(epoch)
     }
 
     /// The second round, at the nodes whose counters are in the number, and at no other.
-    async fn confirm(&self, attempt: &Arc<Try>, vote: &mut Vote, tenure: u64, sent_at: Moment) -> Result<(), Lost> {
+    async fn confirm(&self, attempt: &Arc<Try>, vote: &mut Vote, epoch: u64, sent_at: Moment) -> Result<(), Lost> {
         let mut asked = self.fleet.ask_some(vote.granted.iter().copied(), |node| {
             let attempt = Arc::clone(attempt);
-            async move { node.confirm(&attempt.claiming, tenure, attempt.limit).await }
+            async move { node.confirm(&attempt.claiming, epoch, attempt.limit).await }
         });
         let (majority, mut confirmed, mut beaten) = (self.fleet.majority(), 0, false);
         while confirmed < majority && confirmed + asked.len() >= majority {
@@ -164,7 +164,7 @@ impl RedlockBackend {
         enlisted: &Arc<Enlisted>,
         vote: &mut Vote,
         slow: Asked<Claimed>,
-        tenure: Option<u64>,
+        epoch: Option<u64>,
         until: Moment,
     ) {
         if slow.is_empty() {
@@ -182,8 +182,8 @@ impl RedlockBackend {
                         }
                         return;
                     }
-                    if let (false, Some(tenure)) = (attempt.is_over(), tenure) {
-                        node.confirm(&attempt.claiming, tenure, attempt.limit).await;
+                    if let (false, Some(epoch)) = (attempt.is_over(), epoch) {
+                        node.confirm(&attempt.claiming, epoch, attempt.limit).await;
                     }
                     if attempt.is_over() && attempt.give_back(node, false).await.is_err() {
                         debts.owe(index, attempt.debt(until));

@@ -4,8 +4,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Error, ErrorKind, GrantRef, Held, Holders,
-    LockKey, OwnerId, Page, Renewal, Result, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Error, ErrorKind, GrantRef, Holders, LeaseStatus,
+    LockKey, Notifications, OwnerId, Page, Renewal, Result,
 };
 use leasehold_redis::{DEFAULT_COMMAND_TIMEOUT, KeyNames, Names};
 use tokio::task::JoinHandle;
@@ -17,7 +17,7 @@ use crate::condition::Failure;
 use crate::debts::{Debt, Debts};
 use crate::fleet::{Asked, Fleet};
 use crate::node::TakingOver;
-use crate::wakeups::QuorumSignals;
+use crate::notifications::QuorumSignals;
 
 pub(crate) const NAME: &str = "redlock";
 
@@ -56,8 +56,8 @@ impl RedlockBackend {
             .with(Capability::CrossProcess)
             .with(Capability::CrossHost)
             .with(Capability::ForceNotice)
-            .with(Capability::HandOver)
-            .with(Capability::HandOff)
+            .with(Capability::LocalHandoff)
+            .with(Capability::Detach)
             .without(Capability::Shared, "one exclusive holder per key; see mysql-rw or file for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")
             .without(Capability::Reentrancy, "a locker contends with itself; see redis-reentrant");
@@ -97,7 +97,7 @@ impl RedlockBackend {
         let taking = TakingOver {
             names: self.names.of(&grant.key),
             owner: grant.owner,
-            tenure: grant.tenure,
+            epoch: grant.epoch,
             new_owner,
             lease: ttl + self.drift,
         };
@@ -187,11 +187,11 @@ impl Tally {
         self.yes < majority && self.gone < majority
     }
 
-    fn held(&self, majority: usize) -> Option<Held> {
+    fn held(&self, majority: usize) -> Option<LeaseStatus> {
         match () {
-            () if self.yes >= majority => Some(Held::Yes),
-            () if self.gone >= majority && self.forced => Some(Held::Forced),
-            () if self.gone >= majority => Some(Held::No),
+            () if self.yes >= majority => Some(LeaseStatus::Held),
+            () if self.gone >= majority && self.forced => Some(LeaseStatus::ForceReleased),
+            () if self.gone >= majority => Some(LeaseStatus::NotHeld),
             () => None,
         }
     }
@@ -207,7 +207,7 @@ impl Backend for RedlockBackend {
         self.attempt(claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let majority = self.fleet.majority();
         let judge = |tally: Tally| {
             tally.held(majority).ok_or_else(|| {
@@ -218,29 +218,29 @@ impl Backend for RedlockBackend {
         self.renew_all(renewals, within).await.into_iter().map(judge).collect()
     }
 
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let tally = self.take_over_all(grant, new_owner, ttl).await;
         let held = tally.held(self.fleet.majority());
-        if matches!(held, Some(Held::No | Held::Forced)) {
+        if matches!(held, Some(LeaseStatus::NotHeld | LeaseStatus::ForceReleased)) {
             // What a few nodes gave, or give yet, would keep them from everybody for a lease.
             self.release_all(&GrantRef { owner: new_owner, ..grant.clone() }).await;
         }
         held.ok_or_else(|| {
             let missing = self.fleet.quorum_not_reached(tally.yes + tally.gone, tally.failed);
-            let error = missing.into_error_or(ErrorKind::Indeterminate, "adopt");
+            let error = missing.into_error_or(ErrorKind::Indeterminate, "attach");
             // Where some nodes have the new owner, it is given back.
-            let unknown = Error::new(ErrorKind::Indeterminate, "adopt");
+            let unknown = Error::new(ErrorKind::Indeterminate, "attach");
             if tally.yes > 0 { unknown.caused_by(error) } else { error }
         })
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let tally = self.release_all(grant).await;
         let (majority, answered) = (self.fleet.majority(), tally.yes + tally.gone);
         match tally.held(majority) {
             Some(held) => Ok(held),
             // Free at a majority, and gone from too few to have been lost before.
-            None if answered >= majority => Ok(Held::Yes),
+            None if answered >= majority => Ok(LeaseStatus::Held),
             None => {
                 let missing = self.fleet.quorum_not_reached(answered, tally.failed);
                 Err(missing.into_error_or(ErrorKind::Indeterminate, "release"))
@@ -261,7 +261,7 @@ impl Backend for RedlockBackend {
         self.force(key).await
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         Some(&self.signals)
     }
 
@@ -297,9 +297,9 @@ mod tests {
     fn only_a_majority_says_yes_or_no() {
         use Kept::{Forced, Gone, Yes};
         for (answers, expected) in [
-            (&[Some(Yes), Some(Yes), Some(Yes), None, None][..], Some(Held::Yes)),
-            (&[Some(Gone), Some(Gone), Some(Gone), Some(Yes), Some(Yes)], Some(Held::No)),
-            (&[Some(Forced), Some(Gone), Some(Gone), None, None], Some(Held::Forced)),
+            (&[Some(Yes), Some(Yes), Some(Yes), None, None][..], Some(LeaseStatus::Held)),
+            (&[Some(Gone), Some(Gone), Some(Gone), Some(Yes), Some(Yes)], Some(LeaseStatus::NotHeld)),
+            (&[Some(Forced), Some(Gone), Some(Gone), None, None], Some(LeaseStatus::ForceReleased)),
             (&[Some(Yes), Some(Yes), Some(Gone), Some(Gone), None], None),
             (&[Some(Yes), Some(Yes), None, None, None], None),
             (&[None, None, None, None, None], None),

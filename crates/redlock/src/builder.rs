@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Clock, HandOver, Result, Settings};
+use leasehold_core::{Clock, EngineOptions, LocalHandoff, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::config::ServerConfig;
@@ -16,7 +16,7 @@ use crate::background::Background;
 use crate::debts::Debts;
 use crate::fleet::Fleet;
 use crate::node::{Node, Source};
-use crate::wakeups::QuorumSignals;
+use crate::notifications::QuorumSignals;
 use crate::{Redlock, RedlockBackend};
 
 /// Settings of a [`Redlock`]. Nothing is checked or sent before [`connect`](Self::connect).
@@ -31,7 +31,7 @@ pub struct RedlockBuilder {
     drift: Duration,
     fence_retention: Duration,
     group_commit: bool,
-    hand_over: HandOver,
+    local_handoff: LocalHandoff,
 }
 
 impl RedlockBuilder {
@@ -96,9 +96,9 @@ impl RedlockBuilder {
         Self { group_commit, ..self }
     }
 
-    /// How far grants pass from guard to guard inside this process; see [`HandOver`].
-    pub fn hand_over(self, hand_over: HandOver) -> Self {
-        Self { hand_over, ..self }
+    /// How far grants pass from guard to guard inside this process; see [`LocalHandoff`].
+    pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
+        Self { local_handoff, ..self }
     }
 
     /// Checks the settings, connects to all nodes, checks that each is a server of its own, and sets up a new
@@ -115,7 +115,7 @@ impl RedlockBuilder {
     /// Dropping the future leaves no connection behind. A new deployment may be set up by half; the next one that
     /// connects goes on with it.
     pub async fn connect(self) -> Result<Redlock> {
-        let settings = Settings::new().hand_over(self.hand_over);
+        let settings = EngineOptions::new().local_handoff(self.local_handoff);
         Ok(Redlock::with(self.backend().await?, settings))
     }
 
@@ -124,7 +124,7 @@ impl RedlockBuilder {
     /// # Errors
     /// As for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<RedlockBackend> {
-        self.open().await.map_err(|error| error.backend(NAME))
+        self.open().await.map_err(|error| error.with_backend(NAME))
     }
 
     async fn open(self) -> Result<RedlockBackend> {
@@ -205,7 +205,7 @@ impl Default for RedlockBuilder {
             drift: Duration::ZERO,
             fence_retention: DEFAULT_FENCE_RETENTION,
             group_commit: true,
-            hand_over: HandOver::new(),
+            local_handoff: LocalHandoff::new(),
         }
     }
 }
@@ -221,7 +221,7 @@ impl fmt::Debug for RedlockBuilder {
             .field("drift", &self.drift)
             .field("fence_retention", &self.fence_retention)
             .field("group_commit", &self.group_commit)
-            .field("hand_over", &self.hand_over)
+            .field("local_handoff", &self.local_handoff)
             .finish()
     }
 }

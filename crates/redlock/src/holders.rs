@@ -138,7 +138,7 @@ impl View {
             return None;
         }
         let ours: Vec<_> = entries().filter(|(other, _)| other.owner == entry.owner).collect();
-        let newest = ours.iter().map(|(entry, _)| entry).max_by_key(|entry| entry.tenure)?;
+        let newest = ours.iter().map(|(entry, _)| entry).max_by_key(|entry| entry.epoch)?;
         let mut holder = newest.to_holder();
         let mut leases: Vec<Duration> = ours.iter().map(|(_, left)| left.unwrap_or(Duration::MAX)).collect();
         leases.sort_unstable_by(|a, b| b.cmp(a));
@@ -216,8 +216,8 @@ mod tests {
     const OWNERS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
 
     fn view(seen: &[Option<(usize, &str, u64)>], failed: usize) -> View {
-        let read = |(owner, tenure, left): &(usize, &str, u64)| {
-            let entry = Entry::read(&format!("{} {tenure} {{}}", OWNERS[*owner])).unwrap();
+        let read = |(owner, epoch, left): &(usize, &str, u64)| {
+            let entry = Entry::read(&format!("{} {epoch} {{}}", OWNERS[*owner])).unwrap();
             (entry, Some(Duration::from_millis(*left)))
         };
         let mut view = View::default();
@@ -234,7 +234,7 @@ mod tests {
     fn the_holder_is_whom_a_majority_has_for_as_long_as_it_has() {
         let ours = |left| Some((0, "7", left));
         let holder = view(&[ours(10), ours(30), ours(20), Some((1, "-", 99)), None], 0).holder(3).unwrap();
-        assert_eq!(holder.token, Some(leasehold_core::FencingToken::of_tenure(7)));
+        assert_eq!(holder.token, Some(leasehold_core::FencingToken::of_epoch(7)));
         assert_eq!(holder.remaining, Some(Duration::from_millis(10)));
         assert_eq!(view(&[ours(10), ours(10), None, None, None], 0).holder(3), None);
         assert!(view(&[ours(10), ours(10), None, None], 1).holder(3).is_some());

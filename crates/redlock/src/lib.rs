@@ -10,8 +10,8 @@ mod attempt;
 mod backend;
 mod heal;
 mod holders;
+mod notifications;
 mod vote;
-mod wakeups;
 // and how one node is asked, and how the nodes come together.
 mod answer;
 mod background;
@@ -20,9 +20,9 @@ mod fleet;
 mod node;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, HandOff, HandOver,
-    Holder, Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome,
-    Result, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,
+    Holder, Holders, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page,
+    ReleaseOutcome, Result, Wait,
 };
 /// The driver's client, for [`Redlock::from_clients`].
 pub use leasehold_redis::fred::clients::Client;

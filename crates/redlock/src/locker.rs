@@ -1,4 +1,4 @@
-use leasehold_core::{Backed, Capabilities, Engine, Result, Settings};
+use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
 use leasehold_redis::fred::clients::Client;
 
 use crate::{NodeState, RedlockBackend, RedlockBuilder};
@@ -68,7 +68,7 @@ impl Redlock {
     /// # Cancel safety
     /// Dropping the future leaves the node out; repeating it is safe.
     pub async fn heal(&self) -> Result<Vec<NodeState>> {
-        self.engine.backend().heal().await.map_err(|error| error.backend(crate::backend::NAME))
+        self.engine.backend().heal().await.map_err(|error| error.with_backend(crate::backend::NAME))
     }
 
     /// Ends it: guards are told [`Shutdown`](leasehold_core::LossReason::Shutdown), what they held is released, and
@@ -80,14 +80,14 @@ impl Redlock {
 }
 
 impl Redlock {
-    pub(crate) fn with(backend: RedlockBackend, settings: Settings) -> Self {
+    pub(crate) fn with(backend: RedlockBackend, settings: EngineOptions) -> Self {
         Self { engine: Engine::with(backend, settings) }
     }
 }
 
 impl From<RedlockBackend> for Redlock {
     fn from(backend: RedlockBackend) -> Self {
-        Self::with(backend, Settings::new())
+        Self::with(backend, EngineOptions::new())
     }
 }
 

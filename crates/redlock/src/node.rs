@@ -82,7 +82,7 @@ pub(crate) struct Claiming {
 pub(crate) struct TakingOver {
     pub(crate) names: KeyNames,
     pub(crate) owner: OwnerId,
-    pub(crate) tenure: Option<u64>,
+    pub(crate) epoch: Option<u64>,
     pub(crate) new_owner: OwnerId,
     pub(crate) lease: Duration,
 }
@@ -178,14 +178,14 @@ impl Node {
         answered.unwrap_or_else(Claimed::Failed)
     }
 
-    pub(crate) async fn confirm(&self, claiming: &Claiming, tenure: u64, limit: Duration) -> Confirmed {
+    pub(crate) async fn confirm(&self, claiming: &Claiming, epoch: u64, limit: Duration) -> Confirmed {
         let names = &claiming.names;
         let words = Words::new()
             .name(names, LOCK)
             .name(names, FENCE)
             .text(&self.names.own(MARKER))
             .owner(claiming.owner)
-            .text(&tenure.to_string())
+            .text(&epoch.to_string())
             .millis(self.fence_retention);
         let answered = self.commit(&CONFIRM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
             ["fenced"] => Ok(Confirmed::Yes),
@@ -224,8 +224,8 @@ impl Node {
 
     /// Gives the lock to a new owner here, if the old one has it.
     pub(crate) async fn take_over(&self, taking: &TakingOver, limit: Duration) -> Result<Kept, Failure> {
-        let TakingOver { names, owner, tenure, new_owner, lease } = taking;
-        let number = tenure.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let TakingOver { names, owner, epoch, new_owner, lease } = taking;
+        let number = epoch.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let arguments = [owner.to_hex(), number, new_owner.to_hex(), millis(*lease)];
         let (peer, reply) = self.ask(&TAKE_OVER, [names.part(LOCK), names.part(FORCED)], arguments, limit).await?;
         kept(&peer, &reply.words())

@@ -73,7 +73,7 @@ impl Vote {
     }
 
     /// The number of this attempt: above all that a majority of the nodes has seen.
-    pub(crate) fn tenure(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         self.token.unwrap_or(self.seed.saturating_add(1))
     }
 
@@ -210,7 +210,7 @@ mod tests {
     fn a_majority_of_grants_wins_with_a_number_above_all_seeds() {
         let vote = vote(&["ours", "x 5", "ours", "-", "ours"]);
         assert!(vote.is_won());
-        assert_eq!(vote.tenure(), 5);
+        assert_eq!(vote.epoch(), 5);
     }
 
     #[test]

@@ -25,9 +25,9 @@ async fn expected_failure_tokens_of_a_busy_key_grow_when_all_nodes_forget_everyt
         let next = claim();
         let (released, granted) = tokio::join!(store.release(&held), store.try_acquire(&next));
         released?;
-        let Attempt::Granted { tenure } = granted? else { return Ok(None) };
-        held = next.grant(tenure);
-        Ok(tenure.map(FencingToken::of_tenure))
+        let Attempt::Granted { epoch } = granted? else { return Ok(None) };
+        held = next.grant(epoch);
+        Ok(epoch.map(FencingToken::of_epoch))
     };
     let forgets = async || {
         store.close().await;

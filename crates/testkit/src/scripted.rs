@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, Error, ErrorKind, GrantRef, Held,
-    Holders, Listener, LockKey, MemoryBackend, OwnerId, Page, Renewal, Result, Settings, SharedBackend, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, EngineOptions, Error, ErrorKind,
+    GrantRef, Holders, LeaseStatus, LockKey, MemoryBackend, Notifications, OwnerId, Page, Renewal, Result,
+    SharedBackend, Subscription,
 };
 
 /// A store in memory whose steps do what a test wants. Clones are the same store, with the same script.
@@ -29,7 +30,7 @@ pub enum Step {
     Renew,
     /// [`Backend::release`].
     Release,
-    /// [`Wakeups::listen`].
+    /// [`Notifications::subscribe`].
     Listen,
 }
 
@@ -94,11 +95,11 @@ impl Scripted {
 
     /// Another contender for its keys.
     pub fn engine(&self) -> Engine<Self> {
-        self.engine_with(Settings::new())
+        self.engine_with(EngineOptions::new())
     }
 
     /// The same, with these settings.
-    pub fn engine_with(&self, settings: Settings) -> Engine<Self> {
+    pub fn engine_with(&self, settings: EngineOptions) -> Engine<Self> {
         Engine::with(self.clone(), settings.clock(self.clock.clone()))
     }
 
@@ -177,14 +178,14 @@ impl Backend for Scripted {
         self.play(Step::Claim, step).await?
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         match self.play(Step::Renew, self.store.renew(renewals, within)).await {
             Ok(answers) => answers,
             Err(error) => renewals.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         self.play(Step::Release, self.store.release(grant)).await?
     }
 
@@ -208,7 +209,7 @@ impl Backend for Scripted {
         self.answers_within
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         if self.deaf { None } else { Some(self) }
     }
 }
@@ -216,8 +217,8 @@ impl Backend for Scripted {
 impl SharedBackend for Scripted {}
 
 #[async_trait]
-impl Wakeups for Scripted {
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
-        self.play(Step::Listen, self.store.listen(key)).await?
+impl Notifications for Scripted {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        self.play(Step::Listen, self.store.subscribe(key)).await?
     }
 }

@@ -49,9 +49,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "file": "a claim that is repeated is told that it is busy" in "crates/file/src/acquire.rs",
         "self.repeated(claim)" => "self.repeated(claim).filter(|_| false)";
     "file": "tokens are the clock alone" in "crates/file/src/counter.rs",
-        "unix_millis.max(self.tenure + 1)" => "unix_millis";
+        "unix_millis.max(self.epoch + 1)" => "unix_millis";
     "file": "tokens do not begin at the clock" in "crates/file/src/counter.rs",
-        "unix_millis.max(self.tenure + 1)" => "unix_millis.min(self.tenure + 1)";
+        "unix_millis.max(self.epoch + 1)" => "unix_millis.min(self.epoch + 1)";
     "file": "a release by force is not told as such" in PRESENCE,
         "mark == [layout::FORCED]" => "mark == [layout::NOBODY]";
     "file": "who was released by force believes on" in PRESENCE,
@@ -94,7 +94,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "expires_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)"
         => "expires_at = IF(expires_at <= UTC_TIMESTAMP(6) OR owner = :owner, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)";
     "mysql-unique": "tokens are the clock alone" in CLAIM_SQL,
-        "      tenure + 1," => "      tenure,";
+        "      epoch + 1," => "      epoch,";
     "mysql-unique": "labels of the first holder stay" in CLAIM_SQL,
         "label = IF(expires_at <= UTC_TIMESTAMP(6), :label, label)" => "label = label";
     "mysql-unique": "a renewal brings back what has expired" in EXTEND_SQL,

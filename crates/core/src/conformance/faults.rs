@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::{
-    Attempt, Backend, Capabilities, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Hint, Holders, Listener, LockKey,
-    OwnerId, Page, Renewal, Result, SessionId, SharedBackend, Wakeups,
+    Attempt, Backend, Capabilities, Claim, Cursor, Error, ErrorKind, GrantRef, Holders, LeaseStatus, LockKey,
+    Notification, Notifications, OwnerId, Page, Renewal, Result, SessionId, SharedBackend, Subscription,
 };
 
 /// A step of the store that a fault can hit.
@@ -23,8 +23,8 @@ pub enum Op {
     TakeOver,
     /// [`Backend::downgrade`].
     Downgrade,
-    /// [`Listener::hint`].
-    Hint,
+    /// [`Subscription::next`].
+    Notification,
     /// [`Backend::force_release`].
     ForceRelease,
 }
@@ -204,7 +204,7 @@ impl<B: Backend> Backend for Faulty<B> {
         self.faults.around(Op::TryAcquire, self.inner.try_acquire(claim)).await?
     }
 
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let grants = renewals.iter().map(|renewal| (&renewal.grant.key, renewal.grant.owner));
         let _under_way = self.faults.begin(Op::Renew, grants);
         match self.faults.around(Op::Renew, self.inner.renew(renewals, within)).await {
@@ -213,12 +213,12 @@ impl<B: Backend> Backend for Faulty<B> {
         }
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         let _under_way = self.faults.begin(Op::Release, std::iter::once((&grant.key, grant.owner)));
         self.faults.around(Op::Release, self.inner.release(grant)).await?
     }
 
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let _under_way = self.faults.begin(Op::TakeOver, std::iter::once((&grant.key, new_owner)));
         self.faults.around(Op::TakeOver, self.inner.take_over(grant, new_owner, ttl)).await?
     }
@@ -240,8 +240,8 @@ impl<B: Backend> Backend for Faulty<B> {
         self.faults.around(Op::ForceRelease, self.inner.force_release(key)).await?
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
-        self.inner.wakeups().map(|_| self as _)
+    fn notifications(&self) -> Option<&dyn Notifications> {
+        self.inner.notifications().map(|_| self as _)
     }
 
     fn renewal_batch(&self) -> usize {
@@ -264,27 +264,27 @@ impl<B: Backend> Backend for Faulty<B> {
 impl<B: SharedBackend> SharedBackend for Faulty<B> {}
 
 #[async_trait]
-impl<B: Backend> Wakeups for Faulty<B> {
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
-        let Some(wakeups) = self.inner.wakeups() else {
-            return Err(Error::new(ErrorKind::Unsupported, "listen"));
+impl<B: Backend> Notifications for Faulty<B> {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        let Some(notifications) = self.inner.notifications() else {
+            return Err(Error::new(ErrorKind::Unsupported, "subscribe"));
         };
-        Ok(Box::new(HardOfHearing { inner: wakeups.listen(key).await?, faults: self.faults.clone() }))
+        Ok(Box::new(HardOfHearing { inner: notifications.subscribe(key).await?, faults: self.faults.clone() }))
     }
 }
 
 struct HardOfHearing {
-    inner: Box<dyn Listener>,
+    inner: Box<dyn Subscription>,
     faults: Faults,
 }
 
 #[async_trait]
-impl Listener for HardOfHearing {
-    async fn hint(&mut self) -> Hint {
+impl Subscription for HardOfHearing {
+    async fn next(&mut self) -> Notification {
         loop {
-            let hint = self.inner.hint().await;
-            if self.faults.take(Op::Hint).is_none() {
-                return hint;
+            let notification = self.inner.next().await;
+            if self.faults.take(Op::Notification).is_none() {
+                return notification;
             }
         }
     }

@@ -46,7 +46,7 @@
 //!
 //! ```text
 //! C9 **Renewal never creates.** A renewal of a grant that is gone reports the loss; it does not bring the key back.
-//! expected: held != Held::Yes
+//! expected: held != LeaseStatus::Held
 //! seen:     the renewal of an expired grant said Yes
 //!
 //! begin with c09_an_expired_grant_that_nobody_took_is_not_renewed
@@ -58,7 +58,7 @@
 //!
 //! A case that needs a [`Capability`] which is not claimed is *ignored*, with the reason that the backend gives; if
 //! the store is absent, every case is, and with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead. Where the
-//! hand-over inside a process is claimed, every case runs once more with it off. Faults (lost replies, silence,
+//! hand-off inside a process is claimed, every case runs once more with it off. Faults (lost replies, silence,
 //! refusals) are injected between engine and backend; cases that need several processes run this same test program
 //! again as a helper.
 

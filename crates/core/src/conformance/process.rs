@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::cases::{Failure, ensure};
 use super::subject::Subject;
-use crate::{Clock, HandOver, LockKey, LockOptions, Wait};
+use crate::{Clock, LocalHandoff, LockKey, LockOptions, Wait};
 
 const ROLE: &str = "LEASEHOLD_CONFORMANCE_HELPER";
 
@@ -45,10 +45,10 @@ pub(super) fn play(role: &Role, subject: &dyn Subject) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let held = runtime.block_on(async {
-        let contender = subject.contender(&role.namespace, Clock::system(), HandOver::new()).await?;
+        let contender = subject.contender(&role.namespace, Clock::system(), LocalHandoff::new()).await?;
         let options = LockOptions::new().ttl(role.ttl).wait(Wait::UpTo(Duration::from_secs(20)));
         let guard = match &role.attaches {
-            Some(text) => contender.locker.adopt(&text.parse()?, &options).await?,
+            Some(text) => contender.locker.attach(&text.parse()?, &options).await?,
             None => contender.acquire(&LockKey::new(role.key.as_str())?, &options).await?,
         };
         Ok::<_, crate::Error>(guard.map(|guard| (guard, contender)))

@@ -12,7 +12,7 @@ use super::cases::{Bench, Case, ClauseCheck, all};
 use super::clause;
 use super::expected::Expected;
 use super::subject::Subject;
-use crate::{Capabilities, Capability, HandOver};
+use crate::{Capabilities, Capability, LocalHandoff};
 
 /// No case takes this long unless it hangs.
 const CASE_LIMIT: Duration = Duration::from_secs(45);
@@ -37,7 +37,7 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
         if why_ignored(case, &capabilities).is_some() {
             report.ignored += 1;
         } else {
-            let bench = Bench::new(Arc::clone(&subject), case.name, HandOver::new());
+            let bench = Bench::new(Arc::clone(&subject), case.name, LocalHandoff::new());
             running.spawn(async move { (case.name, check(case, bench).await) });
         }
     }
@@ -53,7 +53,7 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
 }
 
 /// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness. Where the
-/// hand-over is claimed, every case runs with it and without.
+/// hand-off is claimed, every case runs with it and without.
 pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most cases wait for leases to run out, not for a processor.
@@ -72,10 +72,10 @@ pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let hand_overs: &[_] = if capabilities.has(Capability::HandOver) {
-        &[("", HandOver::new()), ("::with_hand_over_off", HandOver::off())]
+    let handoffs: &[_] = if capabilities.has(Capability::LocalHandoff) {
+        &[("", LocalHandoff::new()), ("::with_local_handoff_off", LocalHandoff::off())]
     } else {
-        &[("", HandOver::new())]
+        &[("", LocalHandoff::new())]
     };
     let mut trials = Vec::new();
     let broken = Arc::new(Broken::default());
@@ -84,9 +84,9 @@ pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
         if let Some(why) = why.as_ref().filter(|_| absent.is_none() && !arguments.list) {
             println!("{backend}::{} is ignored: {why}", case.name);
         }
-        for (suffix, hand_over) in hand_overs {
+        for (suffix, local_handoff) in handoffs {
             let name = format!("{backend}::{}{suffix}", case.name);
-            let bench = Bench::new(Arc::clone(subject), case.name, *hand_over);
+            let bench = Bench::new(Arc::clone(subject), case.name, *local_handoff);
             trials.push(trial(name, case, bench, why.clone(), &runtime, &broken));
         }
     }

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use super::Fixture;
 use super::faults::{Faults, Faulty};
 use crate::{
-    Admin, Attempt, Backend, Capabilities, Claim, Clock, Engine, Error, ErrorKind, GrantRef, HandOver, Held, Listener,
-    LockGuard, LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker, Settings, SharedBackend, Wait,
+    Admin, Attempt, Backend, Capabilities, Claim, Clock, Engine, EngineOptions, Error, ErrorKind, GrantRef,
+    LeaseStatus, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker,
+    SharedBackend, Subscription, Wait,
 };
 
 /// What the suite runs on: a way to get independent contenders.
@@ -19,7 +20,7 @@ pub trait Subject: Send + Sync + 'static {
     /// See [`Fixture::available`].
     async fn available(&self) -> std::result::Result<(), String>;
     /// A locker of its own in this namespace, whose deadlines run on this clock and whose grants pass on so far.
-    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender>;
+    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender>;
     /// See [`Fixture::environment`].
     fn environment(&self) -> Vec<(String, String)>;
 }
@@ -50,11 +51,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// See [`Backend::try_acquire`].
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt>;
     /// See [`Backend::renew`].
-    async fn renew(&self, grant: &GrantRef, ttl: Duration) -> Result<Held>;
+    async fn renew(&self, grant: &GrantRef, ttl: Duration) -> Result<LeaseStatus>;
     /// See [`Backend::release`].
-    async fn release(&self, grant: &GrantRef) -> Result<Held>;
-    /// See [`crate::Wakeups::listen`].
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>>;
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus>;
+    /// See [`crate::Notifications::subscribe`].
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>>;
     /// All of them.
     fn steps(&self) -> &dyn Backend;
     /// See [`Engine::close`].
@@ -67,19 +68,19 @@ impl<B: Backend> Store for Engine<Faulty<B>> {
         self.backend().inner.try_acquire(claim).await
     }
 
-    async fn renew(&self, grant: &GrantRef, ttl: Duration) -> Result<Held> {
+    async fn renew(&self, grant: &GrantRef, ttl: Duration) -> Result<LeaseStatus> {
         let answer = self.backend().inner.renew(&[Renewal { grant: grant.clone(), ttl }], WITHIN).await.pop();
         answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Indeterminate, "renew").detail("no answer in the batch")))
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         self.backend().inner.release(grant).await
     }
 
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
-        match self.backend().inner.wakeups() {
-            Some(wakeups) => wakeups.listen(key).await,
-            None => Err(Error::new(ErrorKind::Unsupported, "listen").detail("wake-up is claimed and not there")),
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        match self.backend().inner.notifications() {
+            Some(notifications) => notifications.subscribe(key).await,
+            None => Err(Error::new(ErrorKind::Unsupported, "subscribe").detail("wake-up is claimed and not there")),
         }
     }
 
@@ -94,15 +95,15 @@ impl<B: Backend> Store for Engine<Faulty<B>> {
 
 impl Contender {
     /// A contender on the engine that every backend crate uses.
-    pub fn new<B: Backend>(backend: B, clock: Clock, hand_over: HandOver) -> Self {
-        let (engine, faults) = faulty(backend, &clock, hand_over);
+    pub fn new<B: Backend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
+        let (engine, faults) = faulty(backend, &clock, local_handoff);
         let engine = Arc::new(engine);
         Self { locker: engine.clone(), readers: None, admin: engine.clone(), store: engine, faults, clock }
     }
 
     /// The same, with readers.
-    pub fn with_readers<B: SharedBackend>(backend: B, clock: Clock, hand_over: HandOver) -> Self {
-        let (engine, faults) = faulty(backend, &clock, hand_over);
+    pub fn with_readers<B: SharedBackend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
+        let (engine, faults) = faulty(backend, &clock, local_handoff);
         let engine = Arc::new(engine);
         let readers: Option<Arc<dyn RwLocker>> = Some(engine.clone());
         Self { locker: engine.clone(), readers, admin: engine.clone(), store: engine, faults, clock }
@@ -125,9 +126,9 @@ impl Contender {
     }
 }
 
-fn faulty<B: Backend>(backend: B, clock: &Clock, hand_over: HandOver) -> (Engine<Faulty<B>>, Faults) {
+fn faulty<B: Backend>(backend: B, clock: &Clock, local_handoff: LocalHandoff) -> (Engine<Faulty<B>>, Faults) {
     let faults = Faults::new();
-    let settings = Settings::new().clock(clock.clone()).hand_over(hand_over);
+    let settings = EngineOptions::new().clock(clock.clone()).local_handoff(local_handoff);
     (Engine::with(Faulty { inner: backend, faults: faults.clone() }, settings), faults)
 }
 
@@ -149,8 +150,8 @@ impl<F: Fixture> Subject for Unshared<F> {
         self.0.available().await
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
-        Ok(Contender::new(self.0.connect_at(namespace, &clock).await?, clock, hand_over))
+    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender> {
+        Ok(Contender::new(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -168,8 +169,8 @@ impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
         self.0.available().await
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
-        Ok(Contender::with_readers(self.0.connect_at(namespace, &clock).await?, clock, hand_over))
+    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender> {
+        Ok(Contender::with_readers(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::driver::Driver;
 use super::guard_inner::Cell;
 use super::state::Outcome;
-use crate::{Held, Result};
+use crate::{LeaseStatus, Result};
 
 /// Who waits for something: a caller in the line of a key, or one that waits for an answer of the store.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ struct Callee {
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) outcome: Option<Outcome<Cell>>,
-    pub(super) answer: Option<Result<Held>>,
+    pub(super) answer: Option<Result<LeaseStatus>>,
     waker: Option<Waker>,
     /// What this caller has in the store's hands, and nobody else depends on.
     request: Option<BoxFuture<'static, ()>>,
@@ -41,7 +41,7 @@ impl Caller {
     }
 
     /// What the store said. Cancel safe.
-    pub(super) async fn answer(&self, driver: &Driver) -> Result<Held> {
+    pub(super) async fn answer(&self, driver: &Driver) -> Result<LeaseStatus> {
         poll_fn(|context| self.poll(context, driver, |told| told.answer.take())).await
     }
 

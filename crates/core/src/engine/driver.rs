@@ -293,7 +293,7 @@ async fn keep_time(driver: Weak<Driver>, timing: Arc<Timing>) {
     }
 }
 
-/// A subscription that somebody listens to. It is forgotten also where the runtime of the listener ends.
+/// A subscription that somebody listens to. It is forgotten also where the runtime of the subscription ends.
 pub(super) struct Subscription {
     driver: Arc<Driver>,
     request: RequestId,

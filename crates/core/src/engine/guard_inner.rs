@@ -11,8 +11,8 @@ use super::caller::{Caller, SeenThrough};
 use super::state::{End, Granted, GuardRef, Join, LeaseCell, LetGo, WaiterId};
 use crate::clock::Moment;
 use crate::{
-    Error, ErrorKind, FencingToken, GrantRef, Held, LockKey, LockOptions, LossReason, Mode, OwnerId, ReleaseOutcome,
-    Result,
+    Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, OwnerId,
+    ReleaseOutcome, Result,
 };
 
 /// What a lease and its guards share, and where they read whether it is held: a comparison of two clock readings.
@@ -93,7 +93,7 @@ impl Hold {
 
     pub(crate) async fn renew(&self) -> Result<()> {
         let engine = &self.0.engine;
-        let error = |kind| Error::new(kind, "renew").backend(engine.name()).key(self.0.key());
+        let error = |kind| Error::new(kind, "renew").with_backend(engine.name()).key(self.0.key());
         let lost = || self.0.loss().map_or(Ok(()), |reason| Err(error(ErrorKind::Lost(reason))));
         lost()?;
         let caller = Caller::new();
@@ -118,9 +118,9 @@ impl Hold {
         }
         let _seen_through = SeenThrough(&caller, &engine.driver);
         match caller.answer(&engine.driver).await {
-            Ok(Held::Yes) => Ok(ReleaseOutcome::Released),
-            Ok(Held::No) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
-            Ok(Held::Forced) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
+            Ok(LeaseStatus::Held) => Ok(ReleaseOutcome::Released),
+            Ok(LeaseStatus::NotHeld) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
+            Ok(LeaseStatus::ForceReleased) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
             Err(error) => Err(error.within("release", engine.name(), Some(self.0.key()))),
         }
     }
@@ -171,7 +171,7 @@ impl GuardInner {
     }
 
     pub(crate) fn fencing_token(&self) -> Option<FencingToken> {
-        self.cell.grant().tenure.map(|epoch| FencingToken::new(epoch, self.number))
+        self.cell.grant().epoch.map(|epoch| FencingToken::new(epoch, self.number))
     }
 
     /// Why it is lost; `None` while it is held, and after it was let go.

@@ -18,13 +18,13 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 pub(crate) use self::guard_inner::Hold;
-pub use self::local_handoff::HandOver;
+pub use self::local_handoff::LocalHandoff;
 
 use self::driver::Driver;
 use self::state::{Event, Member, Traits};
 use crate::clock::Moment;
 use crate::{
-    Admin, Backend, Capabilities, Capability, Clock, Cursor, Error, ErrorKind, Exclusive, Guard, HandOff, Holders,
+    Admin, Backend, Capabilities, Capability, Clock, Cursor, DetachedLock, Error, ErrorKind, Exclusive, Guard, Holders,
     LockGuard, LockKey, LockOptions, Locker, Mode, OrBusy, Page, ReadGuard, Result, RwLocker, SharedBackend,
 };
 
@@ -55,24 +55,25 @@ struct Inner {
 impl<B: Backend> Engine<B> {
     /// An engine on the machine's clock, that hands over inside the process where the backend claims it.
     pub fn new(backend: B) -> Self {
-        Self::with(backend, Settings::new())
+        Self::with(backend, EngineOptions::new())
     }
 
     /// An engine with other settings.
-    pub fn with(backend: B, settings: Settings) -> Self {
+    pub fn with(backend: B, settings: EngineOptions) -> Self {
         let backend = Arc::new(backend);
         let capabilities = backend.capabilities();
-        let hand_over = if capabilities.has(Capability::HandOver) { settings.hand_over } else { HandOver::off() };
+        let local_handoff =
+            if capabilities.has(Capability::LocalHandoff) { settings.local_handoff } else { LocalHandoff::off() };
         let traits = Traits {
             session: backend.session(),
             reentrant: capabilities.has(Capability::Reentrancy),
             leased: capabilities.has(Capability::Lease),
             queues: capabilities.has(Capability::Queue),
-            notifies: backend.wakeups().is_some(),
+            notifies: backend.notifications().is_some(),
             answers_within: backend.answers_within(),
             batch: backend.renewal_batch(),
-            handoffs: hand_over.most,
-            handoff_age: hand_over.age,
+            handoffs: local_handoff.most,
+            handoff_age: local_handoff.age,
         };
         let clock = settings.clock;
         let driver = settings.waiters.unwrap_or_default().driver(&clock, capabilities.backend());
@@ -130,7 +131,7 @@ impl<B: Backend> Engine<B> {
 impl Inner {
     /// Bad input, before anything is sent.
     fn check(&self, operation: &'static str, key: &LockKey, mode: Mode, options: &LockOptions) -> Result<()> {
-        let error = |kind| Error::new(kind, operation).backend(self.name()).key(key);
+        let error = |kind| Error::new(kind, operation).with_backend(self.name()).key(key);
         options.check().map_err(|wrong| wrong.within(operation, self.name(), Some(key)))?;
         if mode == Mode::Shared
             && let Some(why) = self.capabilities.why_not(Capability::Shared)
@@ -192,14 +193,14 @@ impl Drop for Inner {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 #[must_use]
-pub struct Settings {
+pub struct EngineOptions {
     clock: Clock,
-    hand_over: HandOver,
+    local_handoff: LocalHandoff,
     waiters: Option<Waiters>,
 }
 
-impl Settings {
-    /// The machine's clock, and the default [`HandOver`].
+impl EngineOptions {
+    /// The machine's clock, and the default [`LocalHandoff`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -210,8 +211,8 @@ impl Settings {
     }
 
     /// How far grants pass from guard to guard inside this process.
-    pub fn hand_over(self, hand_over: HandOver) -> Self {
-        Self { hand_over, ..self }
+    pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
+        Self { local_handoff, ..self }
     }
 
     /// Has its waiters queue together with those of other engines on the same store; by default they are by themselves.
@@ -302,11 +303,11 @@ impl<T: Backed> Locker for T {
         Ok(engine.inner.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
     }
 
-    async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
+    async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
         let engine = self.engine();
-        engine.inner.check("adopt", grant.key(), Mode::Exclusive, options)?;
-        if let Some(why) = engine.inner.capabilities.why_not(Capability::HandOff) {
-            let error = Error::new(ErrorKind::Unsupported, "adopt").backend(engine.inner.name());
+        engine.inner.check("attach", grant.key(), Mode::Exclusive, options)?;
+        if let Some(why) = engine.inner.capabilities.why_not(Capability::Detach) {
+            let error = Error::new(ErrorKind::Unsupported, "attach").with_backend(engine.inner.name());
             return Err(error.key(grant.key()).detail(why));
         }
         Ok(engine.inner.attach(grant, options).await?.map(Guard::<Exclusive>::new))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, counter, with_recorder};
 
-use crate::{Error, Held, LockKey, LossReason, Mode, Result};
+use crate::{Error, LeaseStatus, LockKey, LossReason, Mode, Result};
 
 /// How an acquisition ended.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Observer {
     queue_length: Key,
     renewed: Key,
     hold: Key,
-    hand_overs: Key,
+    handoffs: Key,
 }
 
 impl Observer {
@@ -43,7 +43,7 @@ impl Observer {
             queue_length: key("leasehold_queue_length"),
             renewed: ended(RENEWALS, "ok"),
             hold: key("leasehold_hold_seconds"),
-            hand_overs: key("leasehold_hand_overs_total"),
+            handoffs: key("leasehold_local_handoffs_total"),
         }
     }
 
@@ -72,11 +72,13 @@ impl Observer {
         Queued(self)
     }
 
-    pub(super) fn renewed(&self, key: &LockKey, answer: &Result<Held>) {
+    pub(super) fn renewed(&self, key: &LockKey, answer: &Result<LeaseStatus>) {
         let backend = self.backend;
         match answer {
-            Ok(Held::Yes) => count(&self.renewed),
-            Ok(Held::No | Held::Forced) => counter!(RENEWALS, "backend" => backend, "outcome" => "gone").increment(1),
+            Ok(LeaseStatus::Held) => count(&self.renewed),
+            Ok(LeaseStatus::NotHeld | LeaseStatus::ForceReleased) => {
+                counter!(RENEWALS, "backend" => backend, "outcome" => "gone").increment(1);
+            }
             Err(error) => {
                 counter!(RENEWALS, "backend" => backend, "outcome" => "failed").increment(1);
                 tracing::warn!(backend, key = key.as_str(), %error, "renewal failed; it is retried until the deadline");
@@ -92,7 +94,7 @@ impl Observer {
     }
 
     pub(super) fn handed_over(&self) {
-        count(&self.hand_overs);
+        count(&self.handoffs);
     }
 
     pub(super) fn let_go(&self, held: Duration) {

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use super::Inner;
 use super::caller::Caller;
 use super::state::{Batch, Event, Request, RequestId};
-use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, Held, Hint, LockKey, Result};
+use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, Notification, Result};
 
 impl Inner {
     /// The future that carries a request out and feeds its answer back; dropped before that, it says that nobody knows.
@@ -43,7 +43,7 @@ impl Inner {
                 })
             }
             Request::Renew(batch) => self.renew(batch, by),
-            Request::Listen(request, key) => self.listen(request, key),
+            Request::Subscribe(request, key) => self.subscribe(request, key),
         }
     }
 
@@ -62,17 +62,17 @@ impl Inner {
         })
     }
 
-    fn listen(self: &Arc<Self>, request: RequestId, key: LockKey) -> BoxFuture<'static, ()> {
+    fn subscribe(self: &Arc<Self>, request: RequestId, key: LockKey) -> BoxFuture<'static, ()> {
         let subscription = self.driver.subscribed(request);
         let begins = Asking::new(self, None, Begins(request, key.clone()));
-        let listens = Asking::new(self, None, Listens(request, key));
+        let listens = Asking::new(self, None, Subscribes(request, key));
         Box::pin(async move {
             let engine = Arc::clone(&listens.engine);
             let key = &listens.question.1;
             let listening = async {
-                let mut listener = match engine.backend.wakeups() {
-                    Some(wakeups) => match wakeups.listen(key).await {
-                        Ok(listener) => listener,
+                let mut subscription = match engine.backend.notifications() {
+                    Some(notifications) => match notifications.subscribe(key).await {
+                        Ok(subscription) => subscription,
                         Err(error) => {
                             tracing::debug!(backend = engine.name(), key = key.as_str(), %error, "no wake-up signals; polling");
                             return;
@@ -85,15 +85,15 @@ impl Inner {
                     if !engine.driver.look(|state| state.is_subscribed(key, request)) {
                         return;
                     }
-                    let hint = listener.hint().await;
-                    engine.apply(Event::Heard { key: key.clone(), request, hint });
+                    let notification = subscription.next().await;
+                    engine.apply(Event::Heard { key: key.clone(), request, notification });
                 }
             };
             tokio::select! {
                 () = listening => {}
                 () = subscription.over() => {}
             }
-            listens.answered(Hint::Ended);
+            listens.answered(Notification::Ended);
         })
     }
 }
@@ -106,7 +106,7 @@ trait Question {
     fn unknown(&self) -> Self::Answer;
 
     /// What the caller is told who waits for just that.
-    fn told(_: &Self::Answer) -> Option<Result<Held>> {
+    fn told(_: &Self::Answer) -> Option<Result<LeaseStatus>> {
         None
     }
 
@@ -127,13 +127,13 @@ impl Question for (RequestId, Claim) {
 }
 
 impl Question for (RequestId, GrantRef) {
-    type Answer = Result<Held>;
+    type Answer = Result<LeaseStatus>;
 
     fn unknown(&self) -> Self::Answer {
         Err(Error::new(ErrorKind::Indeterminate, "release"))
     }
 
-    fn told(answer: &Self::Answer) -> Option<Result<Held>> {
+    fn told(answer: &Self::Answer) -> Option<Result<LeaseStatus>> {
         Some(answer.clone())
     }
 
@@ -146,10 +146,10 @@ impl Question for (RequestId, GrantRef) {
 struct TakesOver(RequestId, GrantRef);
 
 impl TakesOver {
-    fn came_to(&self, held: Held) -> Attempt {
+    fn came_to(&self, held: LeaseStatus) -> Attempt {
         match held {
-            Held::Yes => Attempt::Granted { tenure: self.1.tenure },
-            Held::No | Held::Forced => Attempt::Busy { retry_in: None },
+            LeaseStatus::Held => Attempt::Granted { epoch: self.1.epoch },
+            LeaseStatus::NotHeld | LeaseStatus::ForceReleased => Attempt::Busy { retry_in: None },
         }
     }
 }
@@ -167,13 +167,13 @@ impl Question for TakesOver {
 }
 
 impl Question for Batch {
-    type Answer = Vec<Result<Held>>;
+    type Answer = Vec<Result<LeaseStatus>>;
 
     fn unknown(&self) -> Self::Answer {
         self.answered(Vec::new())
     }
 
-    fn told(answers: &Self::Answer) -> Option<Result<Held>> {
+    fn told(answers: &Self::Answer) -> Option<Result<LeaseStatus>> {
         answers.first().cloned()
     }
 
@@ -193,22 +193,22 @@ impl Question for Begins {
     }
 
     fn event(&mut self, begun: bool) -> Event {
-        Event::Listening { key: self.1.clone(), request: self.0, begun }
+        Event::Subscribed { key: self.1.clone(), request: self.0, begun }
     }
 }
 
 /// What a subscription hears last.
-struct Listens(RequestId, LockKey);
+struct Subscribes(RequestId, LockKey);
 
-impl Question for Listens {
-    type Answer = Hint;
+impl Question for Subscribes {
+    type Answer = Notification;
 
-    fn unknown(&self) -> Hint {
-        Hint::Ended
+    fn unknown(&self) -> Notification {
+        Notification::Ended
     }
 
-    fn event(&mut self, hint: Hint) -> Event {
-        Event::Heard { key: self.1.clone(), request: self.0, hint }
+    fn event(&mut self, notification: Notification) -> Event {
+        Event::Heard { key: self.1.clone(), request: self.0, notification }
     }
 }
 

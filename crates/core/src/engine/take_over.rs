@@ -5,24 +5,28 @@ use super::acquire::Waiting;
 use super::caller::{Caller, SeenThrough};
 use super::guard_inner::Hold;
 use super::state::{Attach, Collected, Join, Outcome};
-use crate::{Error, ErrorKind, HandOff, LockKey, LockOptions, LossReason, Mode, Result};
+use crate::{DetachedLock, Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, Result};
 
 impl Inner {
     /// Takes a detached lock over, with an owner of its own. `None`: it is not held any more, or somebody else did.
-    pub(super) async fn attach(self: &Arc<Self>, detached: &HandOff, options: &LockOptions) -> Result<Option<Hold>> {
+    pub(super) async fn attach(
+        self: &Arc<Self>,
+        detached: &DetachedLock,
+        options: &LockOptions,
+    ) -> Result<Option<Hold>> {
         let (caller, grant) = (Caller::new(), detached.to_grant());
         let _seen_through = SeenThrough(&caller, &self.driver);
         let join = self.joins(detached.key(), Mode::Exclusive, options, &caller);
-        let attach = Attach { join, grant, number: detached.hand_overs() };
+        let attach = Attach { join, grant, number: detached.handoffs() };
         let id = self.driver.with_caller(self, &caller, |state, at| state.attach(at, attach));
         let taken = self.taken_over(Waiting::beside(self, detached.key(), id), &caller).await;
-        taken.map_err(|error| error.within("adopt", self.name(), Some(detached.key())))
+        taken.map_err(|error| error.within("attach", self.name(), Some(detached.key())))
     }
 
     /// Makes a reader of a writer by one step of the store. The writer's guard is over in any case.
     pub(super) async fn downgrade(self: &Arc<Self>, writer: Hold, options: &LockOptions) -> Result<Hold> {
         let key = writer.inner().grant().key.clone();
-        let error = |kind| Error::new(kind, "downgrade").backend(self.name()).key(&key);
+        let error = |kind| Error::new(kind, "downgrade").with_backend(self.name()).key(&key);
         let caller = Caller::new();
         let _seen_through = SeenThrough(&caller, &self.driver);
         let join = self.joins(&key, Mode::Shared, options, &caller);

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, Engine, ErrorKind, HandOver, Hint, LockGuard, LockKey, LockOptions, Locker,
-    MemoryBackend, Result, Settings, Wait,
+    Attempt, Backend, Claim, Clock, Engine, EngineOptions, ErrorKind, LocalHandoff, LockGuard, LockKey, LockOptions,
+    Locker, MemoryBackend, Notification, Result, Wait,
 };
 use tokio::sync::broadcast;
 
@@ -30,7 +30,7 @@ fn bench() -> Bench {
     let clock = Clock::tokio();
     let inner = MemoryBackend::new(clock.clone());
     let store = Queueing { inner, state: Arc::default(), hints: Arc::new(Mutex::new(broadcast::Sender::new(16))) };
-    let engine = || Engine::with(store.clone(), Settings::new().clock(clock.clone()));
+    let engine = || Engine::with(store.clone(), EngineOptions::new().clock(clock.clone()));
     Bench { ours: engine(), theirs: engine(), clock, store }
 }
 
@@ -69,7 +69,10 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn whoever_is_in_line_does_not_ask_again_because_the_key_was_freed_here() {
     let bench = bench();
-    let ours = Engine::with(bench.store.clone(), Settings::new().clock(bench.clock.clone()).hand_over(HandOver::off()));
+    let ours = Engine::with(
+        bench.store.clone(),
+        EngineOptions::new().clock(bench.clock.clone()).local_handoff(LocalHandoff::off()),
+    );
     let guard = take(&ours).await;
     let theirs = bench.waiter(options()).await;
     bench.store.state().late_release = Some(Duration::from_millis(5));
@@ -219,14 +222,14 @@ async fn what_a_waiter_learns_too_late_is_not_handed_over_while_its_place_is_giv
 }
 
 /// A waiter of ours that stood still from before it was granted the key until another had it, and the grant.
-async fn granted_while_it_stood_still(bench: &Bench, options: LockOptions) -> (WaitingTask, LockGuard, Hint) {
+async fn granted_while_it_stood_still(bench: &Bench, options: LockOptions) -> (WaitingTask, LockGuard, Notification) {
     let guard = take(&bench.theirs).await;
     let waiter = bench.waiter(options).await;
     bench.store.state().deaf = true;
     let owner = *bench.store.state().claims.last().unwrap();
     guard.release().await.unwrap();
     bench.store.state().deaf = false;
-    let late = Hint::Granted { owner, tenure: bench.store.epoch().await };
+    let late = Notification::Granted { owner, epoch: bench.store.epoch().await };
     bench.clock.advance(FIRST_LEASE);
     let theirs = take(&bench.theirs).await;
     (waiter, theirs, late)

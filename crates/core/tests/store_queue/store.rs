@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Held, Hint, Holders,
-    Listener, LockKey, MemoryBackend, OwnerId, Page, Renewal, Result, Wakeups,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Holders, LeaseStatus,
+    LockKey, MemoryBackend, Notification, Notifications, OwnerId, Page, Renewal, Result, Subscription,
 };
 use tokio::sync::broadcast;
 
@@ -21,7 +21,7 @@ pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) struct Queueing {
     pub(crate) inner: MemoryBackend,
     pub(crate) state: Arc<Mutex<State>>,
-    pub(crate) hints: Arc<Mutex<broadcast::Sender<Hint>>>,
+    pub(crate) hints: Arc<Mutex<broadcast::Sender<Notification>>>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Queueing {
         self.state.lock().unwrap()
     }
 
-    pub(crate) fn tell(&self, hint: Hint) {
+    pub(crate) fn tell(&self, hint: Notification) {
         let _ = self.hints.lock().unwrap().send(hint);
     }
 
@@ -70,9 +70,9 @@ impl Queueing {
     pub(crate) async fn grant_next(&self) {
         let Some(next) = self.state().queue.pop_front() else { return };
         let claim = Claim { ttl: FIRST_LEASE, ..next };
-        let Attempt::Granted { tenure } = self.inner.try_acquire(&claim).await.unwrap() else { panic!("not free") };
+        let Attempt::Granted { epoch } = self.inner.try_acquire(&claim).await.unwrap() else { panic!("not free") };
         if !self.state().deaf {
-            self.tell(Hint::Granted { owner: claim.owner, tenure });
+            self.tell(Notification::Granted { owner: claim.owner, epoch });
         }
     }
 }
@@ -116,7 +116,7 @@ impl Backend for Queueing {
             }),
         }
     }
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
         let force = {
             let mut state = self.state();
             state.renewals += renewals.len();
@@ -127,10 +127,10 @@ impl Backend for Queueing {
         }
         self.inner.renew(renewals, within).await
     }
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         self.state().queue.retain(|queued| queued.owner != grant.owner);
         let held = self.inner.release(grant).await?;
-        if held == Held::Yes {
+        if held == LeaseStatus::Held {
             self.grant_next().await;
         }
         let late = self.state().late_release.take();
@@ -148,27 +148,27 @@ impl Backend for Queueing {
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         self.inner.force_release(key).await
     }
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
+    fn notifications(&self) -> Option<&dyn Notifications> {
         Some(self)
     }
 }
 
 #[async_trait]
-impl Wakeups for Queueing {
-    async fn listen(&self, _key: &LockKey) -> Result<Box<dyn Listener>> {
+impl Notifications for Queueing {
+    async fn subscribe(&self, _key: &LockKey) -> Result<Box<dyn Subscription>> {
         let unreachable = std::mem::take(&mut self.state().unreachable);
         if unreachable {
-            return Err(Error::new(ErrorKind::Unavailable, "listen"));
+            return Err(Error::new(ErrorKind::Unavailable, "subscribe"));
         }
         Ok(Box::new(Ear(self.hints.lock().unwrap().subscribe())))
     }
 }
 
-struct Ear(broadcast::Receiver<Hint>);
+struct Ear(broadcast::Receiver<Notification>);
 
 #[async_trait]
-impl Listener for Ear {
-    async fn hint(&mut self) -> Hint {
-        self.0.recv().await.unwrap_or(Hint::Ended)
+impl Subscription for Ear {
+    async fn next(&mut self) -> Notification {
+        self.0.recv().await.unwrap_or(Notification::Ended)
     }
 }

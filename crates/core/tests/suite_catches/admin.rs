@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Cursor, FencingToken, GrantRef, Held, Holder, Holders, LockKey, Mode, Page, Renewal,
-    Result,
+    Attempt, Backend, Claim, Cursor, FencingToken, GrantRef, Holder, Holders, LeaseStatus, LockKey, Mode, Page,
+    Renewal, Result,
 };
 
 use crate::double::{Client, Double};
@@ -20,7 +20,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
         => c25_what_is_left_follows_the_lease,
     ShowsNothingLeft Shows(|holder| holder.remaining = None) => c25_what_is_left_follows_the_lease,
     ShowsNoLabel Shows(|holder| holder.label = None) => c25_inspect_shows_the_holder,
-    ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_tenure(1)))
+    ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_epoch(1)))
         => c25_inspect_shows_the_holder,
     CutsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.chars().take(64).collect()))
         => c24_odd_texts_come_back_as_they_were,
@@ -62,7 +62,7 @@ impl Double for ShowsWhatExpired {
         Ok(attempt)
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let ours = |_: &LockKey, claim: &mut Claim| claim.owner != grant.owner;
         self.claims.lock().unwrap_or_else(PoisonError::into_inner).retain(ours);
         client.store.release(grant).await
@@ -128,8 +128,11 @@ struct ForgetsThatItWasForced;
 
 #[async_trait]
 impl Double for ForgetsThatItWasForced {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let answers = client.renew(renewals).await;
-        answers.into_iter().map(|held| held.map(|held| if held == Held::Forced { Held::No } else { held })).collect()
+        answers
+            .into_iter()
+            .map(|held| held.map(|held| if held == LeaseStatus::ForceReleased { LeaseStatus::NotHeld } else { held }))
+            .collect()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Backend, Claim, GrantRef, Held, Mode, OwnerId, Renewal, Result};
+use leasehold_core::{Backend, Claim, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result};
 
 use crate::double::{Client, Double};
 use crate::{Catch, catches};
@@ -29,7 +29,7 @@ struct RenewsInstead;
 
 #[async_trait]
 impl Double for RenewsInstead {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, _: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, client: &Client, grant: &GrantRef, _: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         client.renew(&[Renewal { grant: grant.clone(), ttl }]).await.remove(0)
     }
 }
@@ -39,7 +39,13 @@ struct LooksFirst;
 
 #[async_trait]
 impl Double for LooksFirst {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         let held = client.renew(&[Renewal { grant: grant.clone(), ttl: Duration::from_millis(1) }]).await.remove(0)?;
         tokio::time::sleep(Duration::from_millis(20)).await;
         client.store.take_over(grant, new_owner, ttl).await?;
@@ -73,20 +79,26 @@ impl StillKnows {
 
 #[async_trait]
 impl Double for StillKnows {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         let held = client.store.take_over(grant, new_owner, ttl).await?;
-        if let (Held::Yes, Ok(mut owners)) = (held, self.new_owners.lock()) {
+        if let (LeaseStatus::Held, Ok(mut owners)) = (held, self.new_owners.lock()) {
             owners.insert(grant.owner, new_owner);
         }
         Ok(held)
     }
 
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let known = |renewal: &Renewal| Renewal { grant: self.owner(Step::Renew, &renewal.grant), ttl: renewal.ttl };
         client.renew(&renewals.iter().map(known).collect::<Vec<_>>()).await
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         client.store.release(&self.owner(Step::Release, grant)).await
     }
 }
@@ -96,12 +108,18 @@ struct TakesAnew;
 
 #[async_trait]
 impl Double for TakesAnew {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         let held = client.store.take_over(grant, new_owner, ttl).await?;
         let claim = Claim { owner: new_owner, ..Claim::new(&grant.key, grant.mode, ttl) };
-        if held != Held::Yes && client.store.inspect(&grant.key).await?.holders.is_empty() {
+        if held != LeaseStatus::Held && client.store.inspect(&grant.key).await?.holders.is_empty() {
             client.store.try_acquire(&claim).await?;
-            return Ok(Held::Yes);
+            return Ok(LeaseStatus::Held);
         }
         Ok(held)
     }
@@ -112,9 +130,15 @@ struct ReleasesAndTakes;
 
 #[async_trait]
 impl Double for ReleasesAndTakes {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         let held = client.store.release(grant).await?;
-        if held == Held::Yes {
+        if held == LeaseStatus::Held {
             let claim = Claim::new(&grant.key, Mode::Exclusive, ttl);
             client.store.try_acquire(&Claim { owner: new_owner, ..claim }).await?;
         }
@@ -126,7 +150,13 @@ struct WithLease(fn(Duration) -> Duration);
 
 #[async_trait]
 impl Double for WithLease {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         client.store.take_over(grant, new_owner, (self.0)(ttl)).await
     }
 }
@@ -136,10 +166,16 @@ struct AnyNumber;
 
 #[async_trait]
 impl Double for AnyNumber {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         let shown = client.store.inspect(&grant.key).await?;
         let token = shown.holders.first().and_then(|holder| holder.token);
-        let grant = GrantRef { tenure: token.map(leasehold_core::FencingToken::epoch), ..grant.clone() };
+        let grant = GrantRef { epoch: token.map(leasehold_core::FencingToken::epoch), ..grant.clone() };
         client.store.take_over(&grant, new_owner, ttl).await
     }
 }
@@ -150,11 +186,17 @@ struct OnceOnly(Mutex<Vec<OwnerId>>);
 
 #[async_trait]
 impl Double for OnceOnly {
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         let again = self.0.lock().is_ok_and(|mut owners| {
             owners.push(new_owner);
             owners.iter().filter(|owner| **owner == new_owner).count() > 1
         });
-        if again { Ok(Held::No) } else { client.store.take_over(grant, new_owner, ttl).await }
+        if again { Ok(LeaseStatus::NotHeld) } else { client.store.take_over(grant, new_owner, ttl).await }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::conformance::{Contender, Fixture, Shareable, Subject};
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, HandOver, Held, Holders, LockKey, MemoryBackend,
-    OwnerId, Page, Renewal, Result, SharedBackend, Wakeups,
+    Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LocalHandoff, LockKey,
+    MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend,
 };
 
 /// One client of the store.
@@ -20,7 +20,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    pub(crate) async fn renew(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         self.store.renew(renewals, Duration::from_secs(10)).await
     }
 }
@@ -32,15 +32,21 @@ pub(crate) trait Double: Send + Sync + 'static {
         client.store.try_acquire(claim).await
     }
 
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         client.renew(renewals).await
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         client.store.release(grant).await
     }
 
-    async fn take_over(&self, client: &Client, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(
+        &self,
+        client: &Client,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> Result<LeaseStatus> {
         client.store.take_over(grant, new_owner, ttl).await
     }
 
@@ -107,15 +113,15 @@ impl Backend for Broken {
         self.double.try_acquire(&self.client, claim).await
     }
 
-    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<Held>> {
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
         self.double.renew(&self.client, renewals).await
     }
 
-    async fn release(&self, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
         self.double.release(&self.client, grant).await
     }
 
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<Held> {
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         self.double.take_over(&self.client, grant, new_owner, ttl).await
     }
 
@@ -135,8 +141,8 @@ impl Backend for Broken {
         self.double.force_release(&self.client, key).await
     }
 
-    fn wakeups(&self) -> Option<&dyn Wakeups> {
-        if self.double.signals() { self.client.store.wakeups() } else { None }
+    fn notifications(&self) -> Option<&dyn Notifications> {
+        if self.double.signals() { self.client.store.notifications() } else { None }
     }
 }
 
@@ -170,8 +176,8 @@ impl Subject for Broken {
         Ok(())
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock, hand_over: HandOver) -> Result<Contender> {
-        let contender = Shareable(self.clone()).contender(namespace, clock, hand_over).await?;
+    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender> {
+        let contender = Shareable(self.clone()).contender(namespace, clock, local_handoff).await?;
         Ok(self.double.contender(contender))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, Held, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::double::{Client, Double};
@@ -61,8 +61,8 @@ struct StaysTheWriter;
 impl Double for StaysTheWriter {
     async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let held = client.store.take_over(writer, claim.owner, claim.ttl).await?;
-        Ok(if held == Held::Yes {
-            Attempt::Granted { tenure: writer.tenure }
+        Ok(if held == LeaseStatus::Held {
+            Attempt::Granted { epoch: writer.epoch }
         } else {
             Attempt::Busy { retry_in: None }
         })
@@ -77,7 +77,7 @@ impl Double for SameNumber {
     async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.downgrade(writer, claim).await?;
         let granted = matches!(attempt, Attempt::Granted { .. });
-        Ok(if granted { Attempt::Granted { tenure: writer.tenure } } else { attempt })
+        Ok(if granted { Attempt::Granted { epoch: writer.epoch } } else { attempt })
     }
 }
 
@@ -111,27 +111,27 @@ impl StillKnows {
 impl Double for StillKnows {
     async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.downgrade(writer, claim).await?;
-        if let Attempt::Granted { tenure } = attempt {
+        if let Attempt::Granted { epoch } = attempt {
             let mut readers = self.readers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            readers.insert(writer.owner, claim.grant(tenure));
+            readers.insert(writer.owner, claim.grant(epoch));
         }
         Ok(attempt)
     }
 
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let step = if self.step == Step::RenewInVain { Step::RenewInVain } else { Step::Renew };
         let now = |renewal: &Renewal| Renewal { grant: self.now(step, &renewal.grant), ttl: renewal.ttl };
         let changed: Vec<_> = renewals.iter().map(now).collect();
         let mut answers = client.renew(&changed).await;
         for ((asked, changed), answer) in renewals.iter().zip(&changed).zip(&mut answers) {
             if step == Step::RenewInVain && asked.grant != changed.grant {
-                *answer = Ok(Held::No);
+                *answer = Ok(LeaseStatus::NotHeld);
             }
         }
         answers
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         client.store.release(&self.now(Step::Release, grant)).await
     }
 }
@@ -155,8 +155,8 @@ struct AnyNumber;
 impl Double for AnyNumber {
     async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let held = client.store.inspect(&writer.key).await?.holders;
-        let tenure = held.iter().find(|holder| holder.mode == Mode::Exclusive).and_then(|holder| holder.token);
-        let writer = GrantRef { tenure: tenure.map(FencingToken::epoch), ..writer.clone() };
+        let epoch = held.iter().find(|holder| holder.mode == Mode::Exclusive).and_then(|holder| holder.token);
+        let writer = GrantRef { epoch: epoch.map(FencingToken::epoch), ..writer.clone() };
         client.store.downgrade(&writer, claim).await
     }
 }
@@ -169,8 +169,8 @@ struct OneNumber(Mutex<Option<u64>>);
 impl Double for OneNumber {
     async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.downgrade(writer, claim).await?;
-        if let Attempt::Granted { tenure } = attempt {
-            *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = tenure;
+        if let Attempt::Granted { epoch } = attempt {
+            *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = epoch;
         }
         Ok(attempt)
     }
@@ -179,6 +179,6 @@ impl Double for OneNumber {
         let attempt = client.store.try_acquire(claim).await?;
         let number = *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == Mode::Shared && number.is_some();
-        Ok(if granted { Attempt::Granted { tenure: number } } else { attempt })
+        Ok(if granted { Attempt::Granted { epoch: number } } else { attempt })
     }
 }

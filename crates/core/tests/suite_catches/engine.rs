@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::conformance::Contender;
-use leasehold_core::{Capabilities, Clock, HandOff, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
+use leasehold_core::{Capabilities, Clock, DetachedLock, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
 
 use crate::double::Double;
 use crate::{Catch, catches};
@@ -52,8 +52,8 @@ impl Locker for Wrong {
         (self.acquire)(Arc::clone(&self.inner), key.clone(), options.clone()).await
     }
 
-    async fn adopt(&self, grant: &HandOff, options: &LockOptions) -> Result<Option<LockGuard>> {
-        self.inner.adopt(grant, options).await
+    async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
+        self.inner.attach(grant, options).await
     }
 }
 

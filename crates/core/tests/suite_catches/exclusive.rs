@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, GrantRef, Held, Holders, LockKey, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Clock, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result,
 };
 
 use crate::double::{Client, Double};
@@ -39,10 +39,10 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ReleasesWithoutComparing ReleasesWithoutComparing => c02_a_stale_release_spares_the_next_holder,
     ReleasesWhatExpired ReleasesWhatExpired => c20_an_expired_grant_has_nothing_to_release,
     TellsLossOnRelease TellsLossOnRelease => c20_release_says_that_it_released,
-    LosesTheTokenOrder Tokens::new(|_, tenure| (1 << 42) - tenure) => c04_tokens_grow_across_release,
+    LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 42) - epoch) => c04_tokens_grow_across_release,
     TokensOfTheClockAlone TokensOfTheClockAlone => c04_tokens_grow_also_within_one_moment_of_the_clock,
     TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
-    TokensOfMicroseconds Tokens::new(|_, tenure| tenure * 1_000_000) => c04_tokens_fit_into_53_bits,
+    TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 1_000_000) => c04_tokens_fit_into_53_bits,
     FoldsKeyCase Folds(str::to_lowercase) => c22_keys_that_look_alike_are_distinct,
     TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()) => c22_keys_that_look_alike_are_distinct,
     CutsLongKeys Folds(|key| key.chars().take(254).collect()) => c22_long_keys_are_distinct_to_their_last_byte,
@@ -76,7 +76,7 @@ impl Double for ChecksBeforeItInserts {
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
         match client.store.try_acquire(claim).await? {
-            Attempt::Busy { .. } => Ok(Attempt::Granted { tenure: Some(client.clock.unix_millis()) }),
+            Attempt::Busy { .. } => Ok(Attempt::Granted { epoch: Some(client.clock.unix_millis()) }),
             attempt => Ok(attempt),
         }
     }
@@ -135,7 +135,7 @@ impl Double for ExpiresByTheClientsClock {
         Ok(attempt)
     }
 
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         for Renewal { grant, ttl } in renewals {
             if let Err(error) = self.let_expire(client, &grant.key).await {
                 return vec![Err(error)];
@@ -147,7 +147,7 @@ impl Double for ExpiresByTheClientsClock {
         client.renew(&renewals).await
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, (owner, _)| *owner != grant.owner);
         client.store.release(grant).await
     }
@@ -192,8 +192,8 @@ struct ClaimAgainProlongs;
 impl Double for ClaimAgainProlongs {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.try_acquire(claim).await?;
-        if let Attempt::Granted { tenure } = attempt {
-            client.renew(&[Renewal { grant: claim.grant(tenure), ttl: claim.ttl }]).await;
+        if let Attempt::Granted { epoch } = attempt {
+            client.renew(&[Renewal { grant: claim.grant(epoch), ttl: claim.ttl }]).await;
         }
         Ok(attempt)
     }
@@ -207,8 +207,8 @@ impl Double for ClaimAgainIsAnother {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let other = Claim { owner: OwnerId::random(), ..claim.clone() };
         match client.store.try_acquire(&other).await? {
-            Attempt::Granted { tenure } => {
-                client.store.release(&other.grant(tenure)).await?;
+            Attempt::Granted { epoch } => {
+                client.store.release(&other.grant(epoch)).await?;
                 client.store.try_acquire(claim).await
             }
             busy => Ok(busy),
@@ -240,12 +240,12 @@ impl GrantsFromMemory {
 #[async_trait]
 impl Double for GrantsFromMemory {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
-        if let Some(tenure) = self.known(claim.owner).filter(|_| self.modes.contains(&claim.mode)) {
-            return Ok(Attempt::Granted { tenure: Some(tenure + u64::from(self.anew)) });
+        if let Some(epoch) = self.known(claim.owner).filter(|_| self.modes.contains(&claim.mode)) {
+            return Ok(Attempt::Granted { epoch: Some(epoch + u64::from(self.anew)) });
         }
         let attempt = client.store.try_acquire(claim).await?;
-        if let Attempt::Granted { tenure: Some(tenure) } = attempt {
-            self.granted.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.owner, tenure);
+        if let Attempt::Granted { epoch: Some(epoch) } = attempt {
+            self.granted.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.owner, epoch);
         }
         Ok(attempt)
     }
@@ -255,9 +255,9 @@ struct ReleasesWithoutComparing;
 
 #[async_trait]
 impl Double for ReleasesWithoutComparing {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let holders = client.store.force_release(&grant.key).await?;
-        Ok(if holders.holders.is_empty() { Held::No } else { Held::Yes })
+        Ok(if holders.holders.is_empty() { LeaseStatus::NotHeld } else { LeaseStatus::Held })
     }
 }
 
@@ -265,10 +265,10 @@ struct ReleasesWhatExpired;
 
 #[async_trait]
 impl Double for ReleasesWhatExpired {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let held = client.store.release(grant).await?;
         let free = client.store.inspect(&grant.key).await?.holders.is_empty();
-        Ok(if free { Held::Yes } else { held })
+        Ok(if free { LeaseStatus::Held } else { held })
     }
 }
 
@@ -276,20 +276,20 @@ struct TellsLossOnRelease;
 
 #[async_trait]
 impl Double for TellsLossOnRelease {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
-        client.store.release(grant).await.map(|_| Held::No)
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+        client.store.release(grant).await.map(|_| LeaseStatus::NotHeld)
     }
 }
 
-/// The tenure, from how many grants there were so far and what the store says.
+/// The epoch, from how many grants there were so far and what the store says.
 struct Tokens {
     count: AtomicU64,
-    tenure: fn(u64, u64) -> u64,
+    epoch: fn(u64, u64) -> u64,
 }
 
 impl Tokens {
-    fn new(tenure: fn(u64, u64) -> u64) -> Self {
-        Self { count: AtomicU64::new(0), tenure }
+    fn new(epoch: fn(u64, u64) -> u64) -> Self {
+        Self { count: AtomicU64::new(0), epoch }
     }
 }
 
@@ -297,9 +297,9 @@ impl Tokens {
 impl Double for Tokens {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.try_acquire(claim).await?;
-        let Attempt::Granted { tenure } = attempt else { return Ok(attempt) };
+        let Attempt::Granted { epoch } = attempt else { return Ok(attempt) };
         let count = self.count.fetch_add(1, Ordering::SeqCst) + 1;
-        Ok(Attempt::Granted { tenure: tenure.map(|tenure| (self.tenure)(count, tenure)) })
+        Ok(Attempt::Granted { epoch: epoch.map(|epoch| (self.epoch)(count, epoch)) })
     }
 }
 
@@ -312,10 +312,10 @@ impl Double for TokensOfTheClockAlone {
         tokio::time::sleep(Duration::from_millis(2)).await;
         let attempt = client.store.try_acquire(claim).await?;
         let clock = Clock::system().unix_millis();
-        Ok(if let Attempt::Granted { .. } = attempt { Attempt::Granted { tenure: Some(clock) } } else { attempt })
+        Ok(if let Attempt::Granted { .. } = attempt { Attempt::Granted { epoch: Some(clock) } } else { attempt })
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         tokio::time::sleep(Duration::from_millis(2)).await;
         client.store.release(grant).await
     }
@@ -360,7 +360,7 @@ impl Double for Joins {
         client.store.try_acquire(&Claim { key, ..claim.clone() }).await
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let (client, key) = self.flat(client, &grant.key)?;
         client.store.release(&GrantRef { key, ..grant.clone() }).await
     }

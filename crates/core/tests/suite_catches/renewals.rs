@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Attempt, Backend, Claim, Error, ErrorKind, GrantRef, Held, Mode, OwnerId, Renewal, Result};
+use leasehold_core::{
+    Attempt, Backend, Claim, Error, ErrorKind, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result,
+};
 
 use crate::double::{Client, Double};
 use crate::{Catch, catches};
@@ -20,10 +22,10 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     RenewsOnlyTheFirst RenewsOnlyTheFirst => c09_each_renewal_of_a_batch_gives_its_own_lease,
     AnswersInReverse AnswersInReverse => c09_a_batch_answers_each_in_its_place,
     ForgetsTheLastAnswer ForgetsTheLastAnswer => c09_a_batch_answers_each_in_its_place,
-    OneGoneEndsTheBatch OneGone(|_| Ok(Held::No)) => c09_a_batch_answers_each_in_its_place,
+    OneGoneEndsTheBatch OneGone(|_| Ok(LeaseStatus::NotHeld)) => c09_a_batch_answers_each_in_its_place,
     OneGoneFailsTheBatch OneGone(|_| Err(Error::new(ErrorKind::Backend, "renew")))
         => c09_a_batch_answers_each_in_its_place,
-    OneGoneIsOverlooked OneGone(|held| Ok(if held == Held::No { Held::Yes } else { held }))
+    OneGoneIsOverlooked OneGone(|held| Ok(if held == LeaseStatus::NotHeld { LeaseStatus::Held } else { held }))
         => c09_a_batch_answers_each_in_its_place,
     OneGoneKeepsTheOthers OneGoneKeepsTheOthers => c09_a_batch_answers_each_in_its_place,
     OneOfTwins OneOfTwins => c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_counts,
@@ -48,7 +50,7 @@ struct Gives(fn(Duration) -> Duration);
 
 #[async_trait]
 impl Double for Gives {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         client.renew(&with_lease(renewals, self.0)).await
     }
 }
@@ -57,8 +59,8 @@ struct RenewsNothing;
 
 #[async_trait]
 impl Double for RenewsNothing {
-    async fn renew(&self, _: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
-        renewals.iter().map(|_| Ok(Held::Yes)).collect()
+    async fn renew(&self, _: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
+        renewals.iter().map(|_| Ok(LeaseStatus::Held)).collect()
     }
 }
 
@@ -66,9 +68,9 @@ struct RenewsOnlyTheFirst;
 
 #[async_trait]
 impl Double for RenewsOnlyTheFirst {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         client.renew(&renewals[..1]).await;
-        renewals.iter().map(|_| Ok(Held::Yes)).collect()
+        renewals.iter().map(|_| Ok(LeaseStatus::Held)).collect()
     }
 }
 
@@ -77,7 +79,7 @@ struct OneOfTwins;
 
 #[async_trait]
 impl Double for OneOfTwins {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let first = |renewal: &Renewal| renewals.iter().find(|other| other.grant.owner == renewal.grant.owner).cloned();
         client.renew(&renewals.iter().filter_map(first).collect::<Vec<_>>()).await
     }
@@ -88,9 +90,9 @@ struct FirstOfMany(usize);
 
 #[async_trait]
 impl Double for FirstOfMany {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let mut answers = client.renew(&renewals[..renewals.len().min(self.0)]).await;
-        answers.resize_with(renewals.len(), || Ok(Held::Yes));
+        answers.resize_with(renewals.len(), || Ok(LeaseStatus::Held));
         answers
     }
 }
@@ -116,11 +118,11 @@ impl TiresOut {
 
 #[async_trait]
 impl Double for TiresOut {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let mut answers = Vec::new();
         for renewal in renewals {
             if self.is_tired_of(renewal) {
-                answers.push(Ok(Held::Yes));
+                answers.push(Ok(LeaseStatus::Held));
             } else {
                 answers.extend(client.renew(std::slice::from_ref(renewal)).await);
             }
@@ -133,7 +135,7 @@ struct AnswersInReverse;
 
 #[async_trait]
 impl Double for AnswersInReverse {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let mut answers = client.renew(renewals).await;
         answers.reverse();
         answers
@@ -144,7 +146,7 @@ struct ForgetsTheLastAnswer;
 
 #[async_trait]
 impl Double for ForgetsTheLastAnswer {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let mut answers = client.renew(renewals).await;
         if answers.len() > 1 {
             answers.pop();
@@ -154,13 +156,13 @@ impl Double for ForgetsTheLastAnswer {
 }
 
 /// What each of a batch is told if one of it is gone.
-struct OneGone(fn(Held) -> Result<Held>);
+struct OneGone(fn(LeaseStatus) -> Result<LeaseStatus>);
 
 #[async_trait]
 impl Double for OneGone {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let answers = client.renew(renewals).await;
-        if renewals.len() > 1 && answers.iter().any(|held| matches!(held, Ok(Held::No))) {
+        if renewals.len() > 1 && answers.iter().any(|held| matches!(held, Ok(LeaseStatus::NotHeld))) {
             return answers.into_iter().map(|held| held.and_then(self.0)).collect();
         }
         answers
@@ -172,16 +174,16 @@ struct OneGoneKeepsTheOthers;
 
 #[async_trait]
 impl Double for OneGoneKeepsTheOthers {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         // A lease of no length would end it; this one only shows who holds.
         let mut answers = Vec::new();
         for Renewal { grant, .. } in renewals {
             let claim = Claim { owner: grant.owner, ..Claim::new(&grant.key, grant.mode, Duration::from_secs(60)) };
             let held = client.store.inspect(&grant.key).await.is_ok_and(|seen| !seen.holders.is_empty());
             let ours = held && matches!(client.store.try_acquire(&claim).await, Ok(Attempt::Granted { .. }));
-            answers.push(Ok(if ours { Held::Yes } else { Held::No }));
+            answers.push(Ok(if ours { LeaseStatus::Held } else { LeaseStatus::NotHeld }));
         }
-        if answers.iter().any(|held| matches!(held, Ok(Held::No))) {
+        if answers.iter().any(|held| matches!(held, Ok(LeaseStatus::NotHeld))) {
             return answers;
         }
         client.renew(renewals).await
@@ -193,12 +195,12 @@ struct Recreates(fn(&GrantRef) -> bool);
 
 #[async_trait]
 impl Double for Recreates {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let mut answers = client.renew(renewals).await;
         for (Renewal { grant, ttl }, answer) in renewals.iter().zip(&mut answers) {
             let claim = Claim { owner: grant.owner, ..Claim::new(&grant.key, grant.mode, *ttl) };
             if self.0(grant) && matches!(client.store.try_acquire(&claim).await, Ok(Attempt::Granted { .. })) {
-                *answer = Ok(Held::Yes);
+                *answer = Ok(LeaseStatus::Held);
             }
         }
         answers
@@ -210,10 +212,14 @@ struct RecreatesReadersBesideWriters;
 
 #[async_trait]
 impl Double for RecreatesReadersBesideWriters {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let answers = client.renew(renewals).await;
         let readers = renewals.iter().map(|renewal| renewal.grant.mode == Mode::Shared);
-        answers.into_iter().zip(readers).map(|(held, reader)| if reader { Ok(Held::Yes) } else { held }).collect()
+        answers
+            .into_iter()
+            .zip(readers)
+            .map(|(held, reader)| if reader { Ok(LeaseStatus::Held) } else { held })
+            .collect()
     }
 }
 
@@ -222,11 +228,11 @@ struct RenewsWhoeverHolds;
 
 #[async_trait]
 impl Double for RenewsWhoeverHolds {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let mut answers = client.renew(renewals).await;
         for (renewal, answer) in renewals.iter().zip(&mut answers) {
             if client.store.inspect(&renewal.grant.key).await.is_ok_and(|seen| !seen.holders.is_empty()) {
-                *answer = Ok(Held::Yes);
+                *answer = Ok(LeaseStatus::Held);
             }
         }
         answers

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Cursor, GrantRef, Held, Holders, LockKey, Mode, OwnerId, Page, Renewal, Result,
+    Attempt, Backend, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Page, Renewal, Result,
 };
 
 use crate::double::{Client, Double};
@@ -83,8 +83,8 @@ impl Double for LetsWritersInLate {
         }
     }
 
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
-        client.store.release(grant).await.map(|_| Held::Yes)
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+        client.store.release(grant).await.map(|_| LeaseStatus::Held)
     }
 }
 
@@ -147,14 +147,14 @@ struct OneReaderRenewsAll(Mutex<HashMap<LockKey, Vec<GrantRef>>>);
 impl Double for OneReaderRenewsAll {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.try_acquire(claim).await?;
-        if let (Attempt::Granted { tenure }, Mode::Shared) = (attempt, claim.mode) {
+        if let (Attempt::Granted { epoch }, Mode::Shared) = (attempt, claim.mode) {
             let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            readers.entry(claim.key.clone()).or_default().push(claim.grant(tenure));
+            readers.entry(claim.key.clone()).or_default().push(claim.grant(epoch));
         }
         Ok(attempt)
     }
 
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         for Renewal { grant, ttl } in renewals.iter().filter(|renewal| renewal.grant.mode == Mode::Shared) {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&grant.key).cloned();
             let all: Vec<_> = all.into_iter().flatten().map(|grant| Renewal { grant, ttl: *ttl }).collect();
@@ -182,11 +182,11 @@ impl Double for DrawsEarly {
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
         let attempt = client.store.try_acquire(claim).await?;
-        let Attempt::Granted { tenure: Some(tenure) } = attempt else { return Ok(attempt) };
+        let Attempt::Granted { epoch: Some(epoch) } = attempt else { return Ok(attempt) };
         if claim.mode == Mode::Shared && drawn.is_some() && drawn != self.newest(&claim.key) {
-            return Ok(Attempt::Granted { tenure: drawn.map(|before| before + 1) });
+            return Ok(Attempt::Granted { epoch: drawn.map(|before| before + 1) });
         }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.key.clone(), tenure);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(claim.key.clone(), epoch);
         Ok(attempt)
     }
 }
@@ -225,9 +225,9 @@ struct OneReaderReleasesAll;
 
 #[async_trait]
 impl Double for OneReaderReleasesAll {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let held = client.store.release(grant).await?;
-        if held == Held::Yes && grant.mode == Mode::Shared {
+        if held == LeaseStatus::Held && grant.mode == Mode::Shared {
             client.store.force_release(&grant.key).await?;
         }
         Ok(held)
@@ -254,10 +254,10 @@ struct StrangersReleaseReaders;
 
 #[async_trait]
 impl Double for StrangersReleaseReaders {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Shared] {
             client.store.force_release(&grant.key).await?;
-            return Ok(Held::Yes);
+            return Ok(LeaseStatus::Held);
         }
         client.store.release(grant).await
     }
@@ -267,7 +267,7 @@ struct StaleReadersReleaseWriters;
 
 #[async_trait]
 impl Double for StaleReadersReleaseWriters {
-    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<Held> {
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Exclusive] {
             client.store.force_release(&grant.key).await?;
         }
@@ -283,7 +283,7 @@ impl Double for ReadersHaveTheTokenOfTheWriter {
         let attempt = client.store.try_acquire(claim).await?;
         let first = client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.token).min();
         match attempt {
-            Attempt::Granted { .. } => Ok(Attempt::Granted { tenure: first.map(|token| token.get() >> 10) }),
+            Attempt::Granted { .. } => Ok(Attempt::Granted { epoch: first.map(|token| token.get() >> 10) }),
             attempt => Ok(attempt),
         }
     }
@@ -293,7 +293,7 @@ struct ReadersGetHalfTheLease;
 
 #[async_trait]
 impl Double for ReadersGetHalfTheLease {
-    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<Held>> {
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let half = |renewal: &Renewal| match renewal.grant.mode {
             Mode::Shared => Renewal { ttl: renewal.ttl / 2, ..renewal.clone() },
             Mode::Exclusive => renewal.clone(),

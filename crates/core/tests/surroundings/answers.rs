@@ -8,17 +8,17 @@ use leasehold_testkit::{Does, Step};
 use crate::{MOMENT, key, soon, store};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_try_behind_a_waiter_of_an_adopted_lock_is_told_that_it_is_held() {
+async fn a_try_behind_a_waiter_of_an_attached_lock_is_told_that_it_is_held() {
     let here = Memory::new();
     let there = here.contender();
-    let handed = here.lock("k").await.unwrap().hand_off().unwrap();
-    let guard = there.adopt(&handed, &LockOptions::new()).await.unwrap().unwrap();
+    let handed = here.lock("k").await.unwrap().detach().unwrap();
+    let guard = there.attach(&handed, &LockOptions::new()).await.unwrap().unwrap();
     let waiter = tokio::spawn({
         let there = there.clone();
         async move { there.lock("k").await }
     });
     tokio::time::sleep(MOMENT).await;
-    let tried = soon("the try waits for the adopted lock", there.try_lock("k")).await;
+    let tried = soon("the try waits for the attached lock", there.try_lock("k")).await;
     assert!(matches!(tried, Ok(None)), "{tried:?}");
     drop(guard);
     drop(soon("the waiter is not served", waiter).await.unwrap().unwrap());

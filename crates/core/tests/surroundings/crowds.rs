@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{Clock, HandOver, LockOptions, Locker, RwLocker, Settings};
+use leasehold_core::{Clock, EngineOptions, LocalHandoff, LockOptions, Locker, RwLocker};
 use leasehold_testkit::{Does, Scripted, Step};
 
 use crate::key;
@@ -13,7 +13,7 @@ async fn readers_who_wait_for_a_writer_are_all_served_when_it_ends() {
     let store = Scripted::new(&Clock::tokio());
     // Some release while the claims of others are under way.
     store.next(Step::Claim, (0..500).map(|number| Does::Slow(Duration::from_millis(number % 5))));
-    let locks = store.engine_with(Settings::new().hand_over(HandOver::off()));
+    let locks = store.engine_with(EngineOptions::new().local_handoff(LocalHandoff::off()));
     let writer = locks.acquire(&key(), &LockOptions::new()).await.unwrap().unwrap();
     let readers = join_all((0..250).map(|_| {
         let locks = locks.clone();

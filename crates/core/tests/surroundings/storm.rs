@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use leasehold_core::{
-    Engine, ErrorKind, FencingToken, Guard, GuardMode, HandOver, LockKey, LockOptions, Locker, RwLocker, Settings, Wait,
+    Engine, EngineOptions, ErrorKind, FencingToken, Guard, GuardMode, LocalHandoff, LockKey, LockOptions, Locker,
+    RwLocker, Wait,
 };
 use leasehold_testkit::{Does, Scripted, Step};
 use rand::rngs::StdRng;
@@ -107,9 +108,10 @@ fn key_of(number: usize) -> LockKey {
     LockKey::new(format!("k{number}")).unwrap()
 }
 
-fn storms(store: &Scripted, hand_over: HandOver, readers: bool) {
+fn storms(store: &Scripted, local_handoff: LocalHandoff, readers: bool) {
     let runtimes = [live(), live()];
-    let engines: Vec<_> = (0..3).map(|_| store.engine_with(Settings::new().hand_over(hand_over))).collect();
+    let engines: Vec<_> =
+        (0..3).map(|_| store.engine_with(EngineOptions::new().local_handoff(local_handoff))).collect();
     let all: Arc<[Watched; KEYS]> = Arc::default();
     let tasks = (0..TASKS).zip(engines.iter().cycle()).zip(runtimes.iter().cycle());
     let tasks: Vec<_> = tasks
@@ -131,12 +133,12 @@ const SLOW: Does = Does::Slow(Duration::from_millis(1));
 
 #[test]
 fn callers_of_three_engines_on_two_runtimes() {
-    storms(&store(), HandOver::new(), false);
+    storms(&store(), LocalHandoff::new(), false);
 }
 
 #[test]
 fn readers_among_them() {
-    storms(&store(), HandOver::new(), true);
+    storms(&store(), LocalHandoff::new(), true);
 }
 
 #[test]
@@ -144,14 +146,14 @@ fn readers_and_writers_on_a_store_that_is_slow() {
     let store = store();
     store.always(Step::Claim, SLOW);
     store.always(Step::Release, SLOW);
-    storms(&store, HandOver::new(), true);
+    storms(&store, LocalHandoff::new(), true);
 }
 
 #[test]
 fn nothing_passes_inside_the_process_and_nobody_is_notified() {
     let store = store().deaf();
     store.always(Step::Claim, SLOW);
-    storms(&store, HandOver::off(), false);
+    storms(&store, LocalHandoff::off(), false);
 }
 
 #[test]
@@ -167,5 +169,5 @@ fn a_store_that_refuses_and_loses_answers() {
         };
         store.next(step, (0..1000).map(|_| odd(random.random_range(0..10))));
     }
-    storms(&store, HandOver::new(), false);
+    storms(&store, LocalHandoff::new(), false);
 }

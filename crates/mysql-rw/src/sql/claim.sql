@@ -1,6 +1,6 @@
 -- CLAIM takes the writer's place if no writer has it and no reader seems to be there; the drain check that follows has
 -- the last word on readers. With a reader there, a writer that waits (:waits) leaves its mark instead: from then on new
--- readers are refused, until the mark's own short lease is over. It answers in the OK packet: the tenure number, or,
+-- readers are refused, until the mark's own short lease is over. It answers in the OK packet: the epoch, or,
 -- with bit 63 set, how many microseconds are left of the lease that stands in the way, zero if that is not known.
 -- verdict: 0 barred, 1 ours, 2 marked, 3 ours already. It is assigned first and read by all that follow.
 UPDATE {locks} AS l

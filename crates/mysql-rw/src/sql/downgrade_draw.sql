@@ -1,4 +1,4 @@
--- DRAW, for a writer that becomes a reader: one tenure number, if it still holds.
+-- DRAW, for a writer that becomes a reader: one epoch, if it still holds.
 UPDATE {locks}
 SET tenure = LAST_INSERT_ID(GREATEST(
   tenure + 1,

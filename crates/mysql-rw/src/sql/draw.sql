@@ -1,4 +1,4 @@
--- DRAW takes :count tenure numbers for readers if no writer is there, and evicts a writer whose lease ran out. It
+-- DRAW takes :count epochs for readers if no writer is there, and evicts a writer whose lease ran out. It
 -- answers in the OK packet: the last of the numbers, or, with bit 63 set, how many microseconds are left of the lease
 -- that stands in the way.
 -- A reader that waits (:waits), and that is refused for the second time 20 ms after the first, or is that far away, books
@@ -7,7 +7,7 @@
 -- second one.
 -- The first to come in the turn ends it after one more pause between two tries, and the round trips to be admitted:
 -- all who waited with it have come then, unless one that is further away has booked it for longer. One that is far
--- away and finds no writer would find one when its admission arrives: it begins a turn, one for each tenure of a
+-- away and finds no writer would find one when its admission arrives: it begins a turn, one for each epoch of a
 -- writer, so that readers who keep coming do not bar writers for ever.
 UPDATE {locks}
 SET

@@ -1,4 +1,4 @@
--- HOLDERS shows who holds the keys of a range: name, whether it is exclusive, tenure, what is left, label and reason.
+-- HOLDERS shows who holds the keys of a range: name, whether it is exclusive, epoch, what is left, label and reason.
 SELECT name, 1, written AS tenure, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), writer_expires_at) AS remains, label, reason
 FROM {locks}
 WHERE name >= :from AND name <= :to

@@ -4,4 +4,4 @@ UPDATE {locks} FORCE INDEX (PRIMARY)
 SET
   writer = :new_owner,
   writer_expires_at = GREATEST(writer_expires_at, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND)
-WHERE name = :name AND writer = :owner AND written = :tenure AND waiting IS NULL AND writer_expires_at > UTC_TIMESTAMP(6)
+WHERE name = :name AND writer = :owner AND written = :epoch AND waiting IS NULL AND writer_expires_at > UTC_TIMESTAMP(6)

@@ -1,4 +1,4 @@
--- CLAIM takes the key if nobody holds it. It answers in the OK packet: the tenure number, or, with bit 63 set, how
+-- CLAIM takes the key if nobody holds it. It answers in the OK packet: the epoch, or, with bit 63 set, how
 -- many microseconds are left of the lease that stands in the way. Repeated by its owner while it holds, it answers the
 -- same again and prolongs nothing. The columns that the conditions read are assigned last.
 INSERT INTO {table} (name, tenure, label, reason, acquired_at, owner, expires_at)

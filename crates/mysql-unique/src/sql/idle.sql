@@ -1,4 +1,4 @@
--- IDLE finds the free keys of a stretch whose last grant is long ago. The tenure number itself says so: it is at least
+-- IDLE finds the free keys of a stretch whose last grant is long ago. The epoch itself says so: it is at least
 -- the time of the grant, and more on a key that is granted more than a thousand times a second. Once the clock is past
 -- it by the retention, the clock alone seeds a larger one.
 SELECT name FROM {table}

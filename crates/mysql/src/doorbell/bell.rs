@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Hint, Listener, LockKey};
+use leasehold_core::{LockKey, Notification, Subscription};
 use mysql_async::prelude::Queryable;
 use rand::Rng;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -158,19 +158,19 @@ impl Ear {
 }
 
 #[async_trait]
-impl Listener for Ear {
-    async fn hint(&mut self) -> Hint {
+impl Subscription for Ear {
+    async fn next(&mut self) -> Notification {
         let mut state = self.bell.state.clone();
         let news = state.wait_for(|state| *state != State::Awaited).await.map(|state| *state);
         // What it hears no more it must not ask the row for again and again: another may be had.
         if !matches!(news, Ok(State::Ours { .. })) {
-            return Hint::Ended;
+            return Notification::Ended;
         }
         if let Some(next) = self.next {
             sleep_until(next).await;
         }
         self.next = Some(Instant::now() + self.pause.mul_f64(rand::rng().random_range(0.5..=1.0)));
         self.pause = (self.pause * 2).min(PAUSES[1]);
-        Hint::Freed
+        Notification::Freed
     }
 }

@@ -104,7 +104,7 @@ pub async fn tables_that_would_not_lock_are_refused<S: Subject>() {
         (&format!("MODIFY {} TIMESTAMP(6) NOT NULL", S::EXPIRY), "timestamp(6)"),
         ("DROP COLUMN forced", "forced"),
         ("DROP PRIMARY KEY, ADD INDEX (name)", "primary key"),
-        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, tenure)", "primary key"),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, epoch)", "primary key"),
         ("ENGINE=MyISAM", "InnoDB"),
         ("COMMENT='leasehold of another time'", "another time"),
     ] {

@@ -40,7 +40,7 @@ pub async fn the_rights_that_the_readme_names_suffice<S: Subject>() {
     };
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("lacks a right"), "{error}");
-    assert_eq!(error.backend_name(), Some(ours.capabilities().backend()), "{error}");
+    assert_eq!(error.backend(), Some(ours.capabilities().backend()), "{error}");
 
     // What a user has no right to, the server keeps from it.
     server.sql(&["CREATE USER nobody@'%'", "CREATE USER sweeper@'%'"]).await;

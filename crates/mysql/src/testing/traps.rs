@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
-    Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, Held, LockKey, LockOptions, Locker, LockerExt,
+    Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, Locker, LockerExt,
     LossReason, Mode, Renewal, Wait,
 };
 use mysql_async::prelude::Queryable;
@@ -53,10 +53,10 @@ pub async fn whole_life<S: Subject>(ours: &S::Locks, theirs: &S::Locks, key: &st
     assert_eq!(taken_over.renew().await.unwrap_err().kind(), ErrorKind::Lost(LossReason::ForceReleased));
     let last = theirs.try_lock(key).await.unwrap().expect("it was freed");
     assert!(last.fencing_token() > taken_over.fencing_token());
-    let handed = last.hand_off().expect("it is held");
-    let adopted = ours.adopt(&handed, &LockOptions::new()).await.unwrap().expect("it was left to the store");
-    assert!(theirs.adopt(&handed, &LockOptions::new()).await.unwrap().is_none());
-    adopted.release().await.unwrap();
+    let handed = last.detach().expect("it is held");
+    let attached = ours.attach(&handed, &LockOptions::new()).await.unwrap().expect("it was left to the store");
+    assert!(theirs.attach(&handed, &LockOptions::new()).await.unwrap().is_none());
+    attached.release().await.unwrap();
     S::more_life(ours, theirs, key).await;
 }
 
@@ -228,7 +228,7 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
                 other.query_drop("COMMIT").await.unwrap();
             },
         );
-        let kept = *renewed[0].as_ref().unwrap() == Held::Yes;
+        let kept = *renewed[0].as_ref().unwrap() == LeaseStatus::Held;
         let taken = matches!(claimed.unwrap(), Attempt::Granted { .. });
         assert!(kept != taken, "{isolation}: kept {kept}, taken {taken}");
     }
@@ -241,7 +241,7 @@ pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
     let held = claim("k", Duration::from_secs(60));
     store.try_acquire(&held).await.unwrap();
     let earlier = [Renewal { grant: held.grant(None), ttl: Duration::from_secs(10) }];
-    assert_eq!(*store.renew(&earlier, Step::LIMIT).await[0].as_ref().unwrap(), Held::Yes);
+    assert_eq!(*store.renew(&earlier, Step::LIMIT).await[0].as_ref().unwrap(), LeaseStatus::Held);
     let left = store.inspect(&held.key).await.unwrap().holders[0].remaining.unwrap();
     assert!(left > Duration::from_secs(20), "{left:?}");
 }
@@ -293,7 +293,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     let renewals: Vec<_> =
         claims.iter().map(|claim| Renewal { grant: claim.grant(None), ttl: Duration::from_secs(60) }).collect();
     let before = server.status("Com_update").await;
-    assert!(store.renew(&renewals, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
+    assert!(store.renew(&renewals, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(LeaseStatus::Held))));
     assert_eq!(server.status("Com_update").await - before, 1);
 
     // As many leases of their own each take no more statements, and everybody gets what was asked for.
@@ -301,7 +301,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     let mut differ = renewals.clone();
     differ.iter_mut().enumerate().for_each(|(n, renewal)| renewal.ttl = of_its_own(n));
     let before = server.status("Com_update").await;
-    assert!(store.renew(&differ, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(Held::Yes))));
+    assert!(store.renew(&differ, Step::LIMIT).await.iter().all(|held| matches!(held, Ok(LeaseStatus::Held))));
     assert_eq!(server.status("Com_update").await - before, 1);
     for n in [0, 1, 64, RENEWAL_BATCH - 1] {
         let left = store.inspect(&claims[n].key).await.unwrap().holders[0].remaining.unwrap();
@@ -310,16 +310,16 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     }
 
     // One that was released and one that was evicted are told apart from the rest.
-    assert_eq!(store.release(&claims[7].grant(None)).await.unwrap(), Held::Yes);
+    assert_eq!(store.release(&claims[7].grant(None)).await.unwrap(), LeaseStatus::Held);
     store.force_release(&claims[9].key).await.unwrap();
     let answers = store.renew(&renewals, Step::LIMIT).await;
     for (index, answer) in answers.iter().enumerate() {
         let expected = if index == 7 {
-            Held::No
+            LeaseStatus::NotHeld
         } else if index == 9 {
-            Held::Forced
+            LeaseStatus::ForceReleased
         } else {
-            Held::Yes
+            LeaseStatus::Held
         };
         assert_eq!(*answer.as_ref().unwrap(), expected, "{index}");
     }
@@ -344,7 +344,10 @@ pub async fn of_renewals_of_one_grant_the_longest_counts<S: Subject>() {
             let longest = of_a.iter().filter(|(n, _)| *n == 0).map(|(_, hours)| *hours).max().unwrap();
             let renewals: Vec<_> = of_a.into_iter().map(renewal).collect();
             let told = store.renew(&renewals, Step::LIMIT).await;
-            assert!(told.len() == renewals.len() && told.iter().all(|held| matches!(held, Ok(Held::Yes))), "{told:?}");
+            assert!(
+                told.len() == renewals.len() && told.iter().all(|held| matches!(held, Ok(LeaseStatus::Held))),
+                "{told:?}"
+            );
             let left = store.inspect(&claims[0].key).await.unwrap().holders[0].remaining.unwrap();
             assert!(left > Duration::from_secs(longest * 3600 - 1800), "{mode:?}: {left:?} of {longest} h");
         }

@@ -1,6 +1,6 @@
 -- Takes a key for a session, or takes it once more, or says who is in the way.
 -- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, how many
--- levels at most, the newest tenure that the claimant has lost (empty: none), and the metadata: what follows the first
+-- levels at most, the newest epoch that the claimant has lost (empty: none), and the metadata: what follows the first
 -- member of a JSON object.
 -- Answers, in one text: granted, number · busy, ms left, start of the digest of the session in the way · deep, levels ·
 -- endless, key · spent, key · foreign, key, type · refused, reply.
@@ -17,12 +17,12 @@ local function claim(k, a)
   if held.err then
     return trouble(lock, held.err, 'HMGET')
   end
-  local owner, tenure, taken = held[1], held[2], held[3]
+  local owner, epoch, taken = held[1], held[2], held[3]
   local fields = redis.pcall('HLEN', lock)
   if refusal(fields, 'HLEN') then
     return refusal(fields, 'HLEN')
   end
-  if fields > 0 and not (owner and is_number(tenure)) then
+  if fields > 0 and not (owner and is_number(epoch)) then
     return 'foreign ' .. lock .. ' a hash of somebody else'
   end
 
@@ -31,16 +31,16 @@ local function claim(k, a)
     if refusal(left, 'PTTL') then
       return refusal(left, 'PTTL')
     end
-    if owner ~= session or (lost ~= '' and tonumber(tenure) <= tonumber(lost)) then
+    if owner ~= session or (lost ~= '' and tonumber(epoch) <= tonumber(lost)) then
       if left < 0 then
         return 'endless ' .. lock
       end
       return 'busy ' .. string.format('%.0f', left) .. ' ' .. string.sub(redis.sha1hex(owner), 1, 16)
     end
     if taken then
-      return 'granted ' .. tenure
+      return 'granted ' .. epoch
     end
-    -- Beside the levels there are owner, tenure and metadata.
+    -- Beside the levels there are owner, epoch and metadata.
     if fields - 3 >= tonumber(most) then
       return 'deep ' .. string.format('%.0f', fields - 3)
     end
@@ -54,7 +54,7 @@ local function claim(k, a)
     if refused then
       return refused
     end
-    return 'granted ' .. tenure
+    return 'granted ' .. epoch
   end
 
   local number, now = draw(fence, lifetime)

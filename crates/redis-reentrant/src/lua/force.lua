@@ -1,6 +1,6 @@
 -- Frees a key whoever holds it, with all its levels, leaves word for the holder, and signals.
 -- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept.
--- Answers: held, tenure, metadata, ms left (what it was), and what the server refused to do for those who wait ·
+-- Answers: held, epoch, metadata, ms left (what it was), and what the server refused to do for those who wait ·
 -- free · foreign, key, type · refused, reply.
 -- Never touches the counter. Where there is no room for the word, the holder learns that it lost the key, not why.
 local lock, forced = KEYS[1], KEYS[2]
@@ -14,8 +14,8 @@ if held.err then
   local kind = redis.pcall('TYPE', lock)
   return { 'foreign', lock, kind.ok or '' }
 end
-local owner, tenure, metadata = held[1], held[2], held[3]
-if not owner or not is_number(tenure) then
+local owner, epoch, metadata = held[1], held[2], held[3]
+if not owner or not is_number(epoch) then
   local fields = redis.pcall('HLEN', lock)
   if type(fields) == 'table' then
     return { 'refused', fields.err .. ' (HLEN)' }
@@ -30,11 +30,11 @@ if type(left) == 'table' then
   return { 'refused', left.err .. ' (PTTL)' }
 end
 local kept = string.format('%.0f', math.max(left, 0) + tonumber(grace))
-redis.pcall('SET', forced, tenure .. ' ' .. owner, 'PX', kept)
+redis.pcall('SET', forced, epoch .. ' ' .. owner, 'PX', kept)
 local deleted = redis.pcall('DEL', lock)
 if type(deleted) == 'table' then
   return { 'refused', deleted.err .. ' (DEL)' }
 end
 local told = redis.pcall('PUBLISH', channel, '1')
 local refused = type(told) == 'table' and 'refused ' .. told.err .. ' (PUBLISH)' or nil
-return { 'held', tenure, metadata or '', string.format('%.0f', left), refused }
+return { 'held', epoch, metadata or '', string.format('%.0f', left), refused }

@@ -1,6 +1,6 @@
 -- Reads who holds keys.
 -- Keys: lock of the first, of the second, …
--- Answers, one list for each: held, tenure, metadata, ms left · free · foreign, key, type · refused, reply.
+-- Answers, one list for each: held, epoch, metadata, ms left · free · foreign, key, type · refused, reply.
 -- Changes nothing.
 local function inspect(lock)
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure', 'metadata')

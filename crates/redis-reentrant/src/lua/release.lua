@@ -1,20 +1,20 @@
 -- Gives back one level of a session; with the last one, frees the key and signals that.
--- Keys: lock. Arguments: session, level, tenure (empty: not known), channel.
+-- Keys: lock. Arguments: session, level, epoch (empty: not known), channel.
 -- Answers, in one text: held (until now), and what the server refused to do for those who wait · gone · refused, reply.
 -- A level that was given back, or never taken, is gone, so nothing is counted twice. Never touches the counter. A
 -- server that does not let us publish does not keep us from releasing.
 local function release(k, a)
   local lock = KEYS[k + 1]
-  local session, level, tenure, channel = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+  local session, level, epoch, channel = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
 
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
   if refusal(held, 'HMGET') then
     return refusal(held, 'HMGET')
   end
-  if held.err or held[1] ~= session or not held[3] or (tenure ~= '' and held[2] ~= tenure) then
+  if held.err or held[1] ~= session or not held[3] or (epoch ~= '' and held[2] ~= epoch) then
     return 'gone'
   end
-  -- Beside the levels there are owner, tenure and metadata.
+  -- Beside the levels there are owner, epoch and metadata.
   local fields = redis.pcall('HLEN', lock)
   if refusal(fields, 'HLEN') then
     return refusal(fields, 'HLEN')

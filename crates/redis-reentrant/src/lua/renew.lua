@@ -1,16 +1,16 @@
--- Prolongs leases, each only if the session still holds the key in the same tenure.
--- Keys: lock of the first, of the second, … Arguments: session; tenure and lease in ms of the first, of the second, …
+-- Prolongs leases, each only if the session still holds the key in the same epoch.
+-- Keys: lock of the first, of the second, … Arguments: session; epoch and lease in ms of the first, of the second, …
 -- Answers, one for each: held · gone · refused and the reply.
 -- Never creates an entry: what is gone stays gone. Never shortens a lease: another level may have asked for a longer
 -- one. One key does not touch another.
 local session = ARGV[1]
 
-local function renew(lock, tenure, lease)
+local function renew(lock, epoch, lease)
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure')
   if held.err and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
     return 'refused ' .. held.err .. ' (HMGET)'
   end
-  if held.err or held[1] ~= session or held[2] ~= tenure then
+  if held.err or held[1] ~= session or held[2] ~= epoch then
     return 'gone'
   end
   local left = redis.pcall('PTTL', lock)

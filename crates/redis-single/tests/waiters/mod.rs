@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim};
 use leasehold_redis::testing::{Answer, Server};
-use leasehold_redis_single::{HandOver, LockKey, Mode, RedisSingle, RedisSingleBackend, Result};
+use leasehold_redis_single::{LocalHandoff, LockKey, Mode, RedisSingle, RedisSingleBackend, Result};
 
 pub(crate) const LOCK: &str = "{leasehold:k}:lock";
 pub(crate) const FENCE: &str = "{leasehold:k}:fence";
@@ -20,13 +20,13 @@ pub(crate) async fn locker(server: &Server) -> Result<RedisSingle> {
 }
 
 pub(crate) async fn locker_at(url: &str) -> Result<RedisSingle> {
-    RedisSingle::builder().url(url).hand_over(HandOver::off()).connect().await
+    RedisSingle::builder().url(url).local_handoff(LocalHandoff::off()).connect().await
 }
 
 /// A store whose inbox is open.
 pub(crate) async fn listening(server: &Server) -> Result<RedisSingleBackend> {
     let store = RedisSingle::builder().url(server.url()).backend().await?;
-    drop(store.wakeups().expect("signals").listen(&key()).await?);
+    drop(store.notifications().expect("signals").subscribe(&key()).await?);
     Ok(store)
 }
 

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use leasehold_core::{Hint, Listener, OwnerId};
+use leasehold_core::{Notification, OwnerId, Subscription};
 use tokio::sync::{mpsc, watch};
 
 use crate::{Names, number};
@@ -35,9 +35,9 @@ struct Inbox {
 
 #[derive(Debug, Default)]
 struct State {
-    topics: HashMap<String, watch::Sender<Hint>>,
+    topics: HashMap<String, watch::Sender<Notification>>,
     /// Grants that nobody listened for, by topic.
-    early: VecDeque<(String, Hint)>,
+    early: VecDeque<(String, Notification)>,
     /// Told of topics that nobody listens to any more.
     left: Option<mpsc::UnboundedSender<String>>,
 }
@@ -50,7 +50,7 @@ impl Hub {
     pub(super) fn ear(self: &Arc<Self>, topic: String) -> Ear {
         let mut state = self.state();
         let early = state.early.iter().position(|(of, _)| *of == topic).and_then(|place| state.early.remove(place));
-        let sender = state.topics.entry(topic.clone()).or_insert_with(|| watch::Sender::new(Hint::Freed));
+        let sender = state.topics.entry(topic.clone()).or_insert_with(|| watch::Sender::new(Notification::Freed));
         let signals = sender.subscribe();
         if let Some((_, hint)) = early {
             sender.send_replace(hint);
@@ -91,16 +91,16 @@ impl Hub {
     }
 
     pub(super) fn received(&self, channel: &str, message: &str) {
-        let Some(inbox) = &self.inbox else { return self.tell(channel, Hint::Freed) };
+        let Some(inbox) = &self.inbox else { return self.tell(channel, Notification::Freed) };
         let mut words = message.splitn(3, ' ');
         let granted = (words.next().and_then(OwnerId::parse_hex), words.next().and_then(number), words.next());
-        if let (Some(owner), Some(tenure), Some(topic)) = granted {
-            let granted = Hint::Granted { owner, tenure: Some(tenure) };
-            self.tell(topic, if inbox.trusted { granted } else { Hint::Freed });
+        if let (Some(owner), Some(epoch), Some(topic)) = granted {
+            let granted = Notification::Granted { owner, epoch: Some(epoch) };
+            self.tell(topic, if inbox.trusted { granted } else { Notification::Freed });
         }
     }
 
-    fn tell(&self, topic: &str, hint: Hint) {
+    fn tell(&self, topic: &str, hint: Notification) {
         let mut state = self.state();
         if let Some(signals) = state.topics.get(topic) {
             signals.send_replace(hint);
@@ -120,7 +120,7 @@ impl Hub {
 
     pub(super) fn wake_all(&self) {
         for signals in self.state().topics.values() {
-            signals.send_replace(Hint::Freed);
+            signals.send_replace(Notification::Freed);
         }
     }
 
@@ -135,7 +135,7 @@ pub(super) struct Ear {
     hub: Arc<Hub>,
     topic: String,
     /// Taken when it drops.
-    signals: Option<watch::Receiver<Hint>>,
+    signals: Option<watch::Receiver<Notification>>,
 }
 
 impl Ear {
@@ -145,14 +145,14 @@ impl Ear {
 }
 
 #[async_trait]
-impl Listener for Ear {
-    async fn hint(&mut self) -> Hint {
+impl Subscription for Ear {
+    async fn next(&mut self) -> Notification {
         if let Some(signals) = &mut self.signals
             && signals.changed().await.is_ok()
         {
             return *signals.borrow_and_update();
         }
-        Hint::Ended
+        Notification::Ended
     }
 }
 
@@ -185,11 +185,11 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let (mut one, mut two, mut other) = (hub.ear("a".into()), hub.ear("a".into()), hub.ear("b".into()));
         hub.received("a", "1");
-        one.hint().await;
-        two.hint().await;
-        assert!(timeout(Duration::from_millis(20), other.hint()).await.is_err());
+        one.next().await;
+        two.next().await;
+        assert!(timeout(Duration::from_millis(20), other.next()).await.is_err());
         hub.wake_all();
-        other.hint().await;
+        other.next().await;
     }
 
     #[tokio::test]
@@ -208,13 +208,13 @@ mod tests {
     #[tokio::test]
     async fn a_grant_reaches_the_ear_of_its_topic_also_when_that_comes_later() {
         let (hub, owner) = (with_inbox(), OwnerId::random());
-        let granted = Hint::Granted { owner, tenure: Some(7) };
+        let granted = Notification::Granted { owner, epoch: Some(7) };
         let mut there = hub.ear(lock("here"));
         hub.received("inbox", &format!("{} 7 {}", owner.to_hex(), lock("here")));
         hub.received("inbox", &format!("{} 7 {}", owner.to_hex(), lock("later")));
-        assert_eq!(there.hint().await, granted);
-        assert_eq!(hub.ear(lock("later")).hint().await, granted);
-        assert!(timeout(Duration::from_millis(20), hub.ear(lock("later")).hint()).await.is_err());
+        assert_eq!(there.next().await, granted);
+        assert_eq!(hub.ear(lock("later")).next().await, granted);
+        assert!(timeout(Duration::from_millis(20), hub.ear(lock("later")).next()).await.is_err());
         assert_eq!(hub.channels(), ["inbox"]);
     }
 
@@ -229,8 +229,8 @@ mod tests {
             hub.received("inbox", odd);
         }
         assert_eq!(hub.state().early.len(), KEPT);
-        assert!(timeout(Duration::from_millis(20), hub.ear(lock("0")).hint()).await.is_err());
-        hub.ear(lock("1")).hint().await;
+        assert!(timeout(Duration::from_millis(20), hub.ear(lock("0")).next()).await.is_err());
+        hub.ear(lock("1")).next().await;
     }
 
     #[tokio::test]

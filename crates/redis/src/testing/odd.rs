@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Backend, Claim, ErrorKind, Held, LockKey, Mode, Renewal};
+use leasehold_core::{Backend, Claim, ErrorKind, LeaseStatus, LockKey, Mode, Renewal};
 
 use super::Fake;
 
@@ -96,7 +96,7 @@ pub async fn believes_nothing(store: &impl Backend, odd: &str) {
     assert_eq!(renewed.len(), 2, "{odd:?}: {renewed:?}");
     assert!(renewed.iter().all(Result::is_err), "{odd:?}: {renewed:?}");
     let released = store.release(&claim.grant(Some(7))).await;
-    assert!(!matches!(released, Ok(Held::Yes | Held::Forced)), "{odd:?}: {released:?}");
+    assert!(!matches!(released, Ok(LeaseStatus::Held | LeaseStatus::ForceReleased)), "{odd:?}: {released:?}");
     let errors = [
         store.inspect(&key).await.err(),
         store.force_release(&key).await.err(),

@@ -71,12 +71,12 @@ impl Story {
         while let Some(number) = ended.recv().await {
             story.served.push(number);
         }
-        if holder.capabilities().has(Capability::HandOff)
+        if holder.capabilities().has(Capability::Detach)
             && let Some(Some(guard)) = story.note(holder.acquire(&key, &patient).await)
-            && let Some(handed) = guard.hand_off()
-            && let Some(Some(adopted)) = story.note(holder.adopt(&handed, &patient).await)
+            && let Some(handed) = guard.detach()
+            && let Some(Some(attached)) = story.note(holder.attach(&handed, &patient).await)
         {
-            story.note(adopted.release().await);
+            story.note(attached.release().await);
         }
         story.note(holder.inspect(&key).await);
         story.note(holder.force_release(&key).await);

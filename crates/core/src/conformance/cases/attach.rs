@@ -9,13 +9,15 @@ use super::bench::{BRIEF, ensure, eventually, once, outlast, patient};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::process::{Holder, Role};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{ErrorKind, GrantRef, HandOff, Held, LockGuard, LockKey, Mode, OwnerId, ReleaseOutcome, Result};
+use crate::{
+    DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, Mode, OwnerId, ReleaseOutcome, Result,
+};
 
 const LONG: Duration = Duration::from_secs(600);
 
 /// A lock that was taken and detached, as the message that carries it has it.
-async fn detached(contender: &Contender, key: &LockKey) -> Result<(HandOff, String), Failure> {
-    let text = contender.take(key, &patient()).await?.hand_off().map(|handed| handed.expose());
+async fn detached(contender: &Contender, key: &LockKey) -> Result<(DetachedLock, String), Failure> {
+    let text = contender.take(key, &patient()).await?.detach().map(|handed| handed.expose());
     let text = text.ok_or_else(|| Failure("a held guard was not handed off".into()))?;
     Ok((text.parse()?, text))
 }
@@ -29,12 +31,12 @@ fn one_of<T>(attached: Vec<Option<T>>) -> Result<T, Failure> {
 pub(super) async fn c28_a_detached_lock_is_attached_once(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let (handed, _) = detached(&ours, &key).await?;
-    let first = theirs.locker.adopt(&handed, &once()).await?;
+    let first = theirs.locker.attach(&handed, &once()).await?;
     ensure!(first.is_some(), "a detached lock was not attached");
     // As when the message that carries it comes twice, while the lock is held and afterwards.
     for first in [first, None] {
         for contender in [&ours, &theirs] {
-            let second = contender.locker.adopt(&handed, &once()).await?;
+            let second = contender.locker.attach(&handed, &once()).await?;
             ensure!(second.is_none(), "{second:?} beside or after {first:?}");
         }
         if let Some(first) = first {
@@ -52,7 +54,7 @@ pub(super) async fn c28_of_two_who_attach_at_once_one_has_the_lock(bench: Bench)
             let key = bench.key();
             let (handed, _) = detached(&ours, &key).await?;
             let options = once();
-            let attached = futures::join!(one.locker.adopt(&handed, &options), other.locker.adopt(&handed, &options));
+            let attached = futures::join!(one.locker.attach(&handed, &options), other.locker.attach(&handed, &options));
             let guard: LockGuard = one_of(vec![attached.0?, attached.1?])?;
             ensure!(guard.is_held(), "the one who attached it lost it: {:?}", guard.loss());
             ours.finds_it_held(&key).await?;
@@ -71,7 +73,7 @@ pub(super) async fn c28_of_two_processes_that_attach_at_once_one_has_the_lock(be
     let (one, other) = futures::join!(start(), start());
     let mut holder = one_of(vec![one?, other?])?;
     ensure!(holder.ask().await? == "held", "the process that attached it lost it");
-    ensure!(ours.locker.adopt(&handed, &once()).await?.is_none(), "it was attached once more");
+    ensure!(ours.locker.attach(&handed, &once()).await?.is_none(), "it was attached once more");
     ours.finds_it_held(&key).await?;
     holder.kill().await
 }
@@ -84,7 +86,7 @@ pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(b
         let take_over = async |owner| theirs.store.steps().take_over(&old, owner, LONG).await;
         for _ in 0..2 {
             let taken = take_over(new.owner).await?;
-            ensure!(taken == Held::Yes, "{mode:?}: taking it over said {taken:?}");
+            ensure!(taken == LeaseStatus::Held, "{mode:?}: taking it over said {taken:?}");
         }
         // As by a renewal that was under way when it was detached, and by a message that came twice.
         let again = [
@@ -93,12 +95,12 @@ pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(b
             ("taken over once more", take_over(OwnerId::random()).await?),
         ];
         for (what, held) in again {
-            ensure!(held != Held::Yes, "{mode:?}: it was {what} by the old owner");
+            ensure!(held != LeaseStatus::Held, "{mode:?}: it was {what} by the old owner");
         }
         theirs.finds_it_held(&key).await?;
         let held = (theirs.store.renew(&new, LONG).await?, theirs.store.release(&new).await?);
-        ensure!(held == (Held::Yes, Held::Yes), "{mode:?}: the new owner lost it: {held:?}");
-        ensure!(take_over(OwnerId::random()).await? != Held::Yes, "{mode:?}: a released lock was taken over");
+        ensure!(held == (LeaseStatus::Held, LeaseStatus::Held), "{mode:?}: the new owner lost it: {held:?}");
+        ensure!(take_over(OwnerId::random()).await? != LeaseStatus::Held, "{mode:?}: a released lock was taken over");
         theirs.finds_it_free(&key).await?;
     }
     Ok(())
@@ -109,7 +111,7 @@ pub(super) async fn c28_attaching_keeps_number_and_texts_and_never_shortens_the_
     let old = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let before = ours.store.steps().inspect(&key).await?.holders;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG / 10).await?;
-    ensure!(held == Held::Yes, "{held:?}");
+    ensure!(held == LeaseStatus::Held, "{held:?}");
     ours.sees_left(&key, LONG).await?;
     let after = ours.store.steps().inspect(&key).await?.holders;
     let known = |holders: &[crate::Holder]| {
@@ -123,7 +125,7 @@ pub(super) async fn c28_attaching_gives_the_lease_that_was_asked_for(bench: Benc
     let (ours, key) = (bench.contender().await?, bench.key());
     let old = ours.claims(&key, Mode::Exclusive, LONG / 10).await?;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
-    ensure!(held == Held::Yes, "{held:?}");
+    ensure!(held == LeaseStatus::Held, "{held:?}");
     ours.sees_left(&key, LONG).await
 }
 
@@ -131,10 +133,10 @@ pub(super) async fn c28_a_text_with_another_number_attaches_nothing(bench: Bench
     let (ours, key) = (bench.contender().await?, bench.key());
     let held = ours.claims(&key, Mode::Exclusive, LONG).await?;
     // The number goes to whoever the lock guards: one that somebody made up could keep all others out for good.
-    let forged = GrantRef { tenure: held.tenure.map(|tenure| tenure + 1000), ..held.clone() };
+    let forged = GrantRef { epoch: held.epoch.map(|epoch| epoch + 1000), ..held.clone() };
     let taken = ours.store.steps().take_over(&forged, OwnerId::random(), LONG).await?;
-    ensure!(taken != Held::Yes, "a lock was taken over under a number that it does not have");
-    ensure!(ours.store.renew(&held, LONG).await? == Held::Yes, "and lost by its owner");
+    ensure!(taken != LeaseStatus::Held, "a lock was taken over under a number that it does not have");
+    ensure!(ours.store.renew(&held, LONG).await? == LeaseStatus::Held, "and lost by its owner");
     Ok(())
 }
 
@@ -147,9 +149,9 @@ pub(super) async fn c28_who_comes_after_an_attached_lock_is_shown_with_its_own_t
         Ok::<_, Failure>(holders.into_iter().flat_map(|holder| [holder.label, holder.reason]).collect::<Vec<_>>())
     };
     let texts = |text: &str| vec![Some(text.to_owned()); 2];
-    let handed = ours.take(&key, &first).await?.hand_off();
+    let handed = ours.take(&key, &first).await?.detach();
     let handed = handed.ok_or_else(|| Failure("a held guard was not handed off".into()))?;
-    let attached = theirs.locker.adopt(&handed, &second).await?;
+    let attached = theirs.locker.attach(&handed, &second).await?;
     let attached = attached.ok_or_else(|| Failure("a detached lock was not attached".into()))?;
     let before = shown().await?;
     ensure!(before == texts("first"), "the attached lock is shown with {before:?}");
@@ -168,7 +170,7 @@ pub(super) async fn c28_what_ran_out_is_not_attached(bench: Bench) -> Verdict {
     let old = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
-    ensure!(held != Held::Yes, "a lock that ran out was taken over");
+    ensure!(held != LeaseStatus::Held, "a lock that ran out was taken over");
     ours.finds_it_free(&key).await
 }
 
@@ -176,12 +178,12 @@ pub(super) async fn c28_an_attach_whose_answer_was_lost_leaves_nothing(bench: Be
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let (handed, _) = detached(&ours, &key).await?;
     theirs.faults.next(Op::TakeOver, Fault::LoseReply, 1);
-    let error = theirs.locker.adopt(&handed, &once()).await.err().map(|error| error.kind());
+    let error = theirs.locker.attach(&handed, &once()).await.err().map(|error| error.kind());
     ensure!(error == Some(ErrorKind::Indeterminate), "a lost answer was told as {error:?}");
     // Given back, long before the lease could have ended.
     let is_free = || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) };
     eventually("what was taken over for nobody is given back", is_free).await?;
-    ensure!(ours.locker.adopt(&handed, &once()).await?.is_none(), "it was attached after that");
+    ensure!(ours.locker.attach(&handed, &once()).await?.is_none(), "it was attached after that");
     Ok(())
 }
 
@@ -191,7 +193,7 @@ pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(bench: Bench)
     theirs.faults.next(Op::TakeOver, Fault::KeepReply, 1);
     let attaching = tokio::spawn({
         let theirs = Arc::clone(&theirs);
-        async move { theirs.locker.adopt(&handed, &once()).await }
+        async move { theirs.locker.attach(&handed, &once()).await }
     });
     eventually("it is taken over", || async { Ok(theirs.faults.count(Op::TakeOver, &key) > 0) }).await?;
     attaching.abort();
@@ -204,7 +206,7 @@ pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(bench: Bench)
 pub(super) async fn c28_an_attached_lock_is_renewed_and_told_of_its_loss(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let (handed, _) = detached(&ours, &key).await?;
-    let guard = theirs.locker.adopt(&handed, &once()).await?;
+    let guard = theirs.locker.attach(&handed, &once()).await?;
     let guard = guard.ok_or_else(|| Failure("a detached lock was not attached".into()))?;
     guard.renew().await?;
     ours.admin.force_release(&key).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::conformance::process::Role;
 use crate::conformance::subject::{Contender, Subject};
 use crate::{
-    Attempt, Capability, Claim, Clock, GrantRef, HandOver, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
+    Attempt, Capability, Claim, Clock, GrantRef, LocalHandoff, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
 };
 
 /// A failed check, or an error where none may be.
@@ -48,7 +48,7 @@ pub(in crate::conformance) use ensure;
 pub(in crate::conformance) struct Bench {
     pub(in crate::conformance) subject: Arc<dyn Subject>,
     case: &'static str,
-    hand_over: HandOver,
+    local_handoff: LocalHandoff,
 }
 
 /// Long enough for anything that works, on a machine that is busy with something else.
@@ -85,8 +85,12 @@ pub(super) fn once() -> LockOptions {
 }
 
 impl Bench {
-    pub(in crate::conformance) fn new(subject: Arc<dyn Subject>, case: &'static str, hand_over: HandOver) -> Self {
-        Self { subject, case, hand_over }
+    pub(in crate::conformance) fn new(
+        subject: Arc<dyn Subject>,
+        case: &'static str,
+        local_handoff: LocalHandoff,
+    ) -> Self {
+        Self { subject, case, local_handoff }
     }
 
     /// A key that no other case uses.
@@ -121,7 +125,7 @@ impl Bench {
     }
 
     pub(super) async fn contender_in(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        self.subject.contender(namespace, clock, self.hand_over).await
+        self.subject.contender(namespace, clock, self.local_handoff).await
     }
 
     /// So many that contend with each other, `together` at a time on one locker, where a locker contends with itself.
@@ -165,7 +169,7 @@ impl Contender {
     pub(super) async fn claims(&self, key: &LockKey, mode: Mode, ttl: Duration) -> Result<GrantRef, Failure> {
         let claim = Claim::new(key, mode, ttl);
         match self.store.try_acquire(&claim).await? {
-            Attempt::Granted { tenure } => Ok(claim.grant(tenure)),
+            Attempt::Granted { epoch } => Ok(claim.grant(epoch)),
             busy => Err(Failure::unmet(&format!("{key} is free"), &format!("{busy:?}"))),
         }
     }

@@ -7,8 +7,8 @@ use super::bench::{BRIEF, ensure, eventually, once, outlast, patient};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{
-    Attempt, Capability, Claim, Error, ErrorKind, GrantRef, Held, LockGuard, LockKey, Mode, ReadGuard, ReleaseOutcome,
-    Wait,
+    Attempt, Capability, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, Mode, ReadGuard,
+    ReleaseOutcome, Wait,
 };
 
 const LONG: Duration = Duration::from_secs(600);
@@ -27,7 +27,7 @@ async fn step(contender: &Contender, writer: &GrantRef, ttl: Duration) -> Result
 
 async fn became(contender: &Contender, writer: &GrantRef, ttl: Duration) -> Result<GrantRef, Failure> {
     match step(contender, writer, ttl).await? {
-        (claim, Attempt::Granted { tenure }) => Ok(claim.grant(tenure)),
+        (claim, Attempt::Granted { epoch }) => Ok(claim.grant(epoch)),
         (_, other) => Err(Failure(format!("the writer did not become a reader: {other:?}"))),
     }
 }
@@ -144,7 +144,7 @@ pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_rele
     // As by a renewal that was under way, and by a release that is made once more.
     let again = [("renewed", ours.store.renew(&writer, LONG).await?), ("released", ours.store.release(&writer).await?)];
     for (what, held) in again {
-        ensure!(held != Held::Yes, "it was {what} by the writer");
+        ensure!(held != LeaseStatus::Held, "it was {what} by the writer");
     }
     becomes_nothing(&ours, &writer).await?;
     theirs.finds_it_held(&key).await?;
@@ -152,7 +152,7 @@ pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_rele
         ours.sees_left(&key, LONG / 10).await?;
     }
     let held = (ours.store.renew(&reader, LONG).await?, ours.store.release(&reader).await?);
-    ensure!(held == (Held::Yes, Held::Yes), "the reader lost it: {held:?}");
+    ensure!(held == (LeaseStatus::Held, LeaseStatus::Held), "the reader lost it: {held:?}");
     theirs.finds_it_free(&key).await
 }
 
@@ -174,7 +174,7 @@ pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(bench: Bench
     outlast(BRIEF).await;
     theirs.finds_it_free(&key).await?;
     let held = ours.store.renew(&reader, LONG).await?;
-    ensure!(held != Held::Yes, "a reader that ran out was renewed");
+    ensure!(held != LeaseStatus::Held, "a reader that ran out was renewed");
     theirs.finds_it_free(&key).await
 }
 
@@ -185,7 +185,7 @@ pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(bench: Bench) ->
     becomes_nothing(&ours, &writer).await?;
     let next = theirs.claims(&key, Mode::Exclusive, LONG).await?;
     becomes_nothing(&ours, &writer).await?;
-    ensure!(theirs.store.renew(&next, LONG).await? == Held::Yes, "the next writer lost it");
+    ensure!(theirs.store.renew(&next, LONG).await? == LeaseStatus::Held, "the next writer lost it");
     Ok(())
 }
 
@@ -205,21 +205,21 @@ pub(super) async fn c29_who_is_not_the_writer_becomes_no_reader(bench: Bench) ->
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let stranger = GrantRef { owner: crate::OwnerId::random(), ..writer.clone() };
     becomes_nothing(&theirs, &stranger).await?;
-    ensure!(ours.store.release(&writer).await? == Held::Yes, "the writer is gone");
+    ensure!(ours.store.release(&writer).await? == LeaseStatus::Held, "the writer is gone");
     becomes_nothing(&ours, &writer).await?;
     ours.finds_it_free(&key).await?;
     let reader = ours.claims(&key, Mode::Shared, LONG).await?;
     becomes_nothing(&ours, &reader).await?;
-    ensure!(ours.store.release(&reader).await? == Held::Yes, "the reader is gone");
+    ensure!(ours.store.release(&reader).await? == LeaseStatus::Held, "the reader is gone");
     ours.finds_it_free(&key).await
 }
 
 pub(super) async fn c29_a_writer_under_another_number_becomes_no_reader(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
-    let other = GrantRef { tenure: writer.tenure.map(|tenure| tenure - 1), ..writer.clone() };
+    let other = GrantRef { epoch: writer.epoch.map(|epoch| epoch - 1), ..writer.clone() };
     becomes_nothing(&ours, &other).await?;
-    ensure!(ours.store.renew(&writer, LONG).await? == Held::Yes, "the writer is gone");
+    ensure!(ours.store.renew(&writer, LONG).await? == LeaseStatus::Held, "the writer is gone");
     Ok(())
 }
 

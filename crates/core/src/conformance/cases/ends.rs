@@ -124,9 +124,9 @@ async fn wakes_who_waits<E: Future<Output = Verdict>>(
 
 pub(super) async fn c13_a_detached_lock_does_not_keep_who_waits_here(bench: Bench) -> Verdict {
     wakes_who_waits(&bench, async |guard, theirs, key| {
-        let handed = guard.hand_off().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
-        let adopted = theirs.locker.adopt(&handed, &once()).await?;
-        adopted.ok_or_else(|| Failure(format!("{key} was not adopted")))?.release().await?;
+        let handed = guard.detach().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+        let attached = theirs.locker.attach(&handed, &once()).await?;
+        attached.ok_or_else(|| Failure(format!("{key} was not attached")))?.release().await?;
         Ok(())
     })
     .await

@@ -10,7 +10,7 @@ pub(super) async fn c23_errors_name_key_operation_and_backend(bench: Bench) -> V
     let refused = ours.acquire(&key, &once()).await;
     let Err(error) = refused else { return Err(Failure("a refused claim was no error".into())) };
     ensure!(error.operation() == "acquire", "{:?}", error.operation());
-    ensure!(error.backend_name() == Some(backend), "{:?}", error.backend_name());
+    ensure!(error.backend() == Some(backend), "{:?}", error.backend());
     ensure!(error.lock_key() == Some(&key), "{:?}", error.lock_key());
     let text = error.to_string();
     ensure!(text.contains(backend) && text.contains(key.as_str()) && !text.contains('\n'), "{text:?}");

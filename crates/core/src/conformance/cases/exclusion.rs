@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use super::bench::{AMPLE, BRIEF, SHORT, brief, ensure, past, patient};
 use super::{Bench, Verdict};
 use crate::conformance::process::Holder;
-use crate::{Attempt, Claim, GrantRef, Held, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
+use crate::{Attempt, Claim, GrantRef, LeaseStatus, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
 
 pub(super) async fn c01_a_second_holder_is_excluded(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
@@ -72,28 +72,28 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
     let contenders = [bench.contender().await?, bench.contender().await?, bench.contender().await?];
     for _ in 0..10 {
         let key = bench.key();
-        let grant = |owner, tenure| GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure };
+        let grant = |owner, epoch| GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch };
         let owners: Vec<_> = (0..3).map(|_| OwnerId::random()).collect();
         let mut holder: Option<(OwnerId, Option<u64>)> = None;
         let mut newest = None;
         for step in 0..20 {
             let who = random.random_range(0..3);
             let (owner, store) = (owners[who], &contenders[who].store);
-            let tenure = holder.filter(|(held, _)| *held == owner).and_then(|(_, tenure)| tenure);
+            let epoch = holder.filter(|(held, _)| *held == owner).and_then(|(_, epoch)| epoch);
             let ours = holder.is_some_and(|(held, _)| held == owner);
             match random.random_range(0..4) {
                 0 | 1 => {
                     let claim = Claim { owner, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(60)) };
                     match (store.try_acquire(&claim).await?, holder) {
-                        (Attempt::Granted { tenure: got }, None) => {
+                        (Attempt::Granted { epoch: got }, None) => {
                             ensure!(
                                 got.is_none() || got > newest,
-                                "seed {seed}, step {step}: tenure {got:?} after {newest:?}"
+                                "seed {seed}, step {step}: epoch {got:?} after {newest:?}"
                             );
                             holder = Some((owner, got));
                             newest = got;
                         }
-                        (Attempt::Granted { tenure: got }, Some((held, had))) => {
+                        (Attempt::Granted { epoch: got }, Some((held, had))) => {
                             ensure!(
                                 held == owner && got == had,
                                 "seed {seed}, step {step}: granted {got:?} while held as {had:?}"
@@ -108,19 +108,19 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
                     }
                 }
                 2 => {
-                    let held = store.renew(&grant(owner, tenure), Duration::from_secs(60)).await?;
-                    ensure!((held == Held::Yes) == ours, "seed {seed}, step {step}: renewal said {held:?}");
+                    let held = store.renew(&grant(owner, epoch), Duration::from_secs(60)).await?;
+                    ensure!((held == LeaseStatus::Held) == ours, "seed {seed}, step {step}: renewal said {held:?}");
                 }
                 _ => {
-                    let held = store.release(&grant(owner, tenure)).await?;
-                    ensure!((held == Held::Yes) == ours, "seed {seed}, step {step}: release said {held:?}");
+                    let held = store.release(&grant(owner, epoch)).await?;
+                    ensure!((held == LeaseStatus::Held) == ours, "seed {seed}, step {step}: release said {held:?}");
                     holder = holder.filter(|_| !ours);
                 }
             }
         }
-        if let Some((held, tenure)) = holder {
+        if let Some((held, epoch)) = holder {
             let who = owners.iter().position(|owner| *owner == held).unwrap_or_default();
-            contenders[who].store.release(&grant(held, tenure)).await?;
+            contenders[who].store.release(&grant(held, epoch)).await?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::bench::{BRIEF, MARGIN, ensure, past, patient};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
-use crate::{Attempt, Claim, Clock, Guard, GuardMode, Held, LockKey, Mode};
+use crate::{Attempt, Claim, Clock, Guard, GuardMode, LeaseStatus, LockKey, Mode};
 
 /// Not a whole number of seconds, which a store may round to.
 const LEASE: Duration = Duration::from_millis(1900);
@@ -16,9 +16,9 @@ async fn is_granted_only_after<M: GuardMode>(guard: &Guard<M>, next: &Contender,
     let limit = clock.now().plus(lease + MARGIN);
     loop {
         let claim = Claim::new(guard.key(), Mode::Exclusive, LEASE);
-        if let Attempt::Granted { tenure } = next.store.try_acquire(&claim).await? {
+        if let Attempt::Granted { epoch } = next.store.try_acquire(&claim).await? {
             let (held, left) = (guard.is_held(), guard.remaining());
-            next.store.release(&claim.grant(tenure)).await?;
+            next.store.release(&claim.grant(epoch)).await?;
             ensure!(!held, "another was granted while the guard had {left:?} left of {lease:?}");
             return Ok(());
         }
@@ -68,7 +68,7 @@ async fn lease_lasts_as_long_as_it_says(from: &Contender, to: &Contender, key: &
     to.finds_it_held(key).await?;
     to.sees_left(key, lease).await?;
     let held = from.store.renew(&grant, lease).await?;
-    ensure!(held == Held::Yes, "the renewal said {held:?}");
+    ensure!(held == LeaseStatus::Held, "the renewal said {held:?}");
     to.finds_it_held(key).await?;
     from.store.release(&grant).await?;
     from.claims(key, Mode::Exclusive, BRIEF).await?;

@@ -4,7 +4,7 @@ use super::bench::{BRIEF, SHORT, brief, ensure, once, patient, soon};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::process::Holder;
 use crate::conformance::{Fault, Op};
-use crate::{Clock, ErrorKind, GrantRef, Held, LossReason, Mode, ReleaseOutcome};
+use crate::{Clock, ErrorKind, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
 
 pub(super) async fn c05_the_deadline_runs_from_before_the_request(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
@@ -82,9 +82,9 @@ pub(super) async fn c06_a_grant_that_vanished_is_stolen(bench: Bench) -> Verdict
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     let step = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?;
     // As if an operator had deleted it by hand.
-    let grant = GrantRef { key: key.clone(), owner: step.owner, mode: Mode::Exclusive, tenure: None };
+    let grant = GrantRef { key: key.clone(), owner: step.owner, mode: Mode::Exclusive, epoch: None };
     let released = ours.store.release(&grant).await?;
-    ensure!(released == Held::Yes, "the grant could not be taken away: {released:?}");
+    ensure!(released == LeaseStatus::Held, "the grant could not be taken away: {released:?}");
     let reason = soon("the loss is told", guard.lost()).await?;
     ensure!(reason == LossReason::Stolen, "{reason:?}");
     Ok(())

@@ -73,7 +73,7 @@ const CASES: &[Case] = cases! {
     owner::c02_a_stale_release_spares_the_next_holder [Lease]
     owner::c02_a_stale_renewal_does_not_prolong_the_successor [Lease]
     owner::c02_a_stranger_can_neither_renew_nor_release
-    owner::c02_every_tenure_has_an_owner_of_its_own
+    owner::c02_every_epoch_has_an_owner_of_its_own
     owner::c02_a_claim_is_idempotent_for_its_owner
     owner::c02_a_repeated_claim_prolongs_nothing [Lease]
     owner::c02_a_renewal_is_of_its_own_grant [Queue, Lease, Fencing]
@@ -82,7 +82,7 @@ const CASES: &[Case] = cases! {
     owner::c02_a_claim_repeated_after_its_lease_is_granted_in_the_store [Lease]
     owner::c02_a_stranger_can_neither_renew_nor_release_a_reader [Shared]
     owner::c02_a_stale_reader_spares_the_next_holder [Shared]
-    owner::c02_a_handed_off_grant_is_adopted_and_released_elsewhere [HandOff]
+    owner::c02_a_handed_off_grant_is_attached_and_released_elsewhere [Detach]
 
     exclusion::c03_an_unrenewed_holder_frees_the_key [Lease]
     exclusion::c03_a_killed_holder_frees_the_key [CrossProcess]
@@ -165,7 +165,7 @@ const CASES: &[Case] = cases! {
     waiting::c13_lost_signals_do_not_cost_liveness
     waiting::c13_a_waiter_gets_the_key_after_its_release
     waiting::c13_only_the_head_talks_to_the_store
-    ends::c13_a_detached_lock_does_not_keep_who_waits_here [HandOff] ![Reentrancy]
+    ends::c13_a_detached_lock_does_not_keep_who_waits_here [Detach] ![Reentrancy]
     ends::c13_a_lock_that_was_taken_away_does_not_keep_who_waits_here ![Reentrancy]
 
     order::c14_waiters_are_served_in_order ![Reentrancy]
@@ -252,7 +252,7 @@ const CASES: &[Case] = cases! {
     reentrant::c27_a_level_whose_reply_was_lost_counts_once [Reentrancy]
     reentrant::c27_a_session_does_not_join_what_it_lost [Reentrancy, Fencing]
     reentrant::c27_a_level_is_claimed_and_released_once_in_the_store [Reentrancy]
-    reentrant::c27_an_earlier_tenure_of_the_same_session_is_over [Reentrancy, Fencing]
+    reentrant::c27_an_earlier_epoch_of_the_same_session_is_over [Reentrancy, Fencing]
     reentrant::c27_the_lease_is_renewed_once_for_all_levels [Reentrancy, Lease]
     reentrant::c27_a_short_level_does_not_shorten_the_lease [Reentrancy, Lease]
     reentrant::c27_the_tightest_cap_is_that_of_all_levels [Reentrancy]
@@ -260,18 +260,18 @@ const CASES: &[Case] = cases! {
     reentrant::c27_a_cap_ends_with_the_level_that_asked_for_it [Reentrancy]
     reentrant::c27_closing_gives_back_every_level [Reentrancy]
 
-    attach::c28_a_detached_lock_is_attached_once [HandOff]
-    attach::c28_of_two_who_attach_at_once_one_has_the_lock [HandOff]
-    attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [HandOff, CrossProcess]
-    attach::c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts [HandOff]
-    attach::c28_whoever_was_detached_from_can_neither_keep_nor_free_it [HandOff]
-    attach::c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease [HandOff, Lease]
-    attach::c28_attaching_gives_the_lease_that_was_asked_for [HandOff, Lease]
-    attach::c28_a_text_with_another_number_attaches_nothing [HandOff, Fencing]
-    attach::c28_what_ran_out_is_not_attached [HandOff, Lease]
-    attach::c28_an_attach_whose_answer_was_lost_leaves_nothing [HandOff]
-    attach::c28_an_attach_that_is_cancelled_leaves_nothing [HandOff]
-    attach::c28_an_attached_lock_is_renewed_and_told_of_its_loss [HandOff]
+    attach::c28_a_detached_lock_is_attached_once [Detach]
+    attach::c28_of_two_who_attach_at_once_one_has_the_lock [Detach]
+    attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [Detach, CrossProcess]
+    attach::c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts [Detach]
+    attach::c28_whoever_was_detached_from_can_neither_keep_nor_free_it [Detach]
+    attach::c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease [Detach, Lease]
+    attach::c28_attaching_gives_the_lease_that_was_asked_for [Detach, Lease]
+    attach::c28_a_text_with_another_number_attaches_nothing [Detach, Fencing]
+    attach::c28_what_ran_out_is_not_attached [Detach, Lease]
+    attach::c28_an_attach_whose_answer_was_lost_leaves_nothing [Detach]
+    attach::c28_an_attach_that_is_cancelled_leaves_nothing [Detach]
+    attach::c28_an_attached_lock_is_renewed_and_told_of_its_loss [Detach]
 
     downgrade::c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes [Shared]
     downgrade::c29_no_writer_is_granted_between_the_two_tokens [Shared, Fencing]

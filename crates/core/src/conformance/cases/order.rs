@@ -7,7 +7,7 @@ use super::bench::{AMPLE, SHORT, ensure, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::Op;
-use crate::{Attempt, Claim, Held, LockOptions, Mode, Wait};
+use crate::{Attempt, Claim, LeaseStatus, LockOptions, Mode, Wait};
 
 pub(super) async fn c14_waiters_are_served_in_order(bench: Bench) -> Verdict {
     let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
@@ -73,7 +73,10 @@ pub(super) async fn c14_a_place_that_is_given_up_is_skipped(bench: Bench) -> Ver
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
     let attempt = ours.store.try_acquire(&claim).await?;
     ensure!(matches!(attempt, Attempt::Queued { .. }), "a claim that waits was told {attempt:?}");
-    ensure!(ours.store.release(&claim.grant(None)).await? == Held::No, "a place was released as if it held the key");
+    ensure!(
+        ours.store.release(&claim.grant(None)).await? == LeaseStatus::NotHeld,
+        "a place was released as if it held the key"
+    );
     guard.release().await?;
     let holders = theirs.admin.inspect(&key).await?.holders;
     ensure!(holders.is_empty(), "a place that was given up was granted: {holders:?}");
@@ -85,7 +88,7 @@ pub(super) async fn c14_a_waiter_that_died_does_not_keep_the_others(bench: Bench
     let guard = theirs.take(&key, &patient()).await?;
     let dead = bench.contender().await?;
     // It listens and then neither asks again nor does anything with what it is granted.
-    let _listener = dead.store.listen(&key).await?;
+    let _listener = dead.store.subscribe(&key).await?;
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
     dead.store.try_acquire(&claim).await?;
     let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::bench::{BRIEF, brief, ensure, once, outlast, past, patient, soon};
 use super::{Bench, Verdict};
 use crate::conformance::{Contender, Op};
-use crate::{Attempt, Claim, ErrorKind, GrantRef, HandOff, Held, LockKey, Mode, OwnerId, ReleaseOutcome};
+use crate::{Attempt, Claim, DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, ReleaseOutcome};
 
 fn claim(key: &LockKey, ttl: Duration) -> Claim {
     Claim::new(key, Mode::Exclusive, ttl)
@@ -12,8 +12,8 @@ fn claim(key: &LockKey, ttl: Duration) -> Claim {
 
 fn grant(claim: &Claim, attempt: Attempt) -> Result<GrantRef, super::Failure> {
     match attempt {
-        Attempt::Granted { tenure } => {
-            Ok(GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, tenure })
+        Attempt::Granted { epoch } => {
+            Ok(GrantRef { key: claim.key.clone(), owner: claim.owner, mode: claim.mode, epoch })
         }
         Attempt::Busy { .. } | Attempt::HeldBy { .. } | Attempt::Queued { .. } => {
             Err(super::Failure(format!("{} is busy", claim.key)))
@@ -32,9 +32,9 @@ pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> 
     ensure!(matches!(outcome, ReleaseOutcome::AlreadyLost(_)), "the stale release said {outcome:?}");
     // And the same past the engine, which knows from its clock that it is stale.
     let owner = stale_owner.ok_or_else(|| super::Failure("no claim was seen".into()))?;
-    let grant = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure: None };
+    let grant = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch: None };
     let held = ours.store.release(&grant).await?;
-    ensure!(held != Held::Yes, "the store released a successor for a stale owner");
+    ensure!(held != LeaseStatus::Held, "the store released a successor for a stale owner");
     ours.finds_it_held(&key).await?;
     ensure!(successor.release().await? == ReleaseOutcome::Released, "the successor lost its lock");
     Ok(())
@@ -46,7 +46,7 @@ pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Be
     let stale = grant(&first, ours.store.try_acquire(&first).await?)?;
     let successor = theirs.take(&key, &past(BRIEF).ttl(BRIEF).renew(false)).await?;
     let held = ours.store.renew(&stale, LONG).await?;
-    ensure!(held != Held::Yes, "a stale owner renewed");
+    ensure!(held != LeaseStatus::Held, "a stale owner renewed");
     drop(successor);
     ours.finds_it_free(&key).await
 }
@@ -54,15 +54,15 @@ pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Be
 pub(super) async fn c02_a_stranger_can_neither_renew_nor_release(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = ours.take(&key, &patient()).await?;
-    let stranger = GrantRef { key: key.clone(), owner: OwnerId::random(), mode: Mode::Exclusive, tenure: None };
-    ensure!(theirs.store.renew(&stranger, LONG).await? != Held::Yes, "a stranger renewed");
-    ensure!(theirs.store.release(&stranger).await? != Held::Yes, "a stranger released");
+    let stranger = GrantRef { key: key.clone(), owner: OwnerId::random(), mode: Mode::Exclusive, epoch: None };
+    ensure!(theirs.store.renew(&stranger, LONG).await? != LeaseStatus::Held, "a stranger renewed");
+    ensure!(theirs.store.release(&stranger).await? != LeaseStatus::Held, "a stranger released");
     theirs.finds_it_held(&key).await?;
     ensure!(guard.release().await? == ReleaseOutcome::Released, "the holder lost its lock");
     Ok(())
 }
 
-pub(super) async fn c02_every_tenure_has_an_owner_of_its_own(bench: Bench) -> Verdict {
+pub(super) async fn c02_every_epoch_has_an_owner_of_its_own(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
     for _ in 0..5 {
         ours.take(&key, &patient()).await?.release().await?;
@@ -79,7 +79,7 @@ pub(super) async fn c02_a_claim_is_idempotent_for_its_owner(bench: Bench) -> Ver
     let first = ours.store.try_acquire(&claim).await?;
     let second = ours.store.try_acquire(&claim).await?;
     ensure!(first == second, "a repeated claim got {second:?} after {first:?}");
-    ensure!(ours.store.release(&grant(&claim, first)?).await? == Held::Yes, "the grant was gone");
+    ensure!(ours.store.release(&grant(&claim, first)?).await? == LeaseStatus::Held, "the grant was gone");
     ours.finds_it_free(&key).await
 }
 
@@ -89,7 +89,7 @@ pub(super) async fn c02_a_repeated_claim_prolongs_nothing(bench: Bench) -> Verdi
     let grant = grant(&first, ours.store.try_acquire(&first).await?)?;
     let again = Claim { ttl: LONG * 60, ..first };
     let attempt = ours.store.try_acquire(&again).await?;
-    ensure!(attempt == Attempt::Granted { tenure: grant.tenure }, "{attempt:?} after {grant:?}");
+    ensure!(attempt == Attempt::Granted { epoch: grant.epoch }, "{attempt:?} after {grant:?}");
     ours.sees_left(&key, LONG).await
 }
 
@@ -98,11 +98,11 @@ pub(super) async fn c02_a_renewal_is_of_its_own_grant(bench: Bench) -> Verdict {
     let (ours, key) = (bench.contender().await?, bench.key());
     let claim = claim(&key, LONG);
     let first = grant(&claim, ours.store.try_acquire(&claim).await?)?;
-    ensure!(ours.store.release(&first).await? == Held::Yes, "the grant was gone");
+    ensure!(ours.store.release(&first).await? == LeaseStatus::Held, "the grant was gone");
     let second = grant(&claim, ours.store.try_acquire(&claim).await?)?;
-    ensure!(ours.store.renew(&first, LONG).await? != Held::Yes, "{first:?} was renewed beside {second:?}");
-    ensure!(ours.store.renew(&second, LONG).await? == Held::Yes, "{second:?} was not renewed");
-    ensure!(ours.store.release(&second).await? == Held::Yes, "the second grant was gone");
+    ensure!(ours.store.renew(&first, LONG).await? != LeaseStatus::Held, "{first:?} was renewed beside {second:?}");
+    ensure!(ours.store.renew(&second, LONG).await? == LeaseStatus::Held, "{second:?} was not renewed");
+    ensure!(ours.store.release(&second).await? == LeaseStatus::Held, "the second grant was gone");
     Ok(())
 }
 
@@ -114,23 +114,23 @@ pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(bench: Bench) -
     ensure!(first == second, "a repeated claim got {second:?} after {first:?}");
     let shown = ours.store.steps().inspect(&key).await?.holders;
     ensure!(shown.len() == 1, "{shown:?}");
-    ensure!(ours.store.release(&grant(&claim, first)?).await? == Held::Yes, "the grant was gone");
+    ensure!(ours.store.release(&grant(&claim, first)?).await? == LeaseStatus::Held, "the grant was gone");
     theirs.finds_it_free(&key).await
 }
 
 /// A claim whose grant has ended is made again: what it is told then must be so.
 async fn is_granted_in_the_store(ours: &Contender, theirs: &Contender, claim: &Claim, ended: &GrantRef) -> Verdict {
     let (key, mode) = (&claim.key, claim.mode);
-    let Attempt::Granted { tenure } = ours.store.try_acquire(claim).await? else { return Ok(()) };
-    ensure!(tenure > ended.tenure || tenure.is_none(), "{mode:?} again with {tenure:?} after {:?}", ended.tenure);
+    let Attempt::Granted { epoch } = ours.store.try_acquire(claim).await? else { return Ok(()) };
+    ensure!(epoch > ended.epoch || epoch.is_none(), "{mode:?} again with {epoch:?} after {:?}", ended.epoch);
     let shown = ours.store.steps().inspect(key).await?.holders;
     ensure!(shown.len() == 1 && shown[0].mode == mode, "{mode:?} was granted again, and {key} is held by {shown:?}");
     let beside = theirs.store.try_acquire(&self::claim(key, LONG)).await?;
     ensure!(!matches!(beside, Attempt::Granted { .. }), "{beside:?} beside {mode:?} that was granted again");
-    let grant = claim.grant(tenure);
+    let grant = claim.grant(epoch);
     let (renewed, released) = (ours.store.renew(&grant, LONG).await?, ours.store.release(&grant).await?);
     ensure!(
-        (renewed, released) == (Held::Yes, Held::Yes),
+        (renewed, released) == (LeaseStatus::Held, LeaseStatus::Held),
         "{mode:?} again: renewed {renewed:?}, released {released:?}"
     );
     Ok(())
@@ -168,13 +168,13 @@ pub(super) async fn c02_a_stranger_can_neither_renew_nor_release_a_reader(bench:
     for mode in [Mode::Shared, Mode::Exclusive] {
         let stranger = GrantRef { owner: OwnerId::random(), mode, ..reader.clone() };
         let renewed = theirs.store.renew(&stranger, LONG).await?;
-        ensure!(renewed != Held::Yes, "a stranger renewed a reader as {mode:?}");
+        ensure!(renewed != LeaseStatus::Held, "a stranger renewed a reader as {mode:?}");
         let released = theirs.store.release(&stranger).await?;
-        ensure!(released != Held::Yes, "a stranger released a reader as {mode:?}");
+        ensure!(released != LeaseStatus::Held, "a stranger released a reader as {mode:?}");
         theirs.finds_it_held(&key).await?;
     }
     let released = ours.store.release(&reader).await?;
-    ensure!(released == Held::Yes, "the reader's own release said {released:?}");
+    ensure!(released == LeaseStatus::Held, "the reader's own release said {released:?}");
     Ok(())
 }
 
@@ -185,26 +185,26 @@ pub(super) async fn c02_a_stale_reader_spares_the_next_holder(bench: Bench) -> V
     for mode in [Mode::Exclusive, Mode::Shared] {
         let next = theirs.claims(&key, mode, LONG).await?;
         let released = ours.store.release(&stale).await?;
-        ensure!(released != Held::Yes, "a stale reader released the next holder, {mode:?}");
+        ensure!(released != LeaseStatus::Held, "a stale reader released the next holder, {mode:?}");
         ours.finds_it_held(&key).await?;
         let released = theirs.store.release(&next).await?;
-        ensure!(released == Held::Yes, "the next holder's own release said {released:?}");
+        ensure!(released == LeaseStatus::Held, "the next holder's own release said {released:?}");
     }
     Ok(())
 }
 
-pub(super) async fn c02_a_handed_off_grant_is_adopted_and_released_elsewhere(bench: Bench) -> Verdict {
+pub(super) async fn c02_a_handed_off_grant_is_attached_and_released_elsewhere(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let guard = ours.take(&key, &patient()).await?;
     let token = guard.fencing_token();
-    let text = guard.hand_off().map(|handed| handed.expose());
-    let handed: HandOff = text.ok_or_else(|| super::Failure("a held guard was not handed off".into()))?.parse()?;
+    let text = guard.detach().map(|handed| handed.expose());
+    let handed: DetachedLock = text.ok_or_else(|| super::Failure("a held guard was not handed off".into()))?.parse()?;
     ours.finds_it_held(&key).await?;
-    let adopted = theirs.locker.adopt(&handed, &patient()).await?;
-    let adopted = adopted.ok_or_else(|| super::Failure("the grant was not adopted".into()))?;
-    ensure!(adopted.fencing_token() == token, "adoption changed the token");
-    ensure!(adopted.release().await? == ReleaseOutcome::Released, "the adopted lock was gone");
-    ensure!(theirs.locker.adopt(&handed, &once()).await?.is_none(), "a released grant was adopted");
+    let attached = theirs.locker.attach(&handed, &patient()).await?;
+    let attached = attached.ok_or_else(|| super::Failure("the grant was not attached".into()))?;
+    ensure!(attached.fencing_token() == token, "attaching changed the token");
+    ensure!(attached.release().await? == ReleaseOutcome::Released, "the attached lock was gone");
+    ensure!(theirs.locker.attach(&handed, &once()).await?.is_none(), "a released grant was attached");
     ours.finds_it_free(&key).await
 }
 
@@ -213,7 +213,7 @@ pub(super) async fn c09_renewal_of_a_released_grant_creates_nothing(bench: Bench
     let claim = claim(&key, LONG);
     let grant = grant(&claim, ours.store.try_acquire(&claim).await?)?;
     ours.store.release(&grant).await?;
-    ensure!(ours.store.renew(&grant, LONG).await? != Held::Yes, "a released grant was renewed");
+    ensure!(ours.store.renew(&grant, LONG).await? != LeaseStatus::Held, "a released grant was renewed");
     ours.finds_it_free(&key).await
 }
 
@@ -227,7 +227,7 @@ pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(bench: Bench
     // Past the engine, once the store has let it expire too.
     theirs.take(&key, &past(BRIEF)).await?.release().await?;
     let owner = owner.ok_or_else(|| super::Failure("no claim was seen".into()))?;
-    let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure: None };
-    ensure!(ours.store.renew(&stale, LONG).await? != Held::Yes, "an expired grant was renewed");
+    let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch: None };
+    ensure!(ours.store.renew(&stale, LONG).await? != LeaseStatus::Held, "an expired grant was renewed");
     theirs.finds_it_free(&key).await
 }

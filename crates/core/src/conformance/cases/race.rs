@@ -19,7 +19,7 @@ async fn at_once(rivals: &[Arc<Contender>], key: &LockKey, mode: impl Fn(usize) 
     let claims: Vec<_> = (0..rivals.len()).map(|number| Claim::new(key, mode(number), LEASE)).collect();
     let attempts = join_all(rivals.iter().zip(&claims).map(|(rival, claim)| rival.store.try_acquire(claim))).await;
     let granted = claims.iter().zip(&attempts).filter_map(|(claim, attempt)| match attempt {
-        Ok(Attempt::Granted { tenure }) => Some(claim.grant(*tenure)),
+        Ok(Attempt::Granted { epoch }) => Some(claim.grant(*epoch)),
         _ => None,
     });
     let granted = granted.collect();
@@ -94,18 +94,18 @@ pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(bench: B
     const ROUNDS: usize = 8;
     let (rivals, key) = (bench.rivals(8, 4).await?, bench.key());
     let issued = join_all(rivals.iter().map(async |rival| {
-        let mut tenures = Vec::new();
+        let mut epochs = Vec::new();
         for _ in 0..ROUNDS {
             let claim = Claim::new(&key, Mode::Exclusive, LEASE);
             let grant = claim.grant(None);
             let (attempt, _) = futures::join!(rival.store.try_acquire(&claim), rival.store.release(&grant));
-            if let Ok(Attempt::Granted { tenure }) = attempt {
-                tenures.push(tenure);
+            if let Ok(Attempt::Granted { epoch }) = attempt {
+                epochs.push(epoch);
             }
             // The release may have overtaken the claim.
             let _ = rival.store.release(&grant).await;
         }
-        tenures
+        epochs
     }))
     .await;
     for of_one in &issued {
@@ -120,7 +120,7 @@ pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(bench: B
 pub(super) async fn c04_readers_at_one_moment_have_tokens_of_their_own(bench: Bench) -> Verdict {
     let rivals = bench.rivals(16, 8).await?;
     let granted = at_once(&rivals, &bench.key(), |_| Mode::Shared).await;
-    let different: BTreeSet<_> = granted.iter().map(|grant| grant.tenure).collect();
+    let different: BTreeSet<_> = granted.iter().map(|grant| grant.epoch).collect();
     ensure!(!granted.is_empty() && different.len() == granted.len(), "{granted:?}");
     Ok(())
 }
@@ -133,10 +133,10 @@ pub(super) async fn c04_a_reader_has_a_larger_number_than_a_writer_that_came_whi
     let write = async {
         while !over.load(Ordering::SeqCst) {
             let claim = Claim::new(&key, Mode::Exclusive, LEASE);
-            if let Attempt::Granted { tenure } = rivals[0].store.try_acquire(&claim).await? {
-                newest.fetch_max(tenure.unwrap_or(u64::MAX), Ordering::SeqCst);
+            if let Attempt::Granted { epoch } = rivals[0].store.try_acquire(&claim).await? {
+                newest.fetch_max(epoch.unwrap_or(u64::MAX), Ordering::SeqCst);
                 written.fetch_add(1, Ordering::SeqCst);
-                rivals[0].store.release(&claim.grant(tenure)).await?;
+                rivals[0].store.release(&claim.grant(epoch)).await?;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -147,10 +147,10 @@ pub(super) async fn c04_a_reader_has_a_larger_number_than_a_writer_that_came_whi
         while granted < ENOUGH || written.load(Ordering::SeqCst) < ENOUGH {
             ensure!(rival.clock.now() < limit, "{granted} grants of a reader beside {written:?} of a writer");
             let claim = Claim::new(&key, Mode::Shared, LEASE);
-            if let Attempt::Granted { tenure } = rival.store.try_acquire(&claim).await? {
+            if let Attempt::Granted { epoch } = rival.store.try_acquire(&claim).await? {
                 let before = newest.load(Ordering::SeqCst);
-                ensure!(tenure > Some(before), "a reader got {tenure:?} after a writer with {before}");
-                rival.store.release(&claim.grant(tenure)).await?;
+                ensure!(epoch > Some(before), "a reader got {epoch:?} after a writer with {before}");
+                rival.store.release(&claim.grant(epoch)).await?;
                 granted += 1;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -9,8 +9,8 @@ use super::bench::{AMPLE, BRIEF, SHORT, ensure, eventually, once, patient, soon}
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{
-    Attempt, Claim, ErrorKind, FencingToken, GrantRef, Guard, Held, LockGuard, LockKey, LockOptions, LossReason, Mode,
-    ReleaseOutcome, Wait,
+    Attempt, Claim, ErrorKind, FencingToken, GrantRef, Guard, LeaseStatus, LockGuard, LockKey, LockOptions, LossReason,
+    Mode, ReleaseOutcome, Wait,
 };
 
 /// So many levels of one session, none of which may have to wait.
@@ -133,7 +133,7 @@ pub(super) async fn c27_a_reentry_keeps_the_token(bench: Bench) -> Verdict {
     gives_back(guards.swap_remove(0)).await?;
     guards.extend(levels(&ours, &key, 1, LONG).await?);
     let tokens: HashSet<_> = guards.iter().map(Guard::fencing_token).collect();
-    ensure!(tokens.len() == 1 && !tokens.contains(&None), "the levels of one tenure have the tokens {tokens:?}");
+    ensure!(tokens.len() == 1 && !tokens.contains(&None), "the levels of one epoch have the tokens {tokens:?}");
     for guard in guards {
         gives_back(guard).await?;
     }
@@ -177,7 +177,7 @@ pub(super) async fn c27_no_fresh_lease_begins_under_a_lost_guard(bench: Bench) -
     ours.finds_it_free(&key).await
 }
 
-/// The store has forgotten the tenure, and the session does not know that yet.
+/// The store has forgotten the epoch, and the session does not know that yet.
 pub(super) async fn c27_a_reentry_that_finds_the_lease_gone_is_a_loss(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let outer = ours.take(&key, &patient()).await?;
@@ -232,16 +232,16 @@ pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench:
     for claim in [&outer, &inner, &inner, &outer, &inner] {
         answers.push(ours.store.try_acquire(claim).await?);
     }
-    let Attempt::Granted { tenure } = answers[0] else { return Err(Failure(format!("{answers:?}"))) };
-    ensure!(answers.iter().all(|answer| *answer == answers[0]), "the levels of one tenure: {answers:?}");
-    let grant = |claim: &Claim| GrantRef { key: key.clone(), owner: claim.owner, mode: claim.mode, tenure };
-    for (level, held) in [(&inner, Held::Yes), (&inner, Held::No)] {
+    let Attempt::Granted { epoch } = answers[0] else { return Err(Failure(format!("{answers:?}"))) };
+    ensure!(answers.iter().all(|answer| *answer == answers[0]), "the levels of one epoch: {answers:?}");
+    let grant = |claim: &Claim| GrantRef { key: key.clone(), owner: claim.owner, mode: claim.mode, epoch };
+    for (level, held) in [(&inner, LeaseStatus::Held), (&inner, LeaseStatus::NotHeld)] {
         let said = ours.store.release(&grant(level)).await?;
         ensure!(said == held, "the store said {said:?} and not {held:?}");
         theirs.finds_it_held(&key).await?;
     }
-    ensure!(ours.store.release(&grant(&outer)).await? == Held::Yes, "the last level was gone");
-    ensure!(ours.store.renew(&grant(&outer), LONG).await? != Held::Yes, "a freed tenure was renewed");
+    ensure!(ours.store.release(&grant(&outer)).await? == LeaseStatus::Held, "the last level was gone");
+    ensure!(ours.store.renew(&grant(&outer), LONG).await? != LeaseStatus::Held, "a freed epoch was renewed");
     theirs.finds_it_free(&key).await
 }
 
@@ -249,42 +249,42 @@ pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench:
 pub(super) async fn c27_a_session_does_not_join_what_it_lost(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let left = Claim::new(&key, Mode::Exclusive, SHORT);
-    let Attempt::Granted { tenure } = ours.store.try_acquire(&left).await? else {
+    let Attempt::Granted { epoch } = ours.store.try_acquire(&left).await? else {
         return Err(Failure("a free key was refused".into()));
     };
-    let again = || Claim { lost: tenure, ..Claim::new(&key, Mode::Exclusive, LONG) };
+    let again = || Claim { lost: epoch, ..Claim::new(&key, Mode::Exclusive, LONG) };
     // What is older than what was lost is not joined either.
-    let newer = Claim { lost: tenure.map(|tenure| tenure + 1), ..again() };
+    let newer = Claim { lost: epoch.map(|epoch| epoch + 1), ..again() };
     for claim in [again(), newer, Claim { owner: left.owner, ..again() }] {
         match ours.store.try_acquire(&claim).await? {
             Attempt::HeldBy { retry_in: Some(left), .. } if left <= SHORT => {}
-            answer => return Err(Failure(format!("to a session that lost {tenure:?} the store said {answer:?}"))),
+            answer => return Err(Failure(format!("to a session that lost {epoch:?} the store said {answer:?}"))),
         }
     }
     // It was not prolonged by those who asked, nor is it kept by them.
     eventually("what was lost ends", || async { Ok(theirs.admin.inspect(&key).await?.holders.is_empty()) }).await?;
     let claim = again();
     let answer = ours.store.try_acquire(&claim).await?;
-    let Attempt::Granted { tenure: next } = answer else { return Err(Failure(format!("then it said {answer:?}"))) };
-    ensure!(next > tenure, "after {tenure:?} came {next:?}");
+    let Attempt::Granted { epoch: next } = answer else { return Err(Failure(format!("then it said {answer:?}"))) };
+    ensure!(next > epoch, "after {epoch:?} came {next:?}");
     let deeper = ours.store.try_acquire(&again()).await?;
-    ensure!(deeper == answer, "a newer tenure is not joined: {deeper:?} after {answer:?}");
+    ensure!(deeper == answer, "a newer epoch is not joined: {deeper:?} after {answer:?}");
     theirs.admin.force_release(&key).await?;
     Ok(())
 }
 
-pub(super) async fn c27_an_earlier_tenure_of_the_same_session_is_over(bench: Bench) -> Verdict {
+pub(super) async fn c27_an_earlier_epoch_of_the_same_session_is_over(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
     let earlier = ours.take(&key, &patient()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
     let owner = owner.ok_or_else(|| Failure("no claim was seen".into()))?;
-    let tenure = earlier.fencing_token().map(|token| token.get() >> FencingToken::HAND_OVER_BITS);
-    let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, tenure };
+    let epoch = earlier.fencing_token().map(|token| token.get() >> FencingToken::HANDOFF_BITS);
+    let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch };
     gives_back(earlier).await?;
     theirs.finds_it_free(&key).await?;
     let guard = ours.take(&key, &patient()).await?;
-    ensure!(ours.store.renew(&stale, LONG * 10).await? != Held::Yes, "an earlier tenure was renewed");
-    ensure!(ours.store.release(&stale).await? != Held::Yes, "an earlier level was released");
+    ensure!(ours.store.renew(&stale, LONG * 10).await? != LeaseStatus::Held, "an earlier epoch was renewed");
+    ensure!(ours.store.release(&stale).await? != LeaseStatus::Held, "an earlier level was released");
     theirs.finds_it_held(&key).await?;
     gives_back(guard).await
 }

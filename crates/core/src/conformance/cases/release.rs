@@ -1,7 +1,7 @@
 use super::bench::{BRIEF, brief, ensure, eventually, outlast, patient, soon};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::{Fault, Op};
-use crate::{Clock, GrantRef, Held, LossReason, Mode, ReleaseOutcome};
+use crate::{Clock, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
 
 pub(super) async fn c20_release_says_that_it_released(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
@@ -29,7 +29,7 @@ pub(super) async fn c20_an_expired_grant_has_nothing_to_release(bench: Bench) ->
     let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     let held = ours.store.release(&grant).await?;
-    ensure!(held != Held::Yes, "the release of an expired grant said {held:?}");
+    ensure!(held != LeaseStatus::Held, "the release of an expired grant said {held:?}");
     theirs.finds_it_free(&key).await
 }
 
@@ -51,8 +51,8 @@ pub(super) async fn c20_repeating_a_release_spares_the_successor(bench: Bench) -
     let step = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?;
     guard.release().await?;
     let successor = theirs.take(&key, &patient()).await?;
-    let grant = GrantRef { key: key.clone(), owner: step.owner, mode: Mode::Exclusive, tenure: None };
-    ensure!(ours.store.release(&grant).await? != Held::Yes, "a repeated release found something to release");
+    let grant = GrantRef { key: key.clone(), owner: step.owner, mode: Mode::Exclusive, epoch: None };
+    ensure!(ours.store.release(&grant).await? != LeaseStatus::Held, "a repeated release found something to release");
     ours.finds_it_held(&key).await?;
     ensure!(successor.release().await? == ReleaseOutcome::Released, "the successor lost its lock");
     Ok(())

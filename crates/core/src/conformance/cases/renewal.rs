@@ -9,7 +9,7 @@ use super::bench::{BRIEF, ensure, outlast};
 use super::{Bench, Failure, Verdict};
 use crate::conformance::Contender;
 use crate::conformance::subject::WITHIN;
-use crate::{Capability, GrantRef, Held, LockKey, Mode, OwnerId, Renewal, Result};
+use crate::{Capability, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result};
 
 const LEASE: Duration = Duration::from_secs(60);
 const LONG: Duration = Duration::from_secs(600);
@@ -18,7 +18,7 @@ fn of(grant: &GrantRef, ttl: Duration) -> Renewal {
     Renewal { grant: grant.clone(), ttl }
 }
 
-async fn renews(contender: &Contender, renewals: &[Renewal]) -> Result<Vec<Held>, Failure> {
+async fn renews(contender: &Contender, renewals: &[Renewal]) -> Result<Vec<LeaseStatus>, Failure> {
     let answers = contender.store.steps().renew(renewals, WITHIN).await;
     ensure!(answers.len() == renewals.len(), "{} answers to {} renewals", answers.len(), renewals.len());
     Ok(answers.into_iter().collect::<Result<_>>()?)
@@ -38,7 +38,7 @@ impl Gone {
     async fn grant(self, ours: &Contender, theirs: &Contender, key: &LockKey) -> Result<GrantRef, Failure> {
         if let Self::NeverHeld = self {
             let (key, owner) = (key.clone(), OwnerId::random());
-            return Ok(GrantRef { key, owner, mode: Mode::Exclusive, tenure: Some(1) });
+            return Ok(GrantRef { key, owner, mode: Mode::Exclusive, epoch: Some(1) });
         }
         let grant = ours.claims(key, Mode::Exclusive, LEASE).await?;
         ours.store.release(&grant).await?;
@@ -54,7 +54,7 @@ pub(super) async fn c09_a_renewal_gives_the_whole_lease_and_no_more(bench: Bench
     let grant = ours.claims(&key, Mode::Exclusive, LEASE).await?;
     for lease in [LEASE, LONG] {
         let held = ours.store.renew(&grant, lease).await?;
-        ensure!(held == Held::Yes, "the renewal of a held grant said {held:?}");
+        ensure!(held == LeaseStatus::Held, "the renewal of a held grant said {held:?}");
         theirs.sees_left(&key, lease).await?;
     }
     Ok(())
@@ -76,7 +76,7 @@ pub(super) async fn c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_count
         let key = bench.key();
         let grant = ours.claims(&key, *mode, LEASE).await?;
         let answers = renews(&ours, &[of(&grant, LONG), of(&grant, LONG * 2)]).await?;
-        ensure!(answers == [Held::Yes; 2], "{answers:?} for {mode:?}");
+        ensure!(answers == [LeaseStatus::Held; 2], "{answers:?} for {mode:?}");
         ours.sees_left(&key, LONG * 2).await?;
     }
     Ok(())
@@ -92,7 +92,7 @@ pub(super) async fn c09_the_largest_batch_renews_every_one(bench: Bench) -> Verd
         renewals.extend(grants.iter().map(|grant| of(grant, LONG)));
     }
     let answers = renews(&ours, &renewals).await?;
-    let refused: Vec<_> = answers.iter().filter(|held| **held != Held::Yes).collect();
+    let refused: Vec<_> = answers.iter().filter(|held| **held != LeaseStatus::Held).collect();
     ensure!(refused.is_empty(), "{refused:?} in a batch of {size}");
     let shown = listed(&ours, stem.as_str()).await?;
     let renewed = |key: &&LockKey| shown.get(*key).is_some_and(|by| by.iter().any(|by| by.remaining > Some(LEASE)));
@@ -108,7 +108,7 @@ pub(super) async fn c09_a_grant_is_renewed_as_often_as_is_asked(bench: Bench) ->
         let grant = ours.claims(&key, *mode, LEASE).await?;
         for number in 1..=100 {
             let held = ours.store.renew(&grant, LEASE * number).await?;
-            ensure!(held == Held::Yes, "renewal {number} of a held grant, {mode:?}, said {held:?}");
+            ensure!(held == LeaseStatus::Held, "renewal {number} of a held grant, {mode:?}, said {held:?}");
         }
         ours.sees_left(&key, LEASE * 100).await?;
     }
@@ -123,7 +123,7 @@ pub(super) async fn c09_each_renewal_of_a_batch_gives_its_own_lease(bench: Bench
         renewals.push(of(&grant, LONG * number));
     }
     let answers = renews(&ours, &renewals).await?;
-    ensure!(answers.iter().all(|held| *held == Held::Yes), "{answers:?}");
+    ensure!(answers.iter().all(|held| *held == LeaseStatus::Held), "{answers:?}");
     for renewal in &renewals {
         ours.sees_left(&renewal.grant.key, renewal.ttl).await?;
     }
@@ -148,7 +148,10 @@ pub(super) async fn c09_a_batch_answers_each_in_its_place(bench: Bench) -> Verdi
             let answers = renews(&ours, &renewals).await?;
             for (number, (held, renewal)) in answers.iter().zip(&renewals).enumerate() {
                 let expected = number != place;
-                ensure!((*held == Held::Yes) == expected, "{answers:?} for a batch whose number {place} is {gone:?}");
+                ensure!(
+                    (*held == LeaseStatus::Held) == expected,
+                    "{answers:?} for a batch whose number {place} is {gone:?}"
+                );
                 if expected && leased {
                     ours.sees_left(&renewal.grant.key, LONG).await?;
                 }
@@ -163,7 +166,7 @@ pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(bench: 
     let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     let held = ours.store.renew(&grant, LEASE).await?;
-    ensure!(held != Held::Yes, "the renewal of an expired grant said {held:?}");
+    ensure!(held != LeaseStatus::Held, "the renewal of an expired grant said {held:?}");
     theirs.sees_nobody(&key).await
 }
 
@@ -174,7 +177,7 @@ pub(super) async fn c09_an_expired_reader_is_not_renewed(bench: Bench) -> Verdic
     theirs.claims(&key, Mode::Shared, LEASE).await?;
     outlast(BRIEF).await;
     let held = ours.store.renew(&stale, LEASE).await?;
-    ensure!(held != Held::Yes, "the renewal of an expired reader said {held:?}");
+    ensure!(held != LeaseStatus::Held, "the renewal of an expired reader said {held:?}");
     let holders = theirs.store.steps().inspect(&key).await?.holders;
     ensure!(holders.len() == 1, "{holders:?}");
     Ok(())
@@ -186,7 +189,7 @@ pub(super) async fn c09_an_expired_reader_is_not_renewed_beside_a_writer(bench: 
     outlast(BRIEF).await;
     let writer = theirs.take(&key, &super::bench::past(BRIEF)).await?;
     let held = ours.store.renew(&stale, LEASE).await?;
-    ensure!(held != Held::Yes, "beside a writer the renewal of an expired reader said {held:?}");
+    ensure!(held != LeaseStatus::Held, "beside a writer the renewal of an expired reader said {held:?}");
     let holders = theirs.store.steps().inspect(&key).await?.holders;
     ensure!(holders.len() == 1 && holders[0].mode == Mode::Exclusive, "{holders:?}");
     drop(writer);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::bench::{AMPLE, brief, ensure, eventually, once, patient, soon};
 use super::{Bench, Verdict};
 use crate::conformance::subject::Contender;
-use crate::{Held, LockKey, LockOptions, Mode, Wait};
+use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
 
 async fn finds_reading_barred(contender: &Contender, key: &LockKey) -> Verdict {
     ensure!(contender.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
@@ -69,7 +69,7 @@ pub(super) async fn c03_a_reader_renews_no_other_reader(bench: Bench) -> Verdict
         let key = bench.key();
         let readers = [ours.claims(&key, Mode::Shared, LEASE).await?, theirs.claims(&key, Mode::Shared, LEASE).await?];
         let held = [&ours, &theirs][place].store.renew(&readers[place], LEASE * 10).await?;
-        ensure!(held == Held::Yes, "the renewal of a reader said {held:?}");
+        ensure!(held == LeaseStatus::Held, "the renewal of a reader said {held:?}");
         let mut left: Vec<_> = ours.store.steps().inspect(&key).await?.holders.iter().map(|by| by.remaining).collect();
         left.sort();
         let one_alone = left.len() == 2 && left[0].is_some_and(|left| left <= LEASE) && left[1] > Some(LEASE);

@@ -18,14 +18,14 @@ pub(super) async fn c01_a_place_in_the_queue_tells_the_number_before_its_grant(b
         let Attempt::Queued { epoch_of_holder: Some(epoch), .. } = ours.store.try_acquire(&claim).await? else {
             return Err(Failure("a claim that waits was not told the number of who holds the key".into()));
         };
-        ensure!(FencingToken::of_tenure(epoch) == before, "{epoch} was told, and {before:?} is held");
+        ensure!(FencingToken::of_epoch(epoch) == before, "{epoch} was told, and {before:?} is held");
     }
     guard.release().await?;
-    let Attempt::Granted { tenure: Some(tenure) } = ours.store.try_acquire(&claim).await? else {
+    let Attempt::Granted { epoch: Some(epoch) } = ours.store.try_acquire(&claim).await? else {
         return Err(Failure("the first in the queue was not granted the key when it became free".into()));
     };
-    ensure!(FencingToken::of_tenure(tenure) > before, "{tenure} was granted after {before:?}");
-    ours.store.release(&claim.grant(Some(tenure))).await?;
+    ensure!(FencingToken::of_epoch(epoch) > before, "{epoch} was granted after {before:?}");
+    ours.store.release(&claim.grant(Some(epoch))).await?;
     Ok(())
 }
 
@@ -132,8 +132,8 @@ pub(super) async fn c04_an_empty_store_begins_at_its_clock(bench: Bench) -> Verd
     let empty = format!("{}-{}", Bench::namespace(), uuid::Uuid::new_v4().simple());
     let ours = bench.contender_in(&empty, Clock::system()).await?;
     let guard = ours.take(&bench.key(), &patient()).await?;
-    let tenure = token(&guard)?.get() >> FencingToken::HAND_OVER_BITS;
+    let epoch = token(&guard)?.get() >> FencingToken::HANDOFF_BITS;
     let today = Clock::system().unix_millis() - A_DAY;
-    ensure!(tenure >= today, "the first tenure of an empty store is {tenure}, and its clock says {today} or more");
+    ensure!(epoch >= today, "the first epoch of an empty store is {epoch}, and its clock says {today} or more");
     Ok(())
 }

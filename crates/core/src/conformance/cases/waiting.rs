@@ -245,17 +245,17 @@ pub(super) async fn c13_a_release_is_signalled(bench: Bench) -> Verdict {
     let guard = theirs.take(&key, &patient()).await?;
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, SHORT) };
     ours.store.try_acquire(&claim).await?;
-    let mut listener = ours.store.listen(&key).await?;
+    let mut subscription = ours.store.subscribe(&key).await?;
     ours.store.try_acquire(&claim).await?;
     guard.release().await?;
-    soon("the release is signalled", listener.hint()).await?;
+    soon("the release is signalled", subscription.next()).await?;
     ours.store.release(&claim.grant(None)).await?;
     Ok(())
 }
 
 pub(super) async fn c13_lost_signals_do_not_cost_liveness(bench: Bench) -> Verdict {
     let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
-    ours.faults.always(Op::Hint, Fault::Hang);
+    ours.faults.always(Op::Notification, Fault::Hang);
     let guard = theirs.take(&key, &patient()).await?;
     let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
     asks(&ours, &key, 1).await?;

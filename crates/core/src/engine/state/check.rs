@@ -62,7 +62,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 let of_one_session = lease.session.is_some() && lease.session == held[0].session;
                 held.len() < 2
                     || !lease.is_exclusive()
-                    || (of_one_session && lease.grant().tenure == held[0].grant().tenure)
+                    || (of_one_session && lease.grant().epoch == held[0].grant().epoch)
             }),
             "an exclusive lease is held beside another",
         )?;

@@ -79,7 +79,7 @@ impl<W> PendingClaim<W> {
     }
 
     pub(super) fn grant(&self, key: &LockKey, epoch: Option<u64>) -> GrantRef {
-        GrantRef { key: key.clone(), owner: self.owner, mode: self.mode, tenure: epoch }
+        GrantRef { key: key.clone(), owner: self.owner, mode: self.mode, epoch }
     }
 
     /// The lease of a grant that a message tells, if the store may have granted that. When it is over, only the store knows
@@ -143,7 +143,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             waits: !waiter.is_over,
             label: claim.options.label.clone(),
             reason: claim.options.reason.clone(),
-            lost: self.lost_tenure(claim.member),
+            lost: self.lost_epoch(claim.member),
         };
         step.begin(claim.member);
         step.send_by(claim.member, Request::Claim(request, sent), asker, alone);
@@ -165,9 +165,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         let message = claim.message.take();
         match answer {
-            Ok(Attempt::Granted { tenure }) => {
+            Ok(Attempt::Granted { epoch }) => {
                 let first = claim.first_lease(step.now, step.traits(claim.member).leased);
-                self.grant(step, claim, tenure, first);
+                self.grant(step, claim, epoch, first);
             }
             Ok(Attempt::Busy { retry_in }) => self.found_busy(step, &claim, None, retry_in),
             Ok(Attempt::HeldBy { session, retry_in }) => self.found_busy(step, &claim, Some(session), retry_in),

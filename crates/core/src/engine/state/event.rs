@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 use crate::{
-    Attempt, Busy, Claim, Error, GrantRef, Held, Hint, LockKey, LockOptions, LossReason, Mode, OwnerId, Renewal,
-    Result, SessionId,
+    Attempt, Busy, Claim, Error, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, Notification, OwnerId,
+    Renewal, Result, SessionId,
 };
 
 /// An engine among those that share one state.
@@ -56,15 +56,15 @@ pub(crate) enum Event {
     /// The store answered a claim.
     Answered { key: LockKey, request: RequestId, answer: Result<Attempt> },
     /// The store answered a release.
-    Released { key: LockKey, request: RequestId, answer: Result<Held> },
+    Released { key: LockKey, request: RequestId, answer: Result<LeaseStatus> },
     /// The store answered whether a lease that was detached, or is downgraded, has its new owner.
     TakenOver { key: LockKey, request: RequestId, answer: Result<Attempt> },
     /// The store answered a batch of renewals, each of them.
-    Renewed(Batch, Vec<Result<Held>>),
+    Renewed(Batch, Vec<Result<LeaseStatus>>),
     /// A subscription began, or did not.
-    Listening { key: LockKey, request: RequestId, begun: bool },
+    Subscribed { key: LockKey, request: RequestId, begun: bool },
     /// A notification of the store.
-    Heard { key: LockKey, request: RequestId, hint: Hint },
+    Heard { key: LockKey, request: RequestId, notification: Notification },
     /// An operator released by force what these leases were.
     ForceReleased { key: LockKey, leases: Vec<LeaseId> },
     /// A moment that [`State::next`](super::State::next) named has come, or any other has.
@@ -144,7 +144,7 @@ pub(crate) enum Request {
     /// Make this claim's reader of that writer.
     Downgrade(RequestId, GrantRef, Claim),
     Renew(Batch),
-    Listen(RequestId, LockKey),
+    Subscribe(RequestId, LockKey),
 }
 
 /// Renewals of one engine that leave together.

@@ -35,7 +35,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if step.traits(claim.member).reentrant
             && let Some(lease) = self.leases.iter().find(|lease| lease.member == claim.member)
         {
-            let (id, joins) = (lease.id, lease.is_held(step.now) && lease.grant().tenure == epoch);
+            let (id, joins) = (lease.id, lease.is_held(step.now) && lease.grant().epoch == epoch);
             if joins {
                 return self.reenter(step, index, &claim, id);
             }
@@ -70,7 +70,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return Some(too_late());
         }
         // It was under way when that was lost, or the store does not heed what it was told.
-        if epoch.is_some() && epoch <= self.lost_tenure(claim.member) {
+        if epoch.is_some() && epoch <= self.lost_epoch(claim.member) {
             return Some(unavailable("the store still has the lease that this session lost"));
         }
         let is_stale = self.is_stale(step, claim.member, claim.mode, epoch);
@@ -87,15 +87,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) -> bool {
         let session = step.traits(member).session;
         // Another engine of its session has the lease that it joined in the store.
-        let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.grant().tenure == epoch;
+        let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.grant().epoch == epoch;
         let excludes = |lease: &&Lease<L>| {
             !left_out(Rule::OlderIsLost) && {
                 let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
                 exclusive && lease.end.is_none() && !lease.admits(member, None) && !joined(lease)
             }
         };
-        let others: Vec<_> =
-            self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.grant().tenure)).collect();
+        let others: Vec<_> = self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.grant().epoch)).collect();
         let stale = others.iter().any(|(_, theirs)| *theirs >= epoch);
         if !stale {
             for (lease, _) in others {

@@ -4,7 +4,7 @@ use super::backoff::BackOff;
 use super::claim::PendingClaim;
 use super::event::{Action, End, GuardRef, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
 use super::lease::Lease;
-use super::lost::LostTenure;
+use super::lost::LostEpoch;
 use super::notifications::Subscription;
 use super::release::PendingRelease;
 use super::rules::{Rule, left_out};
@@ -29,7 +29,7 @@ pub(super) struct Key<W, L> {
     pub(super) leases: Vec<Lease<L>>,
     pub(super) releases: Vec<PendingRelease<W>>,
     /// What engines of sessions have lost, as long as the store may have it.
-    pub(super) lost: Vec<LostTenure>,
+    pub(super) lost: Vec<LostEpoch>,
     pub(super) subscription: Subscription,
     /// Whether somebody here waits for what others of other processes do.
     pub(super) wants_notifications: bool,

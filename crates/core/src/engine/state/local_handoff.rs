@@ -5,7 +5,7 @@ use super::key::{Key, Waiter};
 use super::lease::Standing;
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use crate::{HandOver, Mode};
+use crate::{LocalHandoff, Mode};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Gives what a guard holds to the next in line here, if that wants just the same and the bounds allow it.
@@ -61,7 +61,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
             let settled = step.traits(lease.member).handoffs > 0 && lease.is_settled(step.now);
             let behind = waiter.mode == Mode::Shared && (waiter.id.0 < claim.horizon || left_out(Rule::CameBefore));
-            if number > HandOver::HARD_LIMIT || !settled || !behind {
+            if number > LocalHandoff::HARD_LIMIT || !settled || !behind {
                 return;
             }
             if !lease.suits(waiter.member, &waiter.options) {

@@ -7,13 +7,13 @@ use super::release::LATE;
 use super::rules::{Rule, left_out};
 use crate::clock::Moment;
 
-/// A tenure that an engine of a session has lost. Something of it may be left in the store, where the session takes a key
+/// An epoch that an engine of a session has lost. Something of it may be left in the store, where the session takes a key
 /// again: a level whose release was refused, or a claim that was carried out late. Whoever joined that would have the token of
 /// a guard that was told that it is lost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LostTenure {
+pub(super) struct LostEpoch {
     pub(super) member: Member,
-    pub(super) tenure: u64,
+    pub(super) epoch: u64,
     /// By then the store has nothing of it any more.
     pub(super) until: Moment,
 }
@@ -21,18 +21,18 @@ pub(super) struct LostTenure {
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// A lease of a session is lost.
     pub(super) fn note_lost(&mut self, now: Moment, lease: &Lease<L>) {
-        let Some(tenure) = lease.grant().tenure.filter(|_| lease.is_reentrant()) else { return };
+        let Some(epoch) = lease.grant().epoch.filter(|_| lease.is_reentrant()) else { return };
         let until = lease.deadline.max(now.plus(lease.options.ttl)).plus(LATE);
         match self.lost.iter_mut().find(|lost| lost.member == lease.member) {
-            Some(lost) => (lost.tenure, lost.until) = (lost.tenure.max(tenure), lost.until.max(until)),
-            None => self.lost.push(LostTenure { member: lease.member, tenure, until }),
+            Some(lost) => (lost.epoch, lost.until) = (lost.epoch.max(epoch), lost.until.max(until)),
+            None => self.lost.push(LostEpoch { member: lease.member, epoch, until }),
         }
     }
 
-    /// The newest tenure that this engine has lost: it joins none that is as old.
-    pub(super) fn lost_tenure(&self, member: Member) -> Option<u64> {
-        let lost = self.lost.iter().find(|lost| lost.member == member && !left_out(Rule::LostTenure));
-        lost.map(|lost| lost.tenure)
+    /// The newest epoch that this engine has lost: it joins none that is as old.
+    pub(super) fn lost_epoch(&self, member: Member) -> Option<u64> {
+        let lost = self.lost.iter().find(|lost| lost.member == member && !left_out(Rule::LostEpoch));
+        lost.map(|lost| lost.epoch)
     }
 
     /// The store has it still, for so long at least.

@@ -134,7 +134,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     /// A caller asks for a detached lease. It has to come for what it is told in [`Action::Wake`].
     pub(crate) fn attach(&mut self, at: Applying<'_, W, L>, attach: Attach<W>) -> WaiterId {
         let Some(key) = self.place_for(attach.join.member, &attach.grant.key) else {
-            at.out.push(Action::Wake(attach.join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "adopt"))));
+            at.out.push(Action::Wake(attach.join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "attach"))));
             return WaiterId(0);
         };
         self.on_place(at, key, |key, step| key.attach(step, attach)).unwrap_or_default()
@@ -173,11 +173,11 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                     });
                 }
             }
-            Event::Listening { key, request, begun } => {
+            Event::Subscribed { key, request, begun } => {
                 self.on(at, &key, |key, step| key.listening(step, request, begun));
             }
-            Event::Heard { key, request, hint } => {
-                self.on(at, &key, |key, step| key.heard(step, request, hint));
+            Event::Heard { key, request, notification } => {
+                self.on(at, &key, |key, step| key.heard(step, request, notification));
             }
             Event::ForceReleased { key, leases } => {
                 self.on(at, &key, |key, step| key.force_released(step, &leases));

@@ -3,7 +3,7 @@ use super::event::{Action, LeaseCell, Member, Request, RequestId};
 use super::key::Key;
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use crate::Hint;
+use crate::Notification;
 use crate::clock::Moment;
 
 #[derive(Clone, Debug)]
@@ -41,31 +41,31 @@ pub(super) enum Subscribed {
 }
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    pub(super) fn heard(&mut self, step: &mut Step<'_, W, L>, request: RequestId, hint: Hint) {
+    pub(super) fn heard(&mut self, step: &mut Step<'_, W, L>, request: RequestId, notification: Notification) {
         let Subscribed::Yes(subscribed, _) = self.subscription.state else { return };
         if subscribed != request {
             return;
         }
-        match hint {
-            Hint::Granted { owner, tenure } => {
+        match notification {
+            Notification::Granted { owner, epoch } => {
                 let Some(index) = self.claims.iter().position(|claim| claim.owner == owner && !claim.abandoned) else {
                     return;
                 };
                 let claim = &mut self.claims[index];
                 if claim.request.is_some() && !left_out(Rule::AfterMessage) {
-                    claim.message = tenure;
+                    claim.message = epoch;
                     return;
                 }
-                if let Some(first) = claim.told_lease(tenure, step.now) {
+                if let Some(first) = claim.told_lease(epoch, step.now) {
                     let claim = self.claims.remove(index);
-                    self.grant(step, claim, tenure, Some(first));
+                    self.grant(step, claim, epoch, Some(first));
                     return self.advance(step);
                 }
             }
-            Hint::Freed => {}
-            Hint::Ended => self.subscription.state = Subscribed::No,
+            Notification::Freed => {}
+            Notification::Ended => self.subscription.state = Subscribed::No,
         }
-        if hint != Hint::Ended {
+        if notification != Notification::Ended {
             self.subscription.pauses = BackOff::between_subscriptions();
         }
         self.news.heard += 1;
@@ -102,7 +102,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let request = RequestId(step.id());
             self.subscription.not_before = step.now.plus(self.subscription.pauses.next(step.chance, None));
             self.subscription.state = Subscribed::Asked(request, member);
-            step.send(member, Request::Listen(request, self.name.clone()));
+            step.send(member, Request::Subscribe(request, self.name.clone()));
         }
     }
 

@@ -7,7 +7,7 @@ use super::lease::Lease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
-use crate::{Error, ErrorKind, GrantRef, Held, LossReason, OwnerId, Result};
+use crate::{Error, ErrorKind, GrantRef, LeaseStatus, LossReason, OwnerId, Result};
 
 /// A grant, or a claim that may have become one, that is given back to the store.
 #[derive(Clone, Debug)]
@@ -115,14 +115,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    pub(super) fn released(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<Held>) {
+    pub(super) fn released(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<LeaseStatus>) {
         let Some(index) = self.releases.iter().position(|release| release.request == Some(request)) else { return };
         let release = &mut self.releases[index];
         (release.request, release.by) = (None, None);
         if let Some(pause) = release.echo {
             let next = pause * 2;
             release.echo_at(next, step.now);
-            if next > LAST_ECHO.min(release.ttl) || matches!(answer, Ok(Held::Yes)) {
+            if next > LAST_ECHO.min(release.ttl) || matches!(answer, Ok(LeaseStatus::Held)) {
                 self.releases.swap_remove(index);
                 self.freed();
             }

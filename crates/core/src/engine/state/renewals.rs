@@ -8,7 +8,7 @@ use super::lease::Lease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::clock::Moment;
-use crate::{Error, ErrorKind, Held, LossReason, Renewal, Result};
+use crate::{Error, ErrorKind, LeaseStatus, LossReason, Renewal, Result};
 
 impl Batch {
     pub(super) fn new(id: RequestId, sent_at: Moment) -> Self {
@@ -26,7 +26,7 @@ impl Batch {
     }
 
     /// An answer for each, also where the store gave none.
-    pub(crate) fn answered(&self, mut answers: Vec<Result<Held>>) -> Vec<Result<Held>> {
+    pub(crate) fn answered(&self, mut answers: Vec<Result<LeaseStatus>>) -> Vec<Result<LeaseStatus>> {
         answers.resize_with(self.renewals.len(), || Err(Error::new(ErrorKind::Indeterminate, "renew")));
         answers
     }
@@ -83,7 +83,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         request: RequestId,
         sent_at: Moment,
         id: LeaseId,
-        answer: Result<Held>,
+        answer: Result<LeaseStatus>,
     ) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none()) else { return };
         let is_latest = lease.renewal == Some(request);
@@ -93,7 +93,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let unconfirmed = self.offers.iter().find(|offer| offer.until.is_none() && offer.guard.lease == id);
         let unconfirmed = unconfirmed.map(|offer| offer.waiter.id);
         match answer {
-            Ok(Held::Yes) => {
+            Ok(LeaseStatus::Held) => {
                 lease.renewed(sent_at);
                 step.out.push(Action::Limit(lease.cell.clone(), lease.limit()));
                 self.confirmed(step, id);
@@ -105,8 +105,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 self.end(step, id, End::LetGo);
                 self.ask_later(step, unconfirmed);
             }
-            Ok(Held::No) => self.end(step, id, End::Lost(LossReason::Stolen)),
-            Ok(Held::Forced) => self.end(step, id, End::Lost(LossReason::ForceReleased)),
+            Ok(LeaseStatus::NotHeld) => self.end(step, id, End::Lost(LossReason::Stolen)),
+            Ok(LeaseStatus::ForceReleased) => self.end(step, id, End::Lost(LossReason::ForceReleased)),
             Err(_) if is_latest => {
                 let pause = (lease.options.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1));
                 lease.next_renewal = step.now.plus(step.chance.jittered(pause));

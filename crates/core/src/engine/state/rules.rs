@@ -64,7 +64,7 @@ pub(super) enum Rule {
     /// A session claims nothing while it gives a level back.
     GivesBack,
     /// A session does not join what it lost.
-    LostTenure,
+    LostEpoch,
     /// Two leases of which one excludes the other: the older one is lost.
     OlderIsLost,
 }

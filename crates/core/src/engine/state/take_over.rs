@@ -125,8 +125,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let mut pending = self.take_overs.remove(index);
         step.ended(pending.member);
         match answer {
-            Ok(Attempt::Granted { tenure }) => {
-                pending.grant.tenure = tenure;
+            Ok(Attempt::Granted { epoch }) => {
+                pending.grant.epoch = epoch;
                 self.begin_taken_over(step, pending);
             }
             Ok(_) => pending.tell_gone(step),
@@ -148,7 +148,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.give_back(step, &pending, false);
             return pending.tell(step, Outcome::Failed(too_late()));
         }
-        if self.is_stale(step, member, pending.grant.mode, pending.grant.tenure) {
+        if self.is_stale(step, member, pending.grant.mode, pending.grant.epoch) {
             self.give_back(step, &pending, false);
             return pending.tell_gone(step);
         }
@@ -191,7 +191,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let now = step.now;
         while let Some(index) = self.take_overs.iter().position(|pending| now >= pending.overdue_at()) {
             let mut pending = self.take_overs.remove(index);
-            let operation = if pending.writer.is_some() { "downgrade" } else { "adopt" };
+            let operation = if pending.writer.is_some() { "downgrade" } else { "attach" };
             let error = Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer");
             self.take_over_failed(step, &mut pending, error);
             self.take_overs.push(pending);

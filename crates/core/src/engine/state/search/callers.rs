@@ -5,7 +5,7 @@ use super::super::{Applying, Collected};
 use super::keys::name_of;
 use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, Wants, World, broken};
 use crate::clock::Moment;
-use crate::{ErrorKind, GrantRef, Hint, Mode, OwnerId};
+use crate::{ErrorKind, GrantRef, Mode, Notification, OwnerId};
 
 impl World {
     pub(super) fn join(&mut self, index: usize, limit: Moment) -> Checked {
@@ -40,7 +40,7 @@ impl World {
         };
         match self.sides[side].collect(id, &offer.guard) {
             Collected::Yes => {
-                let (member, epoch) = (self.config.seats[index].member, offer.cell.grant().tenure.unwrap_or_default());
+                let (member, epoch) = (self.config.seats[index].member, offer.cell.grant().epoch.unwrap_or_default());
                 match wants {
                     Wants::Detached(before) => self.attached(before)?,
                     Wants::Key | Wants::Downgrade => {
@@ -113,7 +113,7 @@ impl World {
             return Ok(());
         }
         let At::Holding { owner, epoch, .. } = self.seats[index].at else { return Ok(()) };
-        let grant = GrantRef { key: self.key_of(index), owner, mode: Mode::Exclusive, tenure: Some(epoch) };
+        let grant = GrantRef { key: self.key_of(index), owner, mode: Mode::Exclusive, epoch: Some(epoch) };
         self.detached.push(owner);
         self.detached_lock = Some((grant, self.newest_number_of(epoch)));
         self.seats[index].at = At::Away;
@@ -189,14 +189,14 @@ impl World {
     }
 
     pub(super) fn deliver(&mut self, index: usize) -> Checked {
-        let (side, request, hint) = self.hints.remove(index);
-        if hint == Hint::Ended {
+        let (side, request, notification) = self.notifications.remove(index);
+        if notification == Notification::Ended {
             self.subscribed.retain(|known| *known != (side, request));
         }
         let key = name_of(self.listens_to(side, request));
         let before = self.sides[side].leases(&key).len();
-        self.feed(side, Event::Heard { key: key.clone(), request, hint })?;
-        if matches!(hint, Hint::Granted { .. }) && self.sides[side].leases(&key).len() > before {
+        self.feed(side, Event::Heard { key: key.clone(), request, notification })?;
+        if matches!(notification, Notification::Granted { .. }) && self.sides[side].leases(&key).len() > before {
             self.seen.push("a message grants");
         }
         Ok(())
@@ -206,11 +206,11 @@ impl World {
     pub(super) fn forge(&mut self, side: Side) -> Checked {
         self.spend(Fault::Forge);
         let Some(place) = self.store.line.first() else { return Ok(()) };
-        let hint = Hint::Granted { owner: place.owner, tenure: Some(self.store.newest) };
+        let notification = Notification::Granted { owner: place.owner, epoch: Some(self.store.newest) };
         let key = place.key;
         let listens = |(of, request): &&(Side, RequestId)| *of == side && self.listens_to(side, *request) == key;
         let Some(&(_, request)) = self.subscribed.iter().find(listens) else { return Ok(()) };
-        self.feed(side, Event::Heard { key: name_of(key), request, hint })
+        self.feed(side, Event::Heard { key: name_of(key), request, notification })
     }
 
     /// What a caller is told.

@@ -4,7 +4,7 @@ use super::super::event::{Action, Batch, End, Event, Request};
 use super::super::{Applying, State};
 use super::keys::{name_of, number_of_key};
 use super::world::{Answer, Asks, At, Checked, Dice, Flight, Handle, LeaseNote, Property, Seat, Side, World, broken};
-use crate::{Attempt, Claim, ErrorKind, Held, Hint, LossReason};
+use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Notification};
 
 impl World {
     /// Gives an event to the engines of a process.
@@ -60,7 +60,7 @@ impl World {
                 Action::HandedOver => self.seen.push("a lease passes from guard to guard"),
                 Action::Unlisten(request) => {
                     self.subscribed.retain(|known| *known != (side, request));
-                    self.hints.retain(|(of, to, _)| (*of, *to) != (side, request));
+                    self.notifications.retain(|(of, to, _)| (*of, *to) != (side, request));
                 }
                 Action::AttemptFailed(..) | Action::ReleaseFailed(..) | Action::Keep(_) | Action::Idle(_) => {}
             }
@@ -165,7 +165,7 @@ impl World {
             }
             Asks::Store(Request::Release(_, grant)) => {
                 let held = self.store.release(&grant);
-                if held == Held::Yes {
+                if held == LeaseStatus::Held {
                     if self.sides[side].echoes(&grant.key, grant.owner) {
                         self.seen.push("an echo frees what a late claim took");
                     }
@@ -175,9 +175,13 @@ impl World {
             }
             Asks::Store(Request::TakeOver(_, grant, owner, ttl)) => {
                 let held = self.store.take_over(self.now, &grant, owner, ttl);
-                self.seen.push(if held == Held::Yes { "a lock is taken over" } else { "a lock is not attached twice" });
-                let granted = Attempt::Granted { tenure: grant.tenure };
-                Answer::TakeOver(Ok(if held == Held::Yes { granted } else { Attempt::Busy { retry_in: None } }))
+                self.seen.push(if held == LeaseStatus::Held {
+                    "a lock is taken over"
+                } else {
+                    "a lock is not attached twice"
+                });
+                let granted = Attempt::Granted { epoch: grant.epoch };
+                Answer::TakeOver(Ok(if held == LeaseStatus::Held { granted } else { Attempt::Busy { retry_in: None } }))
             }
             Asks::Store(Request::Downgrade(_, writer, claim)) => {
                 let attempt = self.store.downgrade(self.now, &writer, &claim);
@@ -190,9 +194,9 @@ impl World {
             Asks::Store(Request::Renew(Batch { renewals, .. })) => {
                 Answer::Renew(renewals.iter().map(|renewal| Ok(self.store.renew(self.now, renewal, session))).collect())
             }
-            Asks::Store(Request::Listen(request, _)) => {
+            Asks::Store(Request::Subscribe(request, _)) => {
                 self.subscribed.push((side, request));
-                Answer::Listen(true)
+                Answer::Subscribe(true)
             }
             Asks::Force(key, _) => {
                 self.force(key);
@@ -234,11 +238,11 @@ impl World {
             (Asks::Store(Request::Renew(batch)), Answer::Renew(answers)) => {
                 self.feed(side, Event::Renewed(batch, answers))
             }
-            (Asks::Store(Request::Listen(request, key)), Answer::Listen(begun)) => {
-                self.feed(side, Event::Listening { key: key.clone(), request, begun })?;
+            (Asks::Store(Request::Subscribe(request, key)), Answer::Subscribe(begun)) => {
+                self.feed(side, Event::Subscribed { key: key.clone(), request, begun })?;
                 if !self.sides[side].is_subscribed(&key, request) {
                     self.subscribed.retain(|known| *known != (side, request));
-                    self.hints.retain(|(of, to, _)| (*of, *to) != (side, request));
+                    self.notifications.retain(|(of, to, _)| (*of, *to) != (side, request));
                 }
                 Ok(())
             }
@@ -256,7 +260,7 @@ impl World {
         let flight = self.flights[index].clone();
         let failed = Answer::failed(&flight.asks, ErrorKind::Indeterminate);
         self.flights[index].answer = Some(failed);
-        let may_come_yet = !executed && !matches!(flight.asks, Asks::Store(Request::Listen(..)) | Asks::Force(..));
+        let may_come_yet = !executed && !matches!(flight.asks, Asks::Store(Request::Subscribe(..)) | Asks::Force(..));
         if matches!(flight.asks, Asks::Force(..)) {
             self.discard(index);
         } else {
@@ -286,23 +290,23 @@ impl World {
     /// What the passing of time, or a release, does in the store.
     pub(super) fn store_settles(&mut self) {
         let told = self.store.settle(self.now);
-        for (key, hint) in told {
-            self.tell(key, hint);
+        for (key, notification) in told {
+            self.tell(key, notification);
         }
     }
 
     fn freed(&mut self, key: u8) {
-        self.tell(key, Hint::Freed);
+        self.tell(key, Notification::Freed);
     }
 
     /// Tells everybody who listens, once.
-    fn tell(&mut self, key: u8, hint: Hint) {
-        if !self.config.notifies || (self.config.queues && hint == Hint::Freed) {
+    fn tell(&mut self, key: u8, notification: Notification) {
+        if !self.config.notifies || (self.config.queues && notification == Notification::Freed) {
             return;
         }
         for (side, request) in self.subscribed.clone() {
-            if self.listens_to(side, request) == key && !self.hints.contains(&(side, request, hint)) {
-                self.hints.push((side, request, hint));
+            if self.listens_to(side, request) == key && !self.notifications.contains(&(side, request, notification)) {
+                self.notifications.push((side, request, notification));
             }
         }
     }
@@ -318,9 +322,9 @@ impl World {
         let evicted = self.store.forget(restarts);
         self.evicted.extend(evicted);
         if restarts {
-            self.hints.clear();
+            self.notifications.clear();
             for (side, request) in self.subscribed.drain(..) {
-                self.hints.push((side, request, Hint::Ended));
+                self.notifications.push((side, request, Notification::Ended));
             }
         }
         self.store_settles();
@@ -339,7 +343,7 @@ impl Answer {
             Asks::Store(Request::Renew(Batch { leases, .. })) => {
                 Self::Renew(leases.iter().map(|_| Err(error())).collect())
             }
-            Asks::Store(Request::Listen(..)) => Self::Listen(false),
+            Asks::Store(Request::Subscribe(..)) => Self::Subscribe(false),
             Asks::Force(..) => Self::Force,
         }
     }

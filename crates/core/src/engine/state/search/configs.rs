@@ -52,7 +52,13 @@ const QUEUE_OF: Config = Config {
     members: &[(0, None), (1, None)],
     queues: true,
     seats: &[WAITS, SeatOf { renew: false, ..WAITS }, SeatOf { member: 1, ..WAITS }],
-    faults: &[(Fault::Leave, 1), (Fault::Lose, 1), (Fault::DropHint, 1), (Fault::RepeatHint, 1), (Fault::Restart, 1)],
+    faults: &[
+        (Fault::Leave, 1),
+        (Fault::Lose, 1),
+        (Fault::DropNotification, 1),
+        (Fault::RepeatNotification, 1),
+        (Fault::Restart, 1),
+    ],
     most: 2,
     ..PLAIN
 };
@@ -106,7 +112,13 @@ pub(super) static LOSSY: Config = Config {
     name: "a lossy store",
     members: &[(0, None), (1, None)],
     seats: &[WAITS, WAITS, SeatOf { member: 1, ..WAITS }],
-    faults: &[(Fault::Lose, 2), (Fault::Refuse, 1), (Fault::Break, 1), (Fault::Forget, 1), (Fault::DropHint, 1)],
+    faults: &[
+        (Fault::Lose, 2),
+        (Fault::Refuse, 1),
+        (Fault::Break, 1),
+        (Fault::Forget, 1),
+        (Fault::DropNotification, 1),
+    ],
     most: 2,
     ..PLAIN
 };
@@ -309,8 +321,8 @@ const MANY: Config = Config {
         (Fault::Refuse, 4),
         (Fault::Break, 2),
         (Fault::Pause, 8),
-        (Fault::DropHint, 6),
-        (Fault::RepeatHint, 6),
+        (Fault::DropNotification, 6),
+        (Fault::RepeatNotification, 6),
         (Fault::Forget, 2),
         (Fault::RenewNow, 6),
     ],

@@ -8,7 +8,7 @@ use super::super::event::{Batch, LeaseId, Request, RequestId};
 use super::store::{self, Holder, Store};
 use super::world::{Answer, Asks, At, CellState, Flight, Seat, UNIT, Wants, World, number_of};
 use crate::clock::Moment;
-use crate::{Attempt, Claim, Error, ErrorKind, Held, Hint, OwnerId, Renewal, SessionId};
+use crate::{Attempt, Claim, Error, ErrorKind, LeaseStatus, Notification, OwnerId, Renewal, SessionId};
 
 /// The kinds of numbers of which only the order counts, above the numbers themselves.
 const KINDS: u64 = 0xff << 56;
@@ -133,7 +133,7 @@ impl Encoder {
             closed,
             seats,
             flights,
-            hints,
+            notifications,
             subscribed,
             store,
             cells,
@@ -165,12 +165,12 @@ impl Encoder {
         let mut flights: Vec<_> = flights.iter().collect();
         flights.sort_by_key(|flight| (flight.side, flight.unheard, flight.asks.order()));
         self.list(flights, Self::flight);
-        let mut hints: Vec<_> = hints.iter().collect();
-        hints.sort_by_key(|(side, request, hint)| (*side, *request, format_of(*hint)));
-        self.list(hints, |to, (side, request, hint)| {
+        let mut notifications: Vec<_> = notifications.iter().collect();
+        notifications.sort_by_key(|(side, request, notification)| (*side, *request, format_of(*notification)));
+        self.list(notifications, |to, (side, request, notification)| {
             to.side = *side as u64;
             to.id(request.0);
-            to.hint(*hint);
+            to.notification(*notification);
         });
         self.list(subscribed, |to, (side, request)| {
             to.side = *side as u64;
@@ -180,7 +180,7 @@ impl Encoder {
         self.list(cells, Self::cell);
         self.list(evicted, |to, owner| to.owner(*owner));
         let answered = |epoch: u64| {
-            let granted = |flight: &Flight| matches!(flight.answer, Some(Answer::Claim(Ok(Attempt::Granted { tenure: Some(of) }))) if of == epoch);
+            let granted = |flight: &Flight| matches!(flight.answer, Some(Answer::Claim(Ok(Attempt::Granted { epoch: Some(of) }))) if of == epoch);
             world.flights.iter().any(granted)
         };
         let may_be_given = |epoch: u64| store.holders.iter().any(|holder| holder.epoch == epoch) || answered(epoch);
@@ -301,7 +301,7 @@ impl Encoder {
                     to.length(*ttl);
                 });
             }
-            Request::Listen(RequestId(id), _) => {
+            Request::Subscribe(RequestId(id), _) => {
                 self.put(23);
                 self.id(*id);
             }
@@ -321,9 +321,9 @@ impl Encoder {
         match answer {
             Answer::Claim(attempt) | Answer::TakeOver(attempt) => {
                 self.result(attempt.as_ref(), |to, attempt| match *attempt {
-                    Attempt::Granted { tenure } => {
+                    Attempt::Granted { epoch } => {
                         to.put(1);
-                        to.option(tenure, Self::epoch);
+                        to.option(epoch, Self::epoch);
                     }
                     Attempt::Busy { retry_in } => {
                         to.put(2);
@@ -348,7 +348,7 @@ impl Encoder {
             Answer::Renew(answers) => {
                 self.list(answers, |to, held| to.result(held.as_ref(), |to, held| to.held(*held)));
             }
-            Answer::Listen(begun) => self.flag(*begun),
+            Answer::Subscribe(begun) => self.flag(*begun),
             Answer::Force => self.put(30),
         }
     }
@@ -371,22 +371,22 @@ impl Encoder {
         });
     }
 
-    pub(super) fn held(&mut self, held: Held) {
+    pub(super) fn held(&mut self, held: LeaseStatus) {
         self.put(match held {
-            Held::Yes => 50,
-            Held::No => 51,
-            Held::Forced => 52,
+            LeaseStatus::Held => 50,
+            LeaseStatus::NotHeld => 51,
+            LeaseStatus::ForceReleased => 52,
         });
     }
 
-    pub(super) fn hint(&mut self, hint: Hint) {
-        match hint {
-            Hint::Freed => self.put(60),
-            Hint::Ended => self.put(61),
-            Hint::Granted { owner, tenure } => {
+    pub(super) fn notification(&mut self, notification: Notification) {
+        match notification {
+            Notification::Freed => self.put(60),
+            Notification::Ended => self.put(61),
+            Notification::Granted { owner, epoch } => {
                 self.put(62);
                 self.owner(owner);
-                self.option(tenure, Self::epoch);
+                self.option(epoch, Self::epoch);
             }
         }
     }
@@ -427,17 +427,17 @@ impl Asks {
             Self::Store(Request::Claim(RequestId(id), _)) => (0, *id),
             Self::Store(Request::Release(RequestId(id), _)) => (1, *id),
             Self::Store(Request::Renew(Batch { id: RequestId(id), .. })) => (2, *id),
-            Self::Store(Request::Listen(RequestId(id), _)) => (3, *id),
+            Self::Store(Request::Subscribe(RequestId(id), _)) => (3, *id),
             Self::Store(Request::TakeOver(RequestId(id), ..) | Request::Downgrade(RequestId(id), ..)) => (4, *id),
             Self::Force(_, leases) => (5, leases.len() as u64),
         }
     }
 }
 
-fn format_of(hint: Hint) -> (u8, u64) {
-    match hint {
-        Hint::Freed => (0, 0),
-        Hint::Ended => (1, 0),
-        Hint::Granted { owner, .. } => (2, number_of(owner)),
+fn format_of(notification: Notification) -> (u8, u64) {
+    match notification {
+        Notification::Freed => (0, 0),
+        Notification::Ended => (1, 0),
+        Notification::Granted { owner, .. } => (2, number_of(owner)),
     }
 }

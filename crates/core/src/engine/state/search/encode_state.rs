@@ -5,7 +5,7 @@ use super::super::event::{End, GuardId, GuardRef, LeaseCell, LeaseId, Member, Re
 use super::super::key::{Key, News, Offer, Said, Waiter};
 use super::super::keys::Slot;
 use super::super::lease::{FirstLease, Lease, Standing};
-use super::super::lost::LostTenure;
+use super::super::lost::LostEpoch;
 use super::super::notifications::{Subscribed, Subscription};
 use super::super::release::PendingRelease;
 use super::super::step::Engine;
@@ -76,9 +76,9 @@ impl Encoder {
         self.list(leases, Self::lease);
         self.list(releases, Self::release);
         // They are forgotten so late that no search comes there.
-        self.list(lost, |to, LostTenure { member, tenure, until: _ }| {
+        self.list(lost, |to, LostEpoch { member, epoch, until: _ }| {
             to.put(member.0);
-            to.epoch(*tenure);
+            to.epoch(*epoch);
         });
         let Subscription { state, not_before, pauses } = subscription;
         match state {
@@ -266,10 +266,10 @@ impl Encoder {
     }
 
     pub(super) fn grant(&mut self, grant: &GrantRef) {
-        let GrantRef { key: _, owner, mode, tenure } = grant;
+        let GrantRef { key: _, owner, mode, epoch } = grant;
         self.owner(*owner);
         self.mode(*mode);
-        self.option(*tenure, Self::epoch);
+        self.option(*epoch, Self::epoch);
     }
 
     pub(super) fn guard(&mut self, guard: &GuardRef) {

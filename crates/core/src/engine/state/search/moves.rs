@@ -29,8 +29,8 @@ pub(super) enum Move {
     Refuse(u8),
     Break(u8),
     Deliver(u8),
-    DropHint(u8),
-    RepeatHint(u8),
+    DropNotification(u8),
+    RepeatNotification(u8),
     Forge(u8),
     Force(u8),
     ForceElsewhere,
@@ -92,11 +92,11 @@ impl World {
                 }
             }
         }
-        for index in 0..self.hints.len() {
+        for index in 0..self.notifications.len() {
             let at = small(index);
             moves.push(Move::Deliver(at));
-            moves.extend(self.may(Fault::DropHint).then_some(Move::DropHint(at)));
-            moves.extend(self.may(Fault::RepeatHint).then_some(Move::RepeatHint(at)));
+            moves.extend(self.may(Fault::DropNotification).then_some(Move::DropNotification(at)));
+            moves.extend(self.may(Fault::RepeatNotification).then_some(Move::RepeatNotification(at)));
         }
         self.moves_of_others(&mut moves);
         moves
@@ -201,7 +201,9 @@ impl World {
                 };
                 format!("{asks} from {} {:?}", flight.side, flight.answer)
             }
-            Move::Deliver(at) | Move::DropHint(at) | Move::RepeatHint(at) => format!("{:?}", self.hints[at as usize]),
+            Move::Deliver(at) | Move::DropNotification(at) | Move::RepeatNotification(at) => {
+                format!("{:?}", self.notifications[at as usize])
+            }
             Move::Tick | Move::Pause => format!("after {:?}", self.now),
             _ => String::new(),
         }

@@ -175,7 +175,7 @@ impl World {
                     continue;
                 };
                 if self.believes(lease.cell.id) {
-                    let epoch = lease.grant().tenure.unwrap_or_default();
+                    let epoch = lease.grant().epoch.unwrap_or_default();
                     all.push(Believer {
                         key: key.name.clone(),
                         owner: standing.owner,

@@ -100,10 +100,10 @@ fn a_seed_is_one_history() {
 #[test]
 fn rules_that_are_left_out_are_missed() {
     use Rule::{
-        AfterMessage, Compensate, CountsFrom, GivesBack, LostTenure, NewNumber, NoDoubt, NotPolled, NotShared,
+        AfterMessage, Compensate, CountsFrom, GivesBack, LostEpoch, NewNumber, NoDoubt, NotPolled, NotShared,
         WhatIsLeft,
     };
-    let rules = [AfterMessage, Compensate, CountsFrom, GivesBack, LostTenure];
+    let rules = [AfterMessage, Compensate, CountsFrom, GivesBack, LostEpoch];
     for rule in rules.into_iter().chain([NewNumber, NoDoubt, NotPolled, NotShared, WhatIsLeft]) {
         let seed = first_broken(SEEDS, Some(rule));
         assert!(seed.is_some(), "{rule:?} is not missed in {SEEDS} histories");

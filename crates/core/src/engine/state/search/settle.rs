@@ -97,7 +97,7 @@ impl World {
             self.answer(index)?;
             return Ok(true);
         }
-        if !self.hints.is_empty() {
+        if !self.notifications.is_empty() {
             self.deliver(0)?;
             return Ok(true);
         }

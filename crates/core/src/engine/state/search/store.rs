@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::keys::number_of_key;
 use crate::clock::Moment;
-use crate::{Attempt, Claim, GrantRef, Held, Hint, Mode, OwnerId, Renewal, SessionId};
+use crate::{Attempt, Claim, GrantRef, LeaseStatus, Mode, Notification, OwnerId, Renewal, SessionId};
 
 /// Some keys in a store that does just what `Backend` asks of it.
 #[derive(Clone, Debug, Default)]
@@ -39,20 +39,20 @@ pub(super) struct Place {
 }
 
 /// What a store says of a grant that is not the one that is asked about.
-fn not_held(forced: &[OwnerId], owner: OwnerId) -> Held {
-    if forced.contains(&owner) { Held::Forced } else { Held::No }
+fn not_held(forced: &[OwnerId], owner: OwnerId) -> LeaseStatus {
+    if forced.contains(&owner) { LeaseStatus::ForceReleased } else { LeaseStatus::NotHeld }
 }
 
 impl Store {
     /// What the passing of time does. Grants out of the line are told.
-    pub(super) fn settle(&mut self, now: Moment) -> Vec<(u8, Hint)> {
+    pub(super) fn settle(&mut self, now: Moment) -> Vec<(u8, Notification)> {
         self.holders.retain(|holder| holder.ends > now);
         self.line.retain(|place| place.until > now);
         let mut told = Vec::new();
         while let Some(first) = self.line.iter().position(|place| self.is_next(place)) {
             let first = self.line.remove(first);
             let epoch = self.begin(first.key, first.owner, None, first.mode, now.plus(first.lease));
-            told.push((first.key, Hint::Granted { owner: first.owner, tenure: Some(epoch) }));
+            told.push((first.key, Notification::Granted { owner: first.owner, epoch: Some(epoch) }));
         }
         told
     }
@@ -65,7 +65,7 @@ impl Store {
         queue: Option<Queue>,
     ) -> Attempt {
         if let Some(ours) = self.holders.iter().find(|holder| holder.owner == claim.owner) {
-            return Attempt::Granted { tenure: Some(ours.epoch) };
+            return Attempt::Granted { epoch: Some(ours.epoch) };
         }
         let ends = now.plus(claim.ttl);
         let key = number_of_key(&claim.key);
@@ -75,13 +75,13 @@ impl Store {
             let of_key = self.holders.iter_mut().filter(|holder| holder.key == key);
             of_key.for_each(|holder| holder.ends = holder.ends.max(ends));
             self.holders.push(Holder { owner: claim.owner, ends: level.ends.max(ends), ..level });
-            return Attempt::Granted { tenure: Some(level.epoch) };
+            return Attempt::Granted { epoch: Some(level.epoch) };
         }
         let waits_already = self.line.iter().any(|place| place.owner == claim.owner);
         let nobody_waits = self.line.iter().all(|place| place.key != key);
         if self.is_free_for(key, claim.mode) && (nobody_waits || waits_already) {
             self.line.retain(|place| place.owner != claim.owner);
-            return Attempt::Granted { tenure: Some(self.begin(key, claim.owner, session, claim.mode, ends)) };
+            return Attempt::Granted { epoch: Some(self.begin(key, claim.owner, session, claim.mode, ends)) };
         }
         let of_key = || self.holders.iter().filter(|holder| holder.key == key);
         let retry_in = of_key().map(|holder| holder.ends.since(now)).max();
@@ -107,42 +107,48 @@ impl Store {
         }
     }
 
-    pub(super) fn renew(&mut self, now: Moment, renewal: &Renewal, session: Option<SessionId>) -> Held {
+    pub(super) fn renew(&mut self, now: Moment, renewal: &Renewal, session: Option<SessionId>) -> LeaseStatus {
         let Renewal { grant, ttl } = renewal;
         let of_session = session.is_some();
         let mut found = false;
         for holder in &mut self.holders {
             let same = if of_session {
                 holder.session == session
-                    && Some(holder.epoch) == grant.tenure
+                    && Some(holder.epoch) == grant.epoch
                     && holder.key == number_of_key(&grant.key)
             } else {
-                holder.owner == grant.owner && Some(holder.epoch) == grant.tenure
+                holder.owner == grant.owner && Some(holder.epoch) == grant.epoch
             };
             if same {
                 found = true;
                 holder.ends = holder.ends.max(now.plus(*ttl));
             }
         }
-        if found { Held::Yes } else { not_held(&self.forced, grant.owner) }
+        if found { LeaseStatus::Held } else { not_held(&self.forced, grant.owner) }
     }
 
     /// Frees what the owner has, or takes it out of the line.
-    pub(super) fn release(&mut self, grant: &GrantRef) -> Held {
+    pub(super) fn release(&mut self, grant: &GrantRef) -> LeaseStatus {
         self.line.retain(|place| place.owner != grant.owner);
         let before = self.holders.len();
         self.holders.retain(|holder| holder.owner != grant.owner);
-        if self.holders.len() < before { Held::Yes } else { not_held(&self.forced, grant.owner) }
+        if self.holders.len() < before { LeaseStatus::Held } else { not_held(&self.forced, grant.owner) }
     }
 
     /// Gives a lock to a new owner, if the old one has it.
-    pub(super) fn take_over(&mut self, now: Moment, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Held {
+    pub(super) fn take_over(
+        &mut self,
+        now: Moment,
+        grant: &GrantRef,
+        new_owner: OwnerId,
+        ttl: Duration,
+    ) -> LeaseStatus {
         let its = |holder: &&mut Holder| [grant.owner, new_owner].contains(&holder.owner);
-        match self.holders.iter_mut().find(its).filter(|holder| Some(holder.epoch) == grant.tenure) {
+        match self.holders.iter_mut().find(its).filter(|holder| Some(holder.epoch) == grant.epoch) {
             Some(holder) => {
                 holder.owner = new_owner;
                 holder.ends = holder.ends.max(now.plus(ttl));
-                Held::Yes
+                LeaseStatus::Held
             }
             None => not_held(&self.forced, grant.owner),
         }
@@ -150,11 +156,11 @@ impl Store {
 
     /// Makes a reader of a writer, if there is that.
     pub(super) fn downgrade(&mut self, now: Moment, writer: &GrantRef, claim: &Claim) -> Attempt {
-        let its = |holder: &Holder| holder.owner == writer.owner && Some(holder.epoch) == writer.tenure;
+        let its = |holder: &Holder| holder.owner == writer.owner && Some(holder.epoch) == writer.epoch;
         let Some(index) = self.holders.iter().position(its) else { return Attempt::Busy { retry_in: None } };
         self.holders.remove(index);
         let epoch = self.begin(number_of_key(&claim.key), claim.owner, None, claim.mode, now.plus(claim.ttl));
-        Attempt::Granted { tenure: Some(epoch) }
+        Attempt::Granted { epoch: Some(epoch) }
     }
 
     /// Frees a key, and says who it was.

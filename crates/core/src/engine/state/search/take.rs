@@ -80,17 +80,17 @@ impl World {
                 self.spend(Fault::Break);
                 self.refuse(flight as usize, ErrorKind::Backend)
             }
-            Move::Deliver(hint) => self.deliver(hint as usize),
-            Move::DropHint(hint) => {
-                self.spend(Fault::DropHint);
-                self.hints.remove(hint as usize);
+            Move::Deliver(notification) => self.deliver(notification as usize),
+            Move::DropNotification(notification) => {
+                self.spend(Fault::DropNotification);
+                self.notifications.remove(notification as usize);
                 Ok(())
             }
-            Move::RepeatHint(hint) => {
-                self.spend(Fault::RepeatHint);
-                let twice = self.hints[hint as usize];
-                self.hints.push(twice);
-                self.deliver(hint as usize)
+            Move::RepeatNotification(notification) => {
+                self.spend(Fault::RepeatNotification);
+                let twice = self.notifications[notification as usize];
+                self.notifications.push(twice);
+                self.deliver(notification as usize)
             }
             Move::Forge(side) => self.forge(side as usize),
             Move::Force(side) => {

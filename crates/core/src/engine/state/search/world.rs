@@ -8,7 +8,7 @@ use super::super::{Chance, State};
 use super::moves::Move;
 use super::store::{Queue, Store};
 use crate::clock::Moment;
-use crate::{Attempt, GrantRef, Held, Hint, LockOptions, Mode, OwnerId, Result, SessionId};
+use crate::{Attempt, GrantRef, LeaseStatus, LockOptions, Mode, Notification, OwnerId, Result, SessionId};
 
 /// Time passes in steps of this: a quarter of a lease. It is a multiple of the grid that renewals are on.
 pub(super) const UNIT: Duration = Duration::from_millis(256);
@@ -67,8 +67,8 @@ pub(super) enum Fault {
     Restart,
     Close,
     /// A notification is lost, or comes twice.
-    DropHint,
-    RepeatHint,
+    DropNotification,
+    RepeatNotification,
     /// Time passes and nobody looks at it.
     Pause,
     RenewNow,
@@ -131,7 +131,7 @@ pub(super) struct World {
     pub(super) closed: Vec<bool>,
     pub(super) seats: Vec<Seat>,
     pub(super) flights: Vec<Flight>,
-    pub(super) hints: Vec<(Side, RequestId, Hint)>,
+    pub(super) notifications: Vec<(Side, RequestId, Notification)>,
     pub(super) subscribed: Vec<(Side, RequestId)>,
     pub(super) store: Store,
     pub(super) cells: Vec<CellState>,
@@ -241,10 +241,10 @@ pub(super) enum Asks {
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
     Claim(Result<Attempt>),
-    Release(Result<Held>),
+    Release(Result<LeaseStatus>),
     TakeOver(Result<Attempt>),
-    Renew(Vec<Result<Held>>),
-    Listen(bool),
+    Renew(Vec<Result<LeaseStatus>>),
+    Subscribe(bool),
     Force,
 }
 
@@ -298,7 +298,7 @@ impl World {
             closed: vec![false; config.members.len()],
             seats: Vec::new(),
             flights: Vec::new(),
-            hints: Vec::new(),
+            notifications: Vec::new(),
             subscribed: Vec::new(),
             store: Store { newest: 1, keys: config.keys, ..Store::default() },
             cells: Vec::new(),

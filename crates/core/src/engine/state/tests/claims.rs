@@ -66,7 +66,7 @@ fn a_claim_that_gets_no_answer_is_made_again_and_what_it_brings_late_goes_back()
     assert_ne!(again.owner, before.owner);
     let (request, given_up) = play.release();
     assert_eq!(given_up.owner, before.owner);
-    play.released(request, Ok(Held::No));
+    play.released(request, Ok(LeaseStatus::NotHeld));
     play.grant(late, 2);
     assert_eq!(play.release().1.owner, before.owner);
     assert!(play.told("a").is_none());
@@ -105,7 +105,7 @@ fn what_comes_late_is_kept_where_its_owner_id_asks_again_or_has_the_lease() {
     let batch = play.renewals().remove(0);
     play.grant(late, 2);
     assert!(play.releases().is_empty());
-    play.apply(Event::Renewed(batch, vec![Ok(Held::Yes)]));
+    play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::Held)]));
     play.granted("a");
 }
 
@@ -272,14 +272,14 @@ fn what_another_session_had_before_says_nothing_of_a_lease_that_began_since() {
     let (late, _) = play.claim();
     play.now = play.now.plus(millis(1));
     let owner = OwnerId::parse_hex(&"f".repeat(32)).unwrap();
-    let grant = GrantRef { key: key(), owner, mode: Mode::Exclusive, tenure: Some(7) };
+    let grant = GrantRef { key: key(), owner, mode: Mode::Exclusive, epoch: Some(7) };
     let join = Join { member, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
     play.ask(|state, at| state.attach(at, Attach { join, grant, number: 0 }));
     let request = play.one("a lock to be taken over", |action| match action {
         Action::Send { request: Request::TakeOver(request, ..), .. } => Some(*request),
         _ => None,
     });
-    play.apply(Event::TakenOver { key: key(), request, answer: Ok(Attempt::Granted { tenure: Some(7) }) });
+    play.apply(Event::TakenOver { key: key(), request, answer: Ok(Attempt::Granted { epoch: Some(7) }) });
     play.granted("b");
     play.answer(late, Ok(BUSY));
     assert!(play.ends().is_empty());
@@ -292,12 +292,12 @@ fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     let listen = play.one("a subscription", |action| match action {
-        Action::Send { request: Request::Listen(request, _), .. } => Some(*request),
+        Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
         _ => None,
     });
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     let (request, _) = play.claim();
-    play.apply(Event::Heard { key: key(), request: listen, hint: Hint::Freed });
+    play.apply(Event::Heard { key: key(), request: listen, notification: Notification::Freed });
     play.answer(request, Ok(BUSY));
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
@@ -360,8 +360,8 @@ fn who_asks_first_when_others_listen_already_polls_as_seldom_as_they() {
     play.waits(member, "b");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    let listen = play.listen();
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let listen = play.subscribe();
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     play.apply(Event::Leave(key(), first));

@@ -8,7 +8,7 @@ fn echoes(ttl: Duration) -> (Play, Member) {
     play.answer(request, Err(lost()));
     play.apply(Event::Leave(key(), id));
     let (request, _) = play.release();
-    play.released(request, Ok(Held::No));
+    play.released(request, Ok(LeaseStatus::NotHeld));
     (play, member)
 }
 
@@ -21,7 +21,7 @@ fn a_claim_that_may_come_late_is_released_again_for_about_a_minute() {
         assert!(play.releases().is_empty());
         play.pass(millis(1));
         let (request, _) = play.release();
-        play.released(request, Ok(Held::No));
+        play.released(request, Ok(LeaseStatus::NotHeld));
     }
     assert_eq!(play.state.next(), Moment::NEVER);
 }
@@ -47,7 +47,7 @@ fn what_was_released_at_last_is_not_released_again() {
     let (mut play, _) = echoes(TTL);
     play.pass(Duration::from_secs(1));
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(play.state.next(), Moment::NEVER);
 }
 
@@ -73,7 +73,7 @@ fn an_echo_that_freed_the_key_has_those_who_wait_ask_at_once() {
         play.answer(request, Ok(Attempt::Busy { retry_in: Some(TTL) }));
     }
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     play.claim();
 }
 
@@ -90,7 +90,7 @@ fn a_closed_engine_releases_nothing_again() {
     let (request, _) = play.release();
     play.apply(Event::Close(member));
     assert!(!play.state.is_idle(member));
-    play.released(request, Ok(Held::No));
+    play.released(request, Ok(LeaseStatus::NotHeld));
     assert_eq!(play.state.next(), Moment::NEVER);
 }
 

@@ -56,10 +56,10 @@ fn of_an_engine_that_is_gone_no_release_is_left_and_no_attach() {
 fn what_another_engine_has_of_a_key_stays_when_one_is_gone() {
     let (mut play, gone) = Play::with(Traits { handoffs: 0, ..PLAIN });
     let other = play.state.add(Traits { handoffs: 0, ..PLAIN });
-    for (member, tenure, who) in [(gone, 2, "a"), (other, 3, "b")] {
+    for (member, epoch, who) in [(gone, 2, "a"), (other, 3, "b")] {
         play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
         let (request, _) = play.claim();
-        play.grant(request, tenure);
+        play.grant(request, epoch);
     }
     let of_other = play.granted("b").guard.lease;
     play.join_in(other, "c", Mode::Shared, renewing(), Moment::NEVER);
@@ -83,7 +83,7 @@ fn a_closed_engine_is_idle_with_the_last_answer() {
     let (request, _) = play.release();
     assert!(!play.state.is_idle(member), "the release is not answered");
     idle(&mut play);
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(idle(&mut play), [member]);
     assert!(play.state.is_idle(member));
 }
@@ -112,7 +112,7 @@ fn an_engine_with_nothing_under_way_is_idle_and_nobody_is_told() {
     assert!(play.state.is_idle(member));
     play.let_go(held.guard, None);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert!(play.state.is_idle(member));
     assert!(idle(&mut play).is_empty());
 }
@@ -130,12 +130,12 @@ fn an_engine_is_kept_until_what_failed_is_released() {
         play.pass(Duration::from_secs(1));
     }
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(idle(&mut play), [member]);
     let held = play.holds(member, "b", 3);
     play.let_go(held.guard, None);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert!(idle(&mut play).is_empty(), "it is not kept any more");
 }
 
@@ -189,7 +189,7 @@ fn a_subscription_is_wanted_as_long_as_somebody_waits() {
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     let listen = play.one("a subscription", |action| match action {
-        Action::Send { request: Request::Listen(request, _), .. } => Some(*request),
+        Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
         _ => None,
     });
     assert!(play.state.is_subscribed(&key(), listen));
@@ -233,7 +233,7 @@ fn who_waited_on_an_engine_that_is_gone_is_not_in_the_line_of_another() {
     play.ask(|state, _| state.remove(gone));
     play.let_go(held.guard, None);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     knows_nothing(&mut play);
 }
 
@@ -246,8 +246,8 @@ fn a_subscription_ends_with_its_engine_also_where_only_others_wait() {
     play.waits(other, "b");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    let listen = play.listen();
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let listen = play.subscribe();
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     play.apply(Event::Leave(key(), id));

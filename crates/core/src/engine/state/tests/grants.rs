@@ -43,7 +43,7 @@ fn who_renews_nothing_is_told_of_a_short_first_lease_when_it_is_confirmed() {
     let id = out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
     assert!(play.told("a").is_none());
     let batch = play.renewals().remove(0);
-    play.apply(Event::Renewed(batch, vec![Ok(Held::Yes)]));
+    play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::Held)]));
     let granted = play.granted("a");
     assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::Yes);
 }
@@ -112,7 +112,7 @@ fn a_level_that_may_have_been_claimed_twice_is_given_back_twice() {
     assert_eq!(play.ask(|state, _| state.collect(inner, &granted.guard)), Collected::Yes);
     play.let_go(granted.guard, None);
     let (request, grant) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     play.pass(Duration::from_secs(1));
     assert_eq!(play.releases().into_iter().map(|(_, again)| again).collect::<Vec<_>>(), [grant]);
     play.let_go(outer.guard, None);
@@ -158,10 +158,10 @@ fn of_two_engines_of_one_session_the_one_with_an_older_lease_has_lost_it() {
 #[test]
 fn readers_of_one_process_with_grants_of_their_own_take_nothing_from_each_other() {
     let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
-    for (tenure, who) in [(2, "one"), (3, "other")] {
+    for (epoch, who) in [(2, "one"), (3, "other")] {
         play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
         let (request, _) = play.claim();
-        play.grant(request, tenure);
+        play.grant(request, epoch);
         play.granted(who);
     }
     assert!(play.ends().is_empty());
@@ -169,7 +169,7 @@ fn readers_of_one_process_with_grants_of_their_own_take_nothing_from_each_other(
 
 #[test]
 fn a_first_lease_that_is_not_confirmed_is_given_back_and_asked_for_anew() {
-    for answer in [Ok(Held::No), Err(lost())] {
+    for answer in [Ok(LeaseStatus::NotHeld), Err(lost())] {
         let (mut play, member) = Play::with(QUEUES);
         out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
         let batch = play.renewals().remove(0);
@@ -184,7 +184,7 @@ fn a_first_lease_that_is_not_confirmed_is_given_back_and_asked_for_anew() {
 
 #[test]
 fn what_was_told_is_neither_told_again_nor_taken_back_by_the_answer_to_its_renewal() {
-    for answer in [Ok(Held::Yes), Err(refused())] {
+    for answer in [Ok(LeaseStatus::Held), Err(refused())] {
         let (mut play, member) = Play::with(QUEUES);
         let id = out_of_the_queue(&mut play, member, renewing(), SHORT);
         let granted = play.granted("a");

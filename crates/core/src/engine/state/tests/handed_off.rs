@@ -27,7 +27,7 @@ fn the_next_in_line_has_the_same_grant_with_the_next_number() {
     play.waits(member, "b");
     assert!(passes(&mut play, &held));
     let next = play.granted("b");
-    assert_eq!((next.number, next.grant().owner, next.grant().tenure), (1, held.grant().owner, Some(2)));
+    assert_eq!((next.number, next.grant().owner, next.grant().epoch), (1, held.grant().owner, Some(2)));
     assert!(play.releases().is_empty());
     assert_ne!(next.guard.guard, held.guard.guard);
     assert_eq!(play.let_go(held.guard, None), LetGo::Gone, "what is over does nothing to its successor");
@@ -40,7 +40,7 @@ fn where_nothing_is_passed_on_nobody_rests() {
     play.waits(member, "b");
     assert!(!passes(&mut play, &held));
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     play.claim();
 }
 
@@ -152,7 +152,7 @@ fn after_the_bound_others_have_a_moment_where_the_store_has_no_queue() {
         aged(&mut play, millis(10));
         assert!(!passes(&mut play, &held));
         let (request, _) = play.release();
-        play.released(request, Ok(Held::Yes));
+        play.released(request, Ok(LeaseStatus::Held));
         if rest > 0 {
             assert!(play.claims().is_empty());
             assert_eq!(play.state.next(), play.now.plus(millis(rest)));
@@ -181,7 +181,7 @@ fn who_is_at_its_limit_does_not_rest() {
     aged(&mut play, millis(10));
     assert!(!passes(&mut play, &held));
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     play.pass(millis(1));
     play.claim();
 }
@@ -194,7 +194,7 @@ fn nothing_is_passed_on_while_a_renewal_is_in_doubt() {
     play.ask(|state, at| state.renew_now(at, &held.guard, "a"));
     let batch = play.renewals().remove(0);
     assert!(!passes(&mut play.fork(), &held));
-    play.apply(Event::Renewed(batch, vec![Ok(Held::Yes)]));
+    play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::Held)]));
     assert!(passes(&mut play, &held));
 }
 

@@ -18,7 +18,7 @@ fn a_key_is_kept_whole_only_while_something_is_known_beside_its_lease() {
     play.let_go(held.guard, None);
     assert_eq!(kept(&play), (1, 0));
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(kept(&play), (0, 0));
 }
 
@@ -74,11 +74,11 @@ fn a_process_that_has_to_rest_does_so_also_after_one_who_did_not_wait() {
     play.grant(request, 3);
     let granted = play.granted("c");
     play.collect(id, &granted);
-    play.released(release, Ok(Held::Yes));
+    play.released(release, Ok(LeaseStatus::Held));
     play.waits(member, "d");
     play.let_go(granted.guard, None);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert!(play.claims().is_empty());
     play.pass(millis(2));
     play.claim();

@@ -5,14 +5,14 @@ fn session(of: u64) -> Traits {
 }
 
 /// An engine of a session that lost a lease, whose guard is gone.
-fn that_lost(traits: Traits, tenure: u64) -> (Play, Member) {
+fn that_lost(traits: Traits, epoch: u64) -> (Play, Member) {
     let (mut play, member) = Play::with(traits);
-    loses(&mut play, member, tenure);
+    loses(&mut play, member, epoch);
     (play, member)
 }
 
-fn loses(play: &mut Play, member: Member, tenure: u64) {
-    let held = play.holds(member, "lost", tenure);
+fn loses(play: &mut Play, member: Member, epoch: u64) {
+    let held = play.holds(member, "lost", epoch);
     let leases = play.state.leases(&key());
     play.apply(Event::ForceReleased { key: key(), leases });
     play.let_go(held.guard, None);
@@ -28,7 +28,7 @@ fn says_lost(play: &mut Play, member: Member) -> Option<u64> {
 }
 
 #[test]
-fn a_session_tells_the_store_the_newest_tenure_that_it_lost() {
+fn a_session_tells_the_store_the_newest_epoch_that_it_lost() {
     let (mut play, member) = Play::with(session(1));
     assert_eq!(says_lost(&mut play, member), None);
     loses(&mut play, member, 5);
@@ -47,7 +47,7 @@ fn who_is_no_session_and_what_was_let_go_is_not_lost() {
     let held = play.holds(member, "b", 5);
     play.let_go(held.guard, None);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(says_lost(&mut play, member), None);
 }
 
@@ -82,12 +82,12 @@ fn what_was_lost_is_known_for_as_long_as_the_store_says_that_it_has_it() {
 
 #[test]
 fn a_session_joins_no_lease_that_it_lost_and_asks_for_another() {
-    for (tenure, joins) in [(5, false), (4, false), (6, true)] {
+    for (epoch, joins) in [(5, false), (4, false), (6, true)] {
         let (mut play, member) = that_lost(session(1), 5);
         play.waits(member, "a");
         let (request, claim) = play.claim();
-        play.grant(request, tenure);
-        assert_eq!(play.told("a").is_some(), joins, "tenure {tenure}");
+        play.grant(request, epoch);
+        assert_eq!(play.told("a").is_some(), joins, "epoch {epoch}");
         let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
         assert_eq!(released.contains(&claim.owner), !joins);
     }
@@ -106,7 +106,7 @@ fn a_place_that_brought_a_lost_lease_is_not_asked_for_again() {
     assert_eq!(again.owner, first.owner);
     play.grant(request, 5);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     play.pass(Duration::from_secs(1));
     assert!(play.claims().iter().all(|(_, claim)| claim.owner != first.owner));
 }
@@ -118,7 +118,7 @@ fn a_session_that_is_refused_what_it_lost_asks_later_also_when_that_went_back() 
     let (request, _) = play.claim();
     play.grant(request, 5);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert!(play.claims().is_empty());
     play.pass(millis(20));
     play.claim();
@@ -156,6 +156,6 @@ fn a_level_that_its_own_cap_ended_is_taken_again_beside_another_of_its_session()
     assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
     play.let_go(inner.guard, None);
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(says_lost(&mut play, member), None);
 }

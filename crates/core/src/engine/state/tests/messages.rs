@@ -16,17 +16,17 @@ fn in_the_queue() -> (Play, WaiterId, RequestId, OwnerId) {
         lease: TTL,
     };
     play.answer(request, Ok(place));
-    let listen = play.listen();
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let listen = play.subscribe();
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     (play, id, listen, claim.owner)
 }
 
-fn heard(play: &mut Play, request: RequestId, hint: Hint) {
-    play.apply(Event::Heard { key: key(), request, hint });
+fn heard(play: &mut Play, request: RequestId, notification: Notification) {
+    play.apply(Event::Heard { key: key(), request, notification });
 }
 
-fn granted(owner: OwnerId) -> Hint {
-    Hint::Granted { owner, tenure: Some(4) }
+fn granted(owner: OwnerId) -> Notification {
+    Notification::Granted { owner, epoch: Some(4) }
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn who_is_told_of_a_grant_has_it_and_has_it_confirmed_soon() {
     let (mut play, _, listen, owner) = in_the_queue();
     assert!(play.claims().is_empty(), "it is told when it is its turn");
     heard(&mut play, listen, granted(owner));
-    assert_eq!(play.granted("a").grant().tenure, Some(4));
+    assert_eq!(play.granted("a").grant().epoch, Some(4));
     play.pass(millis(20));
     assert_eq!(play.renewals().len(), 1);
 }
@@ -83,12 +83,12 @@ fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
     for answer in answers {
         let (mut play, _, listen, owner) = in_the_queue();
         play.pass(millis(10));
-        heard(&mut play, listen, Hint::Freed);
+        heard(&mut play, listen, Notification::Freed);
         let (request, _) = play.claim();
         heard(&mut play, listen, granted(owner));
         assert!(play.told("a").is_none());
         play.answer(request, answer());
-        assert_eq!(play.granted("a").grant().tenure, Some(4));
+        assert_eq!(play.granted("a").grant().epoch, Some(4));
     }
 }
 
@@ -96,7 +96,7 @@ fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
 fn only_a_claim_without_an_answer_is_released_twice_after_its_message() {
     for (answer, times) in [(lost(), 1), (refused(), 0)] {
         let (mut play, id, listen, owner) = in_the_queue();
-        heard(&mut play, listen, Hint::Freed);
+        heard(&mut play, listen, Notification::Freed);
         let (request, _) = play.claim();
         heard(&mut play, listen, granted(owner));
         play.answer(request, Err(answer));
@@ -104,7 +104,7 @@ fn only_a_claim_without_an_answer_is_released_twice_after_its_message() {
         play.collect(id, &granted);
         play.let_go(granted.guard, None);
         let (request, _) = play.release();
-        play.released(request, Ok(Held::Yes));
+        play.released(request, Ok(LeaseStatus::Held));
         play.pass(Duration::from_secs(1));
         assert_eq!(play.releases().len(), times);
     }
@@ -116,16 +116,16 @@ fn what_is_freed_is_asked_for_at_once_and_the_pauses_are_short_again() {
     play.waits(member, "a");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    let listen = play.listen();
-    heard(&mut play, listen, Hint::Freed);
+    let listen = play.subscribe();
+    heard(&mut play, listen, Notification::Freed);
     assert!(play.claims().is_empty(), "the subscription has not begun");
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     for _ in 0..3 {
         let (request, _) = play.claim();
         play.answer(request, Ok(BUSY));
         assert!(play.claims().is_empty());
         assert!(play.state.next() >= play.now.plus(millis(100)), "the safety net below the signals");
-        heard(&mut play, listen, Hint::Freed);
+        heard(&mut play, listen, Notification::Freed);
     }
     assert_eq!(play.claims().len(), 1);
 }
@@ -138,9 +138,9 @@ fn without_a_subscription_it_polls_and_asks_for_one_again_after_pauses_that_grow
     play.answer(request, Ok(BUSY));
     for pause in [500, 1000, 2000] {
         let asked_at = play.now;
-        let listen = play.listen();
-        play.apply(Event::Listening { key: key(), request: RequestId(999), begun: false });
-        play.apply(Event::Listening { key: key(), request: listen, begun: false });
+        let listen = play.subscribe();
+        play.apply(Event::Subscribed { key: key(), request: RequestId(999), begun: false });
+        play.apply(Event::Subscribed { key: key(), request: listen, begun: false });
         let mut polls = 0;
         while play.now < asked_at.plus(millis(pause)) {
             for (request, _) in play.claims() {
@@ -152,11 +152,11 @@ fn without_a_subscription_it_polls_and_asks_for_one_again_after_pauses_that_grow
         }
         assert!(polls > 5, "{polls} polls in {pause} ms");
     }
-    play.listen();
+    play.subscribe();
 }
 
 fn listens(play: &mut Play) -> bool {
-    play.out.iter().any(|action| matches!(action, Action::Send { request: Request::Listen(..), .. }))
+    play.out.iter().any(|action| matches!(action, Action::Send { request: Request::Subscribe(..), .. }))
 }
 
 #[test]
@@ -165,12 +165,17 @@ fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pau
     play.waits(member, "a");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    for (hint, pause) in [(Hint::Ended, 500), (Hint::Ended, 1000), (Hint::Freed, 2000), (Hint::Ended, 500)] {
+    for (notification, pause) in [
+        (Notification::Ended, 500),
+        (Notification::Ended, 1000),
+        (Notification::Freed, 2000),
+        (Notification::Ended, 500),
+    ] {
         let asked_at = play.now;
-        let listen = play.listen();
-        play.apply(Event::Listening { key: key(), request: listen, begun: true });
-        heard(&mut play, listen, hint);
-        heard(&mut play, listen, Hint::Ended);
+        let listen = play.subscribe();
+        play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+        heard(&mut play, listen, notification);
+        heard(&mut play, listen, Notification::Ended);
         while play.now < asked_at.plus(millis(pause)) {
             assert!(!listens(&mut play), "after {pause} ms at the soonest");
             for (request, _) in play.claims() {
@@ -188,7 +193,7 @@ fn nobody_listens_when_nobody_waits() {
     let (request, _) = play.claim();
     assert!(!listens(&mut play), "the key may be free");
     play.answer(request, Ok(BUSY));
-    let listen = play.listen();
+    let listen = play.subscribe();
     play.apply(Event::Leave(key(), id));
     let unlistened = play.one("an end", |action| match action {
         Action::Unlisten(request) => Some(*request),
@@ -214,8 +219,8 @@ fn two_that_wait() -> (Play, Member, Member, RequestId) {
     play.waits(other, "b");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    let listen = play.listen();
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let listen = play.subscribe();
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     (play, member, other, listen)
 }
 
@@ -238,13 +243,13 @@ fn the_subscription_of_another_engine_stays_when_one_is_closed() {
 #[test]
 fn a_message_is_heard_also_beside_an_older_claim_that_got_no_answer() {
     let (mut play, _, listen, owner) = in_the_queue();
-    heard(&mut play, listen, Hint::Freed);
+    heard(&mut play, listen, Notification::Freed);
     play.claim();
     let other = play.state.add(TELLS);
     play.waits(other, "b");
     play.pass(Duration::from_secs(5));
     heard(&mut play, listen, granted(owner));
-    assert_eq!(play.granted("a").grant().tenure, Some(4));
+    assert_eq!(play.granted("a").grant().epoch, Some(4));
 }
 
 #[test]
@@ -253,8 +258,8 @@ fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
     let id = play.waits(member, "a");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    let listen = play.listen();
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    let listen = play.subscribe();
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     let (request, _) = play.claim();
     play.grant(request, 2);
     let held = play.granted("a");
@@ -266,14 +271,14 @@ fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
     play.grant(request, 3);
     let held = play.granted("b");
     play.collect(id, &held);
-    play.released(release, Ok(Held::Yes));
+    play.released(release, Ok(LeaseStatus::Held));
     play.let_go(held.guard, None);
     play.waits(member, "c");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     assert!(!listens(&mut play));
     play.pass(millis(500));
-    play.listen();
+    play.subscribe();
 }
 
 #[test]
@@ -282,10 +287,10 @@ fn a_claim_that_left_before_the_subscription_began_is_made_again_at_once() {
     play.waits(member, "a");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    let listen = play.listen();
+    let listen = play.subscribe();
     play.pass(millis(100));
     let (request, _) = play.claim();
-    play.apply(Event::Listening { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     play.answer(request, Ok(BUSY));
     play.claim();
 }

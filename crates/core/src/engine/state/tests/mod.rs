@@ -24,8 +24,8 @@ use super::{
 };
 use crate::clock::Moment;
 use crate::{
-    Attempt, Claim, Error, ErrorKind, GrantRef, Held, Hint, LockKey, LockOptions, LossReason, Mode, OwnerId, Result,
-    SessionId,
+    Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, Notification,
+    OwnerId, Result, SessionId,
 };
 
 /// The cell of a lease knows where it began.
@@ -173,10 +173,10 @@ impl Play {
     }
 
     /// One who is told at once, and comes for it at once.
-    fn holds(&mut self, member: Member, who: &'static str, tenure: u64) -> Granted<Cell> {
+    fn holds(&mut self, member: Member, who: &'static str, epoch: u64) -> Granted<Cell> {
         let id = self.waits(member, who);
         let (request, _) = self.claim();
-        self.grant(request, tenure);
+        self.grant(request, epoch);
         let granted = self.granted(who);
         assert_eq!(self.state.collect(id, &granted.guard), Collected::Yes);
         granted
@@ -276,9 +276,9 @@ impl Play {
     }
 
     /// The subscription that is asked for.
-    fn listen(&mut self) -> RequestId {
+    fn subscribe(&mut self) -> RequestId {
         self.one("a subscription", |action| match action {
-            Action::Send { request: Request::Listen(request, _), .. } => Some(*request),
+            Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
             _ => None,
         })
     }
@@ -299,11 +299,11 @@ impl Play {
         self.apply(Event::Answered { key: key(), request, answer });
     }
 
-    fn grant(&mut self, request: RequestId, tenure: u64) {
-        self.answer(request, Ok(Attempt::Granted { tenure: Some(tenure) }));
+    fn grant(&mut self, request: RequestId, epoch: u64) {
+        self.answer(request, Ok(Attempt::Granted { epoch: Some(epoch) }));
     }
 
-    fn released(&mut self, request: RequestId, answer: Result<Held>) {
+    fn released(&mut self, request: RequestId, answer: Result<LeaseStatus>) {
         self.apply(Event::Released { key: key(), request, answer });
     }
 

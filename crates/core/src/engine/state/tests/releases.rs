@@ -62,7 +62,7 @@ fn a_session_claims_nothing_before_it_has_given_back_and_its_echoes_keep_nobody(
     let (mut play, member, request, _) = released(session());
     play.waits(member, "b");
     assert!(play.claims().is_empty());
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     play.claim();
     let (mut play, member) = Play::with(session());
     let id = play.waits(member, "a");
@@ -70,7 +70,7 @@ fn a_session_claims_nothing_before_it_has_given_back_and_its_echoes_keep_nobody(
     play.answer(request, Err(lost()));
     play.apply(Event::Leave(key(), id));
     let (request, _) = play.release();
-    play.released(request, Ok(Held::No));
+    play.released(request, Ok(LeaseStatus::NotHeld));
     play.waits(member, "b");
     play.claim();
 }
@@ -118,7 +118,7 @@ fn those_who_wait_ask_when_the_release_is_answered_or_when_that_takes_long() {
     };
     let mut play = begin();
     let (request, _) = play.release();
-    play.released(request, Ok(Held::Yes));
+    play.released(request, Ok(LeaseStatus::Held));
     play.claim();
     let mut play = begin();
     play.pass(millis(99));
@@ -330,10 +330,10 @@ fn a_level_without_a_cap_that_goes_changes_no_limit() {
 #[test]
 fn of_two_readers_with_a_grant_each_only_the_one_that_was_released_by_force_has_lost_it() {
     let (mut play, member) = Play::with(Traits { handoffs: 0, ..PLAIN });
-    let held = [("a", 2), ("b", 3)].map(|(who, tenure)| {
+    let held = [("a", 2), ("b", 3)].map(|(who, epoch)| {
         let id = play.join_in(member, who, Mode::Shared, renewing(), Moment::NEVER);
         let (request, _) = play.claim();
-        play.grant(request, tenure);
+        play.grant(request, epoch);
         let granted = play.granted(who);
         play.collect(id, &granted);
         granted

@@ -12,7 +12,7 @@ fn held(traits: Traits, options: LockOptions) -> (Play, Member, Granted<Cell>) {
     (play, member, granted)
 }
 
-fn answers(play: &mut Play, batch: Batch, answer: Result<Held>) {
+fn answers(play: &mut Play, batch: Batch, answer: Result<LeaseStatus>) {
     play.apply(Event::Renewed(batch, vec![answer]));
 }
 
@@ -26,7 +26,7 @@ fn a_lease_is_renewed_after_a_third_of_it_and_its_limit_is_told() {
         let batch = play.renewals().remove(0);
         let sent_at = play.now;
         assert_eq!((batch.sent_at, batch.within), (sent_at, TTL / 4));
-        answers(&mut play, batch, Ok(Held::Yes));
+        answers(&mut play, batch, Ok(LeaseStatus::Held));
         assert_eq!(play.limits(), [lease_deadline(sent_at, TTL)]);
     }
 }
@@ -65,7 +65,7 @@ fn what_has_no_lease_never_ends() {
     assert_eq!(granted.cell.limit, Moment::NEVER);
     play.pass(TTL / 3);
     let batch = play.renewals().remove(0);
-    answers(&mut play, batch, Ok(Held::Yes));
+    answers(&mut play, batch, Ok(LeaseStatus::Held));
     assert_eq!(play.limits(), [Moment::NEVER]);
 }
 
@@ -94,16 +94,18 @@ fn a_renewal_that_gets_no_answer_is_tried_again_and_a_late_answer_counts_for_wha
     let due = play.state.next();
     answers(&mut play, late.clone(), Err(lost()));
     assert_eq!(play.state.next(), due, "the failure of an old one has nothing sent");
-    answers(&mut play, late.clone(), Ok(Held::Yes));
+    answers(&mut play, late.clone(), Ok(LeaseStatus::Held));
     assert_eq!(play.limits(), [lease_deadline(late.sent_at, TTL)]);
     assert!(play.renewals().is_empty());
-    answers(&mut play, batch.clone(), Ok(Held::Yes));
+    answers(&mut play, batch.clone(), Ok(LeaseStatus::Held));
     assert_eq!(play.limits(), [lease_deadline(batch.sent_at, TTL)]);
 }
 
 #[test]
 fn the_store_says_that_a_lease_is_anothers_or_was_released_by_force() {
-    for (answer, reason) in [(Held::No, LossReason::Stolen), (Held::Forced, LossReason::ForceReleased)] {
+    for (answer, reason) in
+        [(LeaseStatus::NotHeld, LossReason::Stolen), (LeaseStatus::ForceReleased, LossReason::ForceReleased)]
+    {
         let (mut play, ..) = held(PLAIN, renewing());
         play.pass(TTL / 3);
         let batch = play.renewals().remove(0);
@@ -124,7 +126,7 @@ fn a_guard_that_asks_for_a_renewal_is_told_the_answer_and_sends_no_other() {
     assert_eq!((by, alone), (Some("a"), false));
     play.pass((TTL / 3).saturating_sub(millis(1)));
     assert!(play.renewals().is_empty(), "one is under way");
-    answers(&mut play, batch, Ok(Held::Yes));
+    answers(&mut play, batch, Ok(LeaseStatus::Held));
     assert_eq!(play.limits().len(), 1);
 }
 
@@ -146,7 +148,7 @@ fn renewals_leave_together_up_to_a_batch() {
         };
         let id = play.ask(|state, at| state.join(at, join)).0;
         let (request, _) = play.claim();
-        play.apply(Event::Answered { key, request, answer: Ok(Attempt::Granted { tenure: Some(2) }) });
+        play.apply(Event::Answered { key, request, answer: Ok(Attempt::Granted { epoch: Some(2) }) });
         let granted = play.granted("a");
         play.collect(id, &granted);
     }
@@ -161,7 +163,10 @@ fn a_batch_has_an_answer_for_each_and_is_empty_when_it_is_taken() {
     play.pass(TTL / 3);
     let mut batch = play.renewals().remove(0);
     assert!(matches!(batch.answered(Vec::new()).as_slice(), [Err(error)] if error.kind() == ErrorKind::Indeterminate));
-    assert!(matches!(batch.answered(vec![Ok(Held::Yes), Ok(Held::No)]).as_slice(), [Ok(Held::Yes)]));
+    assert!(matches!(
+        batch.answered(vec![Ok(LeaseStatus::Held), Ok(LeaseStatus::NotHeld)]).as_slice(),
+        [Ok(LeaseStatus::Held)]
+    ));
     let taken = batch.take();
     assert_eq!((taken.leases.len(), taken.keys.len(), taken.renewals.len()), (1, 1, 1));
     assert!(batch.leases.is_empty() && batch.keys.is_empty() && batch.renewals.is_empty());

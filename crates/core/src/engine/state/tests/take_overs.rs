@@ -2,11 +2,11 @@ use super::*;
 
 fn grant() -> GrantRef {
     let owner = OwnerId::parse_hex(&"f".repeat(32)).unwrap();
-    GrantRef { key: key(), owner, mode: Mode::Exclusive, tenure: Some(7) }
+    GrantRef { key: key(), owner, mode: Mode::Exclusive, epoch: Some(7) }
 }
 
 /// It has the new owner.
-const HAS: Attempt = Attempt::Granted { tenure: Some(7) };
+const HAS: Attempt = Attempt::Granted { epoch: Some(7) };
 
 /// One who asks for a detached lock.
 fn attaches(play: &mut Play, member: Member) -> (WaiterId, RequestId, OwnerId) {
@@ -29,7 +29,7 @@ fn who_attaches_goes_on_with_the_number_and_an_owner_id_of_its_own() {
     let (id, request, owner) = attaches(&mut play, member);
     taken_over(&mut play, request, Ok(HAS));
     let granted = play.granted("a");
-    assert_eq!((granted.number, granted.grant().owner, granted.grant().tenure), (3, owner, Some(7)));
+    assert_eq!((granted.number, granted.grant().owner, granted.grant().epoch), (3, owner, Some(7)));
     assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::Yes);
 }
 
@@ -67,7 +67,7 @@ fn only_what_may_have_been_taken_over_goes_back() {
     assert_eq!(play.failed("a"), ErrorKind::Indeterminate);
     let (request, released) = play.release();
     assert_eq!(released.owner, owner);
-    play.released(request, Ok(Held::No));
+    play.released(request, Ok(LeaseStatus::NotHeld));
     play.pass(Duration::from_secs(1));
     assert_eq!(play.release().1.owner, owner, "it may come late");
 }
@@ -122,9 +122,9 @@ fn downgrades(play: &mut Play, member: Member) -> (GrantRef, WaiterId, RequestId
 fn a_writer_goes_on_as_a_reader_with_what_the_store_gave_it() {
     let (mut play, member) = Play::with(PLAIN);
     let (_, id, request, owner) = downgrades(&mut play, member);
-    taken_over(&mut play, request, Ok(Attempt::Granted { tenure: Some(8) }));
+    taken_over(&mut play, request, Ok(Attempt::Granted { epoch: Some(8) }));
     let granted = play.granted("a");
-    assert_eq!((granted.number, granted.grant().owner, granted.grant().tenure), (0, owner, Some(8)));
+    assert_eq!((granted.number, granted.grant().owner, granted.grant().epoch), (0, owner, Some(8)));
     assert_eq!(play.collect(id, &granted), Collected::Yes);
     assert!(play.releases().is_empty());
 }
@@ -166,7 +166,7 @@ fn a_downgrade_that_gets_no_answer_is_called_so() {
     attaches(&mut play, member);
     play.pass(Duration::from_secs(5));
     match play.told("a") {
-        Some(Outcome::Failed(error)) => assert_eq!(error.operation(), "adopt"),
+        Some(Outcome::Failed(error)) => assert_eq!(error.operation(), "attach"),
         told => panic!("{told:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The nine rules of the hand-over inside a process, each by a test that fails when the rule is taken out.
+//! The nine rules of the hand-off inside a process, each by a test that fails when the rule is taken out.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,44 +8,44 @@ mod readers;
 use std::time::Duration;
 
 use bench::{LEASE, bench, engine, take, token, unhurried};
-use leasehold_core::{Backend, ErrorKind, HandOver, LockKey, LockOptions, Locker, LockerExt, Wait};
+use leasehold_core::{Backend, ErrorKind, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, Wait};
 use leasehold_testkit::{Does, Step};
 
 #[tokio::test(start_paused = true)]
-async fn rule_1_a_store_grant_begins_a_larger_tenure_and_a_renewal_keeps_it() {
+async fn rule_1_a_store_grant_begins_a_larger_epoch_and_a_renewal_keeps_it() {
     let bench = bench(unhurried());
     let first = bench.take().await;
-    let (tenure, count) = token(&first);
+    let (epoch, count) = token(&first);
     assert_eq!(count, 0);
     let next = bench.waiter().await;
     first.renew().await.unwrap();
     drop(first);
     let next = next.await.unwrap();
-    assert_eq!(token(&next), (tenure, 1));
+    assert_eq!(token(&next), (epoch, 1));
     drop(next);
     drop(bench.engine.lock("other").await.unwrap());
     let again = bench.take().await;
-    assert!(token(&again).0 > tenure && token(&again).1 == 0);
+    assert!(token(&again).0 > epoch && token(&again).1 == 0);
     assert_eq!(bench.claims(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn rule_2_the_count_never_wraps_into_the_tenure() {
+async fn rule_2_the_count_never_wraps_into_the_epoch() {
     let bench = bench(unhurried().most(u16::MAX));
     let mut guard = bench.take().await;
     let mut newest = guard.fencing_token().unwrap();
-    for _ in 0..=HandOver::HARD_LIMIT {
+    for _ in 0..=LocalHandoff::HARD_LIMIT {
         let next = bench.waiter().await;
         guard.release().await.unwrap();
         guard = next.await.unwrap();
         assert!(guard.fencing_token().unwrap() > newest, "{newest} was not the smaller one");
         newest = guard.fencing_token().unwrap();
     }
-    assert_eq!(bench.claims(), 2, "one tenure takes {} hand-overs and no more", HandOver::HARD_LIMIT);
+    assert_eq!(bench.claims(), 2, "one epoch takes {} hand-offs and no more", LocalHandoff::HARD_LIMIT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn rule_3_a_guard_of_an_older_tenure_neither_hands_over_nor_releases_the_newer() {
+async fn rule_3_a_guard_of_an_older_epoch_neither_hands_over_nor_releases_the_newer() {
     let bench = bench(unhurried());
     let stale = bench.take().await;
     bench.clock.advance(LEASE);
@@ -67,7 +67,7 @@ async fn rule_4_what_may_not_last_goes_back_to_the_store() {
     let guard = take(&bench.engine, unrenewed.clone()).await;
     let next = bench.waiter_with(unrenewed).await;
     drop(guard);
-    assert_eq!(token(&next.await.unwrap()).1, 0, "handed over with a fifth of the lease left");
+    assert_eq!(token(&next.await.unwrap()).1, 0, "handed off with a fifth of the lease left");
     assert_eq!(bench.claims(), 2);
 }
 
@@ -79,7 +79,7 @@ async fn rule_4_an_unknown_renewal_goes_back_to_the_store() {
     bench.store.always(Step::Renew, Does::Refuse(ErrorKind::Unavailable));
     assert!(guard.renew().await.unwrap_err().is_transient());
     drop(guard);
-    assert_eq!(token(&next.await.unwrap()).1, 0, "handed over although nobody knows whether it was renewed");
+    assert_eq!(token(&next.await.unwrap()).1, 0, "handed off although nobody knows whether it was renewed");
     assert_eq!(bench.claims(), 2);
 }
 
@@ -94,7 +94,7 @@ async fn rule_5_guards_are_lost_before_the_next_claim_and_waiters_stay() {
     assert!(token(&next).0 > token(&guard).0);
 }
 
-/// Found by a model of the hand-over.
+/// Found by a model of the hand-off.
 #[tokio::test(start_paused = true)]
 async fn rule_5_a_grant_whose_waiter_left_is_not_handed_over_beside_a_newer_one() {
     let bench = bench(unhurried());
@@ -113,7 +113,7 @@ async fn rule_5_a_grant_whose_waiter_left_is_not_handed_over_beside_a_newer_one(
 }
 
 #[tokio::test(start_paused = true)]
-async fn rule_6_every_tenure_has_an_owner_of_its_own() {
+async fn rule_6_every_epoch_has_an_owner_of_its_own() {
     let bench = bench(unhurried().most(1));
     for _ in 0..5 {
         let guard = bench.take().await;
@@ -130,13 +130,13 @@ async fn rule_6_every_tenure_has_an_owner_of_its_own() {
 async fn rule_7_after_the_bound_another_process_gets_its_turn() {
     let bench = bench(unhurried().most(4));
     let mut guard = bench.take().await;
-    let elsewhere = engine(&bench.store, HandOver::new());
+    let elsewhere = engine(&bench.store, LocalHandoff::new());
     let other = tokio::spawn(async move { take(&elsewhere, LockOptions::new().ttl(LEASE)).await });
-    // It polls, and every poll of it may fall on a hand-over; what it must get is a moment in which the key is free.
-    let mut hand_overs = 0;
+    // It polls, and every poll of it may fall on a hand-off; what it must get is a moment in which the key is free.
+    let mut handoffs = 0;
     while !other.is_finished() {
-        hand_overs += 1;
-        assert!(hand_overs < 1000, "the other process starves");
+        handoffs += 1;
+        assert!(handoffs < 1000, "the other process starves");
         let next = bench.waiter().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
         drop(guard);
@@ -190,8 +190,8 @@ async fn rule_9_a_guard_that_was_handed_over_has_what_is_left_of_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_tenure_goes_back_to_the_store() {
-    for (bounds, age) in [(HandOver::new(), Duration::from_millis(11)), (unhurried(), LEASE / 8)] {
+async fn an_old_epoch_goes_back_to_the_store() {
+    for (bounds, age) in [(LocalHandoff::new(), Duration::from_millis(11)), (unhurried(), LEASE / 8)] {
         let bench = bench(bounds);
         let guard = bench.take().await;
         let next = bench.waiter().await;
@@ -202,7 +202,7 @@ async fn an_old_tenure_goes_back_to_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_requests_that_are_alike_are_served_by_a_hand_over() {
+async fn only_requests_that_are_alike_are_served_by_a_hand_off() {
     let bench = bench(unhurried());
     for other in [
         LockOptions::new().ttl(LEASE / 2),
@@ -222,7 +222,7 @@ async fn only_requests_that_are_alike_are_served_by_a_hand_over() {
 
 #[tokio::test(start_paused = true)]
 async fn switched_off_every_release_goes_to_the_store() {
-    let bench = bench(HandOver::off());
+    let bench = bench(LocalHandoff::off());
     let guard = bench.take().await;
     let next = bench.waiter().await;
     drop(guard);
@@ -260,16 +260,16 @@ fn a_guard_dropped_outside_a_runtime_is_handed_over() {
     assert!(next.is_held());
 }
 
-/// A successor that ends while its predecessor is still leaving must not leave the tenure to nobody.
+/// A successor that ends while its predecessor is still leaving must not leave the epoch to nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_threads_that_hand_over_back_and_forth_do_not_stall() {
+async fn two_threads_that_hand_off_back_and_forth_do_not_stall() {
     let locks = leasehold_core::Memory::new();
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..4 {
         let locks = locks.clone();
         tasks.spawn(async move {
             for _ in 0..5_000 {
-                // A stalled tenure is noticed by its renewal after a third of the lease, 10 s; this is far less.
+                // A stalled epoch is noticed by its renewal after a third of the lease, 10 s; this is far less.
                 let guard = locks.lock_for("k", Duration::from_secs(5)).await.unwrap();
                 guard.release().await.unwrap();
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::future::select_all;
-use leasehold_core::{Error, Hint, Listener, LockKey, Result, Wakeups};
+use leasehold_core::{Error, LockKey, Notification, Notifications, Result, Subscription};
 use tokio::time::{Instant, sleep_until};
 
 use crate::condition::Failure;
@@ -17,21 +17,21 @@ use crate::fleet::{Asked, Fleet};
 #[derive(Debug)]
 pub(crate) struct QuorumSignals(pub(crate) Arc<Fleet>);
 
-type Heard = Result<Box<dyn Listener>, Failure>;
+type Heard = Result<Box<dyn Subscription>, Failure>;
 
 /// After the first node that signals, how long the others are waited for: an attempt before a majority is free is in
 /// vain.
 const TOGETHER: Duration = Duration::from_millis(5);
 
 #[async_trait]
-impl Wakeups for QuorumSignals {
-    async fn listen(&self, key: &LockKey) -> Result<Box<dyn Listener>> {
+impl Notifications for QuorumSignals {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
         let fleet = &self.0;
         let mut joining: Asked<Heard> = fleet.ask(|node| {
             let key = key.clone();
             async move {
                 let signals = node.peer()?.signals;
-                signals.listen(&key).await.map_err(|error: Error| error.into())
+                signals.subscribe(&key).await.map_err(|error: Error| error.into())
             }
         });
         let (mut ears, mut failed) = (Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ impl Wakeups for QuorumSignals {
 /// One waiter's ears, one for each node.
 struct Ears {
     majority: usize,
-    open: Vec<(usize, Box<dyn Listener>)>,
+    open: Vec<(usize, Box<dyn Subscription>)>,
     /// Slow nodes, to be listened to as soon as they confirm.
     joining: Asked<Heard>,
     /// The nodes that signalled since the last hint.
@@ -75,13 +75,13 @@ enum Event {
 
 impl Ears {
     /// The next thing that happens, by `latest` if there is such a moment. Cancel safe.
-    async fn next(&mut self, latest: Option<Instant>) -> Event {
+    async fn next_event(&mut self, latest: Option<Instant>) -> Event {
         let heard = &self.heard;
         let unheard = self.open.iter_mut().filter(|(index, _)| !heard.contains(index));
         let signals = unheard.map(|(index, ear)| {
             Box::pin(async move {
-                match ear.hint().await {
-                    Hint::Ended => Event::Ended(*index),
+                match ear.next().await {
+                    Notification::Ended => Event::Ended(*index),
                     _ => Event::Signal(*index),
                 }
             })
@@ -95,15 +95,15 @@ impl Ears {
 }
 
 #[async_trait]
-impl Listener for Ears {
-    async fn hint(&mut self) -> Hint {
+impl Subscription for Ears {
+    async fn next(&mut self) -> Notification {
         let mut latest = None;
         // There are more ears than that, so one of them is always open.
         while self.heard.len() < self.majority {
             if !self.heard.is_empty() && latest.is_none() {
                 latest = Some(Instant::now() + TOGETHER);
             }
-            match self.next(latest).await {
+            match self.next_event(latest).await {
                 Event::Signal(index) if self.echoes.remove(&index) => {}
                 Event::Signal(index) => {
                     self.heard.insert(index);
@@ -111,7 +111,7 @@ impl Listener for Ears {
                 Event::Ended(index) => {
                     self.open.retain(|(open, _)| *open != index);
                     if self.open.len() < self.majority {
-                        return Hint::Ended;
+                        return Notification::Ended;
                     }
                 }
                 Event::Joined(index, Ok(ear)) => self.open.push((index, ear)),
@@ -120,7 +120,7 @@ impl Listener for Ears {
             }
         }
         self.hinted();
-        Hint::Freed
+        Notification::Freed
     }
 }
 
@@ -134,15 +134,16 @@ mod tests {
     struct Ear(watch::Receiver<()>);
 
     #[async_trait]
-    impl Listener for Ear {
-        async fn hint(&mut self) -> Hint {
-            if self.0.changed().await.is_ok() { Hint::Freed } else { Hint::Ended }
+    impl Subscription for Ear {
+        async fn next(&mut self) -> Notification {
+            if self.0.changed().await.is_ok() { Notification::Freed } else { Notification::Ended }
         }
     }
 
     fn five() -> (Vec<watch::Sender<()>>, Ears) {
         let nodes: Vec<_> = (0..5).map(|_| watch::Sender::new(())).collect();
-        let ears = nodes.iter().map(|node| Box::new(Ear(node.subscribe())) as Box<dyn Listener>).enumerate().collect();
+        let ears =
+            nodes.iter().map(|node| Box::new(Ear(node.subscribe())) as Box<dyn Subscription>).enumerate().collect();
         let ears =
             Ears { majority: 3, open: ears, joining: Asked::new(), heard: BTreeSet::new(), echoes: BTreeSet::new() };
         (nodes, ears)
@@ -151,13 +152,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_majority_is_a_hint_at_once_and_its_echoes_are_none() {
         let (nodes, mut ears) = five();
-        assert!(ears.hint().now_or_never().is_none());
+        assert!(ears.next().now_or_never().is_none());
         nodes[..3].iter().for_each(|node| node.send_replace(()));
-        assert!(ears.hint().now_or_never().is_some());
+        assert!(ears.next().now_or_never().is_some());
         nodes[3..].iter().for_each(|node| node.send_replace(()));
-        assert!(tokio::time::timeout(Duration::from_secs(60), ears.hint()).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_secs(60), ears.next()).await.is_err());
         nodes[1..4].iter().for_each(|node| node.send_replace(()));
-        assert!(ears.hint().now_or_never().is_some());
+        assert!(ears.next().now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,17 +168,17 @@ mod tests {
         for node in &nodes {
             node.send_replace(());
         }
-        assert_eq!(ears.hint().await, Hint::Freed);
-        assert!(ears.hint().now_or_never().is_none());
+        assert_eq!(ears.next().await, Notification::Freed);
+        assert!(ears.next().now_or_never().is_none());
         nodes.truncate(2);
-        assert_eq!(ears.hint().await, Hint::Ended);
+        assert_eq!(ears.next().await, Notification::Ended);
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_node_is_a_hint_after_a_moment() {
         let (nodes, mut ears) = five();
         nodes[4].send_replace(());
-        assert!(ears.hint().now_or_never().is_none());
-        tokio::time::timeout(Duration::from_secs(1), ears.hint()).await.unwrap();
+        assert!(ears.next().now_or_never().is_none());
+        tokio::time::timeout(Duration::from_secs(1), ears.next()).await.unwrap();
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Clock, Engine, HandOver, LockGuard, LockKey, LockOptions, Locker, Settings};
+use leasehold_core::{Clock, Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker};
 use leasehold_testkit::{Does, Scripted, Step};
 
 pub(crate) struct Bench {
@@ -11,20 +11,20 @@ pub(crate) struct Bench {
 
 pub(crate) const LEASE: Duration = Duration::from_secs(80);
 
-pub(crate) fn bench(hand_over: HandOver) -> Bench {
+pub(crate) fn bench(local_handoff: LocalHandoff) -> Bench {
     let clock = Clock::tokio();
     let store = Scripted::new(&clock).deaf();
-    let engine = engine(&store, hand_over);
+    let engine = engine(&store, local_handoff);
     Bench { clock, store, engine }
 }
 
-pub(crate) fn engine(store: &Scripted, hand_over: HandOver) -> Engine<Scripted> {
-    store.engine_with(Settings::new().hand_over(hand_over))
+pub(crate) fn engine(store: &Scripted, local_handoff: LocalHandoff) -> Engine<Scripted> {
+    store.engine_with(EngineOptions::new().local_handoff(local_handoff))
 }
 
 /// No age limit below an eighth of the lease, which these tests do not reach by themselves.
-pub(crate) fn unhurried() -> HandOver {
-    HandOver::new().age(LEASE)
+pub(crate) fn unhurried() -> LocalHandoff {
+    LocalHandoff::new().age(LEASE)
 }
 
 impl Bench {

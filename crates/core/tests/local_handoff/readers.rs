@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Engine, HandOver, LockKey, LockOptions, ReadGuard, RwLocker, RwLockerExt};
+use leasehold_core::{Engine, LocalHandoff, LockKey, LockOptions, ReadGuard, RwLocker, RwLockerExt};
 use leasehold_testkit::Scripted;
 
 use crate::bench::{Bench, LEASE, bench, engine};
@@ -20,7 +20,7 @@ impl Bench {
 
 #[tokio::test(start_paused = true)]
 async fn readers_that_queue_together_ride_on_one_grant() {
-    let bench = bench(HandOver::new());
+    let bench = bench(LocalHandoff::new());
     let writer = bench.take().await;
     let mut readers = Vec::new();
     for _ in 0..10 {
@@ -47,8 +47,8 @@ async fn readers_that_queue_together_ride_on_one_grant() {
 
 #[tokio::test(start_paused = true)]
 async fn no_reader_rides_on_a_grant_that_is_older_than_its_wish() {
-    let bench = bench(HandOver::new());
-    let elsewhere = engine(&bench.store, HandOver::off());
+    let bench = bench(LocalHandoff::new());
+    let elsewhere = engine(&bench.store, LocalHandoff::off());
     bench.late(Duration::from_secs(1));
     let first = bench.reader().await;
     let other = read(&elsewhere).await;
@@ -60,8 +60,8 @@ async fn no_reader_rides_on_a_grant_that_is_older_than_its_wish() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_ends_gives_nothing_to_one_that_came_after_others_elsewhere() {
-    let bench = bench(HandOver::new());
-    let elsewhere = engine(&bench.store, HandOver::off());
+    let bench = bench(LocalHandoff::new());
+    let elsewhere = engine(&bench.store, LocalHandoff::off());
     let first = bench.reader().await.await.unwrap();
     let other = read(&elsewhere).await;
     bench.late(Duration::from_secs(1));
@@ -73,7 +73,7 @@ async fn a_reader_that_ends_gives_nothing_to_one_that_came_after_others_elsewher
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_cannot_ride_asks_for_itself() {
-    let bench = bench(HandOver::new());
+    let bench = bench(LocalHandoff::new());
     let writer = bench.take().await;
     let first = bench.reader().await;
     let engine = bench.engine.clone();
@@ -88,7 +88,7 @@ async fn a_reader_that_cannot_ride_asks_for_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rider_that_left_uses_up_no_number_and_keeps_nothing() {
-    let bench = bench(HandOver::new());
+    let bench = bench(LocalHandoff::new());
     let writer = bench.take().await;
     let readers = [bench.reader().await, bench.reader().await, bench.reader().await];
     readers[1].abort();
