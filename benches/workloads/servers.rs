@@ -1,6 +1,6 @@
 //! The servers that a workload talks to: its own, which end with it.
 
-use leasehold_redis::testing::Server;
+use leasehold_testkit::redis::Server;
 
 use crate::contenders::Locks;
 use crate::job::runtime;

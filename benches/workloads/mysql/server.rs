@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use leasehold_mysql::testing::Server;
 use leasehold_mysql_rw::MysqlRw;
 use leasehold_mysql_unique::MysqlUnique;
+use leasehold_testkit::mysql::Server;
 
 use crate::contenders::Locks;
 use crate::job::runtime;

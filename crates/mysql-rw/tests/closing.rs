@@ -1,8 +1,8 @@
 //! What closing promises where the server is silent, on a private server; without one it is ignored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use leasehold_mysql::testing::Server;
 use leasehold_mysql_rw::{Backed, Backend, MysqlRw};
+use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Silenced, needs_or_why};
 
 async fn closing(query: &str) {

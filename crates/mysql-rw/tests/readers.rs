@@ -7,13 +7,13 @@ mod statements;
 
 use std::time::Duration;
 
-use leasehold_mysql::testing::traps::claim;
-use leasehold_mysql::testing::{Proxy, Server, cost};
 use leasehold_mysql::{Step, TableName, Value, named};
 use leasehold_mysql_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
     ReleaseOutcome, Renewal, RwLocker, RwLockerExt, Wait,
 };
+use leasehold_testkit::mysql::traps::claim;
+use leasehold_testkit::mysql::{Proxy, Server, cost};
 use mysql_async::prelude::Queryable;
 use statements::{Statements, readers_of};
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use leasehold_core::Result;
 use leasehold_mysql::Access;
-use leasehold_mysql::testing::processes::Note;
-use leasehold_mysql::testing::{Subject, traps};
 use leasehold_mysql_rw::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, MysqlRw, MysqlRwBackend, MysqlRwBuilder,
     ReleaseOutcome, RwLocker, RwLockerExt,
 };
+use leasehold_testkit::mysql::processes::Note;
+use leasehold_testkit::mysql::{Subject, traps};
 
 struct Rw;
 
@@ -85,7 +85,7 @@ impl Subject for Rw {
     }
 }
 
-leasehold_mysql::shared_tests!(Rw, leasehold_testkit::main);
+leasehold_testkit::shared_tests!(Rw);
 
 /// The table of who may come in, within a client and across.
 async fn readers_life(ours: &MysqlRw, theirs: &MysqlRw, key: &str) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold_mysql::testing::{Proxy, Server};
 use leasehold_mysql_rw::{MysqlRw, RwLockerExt};
+use leasehold_testkit::mysql::{Proxy, Server};
 use leasehold_testkit::needs_or_why;
 use tokio::task::JoinSet;
 use tokio::time::sleep;

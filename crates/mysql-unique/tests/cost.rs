@@ -6,9 +6,9 @@
 mod statements;
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::testing::Server;
-use leasehold_mysql::testing::cost::{self, Cost, OTHERS, Trial};
 use leasehold_mysql::{Lease, TableName, Target, Value, Walk, each};
+use leasehold_testkit::mysql::Server;
+use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_mysql::testing::{Proxy, Server};
 use leasehold_mysql_unique::{
     Capability, Clock, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
 };
+use leasehold_testkit::mysql::{Proxy, Server};
 use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, JoinSet};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold_core::Result;
 use leasehold_mysql::Access;
-use leasehold_mysql::testing::Subject;
 use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend, MysqlUniqueBuilder};
+use leasehold_testkit::mysql::Subject;
 
 struct Unique;
 
@@ -46,4 +46,4 @@ impl Subject for Unique {
     }
 }
 
-leasehold_mysql::shared_tests!(Unique, leasehold_testkit::main);
+leasehold_testkit::shared_tests!(Unique);

@@ -14,11 +14,8 @@ mod schema;
 mod sessions;
 mod statement;
 mod walk;
-// how waiters learn of a release,
+// and how waiters learn of a release.
 mod doorbell;
-// and what the crates' own tests stand on.
-#[cfg(feature = "testing")]
-pub mod testing;
 
 pub use access::{Access, Opened};
 pub use address::Address;

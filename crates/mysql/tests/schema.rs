@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use leasehold_core::{Error, ErrorKind};
-use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Change, Column, Kind, Layout, Params, Sessions, Step, TableName};
+use leasehold_testkit::mysql::Server;
 
 const NAME: Column = Column { name: "name", kind: Kind::Bytes(320), optional: false };
 const TOKEN: Column = Column { name: "token", kind: Kind::Number, optional: false };

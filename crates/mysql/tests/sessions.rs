@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use leasehold_core::{Clock, ErrorKind};
-use leasehold_mysql::testing::{Proxy, Server};
 use leasehold_mysql::{Address, Params, Sessions, Step};
+use leasehold_testkit::mysql::{Proxy, Server};
 use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use leasehold_core::{Error, ErrorKind, Result};
-use leasehold_mysql::testing::Server;
 use leasehold_mysql::{Address, Params, Sessions, Step};
+use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Authority, Issued, needs, needs_or_why};
 
 /// A server that shows a certificate for this name, and has a user `u` whose password is `canary`.

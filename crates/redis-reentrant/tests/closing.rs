@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis_reentrant::{RedisReentrant, Session};
+use leasehold_testkit::redis::{Server, eventually};
 use leasehold_testkit::{Silenced, needs};
 
 async fn silenced(server: &Server) -> (RedisReentrant, Silenced<Session>) {

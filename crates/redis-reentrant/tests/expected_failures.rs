@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use leasehold_redis::testing::Server;
 use leasehold_redis_reentrant::{LockerExt, RedisReentrant, Result};
+use leasehold_testkit::redis::Server;
 use leasehold_testkit::{needs, tokens_grow_although_all_is_forgotten};
 
 /// A counter that is ahead of the server's clock cannot be replaced by it.

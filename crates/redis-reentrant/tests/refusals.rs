@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{
-    Answer, LeastUser, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
-};
 use leasehold_redis_reentrant::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
+};
+use leasehold_testkit::redis::{
+    Answer, LeastUser, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
 };
 use leasehold_testkit::{needs, shown};
 

@@ -7,11 +7,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use leasehold_redis::fred::prelude::{Builder, ClientLike, Config, ReconnectPolicy};
-use leasehold_redis::testing::{Proxy, Server, eventually};
 use leasehold_redis_reentrant::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
     Result, Session, Wait,
 };
+use leasehold_testkit::redis::{Proxy, Server, eventually};
 use leasehold_testkit::{needs, shows_nothing};
 use tokio::process::{Child, Command};
 

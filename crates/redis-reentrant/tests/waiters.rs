@@ -5,12 +5,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_redis::testing::Server;
 use leasehold_redis_reentrant::core::Clock;
 use leasehold_redis_reentrant::{
     ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, RedisReentrant, ReleaseOutcome, Result, Session,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::Server;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

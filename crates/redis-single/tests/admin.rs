@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Server};
 use leasehold_redis_single::{
     Admin, Cursor, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Server};
 
 async fn all(locks: &RedisSingle, prefix: &str) -> Result<(BTreeSet<LockKey>, usize)> {
     let (mut keys, mut pages, mut after) = (BTreeSet::new(), 0, None);

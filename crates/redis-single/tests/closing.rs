@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leasehold_core::Backend;
-use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis_single::{Backed, RedisSingle};
+use leasehold_testkit::redis::{Server, eventually};
 use leasehold_testkit::{Silenced, needs};
 
 async fn silenced(server: &Server) -> Silenced<RedisSingle> {

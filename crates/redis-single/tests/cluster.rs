@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{Cluster, eventually};
 use leasehold_redis_single::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
     Result,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Cluster, eventually};
 use tokio::time::timeout;
 
 const MINUTE: Duration = Duration::from_secs(60);

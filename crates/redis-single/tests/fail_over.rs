@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold_redis::testing::{Layout, Sentinels, Server, ask, eventually};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, fail_over_risks};
 use leasehold_redis_single::{
     ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Layout, Sentinels, Server, ask, eventually};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{Proxy, Server, eventually};
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result, Wait,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Proxy, Server, eventually};
 use tokio::time::timeout;
 
 /// Longer than any test waits: what is free before was not freed by the lease.
@@ -176,7 +176,7 @@ async fn acquisitions_that_are_cancelled_at_any_moment_leave_nothing() -> Result
     }
     eventually("the key is free", async || is_free(&near, &key).await).await;
     assert!(granted < 200, "none was cancelled in time");
-    assert_eq!(server.ask(&["KEYS", "*:lock"]).await, leasehold_redis::testing::Answer::List(Vec::new()));
+    assert_eq!(server.ask(&["KEYS", "*:lock"]).await, leasehold_testkit::redis::Answer::List(Vec::new()));
     Ok(())
 }
 

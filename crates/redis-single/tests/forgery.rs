@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Server, ask, eventually};
 use leasehold_redis_single::{
     Admin, ErrorKind, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle,
     RedisSingleBuilder, Result,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Server, ask, eventually};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

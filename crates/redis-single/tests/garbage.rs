@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leasehold_core::Backend;
-use leasehold_redis::testing::{Fake, ODD, believes_nothing};
 use leasehold_redis_single::{ErrorKind, RedisSingle};
+use leasehold_testkit::redis::{Fake, ODD, believes_nothing};
 use tokio::task::JoinSet;
 
 #[tokio::test]

@@ -10,11 +10,11 @@ use std::time::Duration;
 use futures::future::{JoinAll, join_all};
 use futures::poll;
 use leasehold_core::{Attempt, Backend, Claim, GrantRef, LeaseStatus};
-use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{
     Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Server, eventually};
 
 /// So many commands leave before anything waits.
 const ENOUGH: usize = 2;

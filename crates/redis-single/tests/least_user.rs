@@ -5,11 +5,11 @@ mod waiters;
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{LeastUser, Server, Story, Untold, eventually};
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{LeastUser, Server, Story, Untold, eventually};
 
 use self::waiters::locker_at;
 

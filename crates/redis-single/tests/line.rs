@@ -7,9 +7,9 @@ mod waiters;
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, Clock, LeaseStatus};
-use leasehold_redis::testing::{Answer, Server};
 use leasehold_redis_single::{LockerExt, RedisSingleBackend, Result};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Server};
 
 use self::waiters::{FENCE, LINE, LOCK, claim, has_it, listening, locker, places, rewrite, takes_a_place};
 

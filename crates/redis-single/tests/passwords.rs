@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{Fake, Recorder};
 use leasehold_redis_single::{Admin, LockKey, LockOptions, Locker, RedisSingle, Wait};
+use leasehold_testkit::redis::{Fake, Recorder};
 use leasehold_testkit::shown;
 use tokio::task::JoinSet;
 

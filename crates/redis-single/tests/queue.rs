@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, LeaseStatus};
-use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{Admin, Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Server, eventually};
 use tokio::task::JoinSet;
 
 use self::waiters::{

@@ -5,11 +5,11 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_redis::testing::{
-    Answer, Recorder, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
-};
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
+};
+use leasehold_testkit::redis::{
+    Answer, Recorder, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
 };
 use leasehold_testkit::{needs, shown};
 

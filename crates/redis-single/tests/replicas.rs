@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use leasehold_redis::examine;
-use leasehold_redis::testing::{Recorder, Server, eventually};
 use leasehold_redis_single::{ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Recorder, Server, eventually};
 use tokio::time::timeout;
 
 async fn replicate(replica: &Server, primary: &Server) {

@@ -9,9 +9,9 @@ use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::{Config, ReconnectPolicy};
-use leasehold_redis::testing::{Answer, Cluster, Recorder, Sentinels, Server, ask, eventually};
 use leasehold_redis_single::{Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Cluster, Recorder, Sentinels, Server, ask, eventually};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

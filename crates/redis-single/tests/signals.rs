@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Server, eventually};
 use leasehold_redis_single::{LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Server, eventually};
 
 /// Claims and releases, renewals too.
 async fn steps(server: &Server) -> u64 {

@@ -6,9 +6,9 @@ mod waiters;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis_single::{LockGuard, LockerExt, RedisSingle, Result};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Server, eventually};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

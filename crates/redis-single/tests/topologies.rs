@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold_redis::testing::{Cluster, Sentinels, Server, eventually};
 use leasehold_redis_single::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
     Result,
 };
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Cluster, Sentinels, Server, eventually};
 use tokio::time::timeout;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -109,7 +109,7 @@ async fn a_signal_crosses_the_cluster() -> Result<()> {
             let mut channels = 0;
             for node in cluster.nodes() {
                 let answer = node.ask(&["PUBSUB", "CHANNELS"]).await;
-                channels += i32::from(answer != leasehold_redis::testing::Answer::List(Vec::new()));
+                channels += i32::from(answer != leasehold_testkit::redis::Answer::List(Vec::new()));
             }
             channels == 1
         })

@@ -24,8 +24,6 @@ mod settings;
 mod signals;
 mod slots;
 mod step;
-#[cfg(feature = "testing")]
-pub mod testing;
 mod tls;
 mod tries;
 mod words;

@@ -153,10 +153,11 @@ impl Place {
     }
 }
 
-#[cfg(all(test, feature = "testing"))]
+#[cfg(test)]
 mod tests {
+    use leasehold_testkit::redis::Fake;
+
     use super::*;
-    use crate::testing::Fake;
     use crate::{DEFAULT_COMMAND_TIMEOUT, Endpoint};
 
     async fn to(fake: &Fake) -> Connection {

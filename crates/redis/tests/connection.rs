@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use leasehold_core::ErrorKind;
 use leasehold_redis::fred::interfaces::ClientLike;
-use leasehold_redis::testing::{Proxy, Server, eventually};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Script};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Proxy, Server, eventually};
 use tokio::time::timeout;
 
 static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use leasehold_core::ErrorKind;
-use leasehold_redis::testing::Fake;
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Script};
+use leasehold_testkit::redis::Fake;
 
 static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");
 

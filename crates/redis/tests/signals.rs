@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscription};
-use leasehold_redis::testing::{Answer, Proxy, Server, eventually};
 use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Signals};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Proxy, Server, eventually};
 use tokio::time::timeout;
 
 struct Radio {

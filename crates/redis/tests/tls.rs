@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, LockKey, Notifications};
-use leasehold_redis::testing::{Server, eventually};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Script, Signals};
+use leasehold_testkit::redis::{Server, eventually};
 use leasehold_testkit::{Authority, Issued, needs};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;

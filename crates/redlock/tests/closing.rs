@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use leasehold_core::Backend;
-use leasehold_redis::testing::Server;
 use leasehold_redlock::{Backed, Redlock};
+use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Silenced, needs};
 
 /// With so many of three nodes silent.

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, FencingToken, LockKey, Mode};
-use leasehold_redis::testing::Server;
 use leasehold_redlock::{LockerExt, Redlock, Result};
+use leasehold_testkit::redis::Server;
 use leasehold_testkit::{needs, tokens_grow_although_all_is_forgotten};
 
 /// A counter that is ahead of the nodes' clocks cannot be replaced by them.

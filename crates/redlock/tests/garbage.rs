@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::{Fake, ODD, Server, believes_nothing};
 use leasehold_redlock::{Admin, LockKey, LockOptions, Locker, Redlock, RedlockBuilder, Wait};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Fake, ODD, Server, believes_nothing};
 use tokio::task::JoinSet;
 
 /// Answers that are odd from a node, whatever they are elsewhere.

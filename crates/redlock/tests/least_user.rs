@@ -1,8 +1,8 @@
 //! What the README says of the least user. The test starts the servers it needs; without `redis-server` it is ignored.
 
-use leasehold_redis::testing::{LeastUser, Server, Story, Untold};
 use leasehold_redlock::Redlock;
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{LeastUser, Server, Story, Untold};
 use tokio::sync::OnceCell;
 
 const UNTOLD: Untold = Untold {

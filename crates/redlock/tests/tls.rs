@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use leasehold_redis::testing::Server;
 use leasehold_redlock::{ErrorKind, LockerExt, NodeCondition, Redlock};
+use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Authority, needs};
 
 async fn nodes_are_reached_over_tls_and_one_that_is_not_itself_has_no_vote() {

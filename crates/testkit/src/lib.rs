@@ -2,7 +2,13 @@
 
 mod authority;
 mod closing;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod scripted;
+#[cfg(feature = "redis")]
+mod tasks;
 mod tries;
 
 use std::any::Any;

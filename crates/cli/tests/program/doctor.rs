@@ -39,7 +39,7 @@ pub(crate) fn a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error() {
 
 #[cfg(feature = "mysql")]
 pub(crate) fn a_mysql_that_cannot_be_written_or_that_forgets_is_found() {
-    use leasehold_mysql::testing::Server;
+    use leasehold_testkit::mysql::Server;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = needs_or_why("MariaDB or MySQL", runtime.block_on(Server::start(&[])));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use leasehold_mysql::testing::Server as MySqlServer;
+use leasehold_testkit::mysql::Server as MySqlServer;
 #[cfg(feature = "mysql")]
 use leasehold_testkit::{needs, needs_or_why};
 

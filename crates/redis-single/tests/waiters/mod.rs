@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim};
-use leasehold_redis::testing::{Answer, Server};
 use leasehold_redis_single::{LocalHandoff, LockKey, Mode, RedisSingle, RedisSingleBackend, Result};
+use leasehold_testkit::redis::{Answer, Server};
 
 pub(crate) const LOCK: &str = "{leasehold:k}:lock";
 pub(crate) const FENCE: &str = "{leasehold:k}:fence";

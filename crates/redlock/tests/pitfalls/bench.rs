@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use leasehold_redis::testing::Server;
 use leasehold_redlock::{
     ErrorKind, LockGuard, LockKey, LockOptions, Locker, NodeCondition, Redlock, RedlockBuilder, Result, Wait,
 };
+use leasehold_testkit::redis::Server;
 use tokio::time::{sleep, timeout};
 
 /// Far more than anything takes that does not hang.

@@ -3,9 +3,9 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use leasehold_redis::testing::{Answer, Server, ask};
 use leasehold_redlock::Redlock;
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Answer, Server, ask};
 use tempfile::TempDir;
 use tokio::time::sleep;
 

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold_redis::testing::{Server, eventually};
 use leasehold_redlock::Redlock;
 use leasehold_redlock::core::Clock;
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Server, eventually};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 

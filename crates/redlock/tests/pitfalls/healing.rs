@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use leasehold_redis::testing::Answer;
 use leasehold_redlock::{Admin, ErrorKind, NodeCondition, Redlock};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::Answer;
 
 use crate::bench::{Nodes, acquire, conditions, cycle, fence, lock, patient, token, until};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold_redis::testing::Proxy;
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{LockGuard, Redlock};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::Proxy;
 use tokio::time::sleep;
 
 use crate::bench::{Nodes, acquire, once, take, until};

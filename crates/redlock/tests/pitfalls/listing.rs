@@ -1,6 +1,6 @@
-use leasehold_redis::testing::{LeastUser, Recorder, Server};
 use leasehold_redlock::{Admin, ErrorKind, LockKey, Redlock};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{LeastUser, Recorder, Server};
 
 use crate::bench::{Nodes, acquire, lock, once, take};
 

@@ -3,10 +3,10 @@ use std::time::Duration;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
-use leasehold_redis::testing::Server;
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::Server;
 
 use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
 
@@ -235,7 +235,7 @@ pub(crate) async fn the_least_permissions_are_enough() {
     let guard = take(&locks, "k").await;
     let waiting = tokio::spawn(async move { cycle(&others, "k").await });
     until("the waiter listens", async || {
-        nodes.0[0].ask(&["PUBSUB", "CHANNELS"]).await != leasehold_redis::testing::Answer::List(Vec::new())
+        nodes.0[0].ask(&["PUBSUB", "CHANNELS"]).await != leasehold_testkit::redis::Answer::List(Vec::new())
     })
     .await;
     guard.renew().await.unwrap();
@@ -291,7 +291,7 @@ pub(crate) async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
     let (owner, metadata) = entry.split_once(" {\"since\":").unwrap();
     let rest = metadata.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let arrive = async || {
-        let leasehold_redis::testing::Answer::List(time) = nodes.0[0].ask(&["TIME"]).await else { panic!("no time") };
+        let leasehold_testkit::redis::Answer::List(time) = nodes.0[0].ask(&["TIME"]).await else { panic!("no time") };
         let (seconds, micros): (u64, u64) = (time[0].text().parse().unwrap(), time[1].text().parse().unwrap());
         let entry = format!("{owner} {{\"since\":{}{rest}", seconds * 1000 + micros / 1000);
         nodes.0[0].ask(&["SET", &lock("b"), &entry, "PX", "30000"]).await;

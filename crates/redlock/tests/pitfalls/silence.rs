@@ -1,10 +1,10 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use leasehold_redis::testing::{Proxy, Server};
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{LossReason, NodeCondition, QuorumNotReached, Redlock};
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Proxy, Server};
 
 use crate::bench::{Nodes, acquire, conditions, cycle, once, patient, take, unavailable, until};
 

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use leasehold_redis::testing::{Proxy, Server};
 use leasehold_redlock::Redlock;
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Proxy, Server};
 use tokio::time::sleep;
 
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until};

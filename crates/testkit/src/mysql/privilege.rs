@@ -11,7 +11,7 @@ use std::time::Duration;
 use leasehold_core::{Admin, Clock, ErrorKind, LockKey, Locker, LockerExt};
 
 use super::{Server, Subject, traps};
-use crate::Access;
+use leasehold_mysql::Access;
 
 pub async fn the_rights_that_the_readme_names_suffice<S: Subject>() {
     let server = Server::needed(&[]).await;

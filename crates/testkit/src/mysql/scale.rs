@@ -15,7 +15,7 @@ use mysql_async::prelude::Queryable;
 
 use super::traps::{claim, whole_life};
 use super::{Server, Subject};
-use crate::{Access, Step, Walk};
+use leasehold_mysql::{Access, Step, Walk};
 
 const ROWS: u64 = 1_000_000;
 /// Of these so many are held, and so many idle for long; all others were used a moment ago.

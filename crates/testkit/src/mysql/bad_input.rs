@@ -17,7 +17,7 @@ use mysql_async::prelude::Queryable;
 
 use super::traps::row_lock;
 use super::{Server, Subject};
-use crate::Access;
+use leasehold_mysql::Access;
 
 async fn refusal<S: Subject>(url: &str) -> Error {
     let error = S::connect_to(url).await.unwrap_err();

@@ -1,6 +1,7 @@
-//! Real servers and a bad network, for tests. Not part of the stable interface.
+//! Redis servers, a fake server and a network with faults, for tests.
 //!
-//! Servers listen on free ports of 127.0.0.1, keep their files in a temporary directory, and end with their value.
+//! A server listens on a free port of 127.0.0.1, keeps its files in a temporary directory, and ends when its value is
+//! dropped.
 
 use std::time::Duration;
 

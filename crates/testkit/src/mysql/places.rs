@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::traps::claim;
 use super::{Proxy, Server, Subject};
-use crate::{Access, Address, Params, Sessions, Step};
+use leasehold_mysql::{Access, Address, Params, Sessions, Step};
 
 /// Longer than anything here takes, also where everything is slow.
 const PATIENCE: Duration = Duration::from_secs(60);

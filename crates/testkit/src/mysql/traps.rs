@@ -18,7 +18,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Pool};
 
 use super::{Server, Subject};
-use crate::{Access, RENEWAL_BATCH, Step};
+use leasehold_mysql::{Access, RENEWAL_BATCH, Step};
 
 /// A locker on this server, with its tables.
 pub async fn migrated<S: Subject>(server: &Server) -> S::Locks {

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::lifeline::AbortOnDrop;
+use crate::tasks::AbortOnDrop;
 
 /// A network between client and server that can be made slow or lossy.
 #[derive(Debug)]

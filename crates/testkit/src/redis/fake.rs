@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::lifeline::AbortOnDrop;
+use crate::tasks::AbortOnDrop;
 
 /// A server that answers what a test wants, also what no server should.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use leasehold_core::{Backed, Backend, LockKey, LockOptions, Locker, Result};
 
 use super::processes::Note;
 use super::traps;
-use crate::Access;
+use leasehold_mysql::Access;
 
 /// A backend on this server, for the tests that are the same for all of them.
 pub trait Subject: Send + Sync + 'static {

@@ -9,7 +9,7 @@ use leasehold_core::{LockKey, OwnerId};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Params, Value};
 
-use crate::{Lease, Namespace, RENEWAL_BATCH};
+use leasehold_mysql::{Lease, Namespace, RENEWAL_BATCH};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -17,12 +17,12 @@ pub use proxy::Proxy;
 pub use server::Server;
 pub use subject::Subject;
 
-/// The tests that are the same for every backend, on this [`Subject`]: to be the whole of a test target without harness,
-/// whose `main` the second macro makes of them.
+/// The tests that are the same for every backend, on this [`Subject`]: they are the whole of a test target without
+/// harness.
 #[macro_export]
 macro_rules! shared_tests {
-    ($subject:ty, $($main:ident)::+) => {
-        $crate::shared_tests! { $subject, $($main)::+,
+    ($subject:ty) => {
+        $crate::shared_tests! { $subject,
             bad_input:
                 what_is_missing_is_said_and_what_to_do,
                 a_database_of_the_first_version_is_brought_up_to_this_one,
@@ -73,13 +73,13 @@ macro_rules! shared_tests {
                 expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied;
         }
     };
-    ($subject:ty, $($main:ident)::+, $($module:ident: $($case:ident),+;)+) => {
+    ($subject:ty, $($module:ident: $($case:ident),+;)+) => {
         $($(
             async fn $case() {
-                $crate::testing::$module::$case::<$subject>().await;
+                $crate::mysql::$module::$case::<$subject>().await;
             }
         )+)+
 
-        $($main)::+! { $($(@multi_thread $case,)+)+ }
+        $crate::main! { $($(@multi_thread $case,)+)+ }
     };
 }
