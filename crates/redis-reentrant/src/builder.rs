@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use leasehold_core::Result;
 use leasehold_redis::fred::clients::Client;
-use leasehold_redis::{Access, Confirmation, Connection, Namespace, Source, invalid};
+use leasehold_redis::{Access, Confirmation, Connection, GroupCommit, Namespace, Source, invalid};
 
-use crate::backend::NAME;
+use crate::backend::{NAME, STEPS};
 use crate::session::random_id;
 use crate::store::Store;
 use crate::{RedisReentrant, SessionBackend};
@@ -115,15 +115,16 @@ impl RedisReentrantBuilder {
         }
         let (retention, confirmation) = (self.access.fence_retention, self.access.confirmation);
         let (connection, namespace) = self.access.open().await?;
-        let store = Store::new(connection, &namespace, retention, self.max_depth, self.group_commit);
-        Ok(Store { confirmation, ..store })
+        let commits = GroupCommit::new(&connection, &STEPS, self.group_commit);
+        Ok(Store::new(connection, &namespace, commits, retention, self.max_depth, confirmation))
     }
 
     /// With default settings and without a word to the server.
     pub(crate) fn borrowing(self, client: Client) -> Store {
         let connection = Connection::borrow(client, self.access.command_timeout);
+        let commits = GroupCommit::new(&connection, &STEPS, self.group_commit);
         let retention = self.access.fence_retention;
-        Store::new(connection, &Namespace::default(), retention, self.max_depth, self.group_commit)
+        Store::new(connection, &Namespace::default(), commits, retention, self.max_depth, None)
     }
 }
 

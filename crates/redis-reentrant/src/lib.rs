@@ -1,12 +1,18 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// In reading order: the public types and how to connect,
+// In reading order: how to connect, the public types,
 mod builder;
 mod locker;
 mod session;
-// what is done in Redis, each step one script,
+// the operations of the backend,
 mod backend;
+// each of them with its scripts,
+mod acquire;
+mod admin;
+mod release;
+mod renew;
+// and what they share.
 mod store;
 
 pub use leasehold_core::{

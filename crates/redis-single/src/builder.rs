@@ -4,7 +4,7 @@ use leasehold_core::{EngineOptions, LocalHandoff, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::{Access, Confirmation, Connection, Namespace, Source};
 
-use crate::backend::{Line, NAME};
+use crate::backend::{NAME, QueueMode};
 use crate::{RedisSingle, RedisSingleBackend};
 
 /// Settings of a [`RedisSingle`]. Nothing is checked or sent before [`connect`](Self::connect).
@@ -129,16 +129,16 @@ impl RedisSingleBuilder {
     async fn open(self) -> Result<RedisSingleBackend> {
         let (retention, confirmation) = (self.access.fence_retention, self.access.confirmation);
         let (connection, namespace) = self.access.open().await?;
-        let line = Line::of(self.queue, self.verify_grants);
-        Ok(RedisSingleBackend::new(connection, &namespace, retention, confirmation, self.group_commit, line))
+        let queue = QueueMode::of(self.queue, self.verify_grants);
+        Ok(RedisSingleBackend::new(connection, &namespace, retention, confirmation, self.group_commit, queue))
     }
 
     /// With default settings and without a word to the server.
     pub(crate) fn borrowing(self, client: Client) -> RedisSingleBackend {
         let connection = Connection::borrow(client, self.access.command_timeout);
         let retention = self.access.fence_retention;
-        let line = Line::of(self.queue, self.verify_grants);
-        RedisSingleBackend::new(connection, &Namespace::default(), retention, None, self.group_commit, line)
+        let queue = QueueMode::of(self.queue, self.verify_grants);
+        RedisSingleBackend::new(connection, &Namespace::default(), retention, None, self.group_commit, queue)
     }
 }
 

@@ -1,11 +1,18 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// In reading order: the public type and how to connect it,
+// In reading order: how to connect, the public type,
 mod builder;
 mod locker;
-// and what is done in Redis, each step one script.
+// the operations of the backend,
 mod backend;
+// each of them with its scripts,
+mod acquire;
+mod admin;
+mod release;
+mod renew;
+// and what they share.
+mod store;
 
 pub use leasehold_core::{
     self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,

@@ -5,7 +5,7 @@ use super::Mutant;
 const MEMORY: &str = "crates/core/src/memory.rs";
 const CLAIM_SQL: &str = "crates/mysql-unique/src/sql/claim.sql";
 const EXTEND_SQL: &str = "crates/mysql-unique/src/sql/extend.sql";
-const LINE_LUA: &str = "crates/redis-single/src/lua/line.lua";
+const QUEUE_LUA: &str = "crates/redis-single/src/lua/queue.lua";
 const RENEW_LUA: &str = "crates/redis-single/src/lua/renew.lua";
 const DRAW_LUA: &str = "crates/redis/src/lua/draw.lua";
 const PRESENCE: &str = "crates/file/src/presence.rs";
@@ -63,13 +63,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "file": "a listing has one page" in "crates/file/src/admin.rs",
         "page.next = Some(Cursor(stem.clone()));" => "";
 
-    "redis-single": "a claim that is repeated is told that it is busy" in "crates/redis-single/src/lua/claim.lua",
+    "redis-single": "a claim that is repeated is told that it is busy" in "crates/redis-single/src/lua/try_acquire.lua",
         "string.sub(held, 1, 32) == owner" => "string.sub(held, 1, 31) == owner";
-    "redis-single": "a grant lasts twice as long as asked" in LINE_LUA,
+    "redis-single": "a grant lasts twice as long as asked" in QUEUE_LUA,
         "'PX', lease)" => "'PX', string.format('%d', lease * 2))";
-    "redis-single": "a grant out of the line is told to nobody" in LINE_LUA,
+    "redis-single": "a grant out of the line is told to nobody" in QUEUE_LUA,
         "redis.pcall('PUBLISH', string.sub(inbox, 2)," => "redis.pcall('ECHO',";
-    "redis-single": "a place that was given up is granted" in LINE_LUA,
+    "redis-single": "a place that was given up is granted" in QUEUE_LUA,
         "return place and unlink(" => "return false and unlink(";
     "redis-single": "anybody renews" in RENEW_LUA,
         "type(held) ~= 'string' or string.sub(held, 1, #grant) ~= grant" => "type(held) ~= 'string'";

@@ -11,7 +11,7 @@ local function inspect(lock)
     local kind = redis.pcall('TYPE', lock)
     return { 'foreign', lock, kind.ok or '' }
   end
-  if held[1] and is_number(held[2]) then
+  if held[1] and is_epoch(held[2]) then
     local left = redis.pcall('PTTL', lock)
     if type(left) == 'table' then
       return { 'refused', left.err .. ' (PTTL)' }

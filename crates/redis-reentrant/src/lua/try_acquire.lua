@@ -8,7 +8,7 @@
 -- no longer lease; a further level keeps the number and never shortens the lease. What the claimant has lost is in its
 -- way like what others have: its lease has to end. The counter is written before the
 -- lock, so that whoever holds a lock has a number above all earlier ones.
-local function claim(k, a)
+local function try_acquire(k, a)
   local lock, fence = KEYS[k + 1], KEYS[k + 2]
   local session, level, lease, lifetime = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local most, lost, metadata = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
@@ -22,7 +22,7 @@ local function claim(k, a)
   if refusal(fields, 'HLEN') then
     return refusal(fields, 'HLEN')
   end
-  if fields > 0 and not (owner and is_number(epoch)) then
+  if fields > 0 and not (owner and is_epoch(epoch)) then
     return 'foreign ' .. lock .. ' a hash of somebody else'
   end
 

@@ -15,7 +15,7 @@ if held.err then
   return { 'foreign', lock, kind.ok or '' }
 end
 local owner, epoch, metadata = held[1], held[2], held[3]
-if not owner or not is_number(epoch) then
+if not owner or not is_epoch(epoch) then
   local fields = redis.pcall('HLEN', lock)
   if type(fields) == 'table' then
     return { 'refused', fields.err .. ' (HLEN)' }

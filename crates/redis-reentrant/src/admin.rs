@@ -1,0 +1,100 @@
+use std::slice;
+use std::time::Duration;
+
+use leasehold_core::{Cursor, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
+use leasehold_redis::{CHANNEL, Metadata, Reply, Script, lease, millis, number};
+
+use crate::store::{FORCED, LOCK, Store};
+
+static INSPECT: Script = Script::new(concat!(include_str!("lua/epoch.lua"), include_str!("lua/inspect.lua")));
+static FORCE_RELEASE: Script =
+    Script::new(concat!(include_str!("lua/epoch.lua"), include_str!("lua/force_release.lua")));
+
+/// Reads who holds a key.
+pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
+    let seen = inspect_all(store, slice::from_ref(key)).await?;
+    holders(store, key, &seen.first().map(Reply::words).unwrap_or_default())
+}
+
+/// Reads one page of the held keys that start with `prefix`.
+pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+    let (keys, next) = store.connection.keys(&store.names, LOCK, prefix, after).await?;
+    let mut page = Page { keys: Vec::new(), next };
+    for (key, seen) in keys.iter().zip(inspect_all(store, &keys).await?) {
+        // Freed since the scan, or not ours: not a held key either way.
+        if !matches!(seen.words()[..], ["free" | "foreign", ..]) {
+            page.keys.push(holders(store, key, &seen.words())?);
+        }
+    }
+    Ok(page)
+}
+
+/// Frees a key with all its levels whoever holds it, leaves word for the holder, and answers who that was.
+pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+    /// How long beyond its lease a holder may come and ask what became of it.
+    const GRACE: Duration = Duration::from_secs(60);
+    let names = store.names.of(key);
+    let arguments = [names.part(CHANNEL), millis(GRACE)];
+    let reply = store.connection.run(&FORCE_RELEASE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
+    let words = reply.words();
+    if let ["held", _, _, _, why @ ..] = &words[..] {
+        store.signals.released(&[&["held"], why].concat());
+    }
+    holders(store, key, &words)
+}
+
+async fn inspect_all(store: &Store, keys: &[LockKey]) -> Result<Vec<Reply>> {
+    let names = keys.iter().map(|key| store.names.of(key).part(LOCK)).collect();
+    store.connection.inspect(&INSPECT, names).await
+}
+
+/// Reads what a script says of one key.
+fn holders(store: &Store, key: &LockKey, words: &[&str]) -> Result<Holders> {
+    let holders = match *words {
+        ["free"] => Vec::new(),
+        ["held", epoch, metadata, left, ..] => match holder(epoch, metadata, left) {
+            Some(holder) => vec![holder],
+            None => return Err(store.script_error(&[])),
+        },
+        _ => return Err(store.script_error(words)),
+    };
+    Ok(Holders { key: key.clone(), holders })
+}
+
+/// What the fields of a lock's hash, as text, say of its holder. `None`: they are none that a script tells.
+fn holder(epoch: &str, metadata: &str, left: &str) -> Option<Holder> {
+    let mut holder = Holder::new(Mode::Exclusive);
+    holder.token = Some(FencingToken::of_epoch(number(epoch)?));
+    holder.remaining = lease(left)?.remaining();
+    Metadata::read(metadata).describe(&mut holder);
+    Some(holder)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(epoch in ".*", metadata in ".*", left in ".*", number in any::<u64>()) {
+            let _ = holder(&epoch, &metadata, &left);
+            let _ = holder(&number.to_string(), &format!("{{{metadata}"), &number.to_string());
+        }
+    }
+
+    #[test]
+    fn a_lease_that_never_ends_has_no_remaining_time() {
+        let read = holder("7", r#"{"since":1,"host":"a","label":"b"}"#, "-1").unwrap();
+        assert_eq!((read.remaining, read.label.as_deref()), (None, Some("b")));
+        assert_eq!(read.token, Some(FencingToken::of_epoch(7)));
+    }
+
+    #[test]
+    fn a_holder_with_a_number_or_a_lease_that_no_script_tells_is_none() {
+        for (epoch, left) in [("x", "7"), ("", "7"), ("9007199254740992", "7"), ("7", "x"), ("7", ""), ("7", "-2")] {
+            assert!(holder(epoch, "{}", left).is_none(), "{epoch} {left}");
+        }
+    }
+}
