@@ -94,7 +94,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "expires_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)"
         => "expires_at = IF(expires_at <= UTC_TIMESTAMP(6) OR owner = :owner, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)";
     "mysql-unique": "tokens are the clock alone" in CLAIM_SQL,
-        "      epoch + 1," => "      epoch,";
+        "      tenure + 1," => "      tenure,";
     "mysql-unique": "labels of the first holder stay" in CLAIM_SQL,
         "label = IF(expires_at <= UTC_TIMESTAMP(6), :label, label)" => "label = label";
     "mysql-unique": "a renewal brings back what has expired" in EXTEND_SQL,
