@@ -10,7 +10,7 @@ use nix::unistd::{Uid, User};
 use percent_encoding::percent_decode_str;
 use rustix::process::geteuid;
 
-use crate::fault::BACKEND;
+use crate::error::BACKEND;
 
 /// What a URL says.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,53 +1,34 @@
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LockKey, OwnerId,
-    Page, Renewal, Result, SharedBackend,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Page, Renewal,
+    Result, SharedBackend,
 };
 
-use crate::directory::Directory;
-use crate::fault::BACKEND;
-use crate::idle::IdleFiles;
-use crate::presence::Grant;
-use crate::session::Sessions;
+use crate::error::BACKEND;
+use crate::store::Store;
+use crate::{acquire, admin, downgrade, release, renew};
 
-/// The store-level steps of [`FileLocks`](crate::FileLocks): one directory, one namespace.
+/// The [`Backend`] behind [`FileLocks`](crate::FileLocks): the locks of one namespace in one directory.
 #[derive(Debug)]
 pub struct FileBackend {
-    pub(crate) directory: Directory,
-    pub(crate) sessions: Sessions,
-    pub(crate) clock: Clock,
-    pub(crate) pid: u32,
-    pub(crate) idle: IdleFiles,
-    /// What this process holds: each with an open file of its own, so that it excludes others in this process, too.
-    held: Mutex<HashMap<OwnerId, Grant>>,
+    store: Store,
 }
 
 impl FileBackend {
-    /// The locks of `namespace` in `directory`, which is created if need be.
+    /// Opens the locks of `namespace` in `directory`, and creates the directory if it does not exist.
     ///
     /// # Errors
-    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) for an empty name;
-    /// [`Backend`](crate::ErrorKind::Backend) for a directory that cannot be created or written, that others can
-    /// write to or move, that is another user's, or that is on a network file system.
+    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) if the directory's name is empty, or the namespace is empty
+    /// or longer than 255 bytes. [`Backend`](crate::ErrorKind::Backend) if the directory cannot be created or written,
+    /// belongs to another user, can be written to or moved by other users, or is on a network file system.
     pub fn open(directory: impl AsRef<Path>, namespace: &str) -> Result<Self> {
-        let directory = Directory::open(directory.as_ref(), namespace)?;
-        let sessions = Sessions::new(directory.sessions());
-        Ok(Self {
-            directory,
-            sessions,
-            clock: Clock::system(),
-            pid: std::process::id(),
-            idle: IdleFiles::default(),
-            held: Mutex::default(),
-        })
+        Ok(Self { store: Store::open(directory.as_ref(), namespace)? })
     }
 
-    /// What it promises; the same for every directory.
+    /// The capabilities, which are the same for every directory.
     pub(crate) fn claims() -> Capabilities {
         Capabilities::new(BACKEND)
             .with(Capability::Shared)
@@ -65,10 +46,6 @@ impl FileBackend {
             .without(Capability::Detach, "a kernel lock cannot be carried to another process")
             .without(Capability::Reentrancy, "a locker contends with itself")
     }
-
-    pub(crate) fn held(&self) -> MutexGuard<'_, HashMap<OwnerId, Grant>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -78,21 +55,19 @@ impl Backend for FileBackend {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        self.claim(claim).await
+        acquire::try_acquire(&self.store, claim).await
     }
 
     async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
-        // If it cannot be mended, only those who inspect are misled.
-        let _ = self.sessions.mend();
-        renewals.iter().map(|renewal| self.look_after(&renewal.grant)).collect()
+        renew::renew(&self.store, renewals)
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.let_go(grant)
+        release::release(&self.store, grant)
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        self.writer_to_reader(writer, claim).await
+        downgrade::downgrade(&self.store, writer, claim).await
     }
 
     fn releases_in_place(&self) -> bool {
@@ -100,21 +75,19 @@ impl Backend for FileBackend {
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.look_at(key)
+        admin::inspect(&self.store, key)
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.page(prefix, after)
+        admin::list(&self.store, prefix, after)
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.take_away(key).await
+        admin::force_release(&self.store, key).await
     }
 
     async fn close(&self) {
-        self.held().clear();
-        self.idle.clear();
-        self.sessions.end();
+        self.store.close();
     }
 }
 

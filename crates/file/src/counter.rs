@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use leasehold_core::{Error, ErrorKind, FencingToken, Result};
 
-use crate::fault::BACKEND;
+use crate::error::BACKEND;
 
 /// What a lock file knows of the epochs of its key. One line of [`BYTES`](Self::BYTES) bytes, always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

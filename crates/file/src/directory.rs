@@ -5,41 +5,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_core::{Error, ErrorKind, LockKey, Result};
 
-use crate::fault::{BACKEND, failed, unavailable};
-use crate::flocked::{Flocked, Opened};
-use crate::folder::{Folder, Spot};
+use crate::error::{BACKEND, failed, unavailable};
+use crate::file_lock::{FileLock, OpenFile};
+use crate::key_files::KeyFiles;
 use crate::name;
+use crate::open_dir::{OpenDir, PathAt};
 use crate::trust;
 
-/// Where the locks of one namespace are: a folder of its own in a directory that nobody else can write to, and whose
-/// place nobody else can take.
+/// The directory of the locks of one namespace. It is a subdirectory of the directory that the user named. Other users
+/// can neither write to it nor put another directory in its place.
 #[derive(Debug)]
 pub(crate) struct Directory {
     root: PathBuf,
     namespace: String,
-    folder: Mutex<Arc<Folder>>,
-    /// Those of this process who replace lock files do so in turn, and do not use up the patience of others for a lock.
+    open: Mutex<Arc<OpenDir>>,
+    /// Orders the replacements of lock files by this process, so that they do not use up each other's tries for the
+    /// replacement lock.
     replaces: tokio::sync::Mutex<()>,
 }
 
-/// The right to replace lock files, until this is dropped.
+/// The right to replace lock files in a directory. It excludes other processes, and ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Replacing<'d> {
-    _file: Flocked,
+pub(crate) struct ReplacementLock<'d> {
+    _file: FileLock,
     _here: tokio::sync::MutexGuard<'d, ()>,
 }
 
-/// The files of one key.
-#[derive(Debug)]
-pub(crate) struct Place {
-    /// The file that is locked.
-    pub(crate) lock: Spot,
-    /// The key as the file has it.
-    pub(crate) key: String,
-}
-
 impl Directory {
-    /// Creates what is missing, and refuses what is not safe.
+    /// Opens the directory. Creates it if it does not exist, and refuses it if other users could change it.
     pub(crate) fn open(root: &Path, namespace: &str) -> Result<Self> {
         let wrong = |why: &str| Error::new(ErrorKind::InvalidOptions, "open locks").with_backend(BACKEND).detail(why);
         if !(1..=LockKey::MAX_BYTES).contains(&namespace.len()) {
@@ -51,82 +44,62 @@ impl Directory {
         // A later change of the working directory must not change which locks these are.
         let root = std::path::absolute(root).map_err(|cause| failed("find", root, cause))?;
         let namespace = name::stem(&name::encode(namespace));
-        let folder = Mutex::new(prepare(&root, &namespace)?);
-        Ok(Self { root, namespace, folder, replaces: tokio::sync::Mutex::default() })
+        let open = Mutex::new(prepare(&root, &namespace)?);
+        Ok(Self { root, namespace, open, replaces: tokio::sync::Mutex::default() })
     }
 
-    /// Opens it anew, under the same conditions, if another has taken its place or it was cleaned away. True if so.
-    pub(crate) fn follow(&self) -> Result<bool> {
-        if self.folder().is_in_place()? {
+    /// Opens the directory at the path anew, under the same conditions, if it is not the one that is open: it was moved
+    /// or removed. Returns true if it was opened anew.
+    pub(crate) fn reopen_if_replaced(&self) -> Result<bool> {
+        if self.current().is_in_place()? {
             return Ok(false);
         }
-        let folder = prepare(&self.root, &self.namespace)?;
-        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = folder;
+        let opened = prepare(&self.root, &self.namespace)?;
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = opened;
         Ok(true)
     }
 
-    fn folder(&self) -> Arc<Folder> {
-        Arc::clone(&self.folder.lock().unwrap_or_else(PoisonError::into_inner))
+    fn current(&self) -> Arc<OpenDir> {
+        Arc::clone(&self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn spot(&self, name: &str) -> Spot {
-        self.folder().spot(name)
+    pub(crate) fn path_to(&self, name: &str) -> PathAt {
+        self.current().path_to(name)
     }
 
-    /// What is in it.
+    /// The names of everything in the directory.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        self.spot("").names()
+        self.path_to("").names()
     }
 
-    pub(crate) fn sessions(&self) -> Spot {
-        self.spot("sessions")
+    /// The path of the directory of [`Sessions`](crate::sessions::Sessions).
+    pub(crate) fn sessions(&self) -> PathAt {
+        self.path_to("sessions")
     }
 
-    pub(crate) fn place(&self, key: &LockKey) -> Place {
+    pub(crate) fn key_files(&self, key: &LockKey) -> KeyFiles {
         let key = name::encode(key.as_str());
-        Place { lock: self.spot(&(name::stem(&key) + Place::LOCK)), key }
+        KeyFiles { lock: self.path_to(&(name::stem(&key) + KeyFiles::LOCK)), key }
     }
 
-    /// Waits for the right to replace lock files here, held until this is dropped.
-    pub(crate) async fn replacing(&self) -> Result<Replacing<'_>> {
+    /// Waits for the right to replace lock files in this directory.
+    pub(crate) async fn lock_replacement(&self) -> Result<ReplacementLock<'_>> {
         let here = self.replaces.lock().await;
-        let spot = self.spot("replacing");
-        let opened = Opened::at(&spot, true)?.ok_or_else(|| unavailable(&spot, "was removed just now"))?;
-        let replacing = Flocked::soon(opened, &spot).await?;
-        if !replacing.0.is_at(&spot)? {
-            return Err(unavailable(&spot, "was removed just now"));
+        let path = self.path_to("replacing");
+        let opened = OpenFile::at(&path, true)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
+        let locked = FileLock::wait(opened, &path).await?;
+        if !locked.file.is_at(&path)? {
+            return Err(unavailable(&path, "was removed just now"));
         }
-        Ok(Replacing { _file: replacing, _here: here })
+        Ok(ReplacementLock { _file: locked, _here: here })
     }
 }
 
-impl Place {
-    /// The ending of lock files.
-    pub(crate) const LOCK: &str = ".lock";
-    /// The ending of the folders of readers.
-    pub(crate) const READERS: &str = ".readers";
-
-    /// See [`Turn`](crate::turn::Turn).
-    pub(crate) fn count(&self) -> Spot {
-        self.lock.with_ending("count")
-    }
-
-    /// See [`Readers`](crate::record::Readers).
-    pub(crate) fn readers(&self) -> Spot {
-        self.lock.with_ending(&Self::READERS[1..])
-    }
-
-    /// What takes the place of the lock file when it is released by force.
-    pub(crate) fn fresh(&self) -> Spot {
-        self.lock.with_ending("new")
-    }
-}
-
-fn prepare(root: &Path, namespace: &str) -> Result<Arc<Folder>> {
+fn prepare(root: &Path, namespace: &str) -> Result<Arc<OpenDir>> {
     DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|cause| failed("create", root, cause))?;
-    trust::check_the_way_to(root)?;
-    let opened = Folder::open(root)?;
-    trust::refuse_network(&opened, root)?;
+    trust::check_path(root)?;
+    let opened = OpenDir::open(root)?;
+    trust::refuse_network(opened.as_fd(), root)?;
     opened.below(namespace)
 }
 
@@ -138,9 +111,9 @@ mod tests {
     fn the_files_of_a_key_differ_in_their_endings() {
         let dir = tempfile::tempdir().unwrap();
         let directory = Directory::open(dir.path(), "n").unwrap();
-        let place = directory.place(&LockKey::new("a.b").unwrap());
-        let files = [place.lock.clone(), place.count(), place.readers(), place.fresh()];
-        let names = files.map(|spot| spot.path().file_name().unwrap().to_str().unwrap().to_owned());
+        let files = directory.key_files(&LockKey::new("a.b").unwrap());
+        let paths = [files.lock.clone(), files.counter(), files.readers(), files.replacement()];
+        let names = paths.map(|path| path.full().file_name().unwrap().to_str().unwrap().to_owned());
         assert_eq!(names, ["a%2Eb.lock", "a%2Eb.count", "a%2Eb.readers", "a%2Eb.new"]);
     }
 }

@@ -1,30 +1,30 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use crate::flocked::Opened;
-use crate::folder::Spot;
+use crate::file_lock::OpenFile;
+use crate::open_dir::PathAt;
 
-/// Lock files that are open and not locked, for whoever needs them next: a key is often taken again.
+/// Lock files that are open and not locked. They are kept because a key is often acquired again soon; at most 16.
 ///
 /// A file is here or in use, never both: two uses of one open file would not exclude each other.
 #[derive(Debug, Default)]
-pub(crate) struct IdleFiles(Mutex<VecDeque<(Spot, Opened)>>);
+pub(crate) struct IdleFiles(Mutex<VecDeque<(PathAt, OpenFile)>>);
 
 impl IdleFiles {
     const MOST: usize = 16;
 
-    pub(crate) fn take(&self, spot: &Spot) -> Option<Opened> {
+    pub(crate) fn take(&self, path: &PathAt) -> Option<OpenFile> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = idle.iter().position(|(kept, _)| kept.path() == spot.path())?;
+        let at = idle.iter().position(|(kept, _)| kept.full() == path.full())?;
         idle.remove(at).map(|(_, opened)| opened)
     }
 
-    pub(crate) fn keep(&self, spot: Spot, opened: Opened) {
+    pub(crate) fn keep(&self, path: PathAt, opened: OpenFile) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() == Self::MOST {
             idle.pop_back();
         }
-        idle.push_front((spot, opened));
+        idle.push_front((path, opened));
     }
 
     pub(crate) fn clear(&self) {
@@ -35,16 +35,16 @@ impl IdleFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::Folder;
+    use crate::open_dir::OpenDir;
 
     #[test]
     fn a_file_is_kept_until_it_is_taken_or_pushed_out() {
         let dir = tempfile::tempdir().unwrap();
         let idle = IdleFiles::default();
-        let folder = Folder::open(dir.path()).unwrap();
-        let path = |number: usize| folder.spot(&number.to_string());
+        let open_dir = OpenDir::open(dir.path()).unwrap();
+        let path = |number: usize| open_dir.path_to(&number.to_string());
         for number in 0..=IdleFiles::MOST {
-            idle.keep(path(number), Opened::at(&path(number), true).unwrap().unwrap());
+            idle.keep(path(number), OpenFile::at(&path(number), true).unwrap().unwrap());
         }
         assert!(idle.take(&path(0)).is_none());
         assert!(idle.take(&path(1)).is_some());

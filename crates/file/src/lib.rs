@@ -3,28 +3,35 @@
 #[cfg(not(unix))]
 compile_error!("leasehold-file needs flock and file modes, so it builds on Unix systems only");
 
-// In reading order: the public type and where its locks are,
-mod address;
-mod locks;
-// the steps of the protocol,
+// A module imports only from modules further down: the public types (builder, locker, backend),
+mod backend;
+mod builder;
+mod locker;
+// the operations of the trait `Backend`,
 mod acquire;
 mod admin;
-mod backend;
 mod downgrade;
-mod presence;
-// and what they write.
-mod counter;
+mod release;
+mod renew;
+// what these operations work on (store, directory, grant, ...),
+mod counter_lock;
 mod directory;
-mod fault;
-mod flocked;
-mod folder;
+mod grant;
 mod idle;
-mod layout;
+mod key_files;
+mod sessions;
+mod store;
+// and the contents and properties of single files.
+mod address;
+mod counter;
+mod error;
+mod file_id;
+mod file_lock;
+mod lock_file;
 mod name;
+mod open_dir;
 mod record;
-mod session;
 mod trust;
-mod turn;
 
 pub use leasehold_core::{
     self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, Guard, Holder,
@@ -33,4 +40,5 @@ pub use leasehold_core::{
 };
 
 pub use self::backend::FileBackend;
-pub use self::locks::{FileLocks, FileLocksBuilder};
+pub use self::builder::FileLocksBuilder;
+pub use self::locker::FileLocks;

@@ -3,14 +3,15 @@ use std::borrow::Cow;
 use leasehold_core::{FencingToken, Holder, Mode, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::fault::unavailable;
-use crate::flocked::{Identity, Opened};
-use crate::folder::Spot;
+use crate::error::unavailable;
+use crate::file_id::FileId;
+use crate::file_lock::OpenFile;
+use crate::open_dir::PathAt;
 
 /// A holder as it writes itself down, for whoever inspects the key. It decides nothing: the kernel's lock does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record<'a> {
-    /// Whose life it shares: see [`Sessions`](crate::session::Sessions).
+    /// Whose life it shares: see [`Sessions`](crate::sessions::Sessions).
     pub(crate) session: Cow<'a, str>,
     pub(crate) mode: ModeName,
     pub(crate) pid: u32,
@@ -59,44 +60,44 @@ impl From<Mode> for ModeName {
 
 /// One file for each reader of a key, called `epoch.session`: no two readers ever have the same epoch.
 #[derive(Debug)]
-pub(crate) struct Readers {
-    folder: Spot,
+pub(crate) struct ReaderFiles {
+    dir: PathAt,
 }
 
-impl Readers {
-    pub(crate) fn new(folder: Spot) -> Self {
-        Self { folder }
+impl ReaderFiles {
+    pub(crate) fn new(dir: PathAt) -> Self {
+        Self { dir }
     }
 
     /// Writes a reader down; to be removed with the file that this names.
-    pub(crate) fn write(&self, record: &Record<'_>) -> Result<Entry> {
-        let path = self.folder.below(&format!("{}.{}", record.epoch, record.session));
-        let mut opened = Opened::at(&path, true)?;
+    pub(crate) fn write(&self, record: &Record<'_>) -> Result<ReaderFile> {
+        let path = self.dir.below(&format!("{}.{}", record.epoch, record.session));
+        let mut opened = OpenFile::at(&path, true)?;
         if opened.is_none() {
-            self.folder.create_folder()?;
-            opened = Opened::at(&path, true)?;
+            self.dir.create_dir()?;
+            opened = OpenFile::at(&path, true)?;
         }
-        let Some(opened) = opened else { return Err(unavailable(&self.folder, "was removed just now")) };
-        let entry = Entry(path);
+        let Some(opened) = opened else { return Err(unavailable(&self.dir, "was removed just now")) };
+        let entry = ReaderFile(path);
         let mut json = Vec::new();
         record.write_json(&mut json);
         opened.write(&json, 0, &entry.0)?;
         Ok(entry)
     }
 
-    /// Who reads under the lock file of this identity, of the sessions that live.
+    /// Who reads under the lock file of this id, of the sessions that live.
     pub(crate) fn live(
         &self,
-        lock: Identity,
-        mut lives: impl FnMut(&str) -> Result<bool>,
+        lock: FileId,
+        mut is_alive: impl FnMut(&str) -> Result<bool>,
     ) -> Result<Vec<Record<'static>>> {
         let mut readers = Vec::new();
         for (path, session) in self.entries()? {
-            if !lives(&session)? {
+            if !is_alive(&session)? {
                 continue;
             }
             // One that is gone by now, or not all there yet, does not hold.
-            let Some(opened) = Opened::at(&path, false)? else { continue };
+            let Some(opened) = OpenFile::at(&path, false)? else { continue };
             let json = opened.read(&path)?;
             let record = serde_json::from_slice::<Record<'_>>(&json).ok();
             readers.extend(record.filter(|record| record.file == lock.inode && record.session == session));
@@ -106,23 +107,23 @@ impl Readers {
     }
 
     /// Removes what dead sessions left behind.
-    pub(crate) fn sweep(&self, mut lives: impl FnMut(&str) -> Result<bool>) -> Result<()> {
+    pub(crate) fn remove_dead(&self, mut is_alive: impl FnMut(&str) -> Result<bool>) -> Result<()> {
         for (path, session) in self.entries()? {
-            if !lives(&session)? {
-                drop(Entry(path));
+            if !is_alive(&session)? {
+                drop(ReaderFile(path));
             }
         }
         Ok(())
     }
 
-    fn entries(&self) -> Result<Vec<(Spot, String)>> {
+    fn entries(&self) -> Result<Vec<(PathAt, String)>> {
         Ok(self
-            .folder
+            .dir
             .names()?
             .into_iter()
             .filter_map(|name| {
                 let (_epoch, session) = name.split_once('.')?;
-                Some((self.folder.below(&name), session.to_owned()))
+                Some((self.dir.below(&name), session.to_owned()))
             })
             .collect())
     }
@@ -130,9 +131,9 @@ impl Readers {
 
 /// A reader's file; removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Entry(Spot);
+pub(crate) struct ReaderFile(PathAt);
 
-impl Drop for Entry {
+impl Drop for ReaderFile {
     fn drop(&mut self) {
         // If it cannot be removed, it ends with its session.
         self.0.remove();

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -10,12 +11,11 @@ use leasehold_core::Result;
 use rustix::fs::Stat;
 use rustix::process::geteuid;
 
-use crate::fault::{failed, refused};
-use crate::folder::Folder;
+use crate::error::{failed, refused};
 
 /// Checks every directory on the way to `path`, and every link that leads on, as `ssh` does with its files: they are
 /// ours or the super-user's, and nobody else may rename what is in them.
-pub(crate) fn check_the_way_to(path: &Path) -> Result<()> {
+pub(crate) fn check_path(path: &Path) -> Result<()> {
     const LINKS: u32 = 40;
     let (mut at, mut ahead, mut links) = (PathBuf::from("/"), steps(path), 0);
     while let Some(step) = ahead.pop() {
@@ -47,7 +47,7 @@ pub(crate) fn check_the_way_to(path: &Path) -> Result<()> {
 }
 
 /// Checks the directory of the locks itself, which is open.
-pub(crate) fn is_ours_alone(directory: &Stat, path: &Path) -> Result<()> {
+pub(crate) fn refuse_others_directory(directory: &Stat, path: &Path) -> Result<()> {
     let us = geteuid().as_raw();
     if directory.st_uid != us {
         let owner = directory.st_uid;
@@ -89,8 +89,8 @@ fn is_trusted(owner: u32) -> bool {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn refuse_network(folder: &Folder, path: &Path) -> Result<()> {
-    let found = rustix::fs::fstatfs(folder.as_fd()).map_err(|cause| failed("look at", path, cause.into()))?;
+pub(crate) fn refuse_network(dir: impl AsFd, path: &Path) -> Result<()> {
+    let found = rustix::fs::fstatfs(dir).map_err(|cause| failed("look at", path, cause.into()))?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the constants have 32 bits")]
     match network(found.f_type as u32) {
         Some(name) => Err(refused(path, &format!("is on {name}: network file systems are not supported"))),
@@ -99,7 +99,7 @@ pub(crate) fn refuse_network(folder: &Folder, path: &Path) -> Result<()> {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn refuse_network(_folder: &Folder, _path: &Path) -> Result<()> {
+pub(crate) fn refuse_network(_dir: impl AsFd, _path: &Path) -> Result<()> {
     Ok(())
 }
 

@@ -8,7 +8,7 @@ const EXTEND_SQL: &str = "crates/mysql-unique/src/sql/extend.sql";
 const QUEUE_LUA: &str = "crates/redis-single/src/lua/queue.lua";
 const RENEW_LUA: &str = "crates/redis-single/src/lua/renew.lua";
 const DRAW_LUA: &str = "crates/redis/src/lua/draw.lua";
-const PRESENCE: &str = "crates/file/src/presence.rs";
+const FILE_GRANT: &str = "crates/file/src/grant.rs";
 
 macro_rules! mutants {
     ($($backend:literal: $wrong:literal in $file:expr, $right:literal => $instead:literal;)*) => {
@@ -45,19 +45,19 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "self.step = (self.step * 2).min(self.longest);" => "";
 
     "file": "nobody excludes anybody" in "crates/file/src/acquire.rs",
-        "opened.attempt(claim.mode, &place.lock)" => "opened.attempt(Mode::Shared, &place.lock)";
+        "opened.try_lock(claim.mode, &files.lock)" => "opened.try_lock(Mode::Shared, &files.lock)";
     "file": "a claim that is repeated is told that it is busy" in "crates/file/src/acquire.rs",
-        "self.repeated(claim)" => "self.repeated(claim).filter(|_| false)";
+        "repeated(store, claim) {" => "repeated(store, claim).filter(|_| false) {";
     "file": "tokens are the clock alone" in "crates/file/src/counter.rs",
         "unix_millis.max(self.epoch + 1)" => "unix_millis";
     "file": "tokens do not begin at the clock" in "crates/file/src/counter.rs",
         "unix_millis.max(self.epoch + 1)" => "unix_millis.min(self.epoch + 1)";
-    "file": "a release by force is not told as such" in PRESENCE,
-        "mark == [layout::FORCED]" => "mark == [layout::NOBODY]";
-    "file": "who was released by force believes on" in PRESENCE,
-        "ours.presence(ours.is_in_place()?)" => "ours.presence(true)";
-    "file": "who has released is shown" in PRESENCE,
-        "matches!(self.written, Written::Inside)" => "matches!(self.written, Written::Apart(_))";
+    "file": "a release by force is not told as such" in FILE_GRANT,
+        "mark == [lock_file::FORCED]" => "mark == [lock_file::NOBODY]";
+    "file": "who was released by force believes on" in "crates/file/src/renew.rs",
+        "ours.status()?" => "LeaseStatus::Held";
+    "file": "who has released is shown" in FILE_GRANT,
+        "matches!(self.record, RecordLocation::LockFile)" => "matches!(self.record, RecordLocation::ReaderFile(_))";
     "file": "one of several readers is shown" in "crates/file/src/admin.rs",
         "readers.iter().map(Record::to_holder).collect()" => "readers.iter().take(1).map(Record::to_holder).collect()";
     "file": "a listing has one page" in "crates/file/src/admin.rs",

@@ -1,0 +1,195 @@
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use leasehold_core::{Clock, Result};
+
+use crate::counter::Counter;
+use crate::error::{failed, unavailable};
+use crate::file_lock::{FileLock, OpenFile};
+use crate::key_files::KeyFiles;
+use crate::open_dir::PathAt;
+
+/// How far ahead of an epoch the spare copy is written, so that it is written rarely.
+const SPAN: u64 = 1 << 16;
+
+/// The right to change the counter of a key, and the counter's spare copy. The right ends when this is dropped.
+///
+/// Readers hold the lock file together, so the lock file does not keep two of them from taking the same epoch; this
+/// lock does. Its file stays the same one when the lock file is replaced.
+///
+/// The spare copy makes the loss of a lock file harmless. A counter that is used more than once in a millisecond
+/// runs ahead of the clock, and the clock alone could then repeat its numbers. So before an epoch ahead of the clock
+/// is granted, a number that is not below it is written into the file of this lock.
+#[derive(Debug)]
+pub(crate) struct CounterLock {
+    locked: FileLock,
+    path: PathAt,
+}
+
+impl CounterLock {
+    /// Waits for the lock. Others hold it for microseconds.
+    pub(crate) async fn take(path: &PathAt) -> Result<Self> {
+        const TRIES: u32 = 16;
+        for _ in 0..TRIES {
+            let Some(opened) = OpenFile::at(path, true)? else { break };
+            if let Some(taken) = Self::wait(opened, path).await? {
+                return Ok(taken);
+            }
+        }
+        Err(unavailable(path, "does not stay where it is; is something cleaning up there?"))
+    }
+
+    /// Waits for the lock if its file exists. `None` if it does not: then there is no spare copy.
+    async fn take_existing(path: &PathAt) -> Result<Option<Self>> {
+        match OpenFile::at(path, false)? {
+            Some(opened) => Self::wait(opened, path).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn wait(opened: OpenFile, path: &PathAt) -> Result<Option<Self>> {
+        let taken = Self { locked: FileLock::wait(opened, path).await?, path: path.clone() };
+        Ok(taken.is_in_place()?.then_some(taken))
+    }
+
+    fn spare(&self) -> Result<u64> {
+        let mut line = [0; Counter::BYTES];
+        let read = self.locked.file.handle.read_at(&mut line, 0).map_err(|cause| failed("read", &self.path, cause))?;
+        Ok(Counter::from_line(&line[..read]).map_or(0, |spare| spare.epoch))
+    }
+
+    /// Writes a spare copy that is not below `epoch`, and returns it.
+    fn reserve(&self, epoch: u64) -> Result<u64> {
+        let reserved = self.spare()?.max(epoch.saturating_add(SPAN));
+        let line = Counter { epoch: reserved, reserved: 0 }.to_line();
+        self.locked.file.write(line.as_bytes(), 0, &self.path)?;
+        let written = self.is_in_place()?;
+        if written { Ok(reserved) } else { Err(unavailable(&self.path, "was removed while it was written")) }
+    }
+
+    /// Whether the locked file is still the one at its path. If not, another reader may hold this lock on a new file.
+    pub(crate) fn is_in_place(&self) -> Result<bool> {
+        self.locked.file.is_at(&self.path)
+    }
+}
+
+/// Returns the counter with the next epoch in it. The caller writes it before it grants that epoch.
+///
+/// `stored` is the counter in the lock file, `None` if it could not be read. A caller that holds the counter lock
+/// already passes it as `held`; otherwise this function takes the lock when it needs the spare copy.
+pub(crate) async fn next_counter(
+    stored: Option<Counter>,
+    held: Option<&CounterLock>,
+    files: &KeyFiles,
+    clock: &Clock,
+) -> Result<Counter> {
+    let stored = match (stored, held) {
+        (Some(counter), _) => counter,
+        (None, Some(held)) => recover(held.spare()?, files, clock).await?,
+        (None, None) => {
+            let existing = CounterLock::take_existing(&files.counter()).await?;
+            recover(existing.map_or(Ok(0), |existing| existing.spare())?, files, clock).await?
+        }
+    };
+    let now = clock.unix_millis();
+    let epoch = stored.following(now)?;
+    let reserved = match held {
+        _ if epoch <= now || epoch <= stored.reserved => stored.reserved,
+        Some(held) => held.reserve(epoch)?,
+        None => CounterLock::take(&files.counter()).await?.reserve(epoch)?,
+    };
+    Ok(Counter { epoch, reserved })
+}
+
+/// The counter to continue from when the stored one is lost: the spare copy. It also waits for the clock's next
+/// millisecond: every epoch above the spare copy was at most the clock's reading when it was granted, so none of them
+/// can be that new reading.
+async fn recover(spare: u64, files: &KeyFiles, clock: &Clock) -> Result<Counter> {
+    const TICKS: u32 = 100;
+    let lost_before = clock.unix_millis();
+    for _ in 0..TICKS {
+        if clock.unix_millis() > lost_before {
+            return Ok(Counter { epoch: spare, reserved: spare });
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Err(unavailable(&files.lock, "has lost its counter, which cannot be replaced: the clock was just set back"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open_dir::OpenDir;
+
+    fn path_to(dir: &tempfile::TempDir, name: &str) -> PathAt {
+        OpenDir::open(dir.path()).unwrap().path_to(name)
+    }
+
+    fn key_files(dir: &tempfile::TempDir) -> KeyFiles {
+        KeyFiles { lock: path_to(dir, "k.lock"), key: "k".into() }
+    }
+
+    #[tokio::test]
+    async fn a_counter_behind_the_clock_needs_no_spare_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (files, clock) = (key_files(&dir), Clock::system());
+        let before = clock.unix_millis();
+        let next = next_counter(Some(Counter { epoch: 5, reserved: 0 }), None, &files, &clock).await.unwrap();
+        assert!(next.epoch >= before && next.reserved == 0);
+        assert!(!files.counter().exists().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_lost_counter_goes_on_above_everything_that_was_granted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (files, clock) = (key_files(&dir), Clock::system());
+        let mut newest = Some(Counter { epoch: clock.unix_millis() + 1_000_000, reserved: 0 });
+        for _ in 0..10 {
+            newest = Some(next_counter(newest, None, &files, &clock).await.unwrap());
+        }
+        let recovered = next_counter(None, None, &files, &clock).await.unwrap();
+        assert!(recovered.epoch > newest.unwrap().epoch);
+        let held = CounterLock::take(&files.counter()).await.unwrap();
+        assert!(next_counter(None, Some(&held), &files, &clock).await.unwrap().epoch > recovered.epoch);
+    }
+
+    #[tokio::test]
+    async fn a_counter_lost_within_the_millisecond_does_not_repeat() {
+        let dir = tempfile::tempdir().unwrap();
+        let (files, clock) = (key_files(&dir), Clock::system());
+        let mut newest = 0;
+        for _ in 0..20 {
+            let next = next_counter(None, None, &files, &clock).await.unwrap();
+            assert!(next.epoch > newest);
+            newest = next.epoch;
+        }
+    }
+
+    #[tokio::test]
+    async fn the_spare_copy_never_goes_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = CounterLock::take(&path_to(&dir, "k.count")).await.unwrap();
+        let high = held.reserve(1_000_000).unwrap();
+        assert_eq!(held.reserve(10).unwrap(), high);
+        assert_eq!(held.spare().unwrap(), high);
+    }
+
+    #[tokio::test]
+    async fn a_torn_spare_copy_counts_as_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = path_to(&dir, "k.count");
+        std::fs::write(path.full(), b"leasehold1 000").unwrap();
+        assert_eq!(CounterLock::take(&path).await.unwrap().spare().unwrap(), 0);
+        std::fs::write(path.full(), vec![0xff; 4096]).unwrap();
+        assert_eq!(CounterLock::take(&path).await.unwrap().spare().unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_counter_lock_that_another_keeps_is_an_error_and_no_endless_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = path_to(&dir, "k.count");
+        let _taken = CounterLock::take(&path).await.unwrap();
+        let error = CounterLock::take(&path).await.unwrap_err();
+        assert_eq!(error.kind(), leasehold_core::ErrorKind::Unavailable);
+    }
+}

@@ -1,0 +1,158 @@
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use leasehold_core::Result;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::failed;
+use crate::file_id::FileId;
+use crate::trust;
+
+/// An open directory that belongs to this user and that no other user can write to. Files in it are reached through the
+/// open descriptor, so that a directory that another user puts at the same path receives nothing.
+#[derive(Debug)]
+pub(crate) struct OpenDir {
+    fd: OwnedFd,
+    path: PathBuf,
+    id: FileId,
+}
+
+/// The path of a file or directory below an open directory. It is opened relative to that directory's descriptor.
+#[derive(Clone, Debug)]
+pub(crate) struct PathAt {
+    dir: Arc<OpenDir>,
+    /// The whole path. It is used for comparisons and messages, and never for opening.
+    path: PathBuf,
+}
+
+impl OpenDir {
+    /// Opens an existing directory, and refuses one that other users could write to.
+    pub(crate) fn open(path: &Path) -> Result<Arc<Self>> {
+        let fd = rustix::fs::open(path, Self::HOW, Mode::empty());
+        Self::of(fd.map_err(|cause| failed("open", path, cause.into()))?, path.to_owned())
+    }
+
+    /// Opens the directory `name` in this one, and creates it if it does not exist.
+    pub(crate) fn below(self: &Arc<Self>, name: &str) -> Result<Arc<Self>> {
+        let path = self.path_to(name);
+        path.create_dir()?;
+        let fd = rustix::fs::openat(&self.fd, name, Self::HOW | OFlags::NOFOLLOW, Mode::empty());
+        // A symbolic link, too, is no directory.
+        Self::of(fd.map_err(|cause| failed("open", &path, cause.into()))?, path.path)
+    }
+
+    const HOW: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+    fn of(fd: OwnedFd, path: PathBuf) -> Result<Arc<Self>> {
+        let stat = rustix::fs::fstat(&fd).map_err(|cause| failed("look at", &path, cause.into()))?;
+        trust::refuse_others_directory(&stat, &path)?;
+        Ok(Arc::new(Self { fd, path, id: FileId::of(&stat) }))
+    }
+
+    /// Whether the path still leads to this directory.
+    pub(crate) fn is_in_place(&self) -> Result<bool> {
+        Ok(FileId::found_at(&self.path)? == Some(self.id))
+    }
+
+    pub(crate) fn path_to(self: &Arc<Self>, name: &str) -> PathAt {
+        PathAt { dir: Arc::clone(self), path: self.path.join(name) }
+    }
+
+    pub(crate) fn as_fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+}
+
+impl PathAt {
+    pub(crate) fn full(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn below(&self, name: &str) -> Self {
+        Self { dir: Arc::clone(&self.dir), path: self.path.join(name) }
+    }
+
+    /// The path with another ending (extension) in place of its own.
+    pub(crate) fn with_ending(&self, ending: &str) -> Self {
+        Self { dir: Arc::clone(&self.dir), path: self.path.with_extension(ending) }
+    }
+
+    /// Opens the file for reading and writing, without following symbolic links. `None` if the file does not exist or,
+    /// with `create`, its directory does not exist.
+    pub(crate) fn open(&self, create: bool) -> Result<Option<File>> {
+        // Without NONBLOCK, opening a pipe at this path would wait for its other end.
+        let mut how = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        how.set(OFlags::CREATE, create);
+        match rustix::fs::openat(&self.dir.fd, self.relative(), how, Mode::RUSR | Mode::WUSR) {
+            Ok(fd) => Ok(Some(fd.into())),
+            Err(Errno::NOENT) => Ok(None),
+            Err(cause) => Err(failed("open", self, cause.into())),
+        }
+    }
+
+    pub(crate) fn exists(&self) -> Result<bool> {
+        match rustix::fs::statat(&self.dir.fd, self.relative(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(cause) => Err(failed("look at", self, cause.into())),
+        }
+    }
+
+    /// Renames the file to `other`, and replaces what is there. Returns false if the file does not exist.
+    pub(crate) fn rename_to(&self, other: &Self) -> Result<bool> {
+        match rustix::fs::renameat(&self.dir.fd, self.relative(), &other.dir.fd, other.relative()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(cause) => Err(failed("rename", self, cause.into())),
+        }
+    }
+
+    /// Removes the file. Does nothing if it does not exist or cannot be removed.
+    pub(crate) fn remove(&self) {
+        let _ = rustix::fs::unlinkat(&self.dir.fd, self.relative(), AtFlags::empty());
+    }
+
+    /// Creates a directory with mode 0700. Does nothing if something exists at the path.
+    pub(crate) fn create_dir(&self) -> Result<()> {
+        match rustix::fs::mkdirat(&self.dir.fd, self.relative(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(cause) => Err(failed("create", self, cause.into())),
+        }
+    }
+
+    /// The names in the directory at this path; none if it does not exist.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
+        let cannot = |cause: Errno| failed("list", self, cause.into());
+        let how = OpenDir::HOW | OFlags::NOFOLLOW;
+        let fd = match rustix::fs::openat(&self.dir.fd, self.relative(), how, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(Vec::new()),
+            Err(cause) => return Err(cannot(cause)),
+        };
+        let mut names = Vec::new();
+        for entry in Dir::new(fd).map_err(cannot)? {
+            let entry = entry.map_err(cannot)?;
+            // This crate writes UTF-8 names only.
+            names.extend(entry.file_name().to_str().ok().filter(|name| ![".", ".."].contains(name)).map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// The path relative to the open directory.
+    fn relative(&self) -> &OsStr {
+        let whole = self.path.as_os_str().as_bytes();
+        let name = whole.get(self.dir.path.as_os_str().len() + 1..).unwrap_or_default();
+        OsStr::from_bytes(if name.is_empty() { b"." } else { name })
+    }
+}
+
+impl AsRef<Path> for PathAt {
+    fn as_ref(&self) -> &Path {
+        &self.path
+    }
+}
