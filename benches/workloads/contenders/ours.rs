@@ -13,7 +13,7 @@ pub(crate) struct Ours<L> {
     options: LockOptions,
 }
 
-pub(crate) async fn redis_single(url: &str, local_handoff: bool) -> Result<Ours<impl Locker>> {
+pub(crate) async fn redis_single(url: &str, local_handoff: bool) -> Result<Ours<impl Locker + use<>>> {
     let settings =
         EngineOptions::new().local_handoff(if local_handoff { LocalHandoff::new() } else { LocalHandoff::off() });
     let backend = RedisSingle::builder().url(url).backend().await?;
@@ -35,7 +35,7 @@ pub(crate) fn ours<L>(locks: L) -> Ours<L> {
     Ours { locks, options: LockOptions::new() }
 }
 
-impl<L: Locker> Contender for Ours<L> {
+impl<L: Locker + 'static> Contender for Ours<L> {
     type Key = LockKey;
     type Held = LockGuard;
 

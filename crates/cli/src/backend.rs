@@ -107,18 +107,18 @@ pub(crate) struct Store {
 impl Store {
     /// A store that grants exclusive locks only.
     #[allow(dead_code, reason = "used or not, as the features say")]
-    pub(crate) fn exclusive<T: Backed>(locks: T) -> Self {
+    pub(crate) fn exclusive<T: Backed + 'static>(locks: T) -> Self {
         Self::of(Arc::new(locks), None)
     }
 
     /// A store that has readers too.
     #[allow(dead_code, reason = "used or not, as the features say")]
-    pub(crate) fn shared<T: Backed<Backend: SharedBackend>>(locks: T) -> Self {
+    pub(crate) fn shared<T: Backed<Backend: SharedBackend> + 'static>(locks: T) -> Self {
         let locks = Arc::new(locks);
         Self::of(Arc::clone(&locks), Some(locks))
     }
 
-    fn of<T: Backed>(locks: Arc<T>, readers: Option<Arc<dyn RwLocker>>) -> Self {
+    fn of<T: Backed + 'static>(locks: Arc<T>, readers: Option<Arc<dyn RwLocker>>) -> Self {
         let engine = locks.engine().clone();
         let closing = Box::pin(async move { engine.close().await });
         Self { locker: Arc::clone(&locks) as _, readers, admin: locks, closing }

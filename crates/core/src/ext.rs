@@ -2,13 +2,19 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::{
-    Clock, Error, ErrorKind, FencingToken, LockGuard, LockKey, LockOptions, Locker, OrBusy, ReadGuard, Result,
-    RwLocker, Wait,
+    Clock, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, OrBusy, Result,
+    Wait,
 };
 
 /// The convenient forms of [`Locker::acquire`]. Every locker has them, also as `dyn Locker`.
+///
+/// A key is given as a `&str`, a `String`, a [`LockKey`] or a `&LockKey`.
+///
+/// # Cancel safety
+/// Dropping the future of any of these methods before it is ready leaves nothing behind: the caller loses its place in
+/// the queue, and what it took meanwhile is released in the background.
 pub trait LockerExt: Locker {
-    /// Waits until the key is ours, with the default options.
+    /// Acquires `key` with the default options: waits without a limit.
     ///
     /// # Errors
     /// As for [`acquire`](Locker::acquire), and [`InvalidKey`](ErrorKind::InvalidKey).
@@ -16,13 +22,15 @@ pub trait LockerExt: Locker {
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
     {
-        async move {
-            let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire_or_busy(&key, &LockOptions::new()).await?, &key, self)
-        }
+        async move { self.lock_with(key, &LockOptions::new()).await }
     }
 
-    /// One attempt. `Ok(None)`: another holds it.
+    /// Asks once for `key`, without waiting. `Ok(None)`: another holder has it.
+    ///
+    /// [`try_lock_or_busy`](Self::try_lock_or_busy) also says how much of that holder's lease is left.
+    ///
+    /// # Errors
+    /// As for [`acquire`](Locker::acquire), and [`InvalidKey`](ErrorKind::InvalidKey).
     fn try_lock<K>(&self, key: K) -> impl Future<Output = Result<Option<LockGuard>>> + Send
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
@@ -33,24 +41,63 @@ pub trait LockerExt: Locker {
         }
     }
 
-    /// Waits for at most `wait`.
+    /// Asks once for `key`, without waiting; the answer `Busy` says how much of the holder's lease is left, where the
+    /// store knows that.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use leasehold_core::{LockerExt, Memory};
+    ///
+    /// let locks = Memory::new();
+    /// let _held = locks.lock("report").await?;
+    /// match locks.try_lock_or_busy("report").await? {
+    ///     Ok(_guard) => unreachable!("it is held"),
+    ///     Err(busy) => println!("try again in {:?}", busy.remaining),
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut) when another kept it all the while.
-    fn lock_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send
+    /// As for [`try_lock`](Self::try_lock).
+    fn try_lock_or_busy<K>(&self, key: K) -> impl Future<Output = Result<OrBusy<LockGuard>>> + Send
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
     {
         async move {
             let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire_or_busy(&key, &LockOptions::new().wait(Wait::UpTo(wait))).await?, &key, self)
+            self.acquire_or_busy(&key, &LockOptions::new().wait(Wait::Never)).await
         }
     }
 
-    /// With `options`; [`TimedOut`](ErrorKind::TimedOut) where they limit the wait and another kept it for as long.
+    /// Acquires `key`, waiting for at most `wait`.
     ///
     /// # Errors
-    /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut).
+    /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut) when another holder kept the key for the whole
+    /// wait.
+    fn lock_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        async move { self.lock_with(key, &LockOptions::new().wait(Wait::UpTo(wait))).await }
+    }
+
+    /// Acquires `key` with `options`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use std::time::Duration;
+    /// use leasehold_core::{LockOptions, LockerExt, Memory, Wait};
+    ///
+    /// let locks = Memory::new();
+    /// let options = LockOptions::new().ttl(Duration::from_secs(10)).wait(Wait::UpTo(Duration::from_secs(2)));
+    /// let guard = locks.lock_with("report", &options).await?;
+    /// # drop(guard);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`lock`](Self::lock), and [`TimedOut`](ErrorKind::TimedOut) when `options` limit the wait and another holder
+    /// kept the key for that long.
     fn lock_with<K>(&self, key: K, options: &LockOptions) -> impl Future<Output = Result<LockGuard>> + Send
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
@@ -61,49 +108,82 @@ pub trait LockerExt: Locker {
         }
     }
 
-    /// Runs `work` under the lock and races it against the loss of the lock.
+    /// Runs `work` while holding the lock on `key`, with the default options.
     ///
-    /// `work` gets the fencing token. If the lock is lost, the work's future is dropped where it stands and the
-    /// answer is [`Lost`](ErrorKind::Lost). The release at the end goes on in the background.
+    /// `work` gets a [`GuardHandle`], which knows the fencing token and tells whether the lock is still held. If the lock
+    /// is lost, the future of `work` is dropped at its next `await` and the answer is [`Lost`](ErrorKind::Lost). When the
+    /// work has ended, the lock is released in the background.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
     /// use leasehold_core::{LockerExt, Memory};
     ///
     /// let locks = Memory::new();
-    /// let sum = locks.with_lock("ledger", |token| async move { token.is_some() as u32 + 1 }).await?;
-    /// assert_eq!(sum, 2);
+    /// let sum = locks.with_lock("ledger", |guard| async move {
+    ///     assert!(guard.is_held());
+    ///     println!("writes go with token {:?}", guard.fencing_token());
+    ///     40 + 2
+    /// });
+    /// assert_eq!(sum.await?, 42);
     /// # Ok(()) }
     /// ```
+    ///
+    /// # Errors
+    /// As for [`lock`](Self::lock), and [`Lost`](ErrorKind::Lost) if the lock was lost before the work ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work and releases the lock in the background.
     fn with_lock<K, F, W>(&self, key: K, work: F) -> impl Future<Output = Result<W::Output>> + Send
     where
         K: TryInto<LockKey, Error: Into<Error>> + Send,
-        F: FnOnce(Option<FencingToken>) -> W + Send,
+        F: FnOnce(GuardHandle) -> W + Send,
         W: Future<Output: Send> + Send,
     {
-        async move {
-            let guard = self.lock(key).await?;
-            let done = tokio::select! {
-                biased;
-                reason = guard.lost() => Err(reason),
-                // It may have been lost in the very poll in which the work ended.
-                output = work(guard.fencing_token()) => guard.loss().map_or(Ok(output), Err),
-            };
-            done.map_err(|reason| {
-                let lost = Error::new(ErrorKind::Lost(reason), "run under the lock");
-                lost.with_backend(self.capabilities().backend()).key(guard.key())
-            })
-        }
+        async move { under(self.lock(key).await?, self.capabilities().backend(), work).await }
+    }
+
+    /// Runs `work` while holding the lock on `key`, acquired with `options`. Everything else is as for
+    /// [`with_lock`](Self::with_lock).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use std::time::Duration;
+    /// use leasehold_core::{LockOptions, LockerExt, Memory, Wait};
+    ///
+    /// let options = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(2))).reason("nightly report");
+    /// let locks = Memory::new();
+    /// let token = locks.with_lock_options("report", &options, |guard| async move { guard.fencing_token() }).await?;
+    /// assert!(token.is_some());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`lock_with`](Self::lock_with), and [`Lost`](ErrorKind::Lost) if the lock was lost before the work ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the work and releases the lock in the background.
+    fn with_lock_options<K, F, W>(
+        &self,
+        key: K,
+        options: &LockOptions,
+        work: F,
+    ) -> impl Future<Output = Result<W::Output>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+        F: FnOnce(GuardHandle) -> W + Send,
+        W: Future<Output: Send> + Send,
+    {
+        async move { under(self.lock_with(key, options).await?, self.capabilities().backend(), work).await }
     }
 
     /// Acquires several keys, all or none: in sorted order, so that two callers cannot block each other, and within
     /// one wait. Duplicates count once. The guards come in sorted order of their keys.
     ///
-    /// `Ok(None)`: one of them was held by another for the whole wait; the others were released.
+    /// `Ok(None)`: one of the keys was held by another holder for the whole wait; the others were released.
     ///
     /// # Errors
-    /// As for [`acquire`](Locker::acquire); [`Lost`](ErrorKind::Lost) if an earlier one was lost while waiting for a
-    /// later one. Either way none is kept.
+    /// As for [`acquire`](Locker::acquire); [`Lost`](ErrorKind::Lost) if an earlier key was lost while waiting for a
+    /// later one. After an error none is kept.
     fn lock_all<K>(
         &self,
         keys: impl IntoIterator<Item = K> + Send,
@@ -139,76 +219,8 @@ pub trait LockerExt: Locker {
 
 impl<L: Locker + ?Sized> LockerExt for L {}
 
-/// The convenient forms of [`RwLocker::acquire_read`], and those of the write side under names that read well
-/// beside them.
-pub trait RwLockerExt: RwLocker {
-    /// Waits until the key is ours to read.
-    ///
-    /// # Errors
-    /// As for [`LockerExt::lock`].
-    fn read<K>(&self, key: K) -> impl Future<Output = Result<ReadGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
-        async move {
-            let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire_read_or_busy(&key, &LockOptions::new()).await?, &key, self)
-        }
-    }
-
-    /// One attempt to read. `Ok(None)`: a writer holds it, or waits for it.
-    fn try_read<K>(&self, key: K) -> impl Future<Output = Result<Option<ReadGuard>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
-        async move {
-            let key = key.try_into().map_err(Into::into)?;
-            self.acquire_read(&key, &LockOptions::new().wait(Wait::Never)).await
-        }
-    }
-
-    /// Waits for at most `wait` to read.
-    ///
-    /// # Errors
-    /// As for [`LockerExt::lock_for`].
-    fn read_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<ReadGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
-        async move {
-            let key = key.try_into().map_err(Into::into)?;
-            granted(self.acquire_read_or_busy(&key, &LockOptions::new().wait(Wait::UpTo(wait))).await?, &key, self)
-        }
-    }
-
-    /// [`lock`](LockerExt::lock), beside [`read`](Self::read).
-    fn write<K>(&self, key: K) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
-        self.lock(key)
-    }
-
-    /// [`try_lock`](LockerExt::try_lock), beside [`try_read`](Self::try_read).
-    fn try_write<K>(&self, key: K) -> impl Future<Output = Result<Option<LockGuard>>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
-        self.try_lock(key)
-    }
-
-    /// [`lock_for`](LockerExt::lock_for), beside [`read_for`](Self::read_for).
-    fn write_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send
-    where
-        K: TryInto<LockKey, Error: Into<Error>> + Send,
-    {
-        self.lock_for(key, wait)
-    }
-}
-
-impl<L: RwLocker + ?Sized> RwLockerExt for L {}
-
-fn granted<G>(grant: OrBusy<G>, key: &LockKey, locker: &(impl Locker + ?Sized)) -> Result<G> {
+/// The guard of `grant`, or the error of a wait that timed out.
+pub(crate) fn granted<G>(grant: OrBusy<G>, key: &LockKey, locker: &(impl Locker + ?Sized)) -> Result<G> {
     grant.map_err(|busy| {
         let error = Error::new(ErrorKind::TimedOut, "acquire").with_backend(locker.capabilities().backend()).key(key);
         match busy.remaining {
@@ -217,5 +229,22 @@ fn granted<G>(grant: OrBusy<G>, key: &LockKey, locker: &(impl Locker + ?Sized)) 
             }
             None => error,
         }
+    })
+}
+
+/// Runs `work` until it ends or the guard is lost, whichever comes first.
+pub(crate) async fn under<M: GuardMode, W: Future>(
+    guard: Guard<M>,
+    backend: &'static str,
+    work: impl FnOnce(GuardHandle) -> W,
+) -> Result<W::Output> {
+    let done = tokio::select! {
+        biased;
+        reason = guard.lost() => Err(reason),
+        // It may have been lost in the very poll in which the work ended.
+        output = work(guard.handle()) => guard.loss().map_or(Ok(output), Err),
+    };
+    done.map_err(|reason| {
+        Error::new(ErrorKind::Lost(reason), "run under the lock").with_backend(backend).key(guard.key())
     })
 }

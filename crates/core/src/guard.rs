@@ -1,11 +1,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::engine::Hold;
+use crate::engine::{GuardInner, Hold};
 use crate::{
     Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, LocalHandoff, LockKey, LockOptions, LossReason,
     Mode, OwnerId, Result, Shared,
@@ -124,6 +125,26 @@ impl<M: GuardMode> Guard<M> {
     }
 }
 
+impl<M: GuardMode> Guard<M> {
+    /// A handle on this guard for code that only has to know of the lock: it answers what the guard answers, and
+    /// neither keeps nor releases the lock.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use leasehold_core::{LockerExt, Memory};
+    ///
+    /// let guard = Memory::new().lock("ledger").await?;
+    /// let handle = guard.handle();
+    /// assert_eq!(handle.fencing_token(), guard.fencing_token());
+    /// drop(guard);
+    /// assert!(!handle.is_held());
+    /// # Ok(()) }
+    /// ```
+    pub fn handle(&self) -> GuardHandle {
+        GuardHandle(Arc::clone(self.hold.inner()))
+    }
+}
+
 impl LockGuard {
     /// Gives up this guard without releasing the key, for [`attach`](crate::Locker::attach) in another process.
     ///
@@ -159,6 +180,71 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
         f.debug_struct("Guard")
             .field("key", self.key())
             .field("mode", &M::MODE)
+            .field("token", &self.fencing_token())
+            .field("held", &self.is_held())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A handle on a [`Guard`] that somebody else keeps: it tells whether the lock is held, and does not hold it.
+///
+/// Cloning is cheap. After the guard was released, dropped or detached, [`is_held`](Self::is_held) is false and
+/// [`loss`](Self::loss) is `None`.
+#[derive(Clone)]
+pub struct GuardHandle(Arc<GuardInner>);
+
+impl GuardHandle {
+    /// What is locked.
+    pub fn key(&self) -> &LockKey {
+        self.0.key()
+    }
+
+    /// Whether the guard is exclusive or shared.
+    pub fn mode(&self) -> Mode {
+        self.0.mode()
+    }
+
+    /// The token of the guard: see [`Guard::fencing_token`].
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.0.fencing_token()
+    }
+
+    /// Whether the guard exists and its lease is certainly valid: see [`Guard::is_held`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.0.is_held()
+    }
+
+    /// How long the lease lasts without another renewal: see [`Guard::remaining`].
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.0.remaining()
+    }
+
+    /// Why the guard was lost, if it was.
+    #[must_use]
+    pub fn loss(&self) -> Option<LossReason> {
+        self.0.loss()
+    }
+
+    /// Resolves with the reason when the guard is lost, and never if it is released or dropped: see [`Guard::lost`].
+    ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
+    /// # Cancel safety
+    /// Safe; it can be called again, also after the loss.
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
+        self.0.lost()
+    }
+}
+
+impl fmt::Debug for GuardHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardHandle")
+            .field("key", self.key())
+            .field("mode", &self.mode())
             .field("token", &self.fencing_token())
             .field("held", &self.is_held())
             .finish_non_exhaustive()

@@ -23,7 +23,7 @@ use crate::{
 /// Backend authors implement [`Backend`](crate::Backend) and get this from [`Engine`](crate::Engine); implement it
 /// by hand only for wrappers. The conformance suite (feature `conformance`) checks either.
 #[async_trait]
-pub trait Locker: fmt::Debug + Send + Sync + 'static {
+pub trait Locker: fmt::Debug + Send + Sync {
     /// What this locker promises beyond mutual exclusion. Never does I/O.
     fn capabilities(&self) -> Capabilities;
 
@@ -111,7 +111,7 @@ pub type OrBusy<G> = std::result::Result<G, Busy>;
 
 /// The operator's view of a lock service.
 #[async_trait]
-pub trait Admin: fmt::Debug + Send + Sync + 'static {
+pub trait Admin: fmt::Debug + Send + Sync {
     /// Who holds `key` now.
     async fn inspect(&self, key: &LockKey) -> Result<Holders>;
 
@@ -184,8 +184,20 @@ macro_rules! through {
 through!(Locker for Arc<L>, L: Locker);
 through!(RwLocker for Arc<L>, L: RwLocker);
 through!(Admin for Arc<T>, T: Admin);
-// Of a box only these: another crate may make a box of its own lockers one by itself.
+through!(Locker for &Arc<L>, L: Locker);
+through!(RwLocker for &Arc<L>, L: RwLocker);
+through!(Admin for &Arc<T>, T: Admin);
+// A reference to, or a box of, a type that is `Backed` is `Backed` itself. Of the others only these: another crate may
+// implement `Backed` for a reference to its own type.
+through!(Locker for &dyn Locker);
+through!(Locker for &dyn RwLocker);
+through!(RwLocker for &dyn RwLocker);
+through!(Admin for &dyn Admin);
 through!(Locker for Box<dyn Locker>);
 through!(Locker for Box<dyn RwLocker>);
 through!(RwLocker for Box<dyn RwLocker>);
 through!(Admin for Box<dyn Admin>);
+through!(Locker for &Box<dyn Locker>);
+through!(Locker for &Box<dyn RwLocker>);
+through!(RwLocker for &Box<dyn RwLocker>);
+through!(Admin for &Box<dyn Admin>);

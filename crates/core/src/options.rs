@@ -87,33 +87,33 @@ impl LockOptions {
         Self { reason: Some(reason.into()), ..self }
     }
 
-    /// The lease that was asked for with [`ttl`](Self::ttl).
-    pub fn get_ttl(&self) -> Duration {
+    /// The lease that is asked for: see [`ttl`](Self::ttl).
+    pub fn lease(&self) -> Duration {
         self.ttl
     }
 
-    /// The patience that was asked for with [`wait`](Self::wait).
-    pub fn get_wait(&self) -> Wait {
+    /// How long the acquisition waits: see [`wait`](Self::wait).
+    pub fn patience(&self) -> Wait {
         self.wait
     }
 
-    /// Whether [`renew`](Self::renew) is on.
-    pub fn get_renew(&self) -> bool {
+    /// Whether the lease is renewed in the background: see [`renew`](Self::renew).
+    pub fn renews(&self) -> bool {
         self.renew
     }
 
-    /// The cap that was asked for with [`max_hold`](Self::max_hold).
-    pub fn get_max_hold(&self) -> Option<Duration> {
+    /// The limit on the total time of holding: see [`max_hold`](Self::max_hold).
+    pub fn hold_limit(&self) -> Option<Duration> {
         self.max_hold
     }
 
-    /// The text that was given with [`label`](Self::label).
-    pub fn get_label(&self) -> Option<&str> {
+    /// Who holds it: see [`label`](Self::label).
+    pub fn label_text(&self) -> Option<&str> {
         self.label.as_deref()
     }
 
-    /// The text that was given with [`reason`](Self::reason).
-    pub fn get_reason(&self) -> Option<&str> {
+    /// Why it is held: see [`reason`](Self::reason).
+    pub fn reason_text(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{
-    Clock, Error, ErrorKind, Guard, GuardMode, LockKey, LockOptions, Locker, LockerExt, LossReason, Memory,
-    ReleaseOutcome, RwLocker, RwLockerExt, Wait,
+    Admin, Clock, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockKey, LockOptions, Locker, LockerExt, LossReason,
+    Memory, Mode, ReleaseOutcome, RwLocker, RwLockerExt, Wait,
 };
 
 fn is_send_sync_static<T: Send + Sync + 'static>(_: &T) {}
@@ -66,9 +66,9 @@ fn a_wrapping_locker_can_read_what_is_asked_for() {
         .max_hold(Duration::from_secs(2))
         .label("who")
         .reason("why");
-    assert_eq!((options.get_ttl(), options.get_wait()), (Duration::from_secs(1), Wait::Never));
-    assert_eq!((options.get_renew(), options.get_max_hold()), (false, Some(Duration::from_secs(2))));
-    assert_eq!((options.get_label(), options.get_reason()), (Some("who"), Some("why")));
+    assert_eq!((options.lease(), options.patience()), (Duration::from_secs(1), Wait::Never));
+    assert_eq!((options.renews(), options.hold_limit()), (false, Some(Duration::from_secs(2))));
+    assert_eq!((options.label_text(), options.reason_text()), (Some("who"), Some("why")));
 }
 
 #[tokio::test]
@@ -76,11 +76,11 @@ async fn with_lock_returns_what_the_work_returns_and_frees_the_key() {
     let locks = Memory::new();
     let contender = locks.contender();
     let seen = locks
-        .with_lock("k", |token| {
+        .with_lock("k", |guard| {
             let contender = contender.clone();
             async move {
                 assert!(contender.try_lock("k").await.unwrap().is_none());
-                token
+                guard.fencing_token()
             }
         })
         .await
@@ -170,4 +170,79 @@ async fn guards_of_both_modes_are_one_type() {
     ends_well(locks.write("k").await.unwrap()).await;
     ends_well(locks.try_read("k").await.unwrap().unwrap()).await;
     assert!(locks.try_write("k").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn work_under_a_lock_can_ask_the_guard_and_the_options_count() {
+    let locks = Memory::new();
+    let options = LockOptions::new().ttl(Duration::from_secs(7)).reason("a count");
+    let work = |guard: GuardHandle| async move {
+        assert!(guard.is_held() && guard.loss().is_none() && guard.remaining() <= Duration::from_secs(7));
+        guard
+    };
+    let written = locks.with_lock_options("k", &options, work).await.unwrap();
+    let read = locks.with_read_options("k", &options, work).await.unwrap();
+    let (written_again, read_again) =
+        (locks.with_write("k", work_of).await.unwrap(), locks.with_read("k", work_of).await.unwrap());
+    for (guard, mode) in [
+        (&written, Mode::Exclusive),
+        (&read, Mode::Shared),
+        (&written_again, Mode::Exclusive),
+        (&read_again, Mode::Shared),
+    ] {
+        assert!(!guard.is_held(), "the work is over");
+        assert_eq!((guard.key().as_str(), guard.mode(), guard.loss()), ("k", mode, None));
+    }
+    assert!(written.fencing_token() < read.fencing_token());
+
+    let _held = locks.contender().lock("k").await.unwrap();
+    let once = LockOptions::new().wait(Wait::Never);
+    let error = locks.with_write_options("k", &once, work).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_eq!(locks.read_with("k", &once).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(locks.try_lock_or_busy("k").await.unwrap().unwrap_err().remaining.is_some());
+    assert!(locks.try_read_or_busy("k").await.unwrap().unwrap_err().remaining.is_some());
+}
+
+async fn work_of(guard: GuardHandle) -> GuardHandle {
+    guard
+}
+
+async fn takes_turns(locks: impl Locker, key: &str) {
+    let held = locks.lock(key).await.unwrap();
+    assert!(locks.try_lock(key).await.unwrap().is_none());
+    drop(held);
+}
+
+async fn shares(locks: impl RwLocker, key: &str) {
+    let _readers = (locks.read(key).await.unwrap(), locks.read(key).await.unwrap());
+    assert!(locks.try_write(key).await.unwrap().is_none());
+}
+
+async fn is_free(admin: impl Admin, key: &str) {
+    assert!(admin.inspect(&LockKey::new(key).unwrap()).await.unwrap().holders.is_empty());
+}
+
+#[tokio::test]
+async fn whatever_points_to_a_locker_is_one() {
+    let memory = Memory::new();
+    takes_turns(&memory, "k").await;
+    takes_turns(&&memory, "k").await;
+    takes_turns(Box::new(memory.clone()), "k").await;
+    takes_turns(Arc::new(memory.clone()), "k").await;
+    takes_turns(&Arc::new(memory.clone()), "k").await;
+    takes_turns(&memory as &dyn Locker, "k").await;
+    takes_turns(&memory as &dyn RwLocker, "k").await;
+    takes_turns(&(Box::new(memory.clone()) as Box<dyn Locker>), "k").await;
+    takes_turns(&(Arc::new(memory.clone()) as Arc<dyn Locker>), "k").await;
+    shares(&memory, "k").await;
+    shares(Box::new(memory.clone()), "k").await;
+    shares(&memory as &dyn RwLocker, "k").await;
+    shares(&(Box::new(memory.clone()) as Box<dyn RwLocker>), "k").await;
+    shares(&(Arc::new(memory.clone()) as Arc<dyn RwLocker>), "k").await;
+    is_free(&memory, "k").await;
+    is_free(Box::new(memory.clone()), "k").await;
+    is_free(&memory as &dyn Admin, "k").await;
+    is_free(&(Box::new(memory.clone()) as Box<dyn Admin>), "k").await;
+    is_free(&(Arc::new(memory.clone()) as Arc<dyn Admin>), "k").await;
 }

@@ -26,7 +26,7 @@ pub struct Silenced<L> {
     pub answers_within: Duration,
 }
 
-impl<L: Locker + Clone> Silenced<L> {
+impl<L: Locker + Clone + 'static> Silenced<L> {
     /// Closing ends although the server is silent, with locks that are held, waiters, a renewal and a queue of releases.
     ///
     /// # Panics
@@ -72,7 +72,7 @@ pub(crate) async fn take(locks: &impl Locker, name: &str, lease: Duration) -> Lo
     taken.unwrap_or_else(|error| panic!("{name}: {error}")).unwrap_or_else(|| panic!("{name} is held"))
 }
 
-fn wait<L: Locker + Clone>(locks: &L, name: &str) -> JoinHandle<leasehold_core::Result<Option<LockGuard>>> {
+fn wait<L: Locker + Clone + 'static>(locks: &L, name: &str) -> JoinHandle<leasehold_core::Result<Option<LockGuard>>> {
     let (locks, key) = (locks.clone(), key(name));
     tokio::spawn(async move { locks.acquire(&key, &LockOptions::new().wait(Wait::Forever)).await })
 }

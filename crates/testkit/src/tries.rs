@@ -8,7 +8,7 @@ use crate::closing::{LONG, MOMENT, Silenced, take};
 
 const GIVEN_BACK: &str = "given back";
 
-impl<L: Locker + Clone> Silenced<L> {
+impl<L: Locker + Clone + 'static> Silenced<L> {
     /// A `try` on a silent server is told so after about what it takes alone, and not after a lease: it waits neither for a lease that its own
     /// session gives back, nor for the claims of other callers, of whom some have left.
     ///

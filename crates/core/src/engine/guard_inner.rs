@@ -160,6 +160,10 @@ impl GuardInner {
         &self.cell.grant().key
     }
 
+    pub(crate) fn mode(&self) -> Mode {
+        self.cell.grant().mode
+    }
+
     /// As the store knows it.
     pub(crate) fn grant(&self) -> GrantRef {
         GrantRef { owner: self.owner, ..self.cell.grant().clone() }

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-pub(crate) use self::guard_inner::Hold;
+pub(crate) use self::guard_inner::{GuardInner, Hold};
 pub use self::local_handoff::LocalHandoff;
 
 use self::driver::Driver;
@@ -272,7 +272,7 @@ impl<B: Backend> fmt::Debug for WeakEngine<B> {
 
 /// A public type that wraps an [`Engine`] and thereby is a [`Locker`] and [`Admin`], and, on a
 /// [`SharedBackend`], an [`RwLocker`].
-pub trait Backed: fmt::Debug + Send + Sync + 'static {
+pub trait Backed: fmt::Debug + Send + Sync {
     /// The store behind it.
     type Backend: Backend;
 
@@ -284,6 +284,20 @@ impl<B: Backend> Backed for Engine<B> {
     type Backend = B;
     fn engine(&self) -> &Self {
         self
+    }
+}
+
+impl<T: Backed + ?Sized> Backed for &T {
+    type Backend = T::Backend;
+    fn engine(&self) -> &Engine<T::Backend> {
+        (**self).engine()
+    }
+}
+
+impl<T: Backed + ?Sized> Backed for Box<T> {
+    type Backend = T::Backend;
+    fn engine(&self) -> &Engine<T::Backend> {
+        (**self).engine()
     }
 }
 

@@ -61,7 +61,7 @@ pub async fn whole_life<S: Subject>(ours: &S::Locks, theirs: &S::Locks, key: &st
 }
 
 /// Many tasks of several clients on one key: never two inside.
-pub async fn crowd<L: Locker + Clone>(clients: &[L], key: &str) {
+pub async fn crowd<L: Locker + Clone + 'static>(clients: &[L], key: &str) {
     let inside = Arc::new(AtomicUsize::new(0));
     let mut tasks = tokio::task::JoinSet::new();
     for client in clients.iter().cycle().take(16) {

@@ -31,7 +31,10 @@ impl Story {
     ///
     /// # Panics
     /// When two have the key at once.
-    pub async fn of<L: Locker + Admin>(asks: Option<&Server>, locker: impl AsyncFn(usize) -> Result<L>) -> Self {
+    pub async fn of<L: Locker + Admin + 'static>(
+        asks: Option<&Server>,
+        locker: impl AsyncFn(usize) -> Result<L>,
+    ) -> Self {
         let mut story = Self::default();
         // Refusals may leave a key to its lease.
         let patient = LockOptions::new().ttl(Duration::from_secs(4)).wait(Wait::UpTo(Duration::from_secs(60)));

@@ -1,0 +1,185 @@
+use std::time::Duration;
+
+use crate::ext::{granted, under};
+use crate::{
+    Error, GuardHandle, LockGuard, LockKey, LockOptions, LockerExt, OrBusy, ReadGuard, Result, RwLocker, Wait,
+};
+
+/// The convenient forms of [`RwLocker::acquire_read`], and those of the writers' side under names that read well
+/// beside them.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+/// use leasehold_core::{Memory, RwLockerExt};
+///
+/// let locks = Memory::new();
+/// let (one, two) = (locks.read("index").await?, locks.read("index").await?);
+/// assert!(locks.try_write("index").await?.is_none());
+/// drop((one, two));
+/// locks.with_write("index", |guard| async move { println!("{:?}", guard.fencing_token()) }).await?;
+/// # Ok(()) }
+/// ```
+///
+/// # Cancel safety
+/// As for the methods of [`LockerExt`].
+pub trait RwLockerExt: RwLocker {
+    /// Acquires `key` shared, with the default options: waits without a limit.
+    ///
+    /// # Errors
+    /// As for [`LockerExt::lock`].
+    fn read<K>(&self, key: K) -> impl Future<Output = Result<ReadGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        async move { self.read_with(key, &LockOptions::new()).await }
+    }
+
+    /// Asks once for `key` in shared mode, without waiting. `Ok(None)`: a writer holds it, or waits for it.
+    ///
+    /// [`try_read_or_busy`](Self::try_read_or_busy) also says how much of the writer's lease is left.
+    ///
+    /// # Errors
+    /// As for [`LockerExt::try_lock`].
+    fn try_read<K>(&self, key: K) -> impl Future<Output = Result<Option<ReadGuard>>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        async move {
+            let key = key.try_into().map_err(Into::into)?;
+            self.acquire_read(&key, &LockOptions::new().wait(Wait::Never)).await
+        }
+    }
+
+    /// Asks once for `key` in shared mode, without waiting; the answer `Busy` says how much of the writer's lease is
+    /// left, where the store knows that.
+    ///
+    /// # Errors
+    /// As for [`LockerExt::try_lock`].
+    fn try_read_or_busy<K>(&self, key: K) -> impl Future<Output = Result<OrBusy<ReadGuard>>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        async move {
+            let key = key.try_into().map_err(Into::into)?;
+            self.acquire_read_or_busy(&key, &LockOptions::new().wait(Wait::Never)).await
+        }
+    }
+
+    /// Acquires `key` shared, waiting for at most `wait`.
+    ///
+    /// # Errors
+    /// As for [`LockerExt::lock_for`].
+    fn read_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<ReadGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        async move { self.read_with(key, &LockOptions::new().wait(Wait::UpTo(wait))).await }
+    }
+
+    /// Acquires `key` shared, with `options`.
+    ///
+    /// # Errors
+    /// As for [`LockerExt::lock_with`].
+    fn read_with<K>(&self, key: K, options: &LockOptions) -> impl Future<Output = Result<ReadGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        async move {
+            let key = key.try_into().map_err(Into::into)?;
+            granted(self.acquire_read_or_busy(&key, options).await?, &key, self)
+        }
+    }
+
+    /// Runs `work` while holding `key` shared, with the default options. Everything else is as for
+    /// [`LockerExt::with_lock`].
+    ///
+    /// # Errors
+    /// As for [`LockerExt::with_lock`].
+    fn with_read<K, F, W>(&self, key: K, work: F) -> impl Future<Output = Result<W::Output>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+        F: FnOnce(GuardHandle) -> W + Send,
+        W: Future<Output: Send> + Send,
+    {
+        async move { under(self.read(key).await?, self.capabilities().backend(), work).await }
+    }
+
+    /// Runs `work` while holding `key` shared, acquired with `options`. Everything else is as for
+    /// [`LockerExt::with_lock_options`].
+    ///
+    /// # Errors
+    /// As for [`LockerExt::with_lock_options`].
+    fn with_read_options<K, F, W>(
+        &self,
+        key: K,
+        options: &LockOptions,
+        work: F,
+    ) -> impl Future<Output = Result<W::Output>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+        F: FnOnce(GuardHandle) -> W + Send,
+        W: Future<Output: Send> + Send,
+    {
+        async move { under(self.read_with(key, options).await?, self.capabilities().backend(), work).await }
+    }
+
+    /// [`LockerExt::lock`] under a name that stands beside [`read`](Self::read).
+    fn write<K>(&self, key: K) -> impl Future<Output = Result<LockGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        self.lock(key)
+    }
+
+    /// [`LockerExt::try_lock`] under a name that stands beside [`try_read`](Self::try_read).
+    fn try_write<K>(&self, key: K) -> impl Future<Output = Result<Option<LockGuard>>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        self.try_lock(key)
+    }
+
+    /// [`LockerExt::lock_for`] under a name that stands beside [`read_for`](Self::read_for).
+    fn write_for<K>(&self, key: K, wait: Duration) -> impl Future<Output = Result<LockGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        self.lock_for(key, wait)
+    }
+
+    /// [`LockerExt::lock_with`] under a name that stands beside [`read_with`](Self::read_with).
+    fn write_with<K>(&self, key: K, options: &LockOptions) -> impl Future<Output = Result<LockGuard>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+    {
+        self.lock_with(key, options)
+    }
+
+    /// [`LockerExt::with_lock`] under a name that stands beside [`with_read`](Self::with_read).
+    fn with_write<K, F, W>(&self, key: K, work: F) -> impl Future<Output = Result<W::Output>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+        F: FnOnce(GuardHandle) -> W + Send,
+        W: Future<Output: Send> + Send,
+    {
+        self.with_lock(key, work)
+    }
+
+    /// [`LockerExt::with_lock_options`] under a name that stands beside
+    /// [`with_read_options`](Self::with_read_options).
+    fn with_write_options<K, F, W>(
+        &self,
+        key: K,
+        options: &LockOptions,
+        work: F,
+    ) -> impl Future<Output = Result<W::Output>> + Send
+    where
+        K: TryInto<LockKey, Error: Into<Error>> + Send,
+        F: FnOnce(GuardHandle) -> W + Send,
+        W: Future<Output: Send> + Send,
+    {
+        self.with_lock_options(key, options, work)
+    }
+}
+
+impl<L: RwLocker + ?Sized> RwLockerExt for L {}
