@@ -1,12 +1,12 @@
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
-use leasehold_redis::{DRAW, KeyNames, Lease, Metadata, Reply, Step, Words, lease, number};
+use leasehold_redis::{KeyNames, Lease, Metadata, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction, lease, number};
 
 use crate::release::release;
 use crate::store::{FENCE, LOCK, Store, session_id};
 
 const EPOCH_LUA: &str = include_str!("lua/epoch.lua");
-pub(crate) static TRY_ACQUIRE: Step =
-    Step::new("try_acquire", 2, 7, &[DRAW, EPOCH_LUA, include_str!("lua/try_acquire.lua")]);
+pub(crate) static TRY_ACQUIRE: ScriptFunction =
+    ScriptFunction::new("try_acquire", 2, 7, &[NEXT_EPOCH, EPOCH_LUA, include_str!("lua/try_acquire.lua")]);
 
 /// Takes a key for the session `id`, or takes it once more, or says which session is in the way. The owner id of `claim`
 /// names the level.
@@ -15,7 +15,7 @@ pub(crate) async fn try_acquire(store: &Store, id: &str, claim: &Claim) -> Resul
         return Err(Error::new(ErrorKind::Unsupported, "acquire"));
     }
     let names = store.names.of(&claim.key);
-    let words = Words::new()
+    let words = ScriptArguments::new()
         .name(&names, LOCK)
         .name(&names, FENCE)
         .text(id)

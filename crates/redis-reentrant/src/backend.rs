@@ -7,7 +7,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     Page, Renewal, Result, SessionId,
 };
-use leasehold_redis::{Steps, digest};
+use leasehold_redis::{ScriptFunctions, digest};
 
 use crate::store::{Store, session_id};
 use crate::{acquire, admin, release, renew};
@@ -15,7 +15,7 @@ use crate::{acquire, admin, release, renew};
 pub(crate) const NAME: &str = "redis-reentrant";
 
 /// The scripts that may leave together with those of other keys.
-pub(crate) static STEPS: Steps = Steps::new(&[&acquire::TRY_ACQUIRE, &release::RELEASE]);
+pub(crate) static STEPS: ScriptFunctions = ScriptFunctions::new(&[&acquire::TRY_ACQUIRE, &release::RELEASE]);
 
 /// The store-level backend of a [`Session`](crate::Session): each operation is one script in Redis. Made by
 /// [`RedisReentrantBuilder::backend`](crate::RedisReentrantBuilder::backend).

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold_core::Result;
 use leasehold_redis::fred::clients::Client;
-use leasehold_redis::{Access, Confirmation, Connection, GroupCommit, Namespace, Source, invalid};
+use leasehold_redis::{Confirmation, Connection, ConnectionSettings, GroupCommit, Namespace, Source, invalid};
 
 use crate::backend::{NAME, STEPS};
 use crate::session::random_id;
@@ -14,7 +14,7 @@ use crate::{RedisReentrant, SessionBackend};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RedisReentrantBuilder {
-    access: Access,
+    access: ConnectionSettings,
     max_depth: u32,
     group_commit: bool,
 }
@@ -130,6 +130,6 @@ impl RedisReentrantBuilder {
 
 impl Default for RedisReentrantBuilder {
     fn default() -> Self {
-        Self { access: Access::default(), max_depth: 1_000, group_commit: true }
+        Self { access: ConnectionSettings::default(), max_depth: 1_000, group_commit: true }
     }
 }

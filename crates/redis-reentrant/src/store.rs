@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join;
 use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, Result, SessionId, Waiters};
-use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, Reply, Signals, trouble};
+use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, PubSub, Reply, script_error};
 
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";
@@ -17,7 +17,7 @@ pub(crate) struct Store {
     pub(crate) names: Names,
     /// Who waits for a key, through any of the sessions.
     pub(crate) waiters: Waiters,
-    pub(crate) signals: Signals,
+    pub(crate) signals: PubSub,
     /// How long the counter of a key is kept after its last grant.
     pub(crate) fence_retention: Duration,
     /// How often one session may hold a key at the same time.
@@ -35,7 +35,7 @@ impl Store {
         confirmation: Option<Confirmation>,
     ) -> Self {
         let names = Names::new(namespace);
-        let signals = Signals::new(&connection, &names);
+        let signals = PubSub::new(&connection, &names);
         Self { connection, commits, names, waiters: Waiters::new(), signals, fence_retention, max_depth, confirmation }
     }
 
@@ -69,7 +69,7 @@ impl Store {
             let told = self.connection.quote(&format!("the entry `{key}` {whose}"));
             return Error::new(ErrorKind::Backend, "ask Redis").detail(told);
         }
-        trouble(&self.connection, words)
+        script_error(&self.connection, words)
     }
 }
 

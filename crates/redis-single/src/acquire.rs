@@ -1,13 +1,15 @@
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
-use leasehold_redis::{DRAW, KeyNames, Lease, Metadata, Reply, Step, Words, lease, number, trouble};
+use leasehold_redis::{
+    KeyNames, Lease, Metadata, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction, lease, number, script_error,
+};
 
 use crate::release::release;
 use crate::store::{FENCE, LOCK, QUEUE, QUEUE_LUA, Store};
 
-pub(crate) static TRY_ACQUIRE: Step =
-    Step::new("try_acquire", 3, 5, &[DRAW, QUEUE_LUA, include_str!("lua/try_acquire.lua")]);
+pub(crate) static TRY_ACQUIRE: ScriptFunction =
+    ScriptFunction::new("try_acquire", 3, 5, &[NEXT_EPOCH, QUEUE_LUA, include_str!("lua/try_acquire.lua")]);
 
 /// The inbox of a waiter that gets no notifications: it asks for what it is granted. `queue.lua` has the same text.
 const NO_INBOX: &str = "-";
@@ -22,7 +24,7 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
         return Err(Error::new(ErrorKind::Unsupported, "acquire"));
     }
     let (names, inbox) = (store.names.of(&claim.key), inbox(store, claim));
-    let words = Words::new()
+    let words = ScriptArguments::new()
         .name(&names, LOCK)
         .name(&names, FENCE)
         .name(&names, QUEUE)
@@ -44,15 +46,17 @@ async fn answered(store: &Store, claim: &Claim, names: &KeyNames, inbox: &str, r
             None => refused(format!("the entry of {} has lost its token", claim.key)),
         },
         ["busy", left] => {
-            let left = lease(left).and_then(Lease::remaining).ok_or_else(|| trouble(&store.connection, &[]))?;
+            let left = lease(left).and_then(Lease::remaining).ok_or_else(|| script_error(&store.connection, &[]))?;
             Ok(Attempt::Busy { retry_in: Some(left) })
         }
-        ["queued", left, numbers] => queued(claim, left, numbers, inbox).ok_or_else(|| trouble(&store.connection, &[])),
+        ["queued", left, numbers] => {
+            queued(claim, left, numbers, inbox).ok_or_else(|| script_error(&store.connection, &[]))
+        }
         ["endless", key] => {
             refused(format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"))
         }
         ["spent", key] => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
-        ref words => Err(trouble(&store.connection, words)),
+        ref words => Err(script_error(&store.connection, words)),
     }
 }
 

@@ -2,7 +2,7 @@ use std::slice;
 use std::time::Duration;
 
 use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, OwnerId, Page, Result};
-use leasehold_redis::{CHANNEL, Entry, FORCE, INSPECT, Reply, lease, millis, trouble};
+use leasehold_redis::{CHANNEL, Entry, FORCE_RELEASE, INSPECT, Reply, lease, millis, script_error};
 
 use crate::release::release_owner;
 use crate::store::{FORCED, LOCK, Store};
@@ -32,7 +32,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
     const GRACE: Duration = Duration::from_secs(60);
     let names = store.names.of(key);
     let arguments = [names.part(CHANNEL), millis(GRACE)];
-    let reply = store.connection.run(&FORCE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
+    let reply = store.connection.run(&FORCE_RELEASE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
     // A release of a free key grants it to the first in the queue. If this one fails, those in the queue ask again.
     let _ = release_owner(store, &names, OwnerId::random()).await;
     store.signals.forced(&reply.words());
@@ -48,13 +48,13 @@ fn holders(store: &Store, key: &LockKey, words: &[&str]) -> Result<Holders> {
     let holders = match *words {
         ["free"] => Vec::new(),
         ["held", entry, left, ..] => {
-            let Some(left) = lease(left) else { return Err(trouble(&store.connection, &[])) };
+            let Some(left) = lease(left) else { return Err(script_error(&store.connection, &[])) };
             let entry = Entry::read(entry);
             let mut holder = entry.map_or_else(|| Holder::new(Mode::Exclusive), |entry| entry.to_holder());
             holder.remaining = left.remaining();
             vec![holder]
         }
-        _ => return Err(trouble(&store.connection, words)),
+        _ => return Err(script_error(&store.connection, words)),
     };
     Ok(Holders { key: key.clone(), holders })
 }

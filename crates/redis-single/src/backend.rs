@@ -6,7 +6,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     OwnerId, Page, Renewal, Result,
 };
-use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, Signals, Steps};
+use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, PubSub, ScriptFunctions};
 
 use crate::store::{LOCK, Store};
 use crate::{acquire, admin, release, renew};
@@ -14,7 +14,7 @@ use crate::{acquire, admin, release, renew};
 pub(crate) const NAME: &str = "redis-single";
 
 /// The scripts that may leave together with those of other keys.
-static STEPS: Steps = Steps::new(&[&acquire::TRY_ACQUIRE, &release::RELEASE]);
+static STEPS: ScriptFunctions = ScriptFunctions::new(&[&acquire::TRY_ACQUIRE, &release::RELEASE]);
 
 /// The store-level backend of [`RedisSingle`](crate::RedisSingle): each operation is one script in Redis. Made by
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).
@@ -105,8 +105,8 @@ impl RedisSingleBackend {
         let names = Names::new(namespace);
         // `WAIT` confirms what this connection wrote, and a grant from the queue is written by another process.
         let queues = queue != QueueMode::Off && confirmation.is_none();
-        let inbox = || Signals::with_inbox(&connection, &names, LOCK, queue == QueueMode::Trusted);
-        let signals = if queues { inbox() } else { Signals::new(&connection, &names) };
+        let inbox = || PubSub::with_inbox(&connection, &names, LOCK, queue == QueueMode::Trusted);
+        let signals = if queues { inbox() } else { PubSub::new(&connection, &names) };
         let commits = GroupCommit::new(&connection, &STEPS, group_commit);
         Self { store: Store { connection, commits, names, signals, fence_retention, confirmation, queues } }
     }

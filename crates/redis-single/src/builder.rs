@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_core::{EngineOptions, LocalHandoff, Result};
 use leasehold_redis::fred::clients::Client;
-use leasehold_redis::{Access, Confirmation, Connection, Namespace, Source};
+use leasehold_redis::{Confirmation, Connection, ConnectionSettings, Namespace, Source};
 
 use crate::backend::{NAME, QueueMode};
 use crate::{RedisSingle, RedisSingleBackend};
@@ -11,7 +11,7 @@ use crate::{RedisSingle, RedisSingleBackend};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RedisSingleBuilder {
-    access: Access,
+    access: ConnectionSettings,
     group_commit: bool,
     queue: bool,
     verify_grants: bool,
@@ -145,7 +145,7 @@ impl RedisSingleBuilder {
 impl Default for RedisSingleBuilder {
     fn default() -> Self {
         Self {
-            access: Access::default(),
+            access: ConnectionSettings::default(),
             group_commit: true,
             queue: true,
             verify_grants: false,

@@ -1,9 +1,10 @@
 use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Result};
-use leasehold_redis::{CHANNEL, DRAW, KeyNames, Reply, Step, Words};
+use leasehold_redis::{CHANNEL, KeyNames, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction};
 
 use crate::store::{FENCE, LOCK, QUEUE, QUEUE_LUA, Store};
 
-pub(crate) static RELEASE: Step = Step::new("release", 3, 2, &[DRAW, QUEUE_LUA, include_str!("lua/release.lua")]);
+pub(crate) static RELEASE: ScriptFunction =
+    ScriptFunction::new("release", 3, 2, &[NEXT_EPOCH, QUEUE_LUA, include_str!("lua/release.lua")]);
 
 /// Frees a key if the server still has its owner, or takes the owner out of the queue of the key.
 pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
@@ -13,7 +14,7 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
 
 /// Runs `release.lua` for one owner of a key.
 pub(crate) async fn release_owner(store: &Store, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
-    let words = Words::new().name(names, LOCK).name(names, FENCE).name(names, QUEUE);
+    let words = ScriptArguments::new().name(names, LOCK).name(names, FENCE).name(names, QUEUE);
     let reply = store.commits.run(&RELEASE, words.owner(owner).name(names, CHANNEL), None).await?;
     store.signals.released(&reply.words());
     Ok(reply)

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
-use leasehold_redis::{Script, Words, millis};
+use leasehold_redis::{Script, ScriptArguments, millis};
 
 use crate::store::{LOCK, Store};
 
@@ -22,7 +22,7 @@ pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration)
 /// Renews grants that may share a script.
 async fn renew_batch(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
     let locks = renewals.iter().map(|renewal| store.names.of(&renewal.grant.key));
-    let words = locks.fold(Words::new(), |words, names| words.name(&names, LOCK));
+    let words = locks.fold(ScriptArguments::new(), |words, names| words.name(&names, LOCK));
     let number = |grant: &GrantRef| grant.epoch.unwrap_or_default();
     let leases = renewals.iter().map(|renewal| (renewal.grant.owner, number(&renewal.grant), renewal.ttl));
     let words = words.leases(leases);

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_core::{GrantRef, LeaseStatus, Result};
-use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Reply, Signals, trouble};
+use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, PubSub, Reply, script_error};
 
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";
@@ -18,7 +18,7 @@ pub(crate) struct Store {
     pub(crate) connection: Connection,
     pub(crate) commits: GroupCommit,
     pub(crate) names: Names,
-    pub(crate) signals: Signals,
+    pub(crate) signals: PubSub,
     /// How long the counter of a key is kept after its last grant.
     pub(crate) fence_retention: Duration,
     pub(crate) confirmation: Option<Confirmation>,
@@ -32,7 +32,7 @@ impl Store {
         match *answer.words() {
             ["held", ..] => Ok(LeaseStatus::Held),
             ["gone"] => Ok(self.why_not_held(grant).await),
-            ref words => Err(trouble(&self.connection, words)),
+            ref words => Err(script_error(&self.connection, words)),
         }
     }
 

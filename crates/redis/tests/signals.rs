@@ -1,24 +1,24 @@
-//! Signals through real servers, which the tests start; without `redis-server` they are ignored.
+//! Notifications through real servers, which the tests start; without `redis-server` they are ignored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscription};
-use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Signals};
+use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, PubSub};
 use leasehold_testkit::needs;
 use leasehold_testkit::redis::{Answer, Proxy, Server, eventually};
 use tokio::time::timeout;
 
 struct Radio {
-    signals: Signals,
+    signals: PubSub,
 }
 
 impl Radio {
     async fn new(url: &str) -> Self {
         let endpoint = Endpoint::parse(url).expect("a good URL");
         let connection = Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection");
-        let signals = Signals::new(&connection, &names());
+        let signals = PubSub::new(&connection, &names());
         Self { signals }
     }
 

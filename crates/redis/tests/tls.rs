@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, LockKey, Notifications};
-use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, Script, Signals};
+use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, PubSub, Script};
 use leasehold_testkit::redis::{Server, eventually};
 use leasehold_testkit::{Authority, Issued, needs};
 use tokio::io::AsyncReadExt;
@@ -28,7 +28,7 @@ async fn works(url: &str) {
     let connection = open(url).await.unwrap();
     let reply = connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await.unwrap();
     assert_eq!(reply.words(), ["heard", "a"]);
-    let signals = Signals::new(&connection, &Names::new(&Namespace::default()));
+    let signals = PubSub::new(&connection, &Names::new(&Namespace::default()));
     signals.subscribe(&LockKey::new("k").unwrap()).await.unwrap();
     signals.close().await;
     connection.close().await;

@@ -2,7 +2,7 @@ use std::num::ParseIntError;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, FencingToken};
-use leasehold_redis::{Entry, number, trouble};
+use leasehold_redis::{Entry, number, script_error};
 
 use crate::condition::{Failure, NodeCondition};
 use crate::node::Peer;
@@ -121,9 +121,9 @@ pub(crate) fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
     match *words {
         ["reset"] => Failure::of(NodeCondition::Reset),
         ["endless", key] => endless(peer, key),
-        ["foreign" | "refused", ..] => trouble(&peer.connection, words).into(),
+        ["foreign" | "refused", ..] => script_error(&peer.connection, words).into(),
         // Nobody knows what it did.
-        _ => Failure { maybe_done: true, ..trouble(&peer.connection, words).into() },
+        _ => Failure { maybe_done: true, ..script_error(&peer.connection, words).into() },
     }
 }
 

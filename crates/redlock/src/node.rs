@@ -8,8 +8,8 @@ use leasehold_core::{Cursor, LockKey, OwnerId, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::{
-    CHANNEL, Connection, Endpoint, FORCE, GroupCommit, INSPECT, KeyNames, Names, Reply, Script, Signals, Step, Steps,
-    Words, millis, number,
+    CHANNEL, Connection, Endpoint, FORCE_RELEASE, GroupCommit, INSPECT, KeyNames, Names, PubSub, Reply, Script,
+    ScriptArguments, ScriptFunction, ScriptFunctions, millis, number,
 };
 
 use crate::answer::{Claimed, Confirmed, Kept, Marker, Phase, Seen, Standing, endless, kept, not_understood, seen};
@@ -23,10 +23,10 @@ const MARKER: &str = "node";
 
 /// What several scripts call.
 const COUNTER: &str = include_str!("lua/counter.lua");
-static CLAIM: Step = Step::new("claim", 3, 3, &[COUNTER, include_str!("lua/claim.lua")]);
-static CONFIRM: Step = Step::new("confirm", 3, 3, &[COUNTER, include_str!("lua/fence.lua")]);
-static RELEASE: Step = Step::new("release", 2, 2, &[include_str!("lua/release.lua")]);
-static STEPS: Steps = Steps::new(&[&CLAIM, &CONFIRM, &RELEASE]);
+static CLAIM: ScriptFunction = ScriptFunction::new("claim", 3, 3, &[COUNTER, include_str!("lua/claim.lua")]);
+static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 3, &[COUNTER, include_str!("lua/fence.lua")]);
+static RELEASE: ScriptFunction = ScriptFunction::new("release", 2, 2, &[include_str!("lua/release.lua")]);
+static STEPS: ScriptFunctions = ScriptFunctions::new(&[&CLAIM, &CONFIRM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
 static TAKE_OVER: Script = Script::new(include_str!("lua/take_over.lua"));
 static MARK: Script = Script::new(include_str!("lua/marker.lua"));
@@ -65,7 +65,7 @@ enum Link {
 pub(crate) struct Peer {
     pub(crate) connection: Connection,
     commits: Arc<GroupCommit>,
-    pub(crate) signals: Arc<Signals>,
+    pub(crate) signals: Arc<PubSub>,
 }
 
 /// What a node is asked for in an attempt.
@@ -120,7 +120,7 @@ impl Node {
             Source::Url(endpoint) => Connection::open(endpoint, self.command_timeout).await?,
             Source::Client(client) => Connection::borrow(client.clone(), self.command_timeout),
         };
-        let signals = Arc::new(Signals::new(&connection, &self.names));
+        let signals = Arc::new(PubSub::new(&connection, &self.names));
         let commits = Arc::new(GroupCommit::new(&connection, &STEPS, self.group_commit));
         Ok(Peer { connection, commits, signals })
     }
@@ -156,7 +156,7 @@ impl Node {
 
     pub(crate) async fn claim(&self, claiming: &Claiming, limit: Duration) -> Claimed {
         let names = &claiming.names;
-        let words = Words::new()
+        let words = ScriptArguments::new()
             .name(names, LOCK)
             .name(names, FENCE)
             .text(&self.names.own(MARKER))
@@ -180,7 +180,7 @@ impl Node {
 
     pub(crate) async fn confirm(&self, claiming: &Claiming, epoch: u64, limit: Duration) -> Confirmed {
         let names = &claiming.names;
-        let words = Words::new()
+        let words = ScriptArguments::new()
             .name(names, LOCK)
             .name(names, FENCE)
             .text(&self.names.own(MARKER))
@@ -203,7 +203,7 @@ impl Node {
         signal: bool,
         limit: Duration,
     ) -> Result<Kept, Failure> {
-        let words = Words::new().name(names, LOCK).name(names, FORCED).owner(owner);
+        let words = ScriptArguments::new().name(names, LOCK).name(names, FORCED).owner(owner);
         let words = if signal { words.name(names, CHANNEL) } else { words.text("") };
         let (peer, reply) = self.commit(&RELEASE, words, limit).await?;
         peer.signals.released(&reply.words());
@@ -254,7 +254,7 @@ impl Node {
         let names = self.names.of(key);
         let keys = [names.part(LOCK), names.part(FORCED)];
         let arguments = [names.part(CHANNEL), millis(grace)];
-        let (peer, reply) = self.ask(&FORCE, keys, arguments, self.command_timeout).await?;
+        let (peer, reply) = self.ask(&FORCE_RELEASE, keys, arguments, self.command_timeout).await?;
         peer.signals.forced(&reply.words());
         seen(&peer, &reply.words())
     }
@@ -328,13 +328,18 @@ impl Node {
 
     /// Has the server learn the scripts whose order matters.
     pub(crate) async fn teach(peer: &Peer) -> Result<(), Failure> {
-        peer.commits.teach().await?;
+        peer.commits.load().await?;
         peer.connection.run(&RENEW, [], [], None).await?;
         peer.connection.run(&TAKE_OVER, [], [], None).await?;
         Ok(())
     }
 
-    async fn commit(&self, step: &'static Step, words: Words, limit: Duration) -> Result<(Peer, Reply), Failure> {
+    async fn commit(
+        &self,
+        step: &'static ScriptFunction,
+        words: ScriptArguments,
+        limit: Duration,
+    ) -> Result<(Peer, Reply), Failure> {
         let peer = self.peer()?;
         let reply = self.heard(peer.commits.run(step, words, Some(limit)).await, limit)?;
         Ok((peer, reply))

@@ -7,7 +7,7 @@ const CLAIM_SQL: &str = "crates/mysql-unique/src/sql/claim.sql";
 const EXTEND_SQL: &str = "crates/mysql-unique/src/sql/extend.sql";
 const QUEUE_LUA: &str = "crates/redis-single/src/lua/queue.lua";
 const RENEW_LUA: &str = "crates/redis-single/src/lua/renew.lua";
-const DRAW_LUA: &str = "crates/redis/src/lua/draw.lua";
+const NEXT_EPOCH_LUA: &str = "crates/redis/src/lua/next_epoch.lua";
 const FILE_GRANT: &str = "crates/file/src/grant.rs";
 
 macro_rules! mutants {
@@ -81,11 +81,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "return all_held and 'held' or answers" => "for i in ipairs(answers) do answers[i] = all_held and 'held' or 'gone' end return answers";
     "redis-single": "anybody releases" in "crates/redis-single/src/lua/release.lua",
         "type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner" => "type(held) ~= 'string'";
-    "redis-single": "tokens are the clock alone" in DRAW_LUA,
+    "redis-single": "tokens are the clock alone" in NEXT_EPOCH_LUA,
         "math.max((last or 0) + 1, now)" => "now";
-    "redis-single": "tokens do not begin at the clock" in DRAW_LUA,
+    "redis-single": "tokens do not begin at the clock" in NEXT_EPOCH_LUA,
         "math.max((last or 0) + 1, now)" => "(last or 0) + 1";
-    "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force.lua",
+    "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
     "mysql-unique": "a claim takes the key from its owner" in CLAIM_SQL,

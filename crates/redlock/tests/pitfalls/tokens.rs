@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until};
 
 /// What every step may call.
-const SHARED: &str = include_str!("../../../redis/src/lua/trouble.lua");
+const SHARED: &str = include_str!("../../../redis/src/lua/script_error.lua");
 const COUNTER: &str = include_str!("../../src/lua/counter.lua");
 const CLAIM: &str = include_str!("../../src/lua/claim.lua");
 const CONFIRM: &str = include_str!("../../src/lua/fence.lua");

@@ -1,0 +1,122 @@
+use std::time::Duration;
+
+use fred::types::Value;
+use fred::types::config::Server;
+use fred::util::redis_keyslot;
+use futures::future::join_all;
+use leasehold_core::{Attempt, Error, ErrorKind, LeaseStatus, Result};
+
+use crate::client::command::Target;
+use crate::client::connection::Connection;
+
+/// How many replicas must have a grant or a renewal before it counts, and how long they may take.
+///
+/// Replication is asynchronous: a fail-over can forget what was just written, and a primary that is cut off goes on
+/// writing what its successor never hears of. With this neither counts, as long as a replica that confirmed is the one
+/// that is promoted.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirmation {
+    replicas: u32,
+    within: Duration,
+}
+
+impl Confirmation {
+    /// Of so many replicas, within 1 ms to 10 s; `None` for none.
+    pub fn of(replicas: u32, within: Duration) -> Option<Self> {
+        (replicas > 0).then_some(Self { replicas, within })
+    }
+
+    /// Checks the time.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is too short or too long.
+    pub fn check(self) -> Result<()> {
+        if (Duration::from_millis(1)..=Duration::from_secs(10)).contains(&self.within) {
+            return Ok(());
+        }
+        let why = format!("a confirmation within {:?} is outside 1 ms to 10 s", self.within);
+        Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why))
+    }
+
+    /// Grants what enough replicas have of what this connection wrote under `name`, and gives back the rest: a fail-over
+    /// could forget it.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when
+    /// that failed too, so that whoever asked goes on giving it back.
+    pub async fn confirm(
+        self,
+        connection: &Connection,
+        name: &str,
+        epoch: u64,
+        give_back: impl Future<Output = Result<LeaseStatus>>,
+    ) -> Result<Attempt> {
+        let nodes = connection.writers(redis_keyslot(name.as_bytes()));
+        let asked = nodes.into_iter().map(|node| self.shortfall(connection, node, "the grant, which was given back,"));
+        let Some(short) = join_all(asked).await.into_iter().flatten().next() else {
+            return Ok(Attempt::Granted { epoch: Some(epoch) });
+        };
+        let unknown = |error| Error::new(ErrorKind::Indeterminate, "acquire").caused_by(error);
+        Err(give_back.await.map_or_else(unknown, |_| short))
+    }
+
+    /// Counts those renewals that enough replicas have; `names` are the entries, in the same order. Each primary is asked
+    /// once for all of them.
+    ///
+    /// Those that fall short are [`Unavailable`](ErrorKind::Unavailable): the entry may live longer on the primary, but its
+    /// successor would not know.
+    pub async fn confirm_renewals(
+        self,
+        within: Duration,
+        connection: &Connection,
+        names: Vec<String>,
+        mut answers: Vec<Result<LeaseStatus>>,
+    ) -> Vec<Result<LeaseStatus>> {
+        // Beside the renewal itself.
+        let hasty = Self { within: self.within.min(within / 4).max(Duration::from_millis(1)), ..self };
+        let writers: Vec<_> = names.iter().map(|name| connection.writers(redis_keyslot(name.as_bytes()))).collect();
+        let held = answers.iter().map(|answer| matches!(answer, Ok(LeaseStatus::Held)));
+        let mut nodes: Vec<&Option<Server>> = Vec::new();
+        for writer in writers.iter().zip(held).filter(|(_, held)| *held).flat_map(|(writers, _)| writers) {
+            if !nodes.contains(&writer) {
+                nodes.push(writer);
+            }
+        }
+        let asked = nodes.iter().map(|node| hasty.shortfall(connection, (*node).clone(), "the renewal"));
+        let shortfalls = join_all(asked).await;
+        for (answer, writers) in answers.iter_mut().zip(&writers) {
+            let short = nodes.iter().zip(&shortfalls).find(|(node, short)| short.is_some() && writers.contains(node));
+            if let (Ok(LeaseStatus::Held), Some((_, Some(error)))) = (&answer, short) {
+                *answer = Err(error.retell());
+            }
+        }
+        answers
+    }
+
+    async fn shortfall(self, connection: &Connection, node: Option<Server>, what: &str) -> Option<Error> {
+        match connection.wait_for_replicas(node, self.replicas, self.within).await {
+            Ok(confirmed) if confirmed >= u64::from(self.replicas) => None,
+            Ok(confirmed) => Some(Error::new(ErrorKind::Unavailable, "ask Redis").detail(format!(
+                "{confirmed} of {} replicas confirmed {what} within {:?}",
+                self.replicas, self.within
+            ))),
+            Err(error) => Some(error),
+        }
+    }
+}
+
+impl Connection {
+    /// How many replicas have all that this connection wrote on a node, after waiting until it is `replicas` of them, or
+    /// for `within`. Everything else on the connection waits as long.
+    ///
+    /// The same connection that wrote: on another, Redis counts what *that* one wrote, which is nothing.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    async fn wait_for_replicas(&self, node: Option<Server>, replicas: u32, within: Duration) -> Result<u64> {
+        let words = [replicas.to_string(), within.as_millis().to_string()].map(Value::from).to_vec();
+        let limit = within.saturating_add(self.command_timeout());
+        let answer = self.send("WAIT", words, Target::Node(node), limit).await?;
+        Ok(answer.as_u64().unwrap_or(0))
+    }
+}

@@ -1,0 +1,294 @@
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::error::{Error as DriverError, ErrorKind as DriverKind};
+use fred::interfaces::{ClientLike, ClusterInterface};
+use fred::types::Value;
+use fred::types::config::{Config, Server, ServerConfig};
+use fred::util::redis_keyslot;
+use leasehold_core::{Error, ErrorKind, Home, Result, Secrets};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::client::cluster::Cluster;
+use crate::client::command::{Command, SendError, Target};
+use crate::client::endpoint::Endpoint;
+use crate::client::link::Link;
+use crate::client::sentinels::Sentinels;
+use crate::client::value::text;
+use crate::client::{error, secrets};
+
+/// One server, Sentinel set or Cluster, over one connection to each primary that all commands share. Clones share it.
+///
+/// An own connection ([`open`](Self::open)) ends with its last clone, or with [`close`](Self::close); a borrowed one
+/// ([`borrow`](Self::borrow)) is left alone.
+#[derive(Clone)]
+pub struct Connection(Arc<Inner>);
+
+struct Inner {
+    route: Route,
+    shown: String,
+    secrets: Secrets,
+    command_timeout: Duration,
+    closed: AtomicBool,
+    /// Where it was opened, unless that was somebody else.
+    home: Option<Home>,
+}
+
+/// How commands find their server.
+enum Route {
+    One(Link),
+    Sentinels(Sentinels),
+    Cluster(Cluster),
+}
+
+impl Connection {
+    /// Connects with the settings that locks need.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when nobody answers at that address, and
+    /// [`Backend`](ErrorKind::Backend) when the server does not let us in; both say what to check.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub async fn open(endpoint: &Endpoint, command_timeout: Duration) -> Result<Self> {
+        let (config, shown) = (endpoint.config(), endpoint.to_string());
+        let route = match &config.server {
+            ServerConfig::Sentinel { .. } => {
+                Sentinels::open(config, shown.clone(), command_timeout).await.map(Route::Sentinels)
+            }
+            ServerConfig::Clustered { .. } => {
+                Cluster::open(config, shown.clone(), command_timeout).await.map(Route::Cluster)
+            }
+            ServerConfig::Centralized { .. } => {
+                Link::open(config.clone(), shown.clone(), command_timeout).await.map(Route::One)
+            }
+        };
+        let secrets = secrets::of(config);
+        let route = route.map_err(|error| error::unreachable(&shown, &error, &secrets))?;
+        Ok(Self::new(route, shown, secrets, command_timeout, Home::here()))
+    }
+
+    /// Uses a client that somebody else made and will close.
+    ///
+    /// Its reconnection policy is the owner's business, and so is how it follows a fail-over or a Cluster that changes;
+    /// timeouts and the rule that no command is sent twice are ours.
+    pub fn borrow(client: Client, command_timeout: Duration) -> Self {
+        let secrets = secrets::of(&client.client_config());
+        let link = Link::borrow(client);
+        let shown = link.shown().to_owned();
+        Self::new(Route::One(link), shown, secrets, command_timeout, None)
+    }
+
+    fn new(route: Route, shown: String, secrets: Secrets, command_timeout: Duration, home: Option<Home>) -> Self {
+        Self(Arc::new(Inner { route, shown, secrets, command_timeout, closed: AtomicBool::new(false), home }))
+    }
+
+    /// Says goodbye to the server and ends the connection, if it is our own, within the
+    /// [`command_timeout`](Self::command_timeout). Later commands fail with [`Closed`](ErrorKind::Closed).
+    pub async fn close(&self) {
+        if self.0.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let closing = async {
+            match &self.0.route {
+                Route::One(link) => link.close().await,
+                Route::Sentinels(sentinels) => sentinels.close().await,
+                Route::Cluster(cluster) => cluster.close().await,
+            }
+        };
+        drop(timeout(self.command_timeout(), closing).await);
+    }
+
+    /// The driver's client, where there is one: behind Sentinels and in a Cluster they come and go.
+    pub fn client(&self) -> Option<&Client> {
+        if let Route::One(link) = &self.0.route { Some(link.client()) } else { None }
+    }
+
+    /// Where it is, without credentials.
+    pub(crate) fn shown(&self) -> &str {
+        &self.0.shown
+    }
+
+    /// How long a command may take unless the caller says otherwise.
+    pub fn command_timeout(&self) -> Duration {
+        self.0.command_timeout
+    }
+
+    /// Whether keys are spread over nodes by hash slot, so that a script may touch those of one slot only.
+    pub fn is_clustered(&self) -> bool {
+        match &self.0.route {
+            Route::One(link) => link.client().is_clustered(),
+            Route::Sentinels(_) => false,
+            Route::Cluster(_) => true,
+        }
+    }
+
+    /// Whether Sentinels may give the place of the server that is asked now to another.
+    pub(crate) fn has_sentinels(&self) -> bool {
+        match &self.0.route {
+            Route::One(link) => matches!(link.client().client_config().server, ServerConfig::Sentinel { .. }),
+            Route::Sentinels(_) => true,
+            Route::Cluster(_) => false,
+        }
+    }
+
+    /// The nodes that hold data: one, or every primary of a Cluster. `None` goes with any command to the only one.
+    pub(crate) fn primaries(&self) -> Vec<Option<Server>> {
+        match &self.0.route {
+            Route::Cluster(cluster) => cluster.primaries().into_iter().map(Some).collect(),
+            Route::One(link) if link.client().is_clustered() => match link.client().cached_cluster_state() {
+                Some(state) => state.unique_primary_nodes().into_iter().map(Some).collect(),
+                None => vec![None],
+            },
+            _ => vec![None],
+        }
+    }
+
+    /// Who may have what was written for this slot; as for [`primaries`](Self::primaries).
+    pub(crate) fn writers(&self, slot: u16) -> Vec<Option<Server>> {
+        match &self.0.route {
+            Route::Cluster(cluster) => cluster.with(slot).into_iter().map(Some).collect(),
+            Route::One(link) if link.client().is_clustered() => {
+                let state = link.client().cached_cluster_state();
+                vec![state.and_then(|state| state.get_server(slot).cloned())]
+            }
+            _ => vec![None],
+        }
+    }
+
+    /// How to open a connection that receives what is published, at this moment.
+    pub(crate) fn pubsub_route(&self) -> Result<PubSubRoute, DriverError> {
+        let route = match &self.0.route {
+            Route::One(link) => {
+                Some(PubSubRoute { config: link.client().client_config(), stays: true, replaced_by: None })
+            }
+            Route::Sentinels(sentinels) => sentinels.primary().map(|(config, replaced_by)| PubSubRoute {
+                config,
+                stays: true,
+                replaced_by: Some(replaced_by),
+            }),
+            Route::Cluster(cluster) => {
+                cluster.any().map(|config| PubSubRoute { config, stays: false, replaced_by: None })
+            }
+        };
+        route.ok_or_else(|| DriverError::new(DriverKind::Routing, "There is no connection at this moment."))
+    }
+
+    /// Sends one command and waits for its answer for at most `within`; before, as long again for a lost connection
+    /// to come back.
+    pub(crate) async fn send(
+        &self,
+        name: &'static str,
+        arguments: Vec<Value>,
+        target: Target,
+        within: Duration,
+    ) -> Result<Value, CommandError> {
+        if self.0.closed.load(Ordering::Acquire) {
+            return Err(CommandError::NotSent(Error::new(ErrorKind::Closed, "ask Redis")));
+        }
+        self.0.home.as_ref().map_or(Ok(()), |home| home.check("ask Redis")).map_err(CommandError::NotSent)?;
+        let command = Command { name, arguments, target };
+        let answer = match &self.0.route {
+            Route::One(link) => link.send(command, within).await,
+            Route::Sentinels(sentinels) => sentinels.send(command, within).await,
+            Route::Cluster(cluster) => cluster.send(command, within).await,
+        };
+        answer.map_err(|failed| match failed {
+            SendError::NotSent(error) => CommandError::NotSent(error),
+            SendError::Sent(error) => CommandError::Sent(error, self.0.secrets.clone()),
+        })
+    }
+
+    /// The text under a name, if there is one.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    pub async fn get(&self, name: &str) -> Result<Option<String>> {
+        let slot = Target::Slot(redis_keyslot(name.as_bytes()));
+        let value = self.send("GET", vec![Value::from(name)], slot, self.command_timeout()).await?;
+        Ok(Some(value).filter(|value| !value.is_null()).map(|value| text(&value).to_owned()))
+    }
+
+    /// The error of a command, for the engine, which adds operation, backend and key.
+    pub fn failed(&self, error: &DriverError) -> Error {
+        error::failed(error, &self.0.secrets)
+    }
+
+    /// What a server said, without the passwords that it was told.
+    pub fn quote(&self, said: &str) -> String {
+        self.0.secrets.hide(said)
+    }
+
+    /// The server refused a step inside a script, in these words.
+    pub fn refused(&self, reply: &str) -> Error {
+        // Redis before 7 puts a `-` in front.
+        let error = DriverError::new(DriverKind::Unknown, reply.trim_start_matches('-').to_owned());
+        match &self.0.route {
+            Route::One(link) => link.look_into(&error),
+            Route::Sentinels(sentinels) => sentinels.look_into(&error),
+            Route::Cluster(cluster) => cluster.look_into(&error),
+        }
+        self.failed(&error)
+    }
+
+    fn is_connected(&self) -> bool {
+        match &self.0.route {
+            Route::One(link) => link.is_connected(),
+            Route::Sentinels(sentinels) => sentinels.is_connected(),
+            Route::Cluster(cluster) => cluster.is_connected(),
+        }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("server", &self.0.shown)
+            .field("connected", &self.is_connected())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a connection for pub/sub leads.
+pub(crate) struct PubSubRoute {
+    pub(crate) config: Config,
+    /// When the connection breaks, the same server is the one to listen to. Otherwise another may be.
+    stays: bool,
+    /// Changes when another server is the one to listen to.
+    replaced_by: Option<watch::Receiver<Option<Arc<Link>>>>,
+}
+
+impl PubSubRoute {
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
+    }
+
+    /// Waits until another server is the one to listen to.
+    pub(crate) async fn replaced(self) {
+        match self.replaced_by {
+            Some(mut replaced_by) => drop(replaced_by.changed().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Why there is no answer.
+pub(crate) enum CommandError {
+    /// It never left.
+    NotSent(Error),
+    /// In the driver's words, and what of them nobody may see.
+    Sent(DriverError, Secrets),
+}
+
+impl From<CommandError> for Error {
+    fn from(failed: CommandError) -> Self {
+        match failed {
+            CommandError::NotSent(error) => error,
+            CommandError::Sent(error, secrets) => error::failed(&error, &secrets),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use fred::clients::Client;
+use fred::error::{Error as DriverError, ErrorKind as DriverKind};
+use fred::interfaces::ClientLike;
+use fred::types::config::{Config, Options, Server};
+use fred::types::{ClusterHash, CustomCommand, Value};
+use leasehold_core::{Error, ErrorKind, Result};
+use tokio::time::{sleep, timeout};
+
+use crate::client::command::{Command, SendError, Target};
+use crate::client::connect_errors::ConnectErrors;
+use crate::client::driver::{self, MOST_IN_FLIGHT};
+use crate::client::error::{self, no_connection};
+use crate::client::secrets;
+use crate::client::supervisor::{ProbeReason, Supervisor};
+
+/// One connection, to one server: or whatever a borrowed client is connected to.
+pub(crate) struct Link {
+    client: Client,
+    shown: String,
+    connect_errors: ConnectErrors,
+    /// `None`: borrowed.
+    supervisor: Option<Supervisor>,
+    in_flight: AtomicUsize,
+}
+
+impl Link {
+    /// Connects.
+    pub(crate) async fn open(config: Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
+        let client = driver::builder(config, command_timeout).build()?;
+        let connect_errors = ConnectErrors::of(&client);
+        let supervisor = Some(Supervisor::start(&client).await?);
+        Ok(Self { client, shown, connect_errors, supervisor, in_flight: AtomicUsize::new(0) })
+    }
+
+    /// Begins to connect, and goes on until it has.
+    pub(crate) fn launch(config: Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
+        let client = driver::builder(config, command_timeout).build()?;
+        let connect_errors = ConnectErrors::of(&client);
+        let supervisor = Some(Supervisor::launch(&client));
+        Ok(Self { client, shown, connect_errors, supervisor, in_flight: AtomicUsize::new(0) })
+    }
+
+    pub(crate) fn borrow(client: Client) -> Self {
+        let hosts: Vec<_> = client.client_config().server.hosts().iter().map(ToString::to_string).collect();
+        let connect_errors = ConnectErrors::of(&client);
+        Self { client, shown: hosts.join(","), connect_errors, supervisor: None, in_flight: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.is_connected() && !self.supervisor.as_ref().is_some_and(Supervisor::is_down)
+    }
+
+    pub(crate) async fn close(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.close().await;
+        }
+    }
+
+    /// Waits until it is connected, or the server has refused to be.
+    pub(crate) async fn ready(&self, within: Duration) -> Result<()> {
+        /// There is no event that covers all ways of coming back.
+        const SLICE: Duration = Duration::from_millis(10);
+        let connected = async {
+            while !self.is_connected() {
+                self.let_in()?;
+                sleep(SLICE).await;
+            }
+            self.connect_errors.forget(&self.client);
+            Ok(())
+        };
+        timeout(within, connected).await.unwrap_or_else(|_| Err(no_connection(&self.shown)))
+    }
+
+    /// An error, if the last try to connect was refused: nobody would ever come to the end of waiting for a connection.
+    fn let_in(&self) -> Result<()> {
+        let Some(error) = self.connect_errors.last(&self.client) else { return Ok(()) };
+        let secrets = secrets::of(&self.client.client_config());
+        error::shut_out(&self.shown, &error, &secrets).map_or(Ok(()), Err)
+    }
+
+    /// Sends one command and waits for its answer for at most `within`; before, as long again for a lost connection
+    /// to come back.
+    pub(crate) async fn send(&self, command: Command, within: Duration) -> Result<Value, SendError> {
+        /// A node may send us on, and the next one again.
+        const REDIRECTIONS: usize = 3;
+        self.ready(within).await.map_err(SendError::NotSent)?;
+        let place = self.place().map_err(SendError::NotSent)?;
+        let (hash, node) = match command.target {
+            Target::Slot(slot) => (ClusterHash::Custom(slot), None),
+            Target::Node(node) => (ClusterHash::Random, node),
+        };
+        let custom = CustomCommand::new_static(command.name, hash, false);
+        // A borrowed client may be one that looks after a whole Cluster.
+        let clustered = self.client.is_clustered();
+        let node = node.filter(|_| clustered);
+        let client = self.client.with_options(&self.options(within, node));
+        let mut redirections = if clustered { REDIRECTIONS } else { 0 };
+        let answer = loop {
+            if redirections == 0 {
+                break client.custom(custom, command.arguments).await;
+            }
+            let answer: Result<Value, DriverError> = client.custom(custom.clone(), command.arguments.clone()).await;
+            // Not carried out by the node that it went to; the driver knows the right one by now.
+            if !answer.as_ref().is_err_and(|error| *error.kind() == DriverKind::Routing) {
+                break answer;
+            }
+            redirections -= 1;
+        };
+        self.told(answer, &place)
+    }
+
+    /// Sends one command to a node that does not serve its slot yet.
+    pub(crate) async fn send_asking(&self, command: Command, within: Duration) -> Result<Value, SendError> {
+        self.ready(within).await.map_err(SendError::NotSent)?;
+        let place = self.place().map_err(SendError::NotSent)?;
+        let batch = self.client.pipeline().with_options(&self.options(within, None));
+        let answer = async {
+            let custom = |name| CustomCommand::new_static(name, ClusterHash::Random, false);
+            // It counts for the next command on the connection, so that nothing may come between.
+            batch.custom::<Value, Value>(custom("ASKING"), Vec::new()).await?;
+            batch.custom::<Value, Value>(custom(command.name), command.arguments).await?;
+            batch.last::<Value>().await
+        };
+        let answer = answer.await;
+        self.told(answer, &place)
+    }
+
+    fn told(&self, answer: Result<Value, DriverError>, place: &Place<'_>) -> Result<Value, SendError> {
+        if let Err(error) = &answer {
+            self.look_into(error);
+        }
+        answer.map_err(|error| place.blame(error))
+    }
+
+    fn options(&self, within: Duration, node: Option<Server>) -> Options {
+        let client = &self.client;
+        // A client that follows redirections by itself needs a try for each; `fail_fast` keeps it from using them
+        // after a lost connection.
+        let follows = client.is_clustered() && client.connection_config().max_redirections > 0;
+        Options {
+            max_attempts: Some(if follows { 4 } else { 1 }),
+            fail_fast: follows,
+            timeout: Some(within),
+            cluster_node: node,
+            ..Options::default()
+        }
+    }
+
+    fn place(&self) -> Result<Place<'_>> {
+        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
+        let place = Place(&self.in_flight);
+        if before < MOST_IN_FLIGHT {
+            return Ok(place);
+        }
+        let detail = format!("{MOST_IN_FLIGHT} commands are waiting for their answers");
+        Err(Error::new(ErrorKind::Unavailable, "ask Redis").detail(detail))
+    }
+
+    /// Has the connection looked after, if the error is a reason to.
+    pub(crate) fn look_into(&self, error: &DriverError) {
+        let Some(supervisor) = &self.supervisor else { return };
+        match error::refusal(error) {
+            Some(refusal) if refusal.is_of_a_wrong_server() => supervisor.probe(ProbeReason::WrongServer),
+            None if *error.kind() == DriverKind::Timeout => supervisor.probe(ProbeReason::Silence),
+            _ => {}
+        }
+    }
+}
+
+/// One of the commands that wait for their answers.
+struct Place<'c>(&'c AtomicUsize);
+
+impl Place<'_> {
+    /// When the driver drops a connection over a refusal, it tells all commands in flight the same, also those that
+    /// the server may have carried out.
+    fn blame(&self, error: DriverError) -> SendError {
+        let alone = self.0.load(Ordering::Acquire) == 1;
+        if !alone && error::refusal(&error).is_some_and(error::Refusal::is_told_to_all) {
+            let told =
+                DriverError::new(DriverKind::Canceled, format!("The connection ended with: {}", error.details()));
+            return SendError::Sent(told);
+        }
+        SendError::Sent(error)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

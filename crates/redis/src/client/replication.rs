@@ -1,0 +1,123 @@
+use fred::types::Value;
+use fred::types::config::Server;
+use leasehold_core::{Error, ErrorKind, Result};
+
+use crate::client::command::Target;
+use crate::client::connection::Connection;
+
+/// What about replication makes a fail-over lose locks, in a sentence for each primary that it is true of; none where all
+/// is well, and where a server does not tell.
+///
+/// A primary that has replicas, or Sentinels to replace it, and that writes on when it is cut off from all of them.
+pub async fn fail_over_risks(connection: &Connection) -> Vec<String> {
+    let mut risks = Vec::new();
+    for node in connection.primaries() {
+        let server = node.as_ref().map(|node| format!("{}: ", node.to_string().escape_debug())).unwrap_or_default();
+        if ask(connection, node).await.is_some_and(|state| state.writes_alone(connection.has_sentinels())) {
+            risks.push(format!(
+                "{server}this Redis can be replaced by a replica and goes on writing when it is cut off from all of \
+                 them, so that a fail-over can put two holders side by side: set min-replicas-to-write 1 and a \
+                 min-replicas-max-lag shorter than the time after which it counts as down, and let replicas confirm \
+                 grants and renewals (confirm_replicas)"
+            ));
+        }
+    }
+    risks
+}
+
+/// Warns of them, through `tracing`.
+pub async fn warn_of_fail_over(connection: &Connection) {
+    for risk in fail_over_risks(connection).await {
+        tracing::warn!("{risk}");
+    }
+}
+
+/// Refuses a server that was named itself and is a replica: nothing can be locked on it, and nobody will say who is the
+/// primary. Has a warning for one that takes writes all the same.
+///
+/// # Errors
+/// [`Unavailable`](ErrorKind::Unavailable), because it may be about to be promoted.
+pub(crate) async fn refuse_a_replica(connection: &Connection) -> Result<Option<String>> {
+    if connection.is_clustered() || connection.has_sentinels() {
+        return Ok(None);
+    }
+    let Some(state) = ask(connection, None).await else { return Ok(None) };
+    let Some(primary) = state.primary() else { return Ok(None) };
+    let (server, primary) = (connection.shown(), connection.quote(&primary));
+    if state.takes_writes() {
+        return Ok(Some(format!(
+            "{server} is a replica that takes writes: locks on it are on no other server, and are lost when it next copies \
+             its primary; connect to the primary, {primary}"
+        )));
+    }
+    Err(Error::new(ErrorKind::Unavailable, "connect").detail(format!(
+        "{server} is a read-only replica: connect to the primary, {primary}, or to Sentinels, which know it \
+         (redis-sentinel://); if it is being promoted just now, try again"
+    )))
+}
+
+/// `None`: it does not tell.
+async fn ask(connection: &Connection, node: Option<Server>) -> Option<State> {
+    let about = vec![Value::from("replication")];
+    match connection.send("INFO", about, Target::Node(node), connection.command_timeout()).await {
+        Ok(info) => Some(State(info.as_str().unwrap_or_default().into_owned())),
+        Err(failed) => {
+            let (server, error) = (connection.shown(), Error::from(failed));
+            tracing::debug!(server, ?error, "the state of replication cannot be read");
+            None
+        }
+    }
+}
+
+/// What a server says of its replication.
+struct State(String);
+
+impl State {
+    fn field(&self, name: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+
+    /// Of whom it is a replica.
+    fn primary(&self) -> Option<String> {
+        let part = |name| self.field(name).unwrap_or("?");
+        (self.field("role") == Some("slave")).then(|| format!("{}:{}", part("master_host"), part("master_port")))
+    }
+
+    fn takes_writes(&self) -> bool {
+        self.field("slave_read_only") == Some("0")
+    }
+
+    fn writes_alone(&self, has_sentinels: bool) -> bool {
+        let has_replicas = self.field("connected_slaves").is_some_and(|count| count != "0");
+        // Told only where both settings are set.
+        let wants_them = self.field("min_slaves_good_slaves").is_some();
+        self.field("role") == Some("master") && (has_replicas || has_sentinels) && !wants_them
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_primary_that_can_be_replaced_and_wants_no_replicas_is_worth_a_warning() {
+        let primary =
+            |slaves, more| State(format!("# Replication\r\nrole:master\r\nconnected_slaves:{slaves}\r\n{more}"));
+        assert!(primary(1, "").writes_alone(false));
+        assert!(primary(0, "").writes_alone(true));
+        assert!(!primary(0, "").writes_alone(false));
+        assert!(!primary(1, "min_slaves_good_slaves:1\r\n").writes_alone(true));
+        assert!(!State("# Replication\r\nrole:slave\r\nconnected_slaves:1\r\n".into()).writes_alone(false));
+        assert!(!State(String::new()).writes_alone(true));
+        assert_eq!((primary(1, "").primary(), State(String::new()).primary()), (None, None));
+    }
+
+    #[test]
+    fn a_replica_takes_no_writes_unless_it_says_so() {
+        let replica = |more| State(format!("role:slave\r\nmaster_host:h\r\nmaster_port:7\r\n{more}"));
+        assert_eq!(replica("").primary().as_deref(), Some("h:7"));
+        assert!(!replica("").takes_writes() && !replica("slave_read_only:1\r\n").takes_writes());
+        assert!(replica("slave_read_only:0\r\n").takes_writes());
+        assert_eq!(State("role:slave".into()).primary().as_deref(), Some("?:?"));
+    }
+}

@@ -1,0 +1,94 @@
+use std::fmt;
+
+use leasehold_core::{FencingToken, Holder, Mode};
+
+use crate::keyspace::metadata::Metadata;
+use crate::keyspace::number::number;
+
+/// What is kept under the name of a lock that is a string: `owner number metadata`. The owner always has 32 hex digits,
+/// the number is `-` as long as there is none, the metadata is JSON.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Whoever knows it can release the lock.
+    pub owner: String,
+    /// What tokens are made of.
+    pub epoch: Option<u64>,
+    /// When it was taken, in ms by the server's clock.
+    pub since: Option<u64>,
+    metadata: Metadata,
+}
+
+impl Entry {
+    /// `None`: somebody else wrote it.
+    pub fn read(text: &str) -> Option<Self> {
+        let (owner, rest) = text.split_at_checked(32)?;
+        let (epoch, metadata) = rest.strip_prefix(' ')?.split_once(' ')?;
+        let epoch = if epoch == "-" { None } else { Some(number(epoch)?) };
+        let since = metadata.strip_prefix("{\"since\":").and_then(|rest| rest.split([',', '}']).next()?.parse().ok());
+        let is_owner = owner.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_owner.then(|| Self { owner: owner.to_owned(), epoch, since, metadata: Metadata::read(metadata) })
+    }
+
+    /// What stands for an entry that somebody else wrote: it is in the way like any other, and has no owner, number or
+    /// metadata.
+    pub fn of_somebody_else() -> Self {
+        Self { owner: String::new(), epoch: None, since: None, metadata: Metadata::read("{}") }
+    }
+
+    /// Whether we wrote it.
+    pub fn is_ours(&self) -> bool {
+        !self.owner.is_empty()
+    }
+
+    /// A holder without remaining lease.
+    pub fn to_holder(&self) -> Holder {
+        let mut holder = Holder::new(Mode::Exclusive);
+        holder.token = self.epoch.map(FencingToken::of_epoch);
+        self.metadata.clone().describe(&mut holder);
+        holder
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("epoch", &self.epoch).field("metadata", &self.metadata).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OWNER: &str = "0123456789abcdef0123456789abcdef";
+
+    proptest! {
+        #[test]
+        fn what_the_scripts_write_is_read_back(epoch in proptest::option::of(0..1u64 << 53), label in any::<String>()) {
+            let metadata = Metadata::read(&serde_json::json!({ "label": label }).to_string());
+            let number = epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
+            let entry = Entry::read(&format!("{OWNER} {number} {{\"since\":1{}", metadata.tail()));
+            prop_assert_eq!(entry, Some(Entry { owner: OWNER.into(), epoch, since: Some(1), metadata }));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in ".*") {
+            let _ = Entry::read(&text);
+            let _ = Entry::read(&format!("{OWNER} {text}"));
+        }
+    }
+
+    #[test]
+    fn foreign_text_is_not_an_entry_and_no_owner_is_shown() {
+        let entry = Entry::read(&format!("{OWNER} 7 not json")).unwrap();
+        assert_eq!(entry.to_holder().token, Some(FencingToken::of_epoch(7)));
+        assert!(!format!("{entry:?}").contains(OWNER));
+        assert!(Entry::read(&format!("{OWNER} - {{}}")).is_some());
+        for foreign in
+            ["", "hello", OWNER, "0123456789abcdef0123456789abcdeg 7 {}", &format!("{OWNER} x {{}}"), &"é".repeat(40)]
+        {
+            assert_eq!(Entry::read(foreign), None, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What is kept in Redis for a key: under which names, and how its entry is read. No I/O.
+
+pub(crate) mod entry;
+pub(crate) mod metadata;
+pub(crate) mod names;
+pub(crate) mod number;

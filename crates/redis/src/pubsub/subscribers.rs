@@ -1,0 +1,150 @@
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use leasehold_core::{Notification, OwnerId};
+use tokio::sync::{mpsc, watch};
+
+use crate::keyspace::names::Names;
+use crate::keyspace::number::number;
+
+/// How many grants are kept for ears that come later: the answer to a claim and the message of its grant travel on two
+/// connections. A grant that is forgotten is found by asking again.
+pub(super) const KEPT: usize = 64;
+
+/// Who in this process listens for what becomes of which key.
+#[derive(Debug, Default)]
+pub(super) struct Subscribers {
+    state: Mutex<State>,
+    /// Without it every topic is a channel.
+    inbox: Option<Inbox>,
+    /// Messages come in.
+    open: AtomicBool,
+}
+
+/// The one channel on which grants come in.
+#[derive(Debug)]
+struct Inbox {
+    channel: String,
+    /// Topics are the names of this part of the keys.
+    names: Names,
+    part: &'static str,
+    /// What a message says is so, and not only worth a question.
+    trusted: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    topics: HashMap<String, watch::Sender<Notification>>,
+    /// Grants that nobody listened for, by topic.
+    early: VecDeque<(String, Notification)>,
+    /// Told of topics that nobody listens to any more.
+    left: Option<mpsc::UnboundedSender<String>>,
+}
+
+impl Subscribers {
+    pub(super) fn with_inbox(channel: String, names: Names, part: &'static str, trusted: bool) -> Self {
+        Self { inbox: Some(Inbox { channel, names, part, trusted }), ..Self::default() }
+    }
+
+    /// What receives the notifications of a topic, from now on; the first is a grant that came before, if one did.
+    pub(super) fn join(&self, topic: &str) -> watch::Receiver<Notification> {
+        let mut state = self.state();
+        let early = state.early.iter().position(|(of, _)| of == topic).and_then(|place| state.early.remove(place));
+        let sender = state.topics.entry(topic.to_owned()).or_insert_with(|| watch::Sender::new(Notification::Freed));
+        let notifications = sender.subscribe();
+        if let Some((_, notification)) = early {
+            sender.send_replace(notification);
+        }
+        notifications
+    }
+
+    /// Takes back what [`join`](Self::join) gave, and has the server forget a channel to which nobody listens any more.
+    pub(super) fn leave(&self, topic: &mut String, notifications: &mut Option<watch::Receiver<Notification>>) {
+        let mut state = self.state();
+        *notifications = None;
+        if state.topics.get(topic).is_some_and(|sender| sender.receiver_count() == 0) {
+            state.topics.remove(topic);
+            if let Some(left) = state.left.as_ref().filter(|_| self.inbox.is_none()) {
+                // Without a connection there is no subscription to end.
+                let _ = left.send(std::mem::take(topic));
+            }
+        }
+    }
+
+    /// The channels that have to be subscribed to.
+    pub(super) fn channels(&self) -> Vec<String> {
+        match &self.inbox {
+            Some(inbox) => vec![inbox.channel.clone()],
+            None => self.state().topics.keys().cloned().collect(),
+        }
+    }
+
+    pub(super) fn is_wanted(&self, channel: &str) -> bool {
+        match &self.inbox {
+            Some(inbox) => inbox.channel == channel,
+            None => self.state().topics.contains_key(channel),
+        }
+    }
+
+    /// The channel on which what becomes of a topic is told.
+    pub(super) fn channel_of(&self, topic: &str) -> String {
+        self.inbox.as_ref().map_or(topic, |inbox| &inbox.channel).to_owned()
+    }
+
+    pub(super) fn inbox(&self) -> Option<&str> {
+        self.inbox.as_ref().filter(|_| self.open.load(Ordering::Acquire)).map(|inbox| &*inbox.channel)
+    }
+
+    pub(super) fn set_open(&self, open: bool) {
+        self.open.store(open, Ordering::Release);
+    }
+
+    pub(super) fn report_left(&self, left: mpsc::UnboundedSender<String>) {
+        self.state().left = Some(left);
+    }
+
+    pub(super) fn received(&self, channel: &str, message: &str) {
+        let Some(inbox) = &self.inbox else { return self.notify(channel, Notification::Freed) };
+        let mut parts = message.splitn(3, ' ');
+        let granted = (parts.next().and_then(OwnerId::parse_hex), parts.next().and_then(number), parts.next());
+        if let (Some(owner), Some(epoch), Some(topic)) = granted {
+            let granted = Notification::Granted { owner, epoch: Some(epoch) };
+            self.notify(topic, if inbox.trusted { granted } else { Notification::Freed });
+        }
+    }
+
+    fn notify(&self, topic: &str, notification: Notification) {
+        let mut state = self.state();
+        if let Some(sender) = state.topics.get(topic) {
+            sender.send_replace(notification);
+        } else if self.inbox.as_ref().is_some_and(|inbox| inbox.names.key(topic, inbox.part).is_some()) {
+            // Only a name that a claim of ours could have: anybody may publish here, and at any length.
+            state.early.retain(|(of, _)| of != topic);
+            state.early.truncate(KEPT - 1);
+            state.early.push_front((topic.to_owned(), notification));
+        }
+    }
+
+    /// Nobody who listens now will hear anything any more.
+    pub(super) fn end(&self) {
+        self.set_open(false);
+        self.state().topics.clear();
+    }
+
+    pub(super) fn wake_all(&self) {
+        for sender in self.state().topics.values() {
+            sender.send_replace(Notification::Freed);
+        }
+    }
+
+    /// The topics of the grants that nobody listened for.
+    #[cfg(test)]
+    pub(super) fn early(&self) -> Vec<String> {
+        self.state().early.iter().map(|(topic, _)| topic.clone()).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

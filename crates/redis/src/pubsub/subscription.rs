@@ -1,0 +1,155 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_core::{Notification, Subscription};
+use tokio::sync::watch;
+
+use crate::pubsub::subscribers::Subscribers;
+
+/// A subscription to the notifications of one topic. Dropping it unsubscribes.
+#[derive(Debug)]
+pub(super) struct TopicSubscription {
+    subscribers: Arc<Subscribers>,
+    topic: String,
+    /// Taken when it drops.
+    notifications: Option<watch::Receiver<Notification>>,
+}
+
+impl TopicSubscription {
+    pub(super) fn new(subscribers: &Arc<Subscribers>, topic: String) -> Self {
+        let notifications = Some(subscribers.join(&topic));
+        Self { subscribers: Arc::clone(subscribers), topic, notifications }
+    }
+
+    pub(super) fn topic(&self) -> &str {
+        &self.topic
+    }
+}
+
+#[async_trait]
+impl Subscription for TopicSubscription {
+    async fn next(&mut self) -> Notification {
+        if let Some(notifications) = &mut self.notifications
+            && notifications.changed().await.is_ok()
+        {
+            return *notifications.borrow_and_update();
+        }
+        Notification::Ended
+    }
+}
+
+impl Drop for TopicSubscription {
+    fn drop(&mut self) {
+        self.subscribers.leave(&mut self.topic, &mut self.notifications);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{LockKey, OwnerId};
+    use tokio::sync::mpsc;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::keyspace::names::{Names, Namespace};
+    use crate::pubsub::subscribers::KEPT;
+
+    fn subscribe(subscribers: &Arc<Subscribers>, topic: impl Into<String>) -> TopicSubscription {
+        TopicSubscription::new(subscribers, topic.into())
+    }
+
+    #[tokio::test]
+    async fn a_message_reaches_all_subscriptions_of_its_channel_and_no_other() {
+        let subscribers = Arc::new(Subscribers::default());
+        let (mut one, mut two, mut other) =
+            (subscribe(&subscribers, "a"), subscribe(&subscribers, "a"), subscribe(&subscribers, "b"));
+        subscribers.received("a", "1");
+        one.next().await;
+        two.next().await;
+        assert!(timeout(Duration::from_millis(20), other.next()).await.is_err());
+        subscribers.wake_all();
+        other.next().await;
+    }
+
+    #[tokio::test]
+    async fn the_last_subscription_of_a_channel_ends_it() {
+        let subscribers = Arc::new(Subscribers::default());
+        let (left, mut leaving) = mpsc::unbounded_channel();
+        subscribers.report_left(left);
+        let (one, two) = (subscribe(&subscribers, "a"), subscribe(&subscribers, "a"));
+        drop(one);
+        assert!(subscribers.is_wanted("a"));
+        drop(two);
+        assert!(!subscribers.is_wanted("a"));
+        assert_eq!(leaving.recv().await.as_deref(), Some("a"));
+    }
+
+    #[tokio::test]
+    async fn a_grant_reaches_the_subscription_of_its_topic_also_when_that_comes_later() {
+        let (subscribers, owner) = (with_inbox(), OwnerId::random());
+        let granted = Notification::Granted { owner, epoch: Some(7) };
+        let mut there = subscribe(&subscribers, lock("here"));
+        subscribers.received("inbox", &format!("{} 7 {}", owner.to_hex(), lock("here")));
+        subscribers.received("inbox", &format!("{} 7 {}", owner.to_hex(), lock("later")));
+        assert_eq!(there.next().await, granted);
+        assert_eq!(subscribe(&subscribers, lock("later")).next().await, granted);
+        assert!(timeout(Duration::from_millis(20), subscribe(&subscribers, lock("later")).next()).await.is_err());
+        assert_eq!(subscribers.channels(), ["inbox"]);
+    }
+
+    #[tokio::test]
+    async fn only_so_many_early_grants_are_kept_and_odd_messages_are_none() {
+        let subscribers = with_inbox();
+        for number in 0..=KEPT {
+            subscribers.received("inbox", &granted(&lock(&number.to_string())));
+        }
+        let topic = lock("a");
+        for odd in ["", " ", &format!("x 7 {topic}"), "7", &granted(&topic).replace(" 7 ", " x ")] {
+            subscribers.received("inbox", odd);
+        }
+        assert_eq!(subscribers.early().len(), KEPT);
+        assert!(timeout(Duration::from_millis(20), subscribe(&subscribers, lock("0")).next()).await.is_err());
+        subscribe(&subscribers, lock("1")).next().await;
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_that_no_claim_of_ours_could_be_about() {
+        let subscribers = with_inbox();
+        let long = "x".repeat(1 << 20);
+        for topic in [
+            "",
+            "here",
+            &long,
+            &format!("{}{long}", lock("a")),
+            &lock("a").replace("leasehold", "other"),
+            &lock("a").replace(":lock", ":fence"),
+            &lock("a").replace(":a", &format!(":{long}")),
+            &lock("a").replace(":a", ":%61"),
+        ] {
+            subscribers.received("inbox", &granted(topic));
+        }
+        assert_eq!(subscribers.early().len(), 0);
+        // The longest names that there are.
+        for number in 0..=KEPT {
+            let key = format!("{number:0>3}{}", "{".repeat(252));
+            subscribers.received("inbox", &granted(&lock(&key)));
+        }
+        let kept: usize = subscribers.early().iter().map(String::len).sum();
+        assert_eq!(subscribers.early().len(), KEPT);
+        assert!(kept < 64 * 1024, "{kept} bytes are kept");
+    }
+
+    fn with_inbox() -> Arc<Subscribers> {
+        Arc::new(Subscribers::with_inbox("inbox".into(), Names::new(&Namespace::default()), "lock", true))
+    }
+
+    fn lock(key: &str) -> String {
+        Names::new(&Namespace::default()).of(&LockKey::new(key).unwrap()).part("lock")
+    }
+
+    fn granted(topic: &str) -> String {
+        format!("{} 7 {topic}", OwnerId::random().to_hex())
+    }
+}

@@ -1,0 +1,19 @@
+use leasehold_core::{Error, ErrorKind};
+
+use crate::client::connection::Connection;
+
+/// The answers that every script may give instead of its own.
+///
+/// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
+/// a step.
+pub fn script_error(connection: &Connection, words: &[&str]) -> Error {
+    match *words {
+        ["foreign", key, kind] => {
+            let kind = if kind.is_empty() { "another type" } else { kind };
+            let told = format!("the entry `{key}` is not Leasehold's: {kind}; look at it, then delete or rename it");
+            Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
+        }
+        ["refused", reply] => connection.refused(reply),
+        _ => Error::new(ErrorKind::Backend, "ask Redis").detail("the script gave an answer that nobody understands"),
+    }
+}

@@ -1,0 +1,316 @@
+use std::iter::once;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_core::clock::Moment;
+use leasehold_core::{Clock, Error, ErrorKind, Result};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
+
+use crate::client::connection::Connection;
+use crate::script::arguments::{EncodedArguments, ScriptArguments};
+use crate::script::function::{ScriptFunction, ScriptFunctions};
+use crate::script::reply::Reply;
+
+/// So many steps leave together at most: more hold up everything else in the server for longer, and gain nothing.
+const MAX_BATCH: usize = 32;
+
+/// While so many commands are on their way, steps wait for each other: until one of the commands is back, or until
+/// there are enough for a full batch.
+const MAX_IN_FLIGHT: usize = 2;
+
+/// Each of them takes its share of the steps, so that the server works on one while we attend to the other; but so many
+/// go together, because the round trip is most of what they cost.
+const MIN_BATCH: usize = 4;
+
+/// Sends steps on locks: alone as long as that keeps up, and as one script those that come in meanwhile.
+///
+/// With nothing in flight a step leaves at once and alone, so that an idle connection costs no delay. In a Cluster
+/// every step leaves alone: two keys are hardly ever in the same slot.
+#[derive(Debug)]
+pub struct GroupCommit {
+    connection: Connection,
+    functions: &'static ScriptFunctions,
+    /// `None`: each alone.
+    queue: Option<Arc<CommitQueue>>,
+}
+
+impl GroupCommit {
+    /// Over this connection, of these steps; each alone unless it is `enabled`.
+    pub fn new(connection: &Connection, functions: &'static ScriptFunctions, enabled: bool) -> Self {
+        let queue = || Arc::new(CommitQueue::new(connection, functions));
+        let queue = (enabled && connection.keys_in_a_script() > 1).then(queue);
+        Self { connection: connection.clone(), functions, queue }
+    }
+
+    /// Has the server learn the scripts, where the request of steps matters: one that is sent again with its source comes
+    /// after what was sent behind it.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says.
+    pub async fn load(&self) -> Result<()> {
+        for script in self.functions.scripts() {
+            self.connection.run(script, [], [], None).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one of the steps, within the command timeout or less; before, as long again for what is in flight.
+    ///
+    /// What is given less time than the command timeout and misses it fails alone: others wait for as long as theirs.
+    ///
+    /// # Errors
+    /// As [`classify`](crate::classify) says, each step its own; [`Unavailable`](ErrorKind::Unavailable) if it never
+    /// left because what left before got no answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not keep the step from being done. Others are not touched.
+    pub async fn run(
+        &self,
+        function: &'static ScriptFunction,
+        arguments: ScriptArguments,
+        within: Option<Duration>,
+    ) -> Result<Reply> {
+        debug_assert!(function.takes(arguments.count()), "{function:?}");
+        let request = Request { function, arguments: arguments.encode(), limit: self.connection.limit(within) };
+        let Some(queue) = &self.queue else { return Box::pin(request.alone(&self.connection)).await };
+        match queue.enter(request) {
+            Admission::InFlight(request, flight) => {
+                let (limit, sent_at) = (request.limit, queue.clock.now());
+                // Boxed, because the driver's futures have kilobytes, which those who wait need not copy.
+                let answer = Box::pin(request.alone(&self.connection)).await;
+                if let Err(error) = &answer {
+                    flight.0.failed(error, limit, sent_at);
+                }
+                answer
+            }
+            Admission::Waiting(answer) => answer.await.unwrap_or_else(|_| {
+                let error = Error::new(ErrorKind::Indeterminate, "ask Redis");
+                Err(error.detail("the runtime that was sending it ended"))
+            }),
+        }
+    }
+}
+
+/// A step, and what it is to be done with.
+#[derive(Debug)]
+struct Request {
+    function: &'static ScriptFunction,
+    arguments: EncodedArguments,
+    limit: Duration,
+}
+
+impl Request {
+    async fn alone(&self, connection: &Connection) -> Result<Reply> {
+        connection.evaluate(self.function.alone(), self.function.keys(), self.arguments.iter(), self.limit).await
+    }
+}
+
+/// Who waits to be sent, and how much is on its way.
+#[derive(Debug)]
+struct CommitQueue {
+    connection: Connection,
+    functions: &'static ScriptFunctions,
+    state: Mutex<State>,
+    clock: Clock,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Fewer than fill a batch; somebody only if something is in flight, which looks here when it is back.
+    waiting: Vec<Waiting>,
+    in_flight: usize,
+    /// So many steps are in them.
+    carried: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    request: Request,
+    since: Moment,
+    answer: oneshot::Sender<Result<Reply>>,
+}
+
+enum Admission {
+    InFlight(Request, Flight),
+    Waiting(oneshot::Receiver<Result<Reply>>),
+}
+
+impl CommitQueue {
+    fn new(connection: &Connection, functions: &'static ScriptFunctions) -> Self {
+        Self { connection: connection.clone(), functions, state: Mutex::default(), clock: Clock::system() }
+    }
+
+    fn enter(self: &Arc<Self>, request: Request) -> Admission {
+        let mut state = self.state();
+        if state.in_flight < MAX_IN_FLIGHT && state.waiting.is_empty() {
+            state.in_flight += 1;
+            state.carried += 1;
+            return Admission::InFlight(request, Flight(Arc::clone(self)));
+        }
+        let (answer, answered) = oneshot::channel();
+        state.waiting.push(Waiting { request, since: self.clock.now(), answer });
+        if state.waiting.len() >= MAX_BATCH {
+            state.in_flight += 1;
+            drop(state);
+            Batches::send(self);
+        }
+        Admission::Waiting(answered)
+    }
+
+    /// What was sent at that moment failed as a whole.
+    ///
+    /// A limit shorter than the connection's own says nothing of the connection: then only those give up who have
+    /// waited for as long as theirs.
+    fn failed(&self, error: &Error, limit: Duration, sent_at: Moment) {
+        let now = self.clock.now();
+        let is_only_late = limit < self.connection.command_timeout() && now.since(sent_at) >= limit;
+        self.hold_back(error, |waiting| !is_only_late || now.since(waiting.since) >= waiting.request.limit);
+    }
+
+    /// Sent now, they would wait for as long again.
+    fn hold_back(&self, failed: &Error, whom: impl Fn(&Waiting) -> bool) {
+        let kind = match failed.kind() {
+            ErrorKind::Closed => ErrorKind::Closed,
+            ErrorKind::Unavailable | ErrorKind::Indeterminate => ErrorKind::Unavailable,
+            // Their steps may be none that are refused.
+            _ => return,
+        };
+        let held_back: Vec<Waiting> = {
+            let mut state = self.state();
+            let (held_back, stay) = std::mem::take(&mut state.waiting).into_iter().partition(whom);
+            state.waiting = stay;
+            held_back
+        };
+        for Waiting { answer, .. } in held_back {
+            let error = Error::new(kind, "ask Redis").detail(format!("not sent, for what was sent before: {failed}"));
+            let _ = answer.send(Err(error));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One command on its way. When it drops, whoever waits goes next.
+struct Flight(Arc<CommitQueue>);
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.carried -= 1;
+        if state.waiting.is_empty() {
+            state.in_flight -= 1;
+            return;
+        }
+        drop(state);
+        Batches::send(&self.0);
+    }
+}
+
+/// One batch after the other on its way, as long as somebody waits.
+struct Batches {
+    queue: Arc<CommitQueue>,
+    /// So many steps are in the one that is on its way.
+    carries: usize,
+    ended: bool,
+}
+
+impl Batches {
+    /// In a task of its own, which nobody can cancel.
+    fn send(queue: &Arc<CommitQueue>) {
+        let batches = Self { queue: Arc::clone(queue), carries: 0, ended: false };
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(batches.run());
+        }
+    }
+
+    async fn run(mut self) {
+        while let Some(batch) = self.next() {
+            let many = batch.len() > 1;
+            self.queue.deliver(batch).await;
+            if many {
+                // Those who just got their answers may come back at once, and then leave together again.
+                yield_now().await;
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Vec<Waiting>> {
+        let mut state = self.queue.state();
+        state.carried -= std::mem::take(&mut self.carries);
+        // Nobody wants to know any more.
+        state.waiting.retain(|waiting| !waiting.answer.is_closed());
+        let limit = state.waiting.first().map(|waiting| waiting.request.limit);
+        let beyond = state.in_flight > MAX_IN_FLIGHT;
+        let even = (state.waiting.len() + state.carried).div_ceil(MAX_IN_FLIGHT).clamp(MIN_BATCH, MAX_BATCH);
+        let share = if beyond { MAX_BATCH } else { even };
+        let alike = state.waiting.iter().take(share).take_while(|waiting| Some(waiting.request.limit) == limit).count();
+        if alike == 0 || (beyond && state.waiting.len() < MAX_BATCH) {
+            state.in_flight -= 1;
+            self.ended = true;
+            return None;
+        }
+        self.carries = alike;
+        state.carried += alike;
+        Some(state.waiting.drain(..alike).collect())
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let error = Error::new(ErrorKind::Unavailable, "ask Redis").detail("the runtime is shutting down");
+        self.queue.hold_back(&error, |_| true);
+        let mut state = self.queue.state();
+        state.in_flight -= 1;
+        state.carried -= self.carries;
+    }
+}
+
+impl CommitQueue {
+    async fn deliver(&self, batch: Vec<Waiting>) {
+        let (requests, askers): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|Waiting { request, answer, .. }| (request, answer)).unzip();
+        for (asker, answer) in askers.into_iter().zip(self.ask(&requests).await) {
+            let _ = asker.send(answer);
+        }
+    }
+
+    async fn ask(&self, requests: &[Request]) -> Vec<Result<Reply>> {
+        let sent_at = self.clock.now();
+        if let [request] = requests {
+            let answer = request.alone(&self.connection).await;
+            if let Err(error) = &answer {
+                self.failed(error, request.limit, sent_at);
+            }
+            return vec![answer];
+        }
+        match self.together(requests).await {
+            Ok(reply) => reply.each_of(requests.len()).into_iter().map(Ok).collect(),
+            // Refused as a whole and not carried out, perhaps for the keys of one of them.
+            Err(error) if error.kind() == ErrorKind::Backend => {
+                join_all(requests.iter().map(|request| request.alone(&self.connection))).await
+            }
+            Err(error) => {
+                self.failed(&error, requests.first().map_or(Duration::MAX, |request| request.limit), sent_at);
+                requests.iter().map(|_| Err(error.retell())).collect()
+            }
+        }
+    }
+
+    async fn together(&self, requests: &[Request]) -> Result<Reply> {
+        let keys = requests.iter().flat_map(|request| request.arguments.iter().take(request.function.keys()));
+        let arguments = requests.iter().flat_map(|request| {
+            once(request.function.name()).chain(request.arguments.iter().skip(request.function.keys()))
+        });
+        let count = requests.iter().map(|request| request.function.keys()).sum();
+        let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);
+        self.connection.evaluate(self.functions.together(), count, keys.chain(arguments), limit).await
+    }
+}
