@@ -9,7 +9,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use crate::engine::{GuardInner, Hold};
 use crate::{
     Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, LocalHandoff, LockKey, LockOptions, LossReason,
-    Mode, OwnerId, Result, Shared,
+    Mode, OwnerId, ReleaseOutcome, Result, Shared,
 };
 
 /// Proof of a grant, as long as [`is_held`](Self::is_held) says so. Dropping it releases.
@@ -32,15 +32,6 @@ pub type LockGuard = Guard<Exclusive>;
 
 /// A guard that excludes writers, beside any number of other readers.
 pub type ReadGuard = Guard<Shared>;
-
-/// How a release ended, when it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReleaseOutcome {
-    /// It was ours until now, and the key is free.
-    Released,
-    /// It had been lost before; whoever holds the key now was left alone.
-    AlreadyLost(LossReason),
-}
 
 impl<M: GuardMode> Guard<M> {
     pub(crate) fn new(hold: Hold) -> Self {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 // In reading order: what a program uses,
+mod busy;
 mod capabilities;
 mod error;
 mod ext;
@@ -28,18 +29,19 @@ pub use backend::{
     Attempt, Backend, Claim, GrantRef, LeaseStatus, Notification, Notifications, OwnerId, Renewal, SessionId,
     SharedBackend, Subscription,
 };
+pub use busy::{Busy, OrBusy};
 pub use capabilities::{Capabilities, Capability};
 pub use clock::Clock;
 pub use engine::{Backed, Engine, EngineOptions, LocalHandoff, Waiters, WeakEngine};
 pub use error::{Error, ErrorKind, Result};
 pub use ext::LockerExt;
 pub use ext_rw::RwLockerExt;
-pub use guard::{DetachedLock, Guard, GuardHandle, LockGuard, ReadGuard, ReleaseOutcome};
+pub use guard::{DetachedLock, Guard, GuardHandle, LockGuard, ReadGuard};
 pub use holder::{Cursor, Holder, Holders, Page};
 pub use home::Home;
 pub use key::LockKey;
-pub use locker::{Admin, Busy, Locker, OrBusy, RwLocker};
-pub use loss::LossReason;
+pub use locker::{Admin, Locker, RwLocker};
+pub use loss::{LossReason, ReleaseOutcome};
 pub use memory::{Memory, MemoryBackend};
 pub use mode::{Exclusive, GuardMode, Mode, Shared};
 pub use options::{LockOptions, Wait};

@@ -1,12 +1,11 @@
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::{
-    Capabilities, Cursor, DetachedLock, Error, ErrorKind, Holders, LockGuard, LockKey, LockOptions, Page, ReadGuard,
-    Result,
+    Busy, Capabilities, Cursor, DetachedLock, Error, ErrorKind, Holders, LockGuard, LockKey, LockOptions, OrBusy, Page,
+    ReadGuard, Result,
 };
 
 /// A lock service: hands out at most one [`LockGuard`] per key at a time.
@@ -96,18 +95,6 @@ pub trait RwLocker: Locker {
         Ok(self.acquire_read(key, options).await?.ok_or_else(Busy::default))
     }
 }
-
-/// Another held the key for the whole wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Busy {
-    /// What is left of the lease that is in the way; its holder may prolong it, or release earlier. `None` where that is not
-    /// known, as on a backend without leases, or where the caller waited in a queue of the store's.
-    pub remaining: Option<Duration>,
-}
-
-/// A guard, or why there is none.
-pub type OrBusy<G> = std::result::Result<G, Busy>;
 
 /// The operator's view of a lock service.
 #[async_trait]

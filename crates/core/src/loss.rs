@@ -45,3 +45,12 @@ impl fmt::Display for LossReason {
         })
     }
 }
+
+/// How a release ended, when that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseOutcome {
+    /// The lease was held until now, and its key is free.
+    Released,
+    /// The lease was lost before for this reason. The present holder of the key keeps it.
+    AlreadyLost(LossReason),
+}

@@ -1,11 +1,6 @@
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
-use super::subject::{Shareable, Subject, Unshared};
-use super::{process, report};
-use crate::{Backend, Capabilities, Clock, Result, SharedBackend};
+use crate::{Backend, Capabilities, Clock, Result};
 
 /// How the suite reaches a store.
 #[async_trait]
@@ -38,23 +33,5 @@ pub trait Fixture: Send + Sync + 'static {
     /// Environment variables with which a second process builds a fixture on the same store.
     fn environment(&self) -> Vec<(String, String)> {
         Vec::new()
-    }
-}
-
-/// Runs the suite on a backend that grants exclusively. To be the `main` of a test target without harness.
-pub fn exclusive<F: Fixture>(fixture: F) -> ExitCode {
-    main(Arc::new(Unshared(fixture)))
-}
-
-/// Runs the suite on a backend that also grants shared. To be the `main` of a test target without harness.
-pub fn shared<F: Fixture<Backend: SharedBackend>>(fixture: F) -> ExitCode {
-    main(Arc::new(Shareable(fixture)))
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "it lives as long as the program")]
-fn main(subject: Arc<dyn Subject>) -> ExitCode {
-    match process::Role::from_environment() {
-        Some(role) => process::play(&role, &*subject),
-        None => report::run(&subject),
     }
 }

@@ -70,11 +70,14 @@ mod fixture;
 mod needs;
 mod process;
 mod report;
+mod run;
 mod subject;
 mod tokens;
 mod told;
+mod verdict;
 
-pub use self::fixture::{Fixture, exclusive, shared};
+pub use self::fixture::Fixture;
+pub use self::run::{exclusive, shared};
 
 #[doc(hidden)]
 pub use self::expected::Expected;

@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::cases::{Failure, ensure};
 use super::subject::Subject;
+use super::verdict::{Failure, ensure};
 use crate::{Clock, LocalHandoff, LockKey, LockOptions, Wait};
 
 const ROLE: &str = "LEASEHOLD_CONFORMANCE_HELPER";

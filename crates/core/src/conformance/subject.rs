@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Fixture;
 use super::faults::{Faults, Faulty};
+use super::fixture::Fixture;
 use crate::{
     Admin, Attempt, Backend, Capabilities, Claim, Clock, Engine, EngineOptions, Error, ErrorKind, GrantRef,
     LeaseStatus, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker,

@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use super::Inner;
 use super::caller::{Caller, SeenThrough};
-use super::guard_inner::{Cell, Hold};
+use super::cell::Cell;
+use super::guard_inner::Hold;
+use super::inner::Inner;
 use super::observe::Acquired;
 use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
 use crate::clock::Moment;
@@ -42,14 +43,14 @@ impl Inner {
 
     /// Waits in the line until something comes of it, and comes for what that is.
     async fn wait(self: &Arc<Self>, wish: &Wish<'_>, is_try: bool) -> Result<OrBusy<Hold>> {
-        let _seen_through = SeenThrough(&wish.caller, &self.driver);
+        let _seen_through = SeenThrough(&wish.caller, &*self.driver);
         let mut waiting = Waiting::join(self, wish);
         let _queued = waiting.is_behind.then(|| self.driver.observer.queued(wish.key));
         let mut limit = if is_try { Moment::NEVER } else { wish.limit };
         loop {
             let outcome = tokio::select! {
                 biased;
-                outcome = wish.caller.outcome(&self.driver) => outcome,
+                outcome = wish.caller.outcome(&*self.driver) => outcome,
                 () = self.clock.reach(limit) => {
                     let latest = self.driver.look(|state| state.latest(self.member, wish.limit));
                     limit = if limit < latest { latest } else { Moment::NEVER };

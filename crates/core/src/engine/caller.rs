@@ -5,10 +5,14 @@ use std::task::{Context, Poll, Waker};
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use super::driver::Driver;
-use super::guard_inner::Cell;
+use super::cell::Cell;
 use super::state::Outcome;
 use crate::{LeaseStatus, Result};
+
+/// Runs a future whether or not anybody waits for it.
+pub(super) trait Spawn {
+    fn spawn(&self, work: BoxFuture<'static, ()>);
+}
 
 /// Who waits for something: a caller in the line of a key, or one that waits for an answer of the store.
 #[derive(Clone)]
@@ -36,32 +40,32 @@ impl Caller {
     }
 
     /// What it came to. Cancel safe.
-    pub(super) async fn outcome(&self, driver: &Driver) -> Outcome<Cell> {
-        poll_fn(|context| self.poll(context, driver, |told| told.outcome.take())).await
+    pub(super) async fn outcome(&self, spawner: &impl Spawn) -> Outcome<Cell> {
+        poll_fn(|context| self.poll(context, spawner, |told| told.outcome.take())).await
     }
 
     /// What the store said. Cancel safe.
-    pub(super) async fn answer(&self, driver: &Driver) -> Result<LeaseStatus> {
-        poll_fn(|context| self.poll(context, driver, |told| told.answer.take())).await
+    pub(super) async fn answer(&self, spawner: &impl Spawn) -> Result<LeaseStatus> {
+        poll_fn(|context| self.poll(context, spawner, |told| told.answer.take())).await
     }
 
     /// It is not polled any more: what it has under way goes on by itself.
-    pub(super) fn detach(&self, driver: &Driver) {
+    pub(super) fn detach(&self, spawner: &impl Spawn) {
         let request = {
             let mut told = self.lock();
             told.detached = true;
             told.request.take()
         };
         if let Some(request) = request {
-            driver.spawn(request);
+            spawner.spawn(request);
         }
     }
 
-    pub(super) fn poll_itself(&self, driver: &Driver, request: BoxFuture<'static, ()>) {
+    pub(super) fn poll_itself(&self, spawner: &impl Spawn, request: BoxFuture<'static, ()>) {
         let mut told = self.lock();
         if told.detached {
             drop(told);
-            return driver.spawn(request);
+            return spawner.spawn(request);
         }
         told.request = Some(request);
         let waker = told.waker.take();
@@ -73,7 +77,12 @@ impl Caller {
         self.0.runtime.as_ref()
     }
 
-    fn poll<T>(&self, context: &mut Context<'_>, driver: &Driver, take: impl Fn(&mut Told) -> Option<T>) -> Poll<T> {
+    fn poll<T>(
+        &self,
+        context: &mut Context<'_>,
+        spawner: &impl Spawn,
+        take: impl Fn(&mut Told) -> Option<T>,
+    ) -> Poll<T> {
         let waker = context.waker().clone();
         let (request, waker) = {
             let mut told = self.lock();
@@ -90,7 +99,7 @@ impl Caller {
         let found = take(&mut told);
         if !ended && told.detached {
             drop(told);
-            driver.spawn(request);
+            spawner.spawn(request);
         } else if !ended {
             told.request = Some(request);
         }
@@ -112,9 +121,9 @@ impl Caller {
 
 /// A caller that sees a request through: in place as long as it is polled, and in a task of its own from the moment in which
 /// it is dropped. Dropping a driver's future never un-sends a command (measured with fred and `mysql_async`).
-pub(super) struct SeenThrough<'c>(pub(super) &'c Caller, pub(super) &'c Driver);
+pub(super) struct SeenThrough<'c, S: Spawn>(pub(super) &'c Caller, pub(super) &'c S);
 
-impl Drop for SeenThrough<'_> {
+impl<S: Spawn> Drop for SeenThrough<'_, S> {
     fn drop(&mut self) {
         let mut told = self.0.lock();
         told.detached = true;

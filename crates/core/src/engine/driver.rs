@@ -13,31 +13,41 @@ use tokio::runtime::{self, Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::Inner;
-use super::caller::Caller;
-use super::guard_inner::Cell;
+use super::caller::{Caller, Spawn};
+use super::cell::Cell;
 use super::observe::Observer;
 use super::state::{Action, Applying, Chance, End, Event, Member, Request, RequestId, State};
 use crate::clock::Moment;
 use crate::{Clock, OwnerId};
 
+/// What the driver needs of an engine that takes part.
+pub(super) trait Participant: Send + Sync + 'static {
+    fn member(&self) -> Member;
+    /// The future that carries a request out and feeds its answer back. `by` is told the answer, too.
+    fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()>;
+    /// Whether a request that gives something back is done when it is polled once.
+    fn releases_in_place(&self) -> bool;
+    /// Nothing of the engine is under way any more.
+    fn idle(&self);
+}
+
 /// Applies events to the state, and carries out what comes of them. Knows nothing of locks.
 ///
 /// Nothing is awaited under the one lock. What has to be done runs on the runtime of who causes it, and on another that is
 /// alive where there is none.
-pub(super) struct Driver {
+pub(super) struct Driver<E> {
     pub(super) observer: Observer,
-    locked: Mutex<Locked>,
+    locked: Mutex<Locked<E>>,
     timing: Arc<Timing>,
 }
 
-struct Locked {
+struct Locked<E> {
     state: State<Caller, Cell>,
-    engines: HashMap<Member, Weak<Inner>>,
+    engines: HashMap<Member, Weak<E>>,
     /// One task for each runtime that holds a guard or waits, so that leases are renewed as long as any of them is driven.
     timers: HashMap<runtime::Id, (Handle, JoinHandle<()>)>,
     /// Those that nobody else has any more, as long as they have something to give back.
-    kept: HashMap<Member, Arc<Inner>>,
+    kept: HashMap<Member, Arc<E>>,
     /// Where new owner ids and jitter come from: not of a thread, which may be ending when it drops its last guard.
     dice: Dice,
     /// What ends the subscriptions.
@@ -52,7 +62,7 @@ struct Timing {
     changed: Notify,
 }
 
-impl Driver {
+impl<E: Participant> Driver<E> {
     pub(super) fn new(clock: Clock, backend: &'static str) -> Arc<Self> {
         let locked = Locked {
             state: State::new(),
@@ -68,10 +78,10 @@ impl Driver {
     }
 
     /// An engine takes part.
-    pub(super) fn add(&self, engine: impl FnOnce(&mut State<Caller, Cell>) -> Arc<Inner>) -> Arc<Inner> {
+    pub(super) fn add(&self, engine: impl FnOnce(&mut State<Caller, Cell>) -> Arc<E>) -> Arc<E> {
         let mut locked = self.lock();
         let engine = engine(&mut locked.state);
-        locked.engines.insert(engine.member, Arc::downgrade(&engine));
+        locked.engines.insert(engine.member(), Arc::downgrade(&engine));
         engine
     }
 
@@ -85,7 +95,7 @@ impl Driver {
     /// Changes the state, and does what comes of it. `engine` is the one that asks.
     pub(super) fn with<T>(
         self: &Arc<Self>,
-        engine: &Arc<Inner>,
+        engine: &Arc<E>,
         change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
     ) -> T {
         self.change(Some(engine), None, change)
@@ -94,7 +104,7 @@ impl Driver {
     /// The same for a caller of this runtime, which looks after the clock from now on, too.
     pub(super) fn with_caller<T>(
         self: &Arc<Self>,
-        engine: &Arc<Inner>,
+        engine: &Arc<E>,
         caller: &Caller,
         change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
     ) -> T {
@@ -113,7 +123,7 @@ impl Driver {
 
     fn change<T>(
         self: &Arc<Self>,
-        engine: Option<&Arc<Inner>>,
+        engine: Option<&Arc<E>>,
         runtime: Option<&Handle>,
         change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
     ) -> T {
@@ -137,20 +147,20 @@ impl Driver {
             self.timing.changed.notify_waiters();
         }
         for action in actions {
-            let of = |member| engine.filter(|engine| engine.member == member).or_else(|| others.get(&member));
+            let of = |member| engine.filter(|engine| engine.member() == member).or_else(|| others.get(&member));
             self.perform(action, of);
         }
         result
     }
 
-    fn perform<'e>(self: &Arc<Self>, action: Action<Caller, Cell>, of: impl FnOnce(Member) -> Option<&'e Arc<Inner>>) {
+    fn perform<'e>(self: &Arc<Self>, action: Action<Caller, Cell>, of: impl FnOnce(Member) -> Option<&'e Arc<E>>) {
         match action {
             Action::Send { member, request, by, alone } => {
                 if let Some(engine) = of(member) {
                     self.send(engine, request, by.as_ref(), alone);
                 }
             }
-            Action::Detached(caller) => caller.detach(self),
+            Action::Detached(caller) => caller.detach(&**self),
             Action::Wake(caller, outcome) => caller.tell(|told| told.outcome = Some(outcome)),
             Action::Limit(cell, _) => cell.tell(),
             Action::End { cell, key, end, held_for } => {
@@ -171,7 +181,7 @@ impl Driver {
                 // Dropped outside of the lock.
                 let kept = self.lock().kept.remove(&member);
                 if let Some(engine) = of(member) {
-                    engine.idle.notify_waiters();
+                    engine.idle();
                 }
                 drop(kept);
             }
@@ -179,9 +189,9 @@ impl Driver {
         }
     }
 
-    fn send(self: &Arc<Self>, engine: &Arc<Inner>, request: Request, by: Option<&Caller>, alone: bool) {
+    fn send(self: &Arc<Self>, engine: &Arc<E>, request: Request, by: Option<&Caller>, alone: bool) {
         let gives = matches!(request, Request::Release(..) | Request::Downgrade(..));
-        let in_place = gives && engine.backend.releases_in_place();
+        let in_place = gives && engine.releases_in_place();
         let told = by.filter(|_| !matches!(request, Request::Claim(..))).cloned();
         let mut request = engine.request(request, told);
         if in_place && request.poll_unpin(&mut Context::from_waker(Waker::noop())).is_ready() {
@@ -189,15 +199,9 @@ impl Driver {
         }
         match by {
             // Outside of a runtime most requests cannot be polled.
-            Some(caller) if alone && caller.runtime().is_some() => caller.poll_itself(self, request),
+            Some(caller) if alone && caller.runtime().is_some() => caller.poll_itself(&**self, request),
             by => self.spawn_on(by.and_then(Caller::runtime), request),
         }
-    }
-
-    /// Runs something whether or not anybody waits for it: here, else where a runtime is alive. Where none is, it is
-    /// dropped, and says so itself.
-    pub(super) fn spawn(&self, work: BoxFuture<'static, ()>) {
-        self.spawn_on(None, work);
     }
 
     /// Runs something for a caller of this runtime.
@@ -217,7 +221,7 @@ impl Driver {
     }
 
     /// Looks after the clock from this runtime, too.
-    fn keep_time_on(self: &Arc<Self>, runtime: &Handle, locked: &mut Locked) {
+    fn keep_time_on(self: &Arc<Self>, runtime: &Handle, locked: &mut Locked<E>) {
         if locked.timers.get(&runtime.id()).is_some_and(|(_, task)| !task.is_finished()) {
             return;
         }
@@ -227,23 +231,25 @@ impl Driver {
     }
 
     /// What ends this subscription when it is notified.
-    pub(super) fn subscribed(self: &Arc<Self>, request: RequestId) -> Subscription {
+    pub(super) fn subscribed(self: &Arc<Self>, request: RequestId) -> Subscription<E> {
         let over = Arc::clone(self.lock().subscriptions.entry(request).or_default());
         Subscription { driver: Arc::clone(self), request, over }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Locked> {
+impl<E> Driver<E> {
+    fn lock(&self) -> MutexGuard<'_, Locked<E>> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Locked {
+impl<E: Participant> Locked<E> {
     /// What has to be done about an action under the lock already. False if that is all.
     fn at_once(
         &mut self,
         action: &Action<Caller, Cell>,
-        engine: Option<&Arc<Inner>>,
-        others: &mut BTreeMap<Member, Arc<Inner>>,
+        engine: Option<&Arc<E>>,
+        others: &mut BTreeMap<Member, Arc<E>>,
     ) -> bool {
         match action {
             // In the order of the events: a limit must not come after a later one.
@@ -254,7 +260,7 @@ impl Locked {
                 self.kept.extend(engine.map(|engine| (*member, engine)));
             }
             Action::Send { member, .. } | Action::Idle(member)
-                if engine.is_none_or(|engine| engine.member != *member) =>
+                if engine.is_none_or(|engine| engine.member() != *member) =>
             {
                 let other = self.engines.get(member).and_then(Weak::upgrade);
                 others.extend(other.map(|other| (*member, other)));
@@ -265,7 +271,15 @@ impl Locked {
     }
 }
 
-impl Drop for Driver {
+impl<E: Participant> Spawn for Driver<E> {
+    /// Runs something whether or not anybody waits for it: here, else where a runtime is alive. Where none is, it is
+    /// dropped, and says so itself.
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        self.spawn_on(None, work);
+    }
+}
+
+impl<E> Drop for Driver<E> {
     fn drop(&mut self) {
         self.lock().timers.values().for_each(|(_, task)| task.abort());
     }
@@ -273,7 +287,7 @@ impl Drop for Driver {
 
 /// Applies what the clock brings, for as long as there is a driver. Does no I/O, so that a store that hangs cannot make
 /// it miss a deadline.
-async fn keep_time(driver: Weak<Driver>, timing: Arc<Timing>) {
+async fn keep_time<E: Participant>(driver: Weak<Driver<E>>, timing: Arc<Timing>) {
     loop {
         let mut changed = pin!(timing.changed.notified());
         changed.as_mut().enable();
@@ -294,20 +308,20 @@ async fn keep_time(driver: Weak<Driver>, timing: Arc<Timing>) {
 }
 
 /// A subscription that somebody listens to. It is forgotten also where the runtime of the subscription ends.
-pub(super) struct Subscription {
-    driver: Arc<Driver>,
+pub(super) struct Subscription<E> {
+    driver: Arc<Driver<E>>,
     request: RequestId,
     over: Arc<Notify>,
 }
 
-impl Subscription {
+impl<E> Subscription<E> {
     /// Nobody wants it any more.
     pub(super) async fn over(&self) {
         self.over.notified().await;
     }
 }
 
-impl Drop for Subscription {
+impl<E> Drop for Subscription<E> {
     fn drop(&mut self) {
         self.driver.lock().subscriptions.remove(&self.request);
     }
@@ -325,7 +339,7 @@ impl Chance for Dice {
     }
 }
 
-impl fmt::Debug for Driver {
+impl<E> fmt::Debug for Driver<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Driver")
     }

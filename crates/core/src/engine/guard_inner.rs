@@ -1,69 +1,18 @@
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
-
-use super::Inner;
 use super::caller::{Caller, SeenThrough};
+use super::cell::Cell;
+use super::inner::Inner;
 use super::state::{End, Granted, GuardRef, Join, LeaseCell, LetGo, WaiterId};
 use crate::clock::Moment;
 use crate::{
     Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, OwnerId,
     ReleaseOutcome, Result,
 };
-
-/// What a lease and its guards share, and where they read whether it is held: a comparison of two clock readings.
-///
-/// The comparison is made at the point of use: after a pause of the whole process, a flag that some task should have set
-/// still says "held" on the first instruction (measured: 1 resume in 5).
-#[derive(Clone, Debug)]
-pub(crate) struct Cell(Arc<CellInner>);
-
-#[derive(Debug)]
-struct CellInner {
-    grant: GrantRef,
-    limit: AtomicU64,
-    end: OnceLock<End>,
-    changed: Notify,
-}
-
-impl LeaseCell for Cell {
-    fn new(grant: GrantRef, limit: Moment) -> Self {
-        let limit = AtomicU64::new(limit.as_nanos());
-        Self(Arc::new(CellInner { grant, limit, end: OnceLock::new(), changed: Notify::new() }))
-    }
-
-    fn grant(&self) -> &GrantRef {
-        &self.0.grant
-    }
-}
-
-impl Cell {
-    /// True if it is earlier than before, so that who waits for the end has to be told.
-    pub(super) fn set_limit(&self, limit: Moment) -> bool {
-        limit.as_nanos() < self.0.limit.swap(limit.as_nanos(), Ordering::AcqRel)
-    }
-
-    pub(super) fn set_end(&self, end: End) {
-        let _ = self.0.end.set(end);
-    }
-
-    /// Has everybody who waits for a loss look again.
-    pub(super) fn tell(&self) {
-        self.0.changed.notify_waiters();
-    }
-
-    fn limit(&self) -> Moment {
-        Moment::from_nanos(self.0.limit.load(Ordering::Acquire))
-    }
-
-    fn end(&self) -> Option<End> {
-        self.0.end.get().copied()
-    }
-}
 
 /// What a guard holds: its part of a lease. Dropping it lets go.
 #[must_use]
@@ -98,7 +47,7 @@ impl Hold {
         lost()?;
         let caller = Caller::new();
         if engine.driver.with(engine, |state, at| state.renew_now(at, &self.0.guard, caller.clone())) {
-            let answer = caller.answer(&engine.driver).await;
+            let answer = caller.answer(&*engine.driver).await;
             answer.map_err(|failed| failed.within("renew", engine.name(), Some(self.0.key())))?;
         }
         lost()
@@ -116,8 +65,8 @@ impl Hold {
             }
             LetGo::Sent => {}
         }
-        let _seen_through = SeenThrough(&caller, &engine.driver);
-        match caller.answer(&engine.driver).await {
+        let _seen_through = SeenThrough(&caller, &*engine.driver);
+        match caller.answer(&*engine.driver).await {
             Ok(LeaseStatus::Held) => Ok(ReleaseOutcome::Released),
             Ok(LeaseStatus::NotHeld) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
             Ok(LeaseStatus::ForceReleased) => Ok(ReleaseOutcome::AlreadyLost(LossReason::ForceReleased)),
@@ -209,7 +158,7 @@ impl GuardInner {
         let (cell, clock, guard) = (self.cell.clone(), self.engine.clock.clone(), Arc::clone(self));
         async move {
             loop {
-                let mut changed = pin!(cell.0.changed.notified());
+                let mut changed = pin!(cell.changed());
                 changed.as_mut().enable();
                 if let Some(reason) = guard.loss() {
                     return reason;

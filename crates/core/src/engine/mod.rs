@@ -1,7 +1,9 @@
 mod acquire;
 mod caller;
+mod cell;
 mod driver;
 mod guard_inner;
+mod inner;
 mod local_handoff;
 mod observe;
 mod requests;
@@ -9,20 +11,18 @@ mod state;
 mod take_over;
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 pub(crate) use self::guard_inner::{GuardInner, Hold};
 pub use self::local_handoff::LocalHandoff;
 
 use self::driver::Driver;
-use self::state::{Event, Member, Traits};
-use crate::clock::Moment;
+use self::inner::Inner;
+use self::state::{Event, Traits};
 use crate::{
     Admin, Backend, Capabilities, Capability, Clock, Cursor, DetachedLock, Error, ErrorKind, Exclusive, Guard, Holders,
     LockGuard, LockKey, LockOptions, Locker, Mode, OrBusy, Page, ReadGuard, Result, RwLocker, SharedBackend,
@@ -35,21 +35,6 @@ use crate::{
 pub struct Engine<B: Backend> {
     inner: Arc<Inner>,
     backend: Arc<B>,
-}
-
-/// What a guard needs of its engine, and a request.
-struct Inner {
-    backend: Arc<dyn Backend>,
-    capabilities: Capabilities,
-    clock: Clock,
-    driver: Arc<Driver>,
-    member: Member,
-    /// When what is under way is given up, once the engine is closed.
-    closed: OnceLock<Moment>,
-    /// The backend was told to close.
-    backend_closed: AtomicBool,
-    /// Nothing of a closed engine is under way any more.
-    idle: Notify,
 }
 
 impl<B: Backend> Engine<B> {
@@ -128,67 +113,6 @@ impl<B: Backend> Engine<B> {
     }
 }
 
-impl Inner {
-    /// Bad input, before anything is sent.
-    fn check(&self, operation: &'static str, key: &LockKey, mode: Mode, options: &LockOptions) -> Result<()> {
-        let error = |kind| Error::new(kind, operation).with_backend(self.name()).key(key);
-        options.check().map_err(|wrong| wrong.within(operation, self.name(), Some(key)))?;
-        if mode == Mode::Shared
-            && let Some(why) = self.capabilities.why_not(Capability::Shared)
-        {
-            return Err(error(ErrorKind::Unsupported).detail(format!("no shared mode: {why}")));
-        }
-        if self.is_closed() {
-            return Err(error(ErrorKind::Closed));
-        }
-        if Handle::try_current().is_err() {
-            return Err(error(ErrorKind::Unsupported).detail("it needs a tokio runtime to run in"));
-        }
-        Ok(())
-    }
-
-    fn name(&self) -> &'static str {
-        self.capabilities.backend()
-    }
-
-    fn is_closed(&self) -> bool {
-        self.closed.get().is_some()
-    }
-
-    /// From now on nothing begins here. What was held is given back, and that and what is under way has twice the time
-    /// of an answer: one for the step that is under way, one for the step behind it.
-    async fn wind_up(self: &Arc<Self>) {
-        let patience = self.backend.answers_within().saturating_mul(2);
-        let limit = *self.closed.get_or_init(|| self.clock.now().plus(patience));
-        self.apply(Event::Close(self.member));
-        let idle = async {
-            loop {
-                let mut idle = pin!(self.idle.notified());
-                idle.as_mut().enable();
-                if self.driver.look(|state| state.is_idle(self.member)) {
-                    break;
-                }
-                idle.await;
-            }
-        };
-        tokio::select! {
-            () = idle => {}
-            // Nobody waits for the rest any more, and it would keep the connections.
-            () = self.clock.reach(limit) => self.apply(Event::Abandon(self.member)),
-        }
-    }
-
-    fn apply(self: &Arc<Self>, event: Event) {
-        self.driver.with(self, |state, at| state.apply(at, event));
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.driver.remove(self.member);
-    }
-}
-
 /// How an [`Engine`] goes about it, beyond what each request says.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -226,7 +150,7 @@ impl EngineOptions {
 /// All who wait for a key stand in one line, and only the first of them asks the store. Whoever acts for the session
 /// that holds the key goes past it.
 #[derive(Clone, Debug, Default)]
-pub struct Waiters(Arc<OnceLock<Arc<Driver>>>);
+pub struct Waiters(Arc<OnceLock<Arc<Driver<Inner>>>>);
 
 impl Waiters {
     /// Nobody waits yet.
@@ -234,7 +158,7 @@ impl Waiters {
         Self::default()
     }
 
-    fn driver(&self, clock: &Clock, backend: &'static str) -> Arc<Driver> {
+    fn driver(&self, clock: &Clock, backend: &'static str) -> Arc<Driver<Inner>> {
         Arc::clone(self.0.get_or_init(|| Driver::new(clock.clone(), backend)))
     }
 }

@@ -2,14 +2,19 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::Inner;
 use super::caller::Caller;
-use super::state::{Batch, Event, Request, RequestId};
+use super::driver::Participant;
+use super::inner::Inner;
+use super::state::{Batch, Event, Member, Request, RequestId};
 use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, Notification, Result};
 
-impl Inner {
-    /// The future that carries a request out and feeds its answer back; dropped before that, it says that nobody knows.
-    pub(super) fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()> {
+impl Participant for Inner {
+    fn member(&self) -> Member {
+        self.member
+    }
+
+    /// Dropped before there is an answer, the future says that nobody knows.
+    fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()> {
         match request {
             Request::Claim(request, claim) => {
                 let asking = Asking::new(self, None, (request, claim));
@@ -47,6 +52,16 @@ impl Inner {
         }
     }
 
+    fn releases_in_place(&self) -> bool {
+        self.backend.releases_in_place()
+    }
+
+    fn idle(&self) {
+        self.idle.notify_waiters();
+    }
+}
+
+impl Inner {
     fn renew(self: &Arc<Self>, batch: Batch, by: Option<Caller>) -> BoxFuture<'static, ()> {
         let asking = Asking::new(self, by, batch);
         Box::pin(async move {

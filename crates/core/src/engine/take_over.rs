@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use super::Inner;
 use super::acquire::Waiting;
 use super::caller::{Caller, SeenThrough};
 use super::guard_inner::Hold;
+use super::inner::Inner;
 use super::state::{Attach, Collected, Join, Outcome};
 use crate::{DetachedLock, Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, Result};
 
@@ -15,7 +15,7 @@ impl Inner {
         options: &LockOptions,
     ) -> Result<Option<Hold>> {
         let (caller, grant) = (Caller::new(), detached.to_grant());
-        let _seen_through = SeenThrough(&caller, &self.driver);
+        let _seen_through = SeenThrough(&caller, &*self.driver);
         let join = self.joins(detached.key(), Mode::Exclusive, options, &caller);
         let attach = Attach { join, grant, number: detached.handoffs() };
         let id = self.driver.with_caller(self, &caller, |state, at| state.attach(at, attach));
@@ -28,7 +28,7 @@ impl Inner {
         let key = writer.inner().grant().key.clone();
         let error = |kind| Error::new(kind, "downgrade").with_backend(self.name()).key(&key);
         let caller = Caller::new();
-        let _seen_through = SeenThrough(&caller, &self.driver);
+        let _seen_through = SeenThrough(&caller, &*self.driver);
         let join = self.joins(&key, Mode::Shared, options, &caller);
         let lost = || error(ErrorKind::Lost(writer.inner().loss().unwrap_or(LossReason::Expired)));
         let id = writer.downgrade(&caller, join).ok_or_else(lost)?;
@@ -46,7 +46,7 @@ impl Inner {
     }
 
     async fn taken_over(self: &Arc<Self>, mut waiting: Waiting<'_>, caller: &Caller) -> Result<Option<Hold>> {
-        match caller.outcome(&self.driver).await {
+        match caller.outcome(&*self.driver).await {
             Outcome::Granted(granted) => match waiting.collect(&granted) {
                 Collected::Yes => Ok(Some(Hold::new(self, granted))),
                 _ if self.is_closed() => Err(Error::new(ErrorKind::Closed, "take over")),

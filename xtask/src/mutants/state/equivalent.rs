@@ -22,7 +22,7 @@ impl Equivalent {
 
 pub(super) const EQUIVALENT: &[Equivalent] = &[
     Equivalent {
-        file: "claim.rs",
+        file: "pending.rs",
         mutant: "replace < with <= in PendingClaim<W>::goes_to",
         line: "waiter.id.0 <= self.horizon",
         why: "the horizon is the number of a request, and no waiter has that",
@@ -40,14 +40,14 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
         why: "where nobody is at its limit, the loop goes through the line and finds nobody; it is only spared that",
     },
     Equivalent {
-        file: "key.rs",
+        file: "waiter.rs",
         mutant: "replace Waiter<W>::asked -> bool with true",
         line: "true",
         why: "a bound on how far the line is looked through: who never asked has nothing to be reset, and who asked and \
               stands behind such a one asks a pause sooner at most when its turn comes",
     },
     Equivalent {
-        file: "key.rs",
+        file: "waiter.rs",
         mutant: "replace > with >= in Waiter<W>::asked",
         line: "self.ask_at >= Moment::default()",
         why: "as the one before: it is always true",

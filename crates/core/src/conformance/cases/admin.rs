@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::bench::{SHORT, ensure, patient, soon};
-use super::{Bench, Failure, Verdict};
+use super::bench::{Bench, SHORT, patient, soon};
 use crate::conformance::Contender;
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Capability, Holder, LockKey, LossReason, Mode};
 
 /// Everything that a listing shows, page by page.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::bench::{BRIEF, ensure, eventually, once, outlast, patient};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, eventually, once, outlast, patient};
 use crate::conformance::process::{Holder, Role};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{
     DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, Mode, OwnerId, ReleaseOutcome, Result,

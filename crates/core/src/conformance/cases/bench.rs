@@ -4,44 +4,10 @@ use std::time::Duration;
 
 use crate::conformance::process::Role;
 use crate::conformance::subject::{Contender, Subject};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{
     Attempt, Capability, Claim, Clock, GrantRef, LocalHandoff, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
 };
-
-/// A failed check, or an error where none may be.
-#[derive(Debug)]
-pub(in crate::conformance) struct Failure(pub(in crate::conformance) String);
-
-impl Failure {
-    /// What was expected, in the words of the check, and what was seen.
-    pub(in crate::conformance) fn unmet(expected: &str, seen: &str) -> Self {
-        let expected = expected.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self(format!("expected: {expected}\nseen:     {seen}"))
-    }
-}
-
-pub(in crate::conformance) type Verdict = std::result::Result<(), Failure>;
-
-impl<E: std::error::Error> From<E> for Failure {
-    fn from(error: E) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        Self(text)
-    }
-}
-
-macro_rules! ensure {
-    ($condition:expr, $($text:tt)+) => {
-        if !$condition {
-            return Err($crate::conformance::cases::Failure::unmet(stringify!($condition), &format!($($text)+)));
-        }
-    };
-}
-pub(in crate::conformance) use ensure;
 
 /// What one case works with: contenders on the subject, and keys of its own.
 #[derive(Clone)]

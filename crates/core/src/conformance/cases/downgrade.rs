@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::bench::{BRIEF, ensure, eventually, once, outlast, patient};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, eventually, once, outlast, patient};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{
     Attempt, Capability, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, Mode, ReadGuard,

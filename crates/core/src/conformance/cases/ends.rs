@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bench::{MARGIN, ensure, eventually, once, patient, soon};
+use super::bench::{Bench, MARGIN, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
-use super::{Bench, Failure, Verdict};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{Capability, ErrorKind, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
 

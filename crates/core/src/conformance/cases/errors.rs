@@ -1,5 +1,5 @@
-use super::bench::{ensure, once, patient};
-use super::{Bench, Failure, Verdict};
+use super::bench::{Bench, once, patient};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::{Cursor, ErrorKind, LockOptions};
 

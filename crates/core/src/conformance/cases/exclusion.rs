@@ -5,9 +5,9 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::bench::{AMPLE, BRIEF, SHORT, brief, ensure, past, patient};
-use super::{Bench, Verdict};
+use super::bench::{AMPLE, BRIEF, Bench, SHORT, brief, past, patient};
 use crate::conformance::process::Holder;
+use crate::conformance::verdict::{Verdict, ensure};
 use crate::{Attempt, Claim, GrantRef, LeaseStatus, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
 
 pub(super) async fn c01_a_second_holder_is_excluded(bench: Bench) -> Verdict {

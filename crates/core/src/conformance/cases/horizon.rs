@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::bench::{BRIEF, MARGIN, ensure, past, patient};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, MARGIN, past, patient};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{Attempt, Claim, Clock, Guard, GuardMode, LeaseStatus, LockKey, Mode};
 

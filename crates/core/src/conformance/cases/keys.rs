@@ -1,6 +1,6 @@
 use super::admin::listed;
-use super::bench::{AMPLE, ensure, once, patient};
-use super::{Bench, Failure, Verdict};
+use super::bench::{AMPLE, Bench, once, patient};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Clock, ErrorKind, LockKey, LockOptions, ReleaseOutcome, Wait};
 
 pub(super) async fn c22_keys_that_look_alike_are_distinct(bench: Bench) -> Verdict {

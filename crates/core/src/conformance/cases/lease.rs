@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::bench::{BRIEF, SHORT, brief, ensure, eventually, once, patient, soon};
-use super::{Bench, Verdict};
+use super::bench::{BRIEF, Bench, SHORT, brief, eventually, once, patient, soon};
+use crate::conformance::verdict::{Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{ErrorKind, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
 

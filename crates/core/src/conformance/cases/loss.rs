@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use super::bench::{BRIEF, SHORT, brief, ensure, once, patient, soon};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, SHORT, brief, once, patient, soon};
 use crate::conformance::process::Holder;
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::{Clock, ErrorKind, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
 

@@ -26,8 +26,10 @@ mod waiting;
 
 use futures::future::BoxFuture;
 
-pub(super) use self::bench::{Bench, Failure, Verdict, ensure};
+pub(super) use self::bench::Bench;
+
 use crate::Capability;
+use crate::conformance::verdict::Failure;
 
 /// One case: what it needs, what makes it meaningless, and what it does.
 #[derive(Debug)]

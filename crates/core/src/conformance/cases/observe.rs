@@ -5,9 +5,9 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
-use super::bench::{SHORT, ensure, eventually, patient, soon};
-use super::{Bench, Verdict};
+use super::bench::{Bench, SHORT, eventually, patient, soon};
 use crate::conformance::Op;
+use crate::conformance::verdict::{Verdict, ensure};
 use crate::{LockOptions, Wait};
 
 /// Every metric name and backend that was used in this process, and every span.

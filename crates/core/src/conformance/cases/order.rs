@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::bench::{AMPLE, SHORT, ensure, eventually, once, patient, soon};
+use super::bench::{AMPLE, Bench, SHORT, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
-use super::{Bench, Failure, Verdict};
 use crate::conformance::Op;
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, LeaseStatus, LockOptions, Mode, Wait};
 
 pub(super) async fn c14_waiters_are_served_in_order(bench: Bench) -> Verdict {

@@ -1,8 +1,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::bench::{BRIEF, brief, ensure, once, outlast, past, patient, soon};
-use super::{Bench, Verdict};
+use super::bench::{BRIEF, Bench, brief, once, outlast, past, patient, soon};
+use crate::conformance::verdict::{Verdict, ensure};
 use crate::conformance::{Contender, Op};
 use crate::{Attempt, Claim, DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, ReleaseOutcome};
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::bench::{AMPLE, ensure};
-use super::{Bench, Failure, Verdict};
+use super::bench::{AMPLE, Bench};
 use crate::conformance::Contender;
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, GrantRef, LockKey, LockOptions, Mode, Wait};
 
 const LEASE: Duration = Duration::from_secs(60);

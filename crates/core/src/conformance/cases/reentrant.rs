@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use rand::Rng;
 
-use super::bench::{AMPLE, BRIEF, SHORT, ensure, eventually, once, patient, soon};
-use super::{Bench, Failure, Verdict};
+use super::bench::{AMPLE, BRIEF, Bench, SHORT, eventually, once, patient, soon};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{
     Attempt, Claim, ErrorKind, FencingToken, GrantRef, Guard, LeaseStatus, LockGuard, LockKey, LockOptions, LossReason,

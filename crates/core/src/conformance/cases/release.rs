@@ -1,5 +1,5 @@
-use super::bench::{BRIEF, brief, ensure, eventually, outlast, patient, soon};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, brief, eventually, outlast, patient, soon};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::{Clock, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use futures::future::try_join_all;
 
 use super::admin::listed;
-use super::bench::{BRIEF, ensure, outlast};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, outlast};
 use crate::conformance::Contender;
 use crate::conformance::subject::WITHIN;
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Capability, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result};
 
 const LEASE: Duration = Duration::from_secs(60);

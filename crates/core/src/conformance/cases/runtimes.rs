@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::bench::{MARGIN, SHORT, ensure, eventually, patient};
-use super::{Bench, Failure, Verdict};
+use super::bench::{Bench, MARGIN, SHORT, eventually, patient};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{Capability, Clock, Error, LockGuard, LockKey, LockOptions, Wait};
 

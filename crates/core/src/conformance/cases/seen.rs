@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::admin::listed;
-use super::bench::{BRIEF, SHORT, ensure, outlast, past, patient, soon};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, SHORT, outlast, past, patient, soon};
 use crate::conformance::Contender;
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{LockKey, LossReason, Mode, ReadGuard};
 
 const LEASE: Duration = Duration::from_secs(60);

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use super::bench::{AMPLE, brief, ensure, eventually, once, patient, soon};
-use super::{Bench, Verdict};
+use super::bench::{AMPLE, Bench, brief, eventually, once, patient, soon};
 use crate::conformance::subject::Contender;
+use crate::conformance::verdict::{Verdict, ensure};
 use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
 
 async fn finds_reading_barred(contender: &Contender, key: &LockKey) -> Verdict {

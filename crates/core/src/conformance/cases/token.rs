@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bench::{BRIEF, brief, ensure, past, patient};
-use super::{Bench, Failure, Verdict};
+use super::bench::{BRIEF, Bench, brief, past, patient};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode};
 
 fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use rand::Rng;
 
-use super::bench::{AMPLE, SHORT, ensure, eventually, once, patient, soon};
-use super::{Bench, Failure, Verdict};
+use super::bench::{AMPLE, Bench, SHORT, eventually, once, patient, soon};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Contender, Fault, Op};
 use crate::{Attempt, Busy, Capability, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, Wait};
 

@@ -1,113 +1,15 @@
 use std::time::Duration;
 
 use super::backoff::BackOff;
-use super::event::{Action, End, GuardId, LeaseCell, Member, Outcome, Request, RequestId, WaiterId};
-use super::key::{Key, News, Said, Waiter};
-use super::lease::{FirstLease, Lease, Standing, alike, cap_of};
+use super::event::{Action, End, LeaseCell, Outcome, Request, RequestId, WaiterId};
+use super::key::Key;
+use super::lease::{FirstLease, Lease};
+use super::pending::{PendingClaim, Place};
 use super::rules::{Rule, left_out};
 use super::step::Step;
+use super::waiter::{News, Said};
 use crate::clock::Moment;
-use crate::{
-    Attempt, Claim, Error, ErrorKind, GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, Result, SessionId,
-};
-
-/// An owner id that asks for the key, or has a place in the store's own queue.
-///
-/// A claim belongs to its key: when its asker is gone, what it wins goes to the first in line who asks for just that, or
-/// back to the store.
-#[derive(Clone, Debug)]
-pub(super) struct PendingClaim<W> {
-    pub(super) owner: OwnerId,
-    pub(super) member: Member,
-    pub(super) mode: Mode,
-    pub(super) options: LockOptions,
-    /// For whom; `None` when that caller is gone.
-    pub(super) asker: Option<WaiterId>,
-    /// Who polls the request, as long as it is nobody else's business.
-    pub(super) by: Option<W>,
-    /// What is under way.
-    pub(super) request: Option<RequestId>,
-    pub(super) sent_at: Moment,
-    pub(super) overdue_at: Moment,
-    /// Its answer was waited for in vain, and may come yet.
-    pub(super) abandoned: bool,
-    /// A send may be carried out still.
-    pub(super) unanswered: bool,
-    /// The epoch that a message told while it was under way: it is looked at with the answer, which may be newer.
-    pub(super) message: Option<u64>,
-    /// Nobody who joined later gets a shared grant of it.
-    pub(super) horizon: u64,
-    /// What was known when it was sent.
-    pub(super) seen: News,
-    pub(super) place: Option<Place>,
-}
-
-/// A place in the store's own queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
-    /// The epoch of who had the key when the place was last confirmed, and the largest that a grant may have since.
-    pub(super) epochs: Option<(u64, u64)>,
-    /// What a grant out of the queue begins with.
-    pub(super) lease: FirstLease,
-    /// A grant is told to who listens.
-    pub(super) told: bool,
-}
-
-impl Place {
-    /// Whether the store may have granted this epoch since the last confirmation, from which the lease counts. A message
-    /// may be so late that another was granted the key since, and it may not be the store's at all.
-    pub(super) fn may_have_become(&self, epoch: Option<u64>) -> bool {
-        let within =
-            |((before, latest), granted)| left_out(Rule::LaterEpoch) || (before < granted && granted <= latest);
-        self.epochs.zip(epoch).is_some_and(within)
-    }
-}
-
-impl<W> PendingClaim<W> {
-    /// Whether its answer is waited for.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.request.is_some() && !self.abandoned
-    }
-
-    /// When its answer is waited for no more. A caller that polls it itself, and on whom nobody waits, has its own limit.
-    pub(super) fn overdue_at(&self) -> Moment {
-        if self.is_under_way() && self.by.is_none() { self.overdue_at } else { Moment::NEVER }
-    }
-
-    pub(super) fn is_told(&self) -> bool {
-        self.place.is_some_and(|place| place.told)
-    }
-
-    pub(super) fn grant(&self, key: &LockKey, epoch: Option<u64>) -> GrantRef {
-        GrantRef { key: key.clone(), owner: self.owner, mode: self.mode, epoch }
-    }
-
-    /// The lease of a grant that a message tells, if the store may have granted that. When it is over, only the store knows
-    /// whose the key is.
-    pub(super) fn told_lease(&self, epoch: Option<u64>, now: Moment) -> Option<FirstLease> {
-        let may_be = |place: &Place| place.may_have_become(epoch) && now < place.lease.deadline();
-        let place = self.place.filter(may_be)?;
-        Some(FirstLease { told: true, ..place.lease })
-    }
-
-    /// Its owner id may have something in the store, from a claim before.
-    fn is_repeated(&self) -> bool {
-        self.place.is_some() || self.unanswered
-    }
-
-    fn fresh_lease(&self, ends: bool) -> FirstLease {
-        FirstLease { length: self.options.ttl, sent_at: self.sent_at, ends, told: false }
-    }
-
-    /// What a grant begins with. From its place in the store's queue it may have been granted before it was asked for again.
-    /// `None`: it may have come long ago, with a lease that nobody knows.
-    fn first_lease(&self, now: Moment, ends: bool) -> Option<FirstLease> {
-        match self.place {
-            Some(place) => Some(place.lease).filter(|lease| now < lease.deadline()),
-            None => (!self.unanswered || left_out(Rule::CountsFrom)).then(|| self.fresh_lease(ends)),
-        }
-    }
-}
+use crate::{Attempt, Claim, Error, ErrorKind, LossReason, Result, SessionId};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Sends a claim for this waiter: again for the owner id that it asked with, as long as that may have won something.
@@ -328,51 +230,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if claim.is_repeated() && !left_out(Rule::GiveUp) {
             let grant = claim.grant(&self.name, None);
             self.release(step, claim.member, grant, claim.options.ttl, claim.unanswered, None);
-        }
-    }
-}
-
-impl<W: Clone> PendingClaim<W> {
-    fn new<L>(waiter: &Waiter<W>, step: &mut Step<'_, W, L>) -> Self {
-        Self {
-            owner: step.chance.owner(),
-            member: waiter.member,
-            mode: waiter.mode,
-            options: waiter.options.clone(),
-            asker: Some(waiter.id),
-            by: None,
-            request: None,
-            sent_at: step.now,
-            overdue_at: Moment::NEVER,
-            abandoned: false,
-            unanswered: false,
-            message: None,
-            horizon: 0,
-            seen: News::default(),
-            place: None,
-        }
-    }
-
-    /// Whether a waiter that did not ask for this may have it. A shared grant is for nobody who came after it was asked
-    /// for: it could return with a smaller token than somebody elsewhere who returned before it came.
-    pub(super) fn goes_to(&self, waiter: &Waiter<W>) -> bool {
-        let before = waiter.id.0 < self.horizon || left_out(Rule::CameBefore);
-        if left_out(Rule::SameWish) {
-            return true;
-        }
-        waiter.member == self.member
-            && waiter.mode == self.mode
-            && alike(&waiter.options, &self.options)
-            && (before || self.mode == Mode::Exclusive)
-    }
-
-    pub(super) fn standing<L>(&self, step: &mut Step<'_, W, L>) -> Standing {
-        Standing {
-            id: GuardId(step.id()),
-            owner: self.owner,
-            number: 0,
-            renew: self.options.renew,
-            cap: cap_of(&self.options, step.now),
         }
     }
 }

@@ -1,9 +1,10 @@
-use super::claim::PendingClaim;
 use super::event::{Action, Collected, End, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId};
-use super::key::{Key, Offer, Said, Waiter, no_answer};
+use super::key::Key;
 use super::lease::{FirstLease, Lease, Standing};
+use super::pending::PendingClaim;
 use super::rules::{Rule, left_out};
 use super::step::Step;
+use super::waiter::{Offer, Said, Waiter, no_answer};
 use crate::{Error, ErrorKind, GrantRef, LossReason, Mode, OwnerId};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {

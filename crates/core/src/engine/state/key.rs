@@ -1,17 +1,15 @@
 use std::collections::VecDeque;
 
 use super::backoff::BackOff;
-use super::claim::PendingClaim;
-use super::event::{Action, End, GuardRef, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
+use super::event::{Action, End, Join, KeyId, LeaseCell, Member, Outcome, WaiterId};
 use super::lease::Lease;
-use super::lost::LostEpoch;
-use super::notifications::Subscription;
-use super::release::PendingRelease;
+use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use super::take_over::PendingTakeOver;
+use super::subscription::Subscription;
+use super::waiter::{News, Offer, Said, Waiter, no_answer};
 use crate::clock::Moment;
-use crate::{Busy, Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, SessionId};
+use crate::{Busy, Error, ErrorKind, LockKey, LossReason, Mode, SessionId};
 
 /// One key: who waits for it here, in which order, what is under way in the store, and the leases that are held here.
 #[derive(Clone, Debug)]
@@ -47,47 +45,6 @@ pub(super) struct Key<W, L> {
     pub(super) noted: Moment,
 }
 
-/// A caller that waits.
-#[derive(Clone, Debug)]
-pub(super) struct Waiter<W> {
-    pub(super) id: WaiterId,
-    pub(super) handle: W,
-    pub(super) member: Member,
-    pub(super) session: Option<SessionId>,
-    pub(super) mode: Mode,
-    pub(super) options: LockOptions,
-    pub(super) limit: Moment,
-    /// It never waited: it takes as long as the backend does.
-    pub(super) is_try: bool,
-    /// The next answer is its last.
-    pub(super) is_over: bool,
-    /// A claim of its own is under way.
-    pub(super) asks: bool,
-    /// It asks the store no earlier.
-    pub(super) ask_at: Moment,
-    pub(super) polling: BackOff,
-    pub(super) failing: BackOff,
-    /// What its own last attempt came to.
-    pub(super) last: Option<Said>,
-}
-
-/// A guard that waits for its waiter to come.
-#[derive(Clone, Debug)]
-pub(super) struct Offer<W> {
-    pub(super) waiter: Waiter<W>,
-    /// None while the first lease has to be confirmed before anybody may have it.
-    pub(super) until: Option<Moment>,
-    pub(super) guard: GuardRef,
-    /// The waiter asked for a detached lease and nothing else: it has no place in the line to go back to.
-    pub(super) taken_over: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct News {
-    pub(super) freed: u64,
-    pub(super) heard: u64,
-}
-
 /// How far the line has come, as an event finds it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
@@ -97,12 +54,6 @@ pub(super) struct Line {
     reach: usize,
     /// A claim of a caller that is gone is under way: its answer concerns all.
     orphan: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Said {
-    Busy,
-    Failed(Error),
 }
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
@@ -421,17 +372,5 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             .chain(subscribes)
             .min()
             .unwrap_or(Moment::NEVER)
-    }
-}
-
-pub(super) fn no_answer() -> Said {
-    let error = Error::new(ErrorKind::Indeterminate, "acquire");
-    Said::Failed(error.detail("the store gave no answer within the wait"))
-}
-
-impl<W> Waiter<W> {
-    /// Whether it has asked the store, or was told to wait for an answer to others.
-    pub(super) fn asked(&self) -> bool {
-        self.ask_at > Moment::default()
     }
 }

@@ -1,10 +1,11 @@
 use super::backoff::SHORTEST_POLL;
-use super::claim::PendingClaim;
 use super::event::{Action, GuardId, LeaseCell, LeaseId};
-use super::key::{Key, Waiter};
+use super::key::Key;
 use super::lease::Standing;
+use super::pending::PendingClaim;
 use super::rules::{Rule, left_out};
 use super::step::Step;
+use super::waiter::Waiter;
 use crate::{LocalHandoff, Mode};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {

@@ -3,20 +3,10 @@ use std::time::Duration;
 use super::event::{LeaseCell, Member};
 use super::key::Key;
 use super::lease::Lease;
+use super::pending::LostEpoch;
 use super::release::LATE;
 use super::rules::{Rule, left_out};
 use crate::clock::Moment;
-
-/// An epoch that an engine of a session has lost. Something of it may be left in the store, where the session takes a key
-/// again: a level whose release was refused, or a claim that was carried out late. Whoever joined that would have the token of
-/// a guard that was told that it is lost.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LostEpoch {
-    pub(super) member: Member,
-    pub(super) epoch: u64,
-    /// By then the store has nothing of it any more.
-    pub(super) until: Moment,
-}
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// A lease of a session is lost.

@@ -5,6 +5,7 @@
 
 // In reading order: what happens and what is done about it,
 mod event;
+mod places;
 mod rules;
 mod step;
 // all keys, one of them and who waits for it, what is asked of the store, what is held, how it ends,
@@ -16,9 +17,12 @@ mod lease;
 mod local_handoff;
 mod lost;
 mod notifications;
+mod pending;
 mod release;
 mod renewals;
+mod subscription;
 mod take_over;
+mod waiter;
 // and how long to wait in between.
 mod backoff;
 // What must hold of it, and everything that can happen.

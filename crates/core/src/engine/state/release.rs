@@ -1,71 +1,18 @@
 use std::time::Duration;
 
-use super::backoff::BackOff;
 use super::event::{Action, End, GuardRef, LeaseCell, LeaseId, LetGo, Member, Outcome, Request, RequestId};
-use super::key::{Key, Waiter};
+use super::key::Key;
 use super::lease::Lease;
+use super::pending::PendingRelease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use crate::clock::Moment;
+use super::waiter::Waiter;
 use crate::{Error, ErrorKind, GrantRef, LeaseStatus, LossReason, OwnerId, Result};
-
-/// A grant, or a claim that may have become one, that is given back to the store.
-#[derive(Clone, Debug)]
-pub(super) struct PendingRelease<W> {
-    pub(super) member: Member,
-    pub(super) grant: GrantRef,
-    pub(super) ttl: Duration,
-    /// Who is told the answer, and polls the request as long as it is nobody else's business.
-    pub(super) by: Option<W>,
-    pub(super) alone: bool,
-    pub(super) request: Option<RequestId>,
-    /// When it is tried again, and how long that is worth while.
-    pub(super) again_at: Moment,
-    pub(super) give_up_at: Moment,
-    pub(super) pauses: BackOff,
-    /// A claim of this owner may reach the store late, behind its release, when the connection that carried it was given
-    /// up. So it is released again for about a minute, each time after twice as long, and keeps the key for nobody for
-    /// about as long as it was late, and not for its lease. Nobody waits for that, and it ends with the engine.
-    pub(super) echoes: bool,
-    /// The pause before the next of these.
-    pub(super) echo: Option<Duration>,
-}
 
 const FIRST_ECHO: Duration = Duration::from_secs(1);
 const LAST_ECHO: Duration = Duration::from_secs(32);
 /// By how much a request may be late.
 pub(super) const LATE: Duration = Duration::from_secs(64);
-
-impl<W> PendingRelease<W> {
-    fn new(member: Member, grant: GrantRef, ttl: Duration, now: Moment) -> Self {
-        Self {
-            member,
-            grant,
-            ttl,
-            by: None,
-            alone: false,
-            request: None,
-            again_at: now,
-            give_up_at: now.plus(ttl),
-            pauses: BackOff::after_failure(),
-            echoes: false,
-            echo: None,
-        }
-    }
-
-    fn echo_at(&mut self, pause: Duration, now: Moment) {
-        (self.echo, self.again_at) = (Some(pause), now.plus(pause));
-    }
-
-    /// Whether a session must not claim before this is done.
-    pub(super) fn blocks(&self, member: Member) -> bool {
-        self.member == member && self.echo.is_none()
-    }
-
-    pub(super) fn next_event(&self) -> Moment {
-        self.again_at
-    }
-}
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Gives a grant back, trying again for as long as its lease could last.

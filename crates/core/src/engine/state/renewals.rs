@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use super::event::{Action, Batch, End, KeyId, LeaseCell, LeaseId, Outcome, Request, RequestId};
 use super::grant::too_late;
-use super::key::{Key, Offer};
+use super::key::Key;
 use super::lease::Lease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
+use super::waiter::Offer;
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LeaseStatus, LossReason, Renewal, Result};
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::event::{Action, Batch, Chance, Member, Request, Traits};
-use super::keys::Places;
+use super::places::Places;
 use crate::clock::Moment;
 
 /// What an event on one key needs of the rest of the state.

@@ -1,62 +1,13 @@
-use std::time::Duration;
-
 use super::event::{
     Action, Attach, GuardId, GuardRef, Join, LeaseCell, LeaseId, Member, Outcome, Request, RequestId, WaiterId,
 };
 use super::grant::too_late;
-use super::key::{Key, Waiter};
+use super::key::Key;
 use super::lease::{FirstLease, Lease, Standing, cap_of};
+use super::pending::{Before, PendingTakeOver};
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use crate::clock::Moment;
-use crate::{Attempt, Busy, Claim, Error, ErrorKind, GrantRef, LockOptions, LossReason, Mode, Result};
-
-/// A grant that the store is asked to give to a new owner: one that was detached, or a writer's that goes on as a reader's.
-///
-/// It belongs to its key: when nobody waits for the answer any more, what it brings goes back to the store.
-#[derive(Clone, Debug)]
-pub(super) struct PendingTakeOver<W> {
-    /// Who is told; `None` when that caller is gone, or was told that there is no answer.
-    pub(super) waiter: Option<Waiter<W>>,
-    pub(super) member: Member,
-    /// With the new owner.
-    pub(super) grant: GrantRef,
-    /// With the owner until then.
-    pub(super) old: GrantRef,
-    pub(super) number: u16,
-    pub(super) options: LockOptions,
-    /// Of a downgrade: what the writer had is to be given back if the store does not say that it has a reader now.
-    pub(super) writer: Option<Before>,
-    pub(super) request: RequestId,
-    pub(super) sent_at: Moment,
-    pub(super) overdue_at: Moment,
-}
-
-/// The lease of a writer that goes on as a reader.
-#[derive(Clone, Debug)]
-pub(super) struct Before {
-    pub(super) ttl: Duration,
-    pub(super) echoes: bool,
-}
-
-impl<W> PendingTakeOver<W> {
-    /// When its answer is waited for no more.
-    pub(super) fn overdue_at(&self) -> Moment {
-        if self.waiter.is_some() { self.overdue_at } else { Moment::NEVER }
-    }
-
-    fn tell<L>(&mut self, step: &mut Step<'_, W, L>, outcome: Outcome<L>) {
-        let told = self.waiter.take().map(|waiter| Action::Wake(waiter.handle, outcome));
-        step.out.extend(told);
-    }
-
-    /// There is nothing to take over.
-    fn tell_gone<L>(&mut self, step: &mut Step<'_, W, L>) {
-        let lost = || Outcome::Failed(Error::new(ErrorKind::Lost(LossReason::Stolen), "downgrade"));
-        let gone = if self.writer.is_some() { lost() } else { Outcome::Busy(Busy::default()) };
-        self.tell(step, gone);
-    }
-}
+use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, Mode, Result};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// A caller wants to go on with a lease that was detached. The owner changes in the store, so that nobody else can.

@@ -2,7 +2,7 @@
 
 use super::super::event::{Attach, Event, Join, LeaseCell, Outcome, RequestId};
 use super::super::{Applying, Collected};
-use super::keys::name_of;
+use super::key_names::name_of;
 use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, Wants, World, broken};
 use crate::clock::Moment;
 use crate::{ErrorKind, GrantRef, Mode, Notification, OwnerId};

@@ -2,7 +2,7 @@
 
 use super::super::event::{Action, Batch, End, Event, Request};
 use super::super::{Applying, State};
-use super::keys::{name_of, number_of_key};
+use super::key_names::{name_of, number_of_key};
 use super::world::{Answer, Asks, At, Checked, Dice, Flight, Handle, LeaseNote, Property, Seat, Side, World, broken};
 use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Notification};
 

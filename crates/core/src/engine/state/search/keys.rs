@@ -1,18 +1,10 @@
 //! Which key something is about.
 
 use super::super::event::{KeyId, RequestId};
+use super::key_names::{name_of, number_of_key};
 use super::world::{Side, Token, World};
 use crate::LockKey;
 use crate::clock::Moment;
-
-pub(super) fn name_of(key: u8) -> LockKey {
-    thread_local!(static KEYS: [LockKey; 3] = ["k", "l", "m"].map(|name| LockKey::new(name).unwrap()));
-    KEYS.with(|keys| keys[usize::from(key)].clone())
-}
-
-pub(super) fn number_of_key(key: &LockKey) -> u8 {
-    key.as_str().as_bytes()[0] - b'k'
-}
 
 impl World {
     /// Which key a subscription is for. What the state has forgotten does not matter.

@@ -4,7 +4,7 @@ use super::super::event::{Batch, End, Granted, GuardRef, LeaseCell, Request};
 use super::super::keys::Slot;
 use super::super::lease::{Lease, Standing};
 use super::super::{RequestId, State, WaiterId};
-use super::keys::{name_of, number_of_key};
+use super::key_names::{name_of, number_of_key};
 use super::world::{
     Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, TTL, Token, Wants, World, broken, units,
 };

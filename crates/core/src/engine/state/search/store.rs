@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::keys::number_of_key;
+use super::key_names::number_of_key;
 use crate::clock::Moment;
 use crate::{Attempt, Claim, GrantRef, LeaseStatus, Mode, Notification, OwnerId, Renewal, SessionId};
 

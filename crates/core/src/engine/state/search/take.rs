@@ -1,7 +1,7 @@
 //! A step is taken.
 
 use super::super::event::Event;
-use super::keys::name_of;
+use super::key_names::name_of;
 use super::moves::Move;
 use super::world::{Asks, At, Checked, Fault, Flight, Property, Side, UNIT, Waits, World, broken, units};
 use crate::ErrorKind;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::engine::state::claim::Place;
 use crate::engine::state::lease::FirstLease;
+use crate::engine::state::pending::Place;
 
 const QUEUES: Traits = Traits { queues: true, ..PLAIN };
 

@@ -1,0 +1,64 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::state::{End, LeaseCell};
+use crate::GrantRef;
+use crate::clock::Moment;
+
+/// What a lease and its guards share, and where they read whether it is held: a comparison of two clock readings.
+///
+/// The comparison is made at the point of use: after a pause of the whole process, a flag that some task should have set
+/// still says "held" on the first instruction (measured: 1 resume in 5).
+#[derive(Clone, Debug)]
+pub(crate) struct Cell(Arc<CellInner>);
+
+#[derive(Debug)]
+struct CellInner {
+    grant: GrantRef,
+    limit: AtomicU64,
+    end: OnceLock<End>,
+    changed: Notify,
+}
+
+impl LeaseCell for Cell {
+    fn new(grant: GrantRef, limit: Moment) -> Self {
+        let limit = AtomicU64::new(limit.as_nanos());
+        Self(Arc::new(CellInner { grant, limit, end: OnceLock::new(), changed: Notify::new() }))
+    }
+
+    fn grant(&self) -> &GrantRef {
+        &self.0.grant
+    }
+}
+
+impl Cell {
+    /// True if it is earlier than before, so that who waits for the end has to be told.
+    pub(super) fn set_limit(&self, limit: Moment) -> bool {
+        limit.as_nanos() < self.0.limit.swap(limit.as_nanos(), Ordering::AcqRel)
+    }
+
+    pub(super) fn set_end(&self, end: End) {
+        let _ = self.0.end.set(end);
+    }
+
+    /// Has everybody who waits for a loss look again.
+    pub(super) fn tell(&self) {
+        self.0.changed.notify_waiters();
+    }
+
+    /// Resolves when somebody is to look again at what the cell says.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.0.changed.notified()
+    }
+
+    pub(super) fn limit(&self) -> Moment {
+        Moment::from_nanos(self.0.limit.load(Ordering::Acquire))
+    }
+
+    pub(super) fn end(&self) -> Option<End> {
+        self.0.end.get().copied()
+    }
+}

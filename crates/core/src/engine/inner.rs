@@ -1,0 +1,93 @@
+use std::pin::pin;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::driver::Driver;
+use super::state::{Event, Member};
+use crate::clock::Moment;
+use crate::{Backend, Capabilities, Capability, Clock, Error, ErrorKind, LockKey, LockOptions, Mode, Result};
+
+/// What a guard needs of its engine, and a request.
+pub(super) struct Inner {
+    pub(super) backend: Arc<dyn Backend>,
+    pub(super) capabilities: Capabilities,
+    pub(super) clock: Clock,
+    pub(super) driver: Arc<Driver<Self>>,
+    pub(super) member: Member,
+    /// When what is under way is given up, once the engine is closed.
+    pub(super) closed: OnceLock<Moment>,
+    /// The backend was told to close.
+    pub(super) backend_closed: AtomicBool,
+    /// Nothing of a closed engine is under way any more.
+    pub(super) idle: Notify,
+}
+
+impl Inner {
+    /// Bad input, before anything is sent.
+    pub(super) fn check(
+        &self,
+        operation: &'static str,
+        key: &LockKey,
+        mode: Mode,
+        options: &LockOptions,
+    ) -> Result<()> {
+        let error = |kind| Error::new(kind, operation).with_backend(self.name()).key(key);
+        options.check().map_err(|wrong| wrong.within(operation, self.name(), Some(key)))?;
+        if mode == Mode::Shared
+            && let Some(why) = self.capabilities.why_not(Capability::Shared)
+        {
+            return Err(error(ErrorKind::Unsupported).detail(format!("no shared mode: {why}")));
+        }
+        if self.is_closed() {
+            return Err(error(ErrorKind::Closed));
+        }
+        if Handle::try_current().is_err() {
+            return Err(error(ErrorKind::Unsupported).detail("it needs a tokio runtime to run in"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.capabilities.backend()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.get().is_some()
+    }
+
+    /// From now on nothing begins here. What was held is given back, and that and what is under way has twice the time
+    /// of an answer: one for the step that is under way, one for the step behind it.
+    pub(super) async fn wind_up(self: &Arc<Self>) {
+        let patience = self.backend.answers_within().saturating_mul(2);
+        let limit = *self.closed.get_or_init(|| self.clock.now().plus(patience));
+        self.apply(Event::Close(self.member));
+        let idle = async {
+            loop {
+                let mut idle = pin!(self.idle.notified());
+                idle.as_mut().enable();
+                if self.driver.look(|state| state.is_idle(self.member)) {
+                    break;
+                }
+                idle.await;
+            }
+        };
+        tokio::select! {
+            () = idle => {}
+            // Nobody waits for the rest any more, and it would keep the connections.
+            () = self.clock.reach(limit) => self.apply(Event::Abandon(self.member)),
+        }
+    }
+
+    pub(super) fn apply(self: &Arc<Self>, event: Event) {
+        self.driver.with(self, |state, at| state.apply(at, event));
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.driver.remove(self.member);
+    }
+}

@@ -1,0 +1,150 @@
+//! Which steps are possible next.
+
+use super::super::event::Request;
+use super::moves::Move;
+use super::world::{Asks, At, Fault, World, number_of};
+use crate::Mode;
+
+#[allow(clippy::cast_possible_truncation, reason = "the lists are short")]
+fn small(index: usize) -> u8 {
+    index as u8
+}
+
+impl World {
+    /// All that may happen next.
+    pub(super) fn moves(&self) -> Vec<Move> {
+        let mut moves = Vec::with_capacity(32);
+        for index in 0..self.seats.len() {
+            self.moves_of(index, &mut moves);
+        }
+        for (index, flight) in self.flights.iter().enumerate() {
+            let at = small(index);
+            match &flight.answer {
+                None if flight.unheard => moves.push(Move::Execute(at)),
+                None => {
+                    moves.extend([Move::RoundTrip(at), Move::Execute(at)]);
+                    self.go_wrong(at, &mut moves);
+                }
+                Some(_) => {
+                    moves.push(Move::Answer(at));
+                    moves.extend(self.may(Fault::Lose).then_some(Move::Lose(at)));
+                }
+            }
+        }
+        for index in 0..self.notifications.len() {
+            let at = small(index);
+            moves.push(Move::Deliver(at));
+            moves.extend(self.may(Fault::DropNotification).then_some(Move::DropNotification(at)));
+            moves.extend(self.may(Fault::RepeatNotification).then_some(Move::RepeatNotification(at)));
+        }
+        self.moves_of_others(&mut moves);
+        moves
+    }
+
+    fn moves_of(&self, index: usize, moves: &mut Vec<Move>) {
+        let seat = &self.seats[index];
+        let at = small(index);
+        match &seat.at {
+            At::Away => {
+                moves.extend((seat.joins > 0).then_some(Move::Join(at)));
+                moves.extend((seat.joins > 0 && self.may_attach(index)).then_some(Move::Attach(at)));
+            }
+            At::Waiting { limit, offer, .. } => {
+                moves.extend(offer.is_some().then_some(Move::Collect(at)));
+                moves.extend((offer.is_none() && self.time_is_up(index)).then_some(Move::TimesUp(at)));
+                moves.extend((*limit >= self.now && self.may(Fault::Leave)).then_some(Move::Leave(at)));
+            }
+            At::Holding { mode, .. } => {
+                moves.extend([Move::Release(at), Move::Drop(at)]);
+                moves.extend(self.may(Fault::Twice).then_some(Move::DropTwice(at)));
+                let writes = *mode == Mode::Exclusive;
+                moves.extend((writes && self.may(Fault::Detach)).then_some(Move::Detach(at)));
+                moves.extend((writes && self.may(Fault::Downgrade)).then_some(Move::Downgrade(at)));
+                moves.extend(self.may(Fault::RenewNow).then_some(Move::RenewNow(at)));
+            }
+        }
+    }
+
+    fn may_attach(&self, index: usize) -> bool {
+        self.detached_lock.as_ref().is_some_and(|(grant, _)| grant.key == self.key_of(index))
+    }
+
+    fn go_wrong(&self, at: u8, moves: &mut Vec<Move>) {
+        for (fault, step) in
+            [(Fault::Lose, Move::Lose(at)), (Fault::Refuse, Move::Refuse(at)), (Fault::Break, Move::Break(at))]
+        {
+            moves.extend(self.may(fault).then_some(step));
+        }
+    }
+
+    fn moves_of_others(&self, moves: &mut Vec<Move>) {
+        for side in 0..self.sides.len() {
+            moves.extend((self.sides[side].next() <= self.now).then_some(Move::Timer(small(side))));
+            let listens = self.subscribed.iter().any(|(of, _)| *of == side);
+            moves.extend(
+                (listens && !self.store.line.is_empty() && self.may(Fault::Forge)).then_some(Move::Forge(small(side))),
+            );
+            let forces = !self.store.holders.is_empty() && self.may(Fault::Force);
+            moves.extend(forces.then_some(Move::Force(small(side))));
+        }
+        if !self.store.holders.is_empty() {
+            let all = [
+                (Fault::ForceElsewhere, Move::ForceElsewhere),
+                (Fault::Forget, Move::Forget),
+                (Fault::Restart, Move::Restart),
+            ];
+            moves.extend(all.into_iter().filter(|(fault, _)| self.may(*fault)).map(|(_, step)| step));
+        }
+        for (index, closed) in self.closed.iter().enumerate() {
+            moves.extend((!closed && self.may(Fault::Close)).then_some(Move::Close(small(index))));
+        }
+        if !self.is_still() {
+            moves.push(Move::Tick);
+            moves.extend(self.may(Fault::Pause).then_some(Move::Pause));
+        }
+    }
+
+    /// Nothing changes any more as time passes.
+    pub(super) fn is_still(&self) -> bool {
+        self.store.holders.is_empty()
+            && self.store.line.is_empty()
+            && self.sides.iter().all(|side| side.keys.iter().next().is_none())
+            && self.seats.iter().all(|seat| matches!(seat.at, At::Away))
+    }
+
+    fn time_is_up(&self, index: usize) -> bool {
+        let At::Waiting { id, limit, times_up, .. } = self.seats[index].at else { return false };
+        let (side, member, _) = self.members[self.config.seats[index].member];
+        let latest = self.sides[side].latest(member, limit);
+        (!times_up && self.now >= limit) || (self.now >= latest && self.sides[side].is_waiting(&self.key_of(index), id))
+    }
+}
+
+impl World {
+    /// What a step is about, for people.
+    pub(super) fn about(&self, step: Move) -> String {
+        match step {
+            Move::Execute(at)
+            | Move::Answer(at)
+            | Move::RoundTrip(at)
+            | Move::Lose(at)
+            | Move::Refuse(at)
+            | Move::Break(at) => {
+                let flight = &self.flights[at as usize];
+                let asks = match &flight.asks {
+                    Asks::Store(Request::Claim(id, claim)) => format!("claim {id:?} of {:?}", number_of(claim.owner)),
+                    Asks::Store(Request::Release(id, grant)) => {
+                        format!("release {id:?} of {:?}", number_of(grant.owner))
+                    }
+                    other => format!("{other:?}"),
+                };
+                format!("{asks} from {} {:?}", flight.side, flight.answer)
+            }
+            Move::Deliver(at) | Move::DropNotification(at) | Move::RepeatNotification(at) => {
+                format!("{:?}", self.notifications[at as usize])
+            }
+            Move::Tick | Move::Pause => format!("after {:?}", self.now),
+            _ => String::new(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! How a text becomes a key: apart from the key itself, because an error names the key that it is about.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use crate::{Error, ErrorKind, LockKey, Result};
+
+impl LockKey {
+    /// Checks the length and keeps the key as it is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidKey`] when it is empty or longer than [`MAX_BYTES`](Self::MAX_BYTES).
+    pub fn new(key: impl Into<Arc<str>>) -> Result<Self> {
+        let key = key.into();
+        match key.len() {
+            1..=Self::MAX_BYTES => Ok(Self(key)),
+            0 => {
+                Err(Error::new(ErrorKind::InvalidKey, "check a key")
+                    .detail("the key is empty; it takes 1 to 255 bytes"))
+            }
+            n => Err(Error::new(ErrorKind::InvalidKey, "check a key")
+                .detail(format!("the key has {n} bytes; it takes 1 to 255"))),
+        }
+    }
+}
+
+impl TryFrom<&str> for LockKey {
+    type Error = Error;
+    fn try_from(key: &str) -> Result<Self> {
+        Self::new(key)
+    }
+}
+
+impl TryFrom<String> for LockKey {
+    type Error = Error;
+    fn try_from(key: String) -> Result<Self> {
+        Self::new(key)
+    }
+}
+
+impl TryFrom<&String> for LockKey {
+    type Error = Error;
+    fn try_from(key: &String) -> Result<Self> {
+        Self::new(key.as_str())
+    }
+}
+
+// `K: TryInto<LockKey>` also takes a `LockKey` itself, whose conversion cannot fail.
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_string_of_1_to_255_bytes_is_a_key_and_stays_as_it_is(key in ".{1,80}") {
+            prop_assume!(key.len() <= LockKey::MAX_BYTES);
+            let kept = LockKey::new(key.as_str()).unwrap();
+            prop_assert_eq!(kept.as_str(), key);
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_shown_does_nothing_to_a_terminal() {
+        let key = LockKey::new("a\u{1b}[2J\u{7}\nb").unwrap();
+        assert_eq!(key.to_string(), r"a\u{1b}[2J\u{7}\nb");
+        assert_eq!(key.as_str(), "a\u{1b}[2J\u{7}\nb");
+    }
+
+    #[test]
+    fn length_is_counted_in_bytes() {
+        assert!(LockKey::new("é".repeat(127)).is_ok());
+        let error = LockKey::new("é".repeat(128)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidKey);
+        assert_eq!(error.to_string(), "check a key: the key has 256 bytes; it takes 1 to 255");
+    }
+}
