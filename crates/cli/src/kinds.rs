@@ -100,7 +100,7 @@ pub(crate) const KINDS: &[Kind] = &[
             heal: |url| {
                 Box::pin(async move {
                     let locks = leasehold_redlock::Redlock::connect(url).await?;
-                    let states = locks.heal().await;
+                    let states = locks.repair().await;
                     locks.close().await;
                     Ok(states?.into_iter().map(said_of).collect())
                 })

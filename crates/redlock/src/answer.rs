@@ -1,44 +1,44 @@
-use std::num::ParseIntError;
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, FencingToken};
-use leasehold_redis::{Entry, number, script_error};
+use leasehold_core::{Error, ErrorKind, FencingToken, LeaseStatus};
+use leasehold_redis::{Connection, Entry, lease, number, script_error};
 
-use crate::condition::{Failure, NodeCondition};
-use crate::node::Peer;
+use crate::error::Failure;
+use crate::node_state::NodeCondition;
 
-/// A node's answer in the first round.
+/// A node's answer to a claim: the first round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
-    /// It is ours there; a token must exceed `seed`, or is `token` if this owner has one there already.
-    Granted { seed: u64, token: Option<u64> },
-    /// It is somebody else's there.
-    Busy(Standing),
-    /// No vote.
+    /// The node granted the key. The epoch must exceed `seed`, or is `epoch` if the node has one for this owner already.
+    Granted { seed: u64, epoch: Option<u64> },
+    /// Another owner has the key on the node.
+    Busy(NodeHolder),
+    /// The node gave no vote.
     Failed(Failure),
 }
 
-/// Who has a key on a node.
+/// The owner that has a key on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
-    pub(crate) left: Duration,
-    /// Tells owners apart.
-    pub(crate) by: String,
-    /// It has been through the second round there. An attempt that has not may never win.
+pub(crate) struct NodeHolder {
+    /// The time until its lease on the node ends.
+    pub(crate) remaining: Duration,
+    /// The first digits of the owner id, which tell owners apart.
+    pub(crate) owner: String,
+    /// Whether it has been through the second round on the node. An owner that has not may never win.
     pub(crate) confirmed: bool,
 }
 
 impl Claimed {
-    /// `None`: no node says so.
-    pub(crate) fn granted(seed: &str, token: &str) -> Option<Self> {
-        let epoch = |text| number(text).filter(|epoch| *epoch <= FencingToken::MAX_EPOCH);
-        let token = if token == "-" { None } else { Some(epoch(token)?) };
-        let seed = epoch(seed).filter(|seed| *seed < FencingToken::MAX_EPOCH)?;
-        Some(Self::Granted { seed, token })
+    /// Reads an answer `granted`. `None`: no script of ours answers so.
+    pub(crate) fn granted(seed: &str, epoch: &str) -> Option<Self> {
+        let read = |text| number(text).filter(|epoch| *epoch <= FencingToken::MAX_EPOCH);
+        let epoch = if epoch == "-" { None } else { Some(read(epoch)?) };
+        let seed = read(seed).filter(|seed| *seed < FencingToken::MAX_EPOCH)?;
+        Some(Self::Granted { seed, epoch })
     }
 
-    /// Whether the node may have the key as ours.
-    pub(crate) fn may_be_ours(&self) -> bool {
+    /// Whether the node may have granted the key to this claim.
+    pub(crate) fn may_be_granted(&self) -> bool {
         match self {
             Self::Granted { .. } => true,
             Self::Busy(_) => false,
@@ -50,80 +50,76 @@ impl Claimed {
 /// A node's answer in the second round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmed {
-    Yes,
-    /// Another came in between: the key is not ours there any more, or a number was not smaller.
-    Beaten,
+    /// The node wrote the epoch.
+    Written,
+    /// Another owner came in between: the node does not have this owner any more, or has a number that is not smaller.
+    Conflict,
+    /// The node gave no vote.
     Failed(Failure),
 }
 
-/// What a node says of a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    Yes,
-    Gone,
-    Forced,
-}
+/// The entry of a key on a node, with the remaining lease, of which `None` is for ever. `None`: the key is free there.
+pub(crate) type NodeEntry = Option<(Entry, Option<Duration>)>;
 
-/// What a node says of a key: who holds it there, and for how long; `None` is for ever.
-pub(crate) type Seen = Option<(Entry, Option<Duration>)>;
-
-/// A node's marker, and which server it is.
+/// A node's marker, and which server the node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Marker {
     pub(crate) phase: Phase,
     pub(crate) incarnation: String,
-    /// Empty: we may not know.
+    /// The run id of the server; empty if the user may not read it.
     pub(crate) run: String,
 }
 
+/// What the marker of a node says of the node's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// There is no marker: the node is new, or lost its data.
     None,
+    /// The deployment is being set up.
     New,
+    /// Counters are being copied to the node.
     Healing,
+    /// The node is in service.
     Up,
 }
 
-pub(crate) fn kept(peer: &Peer, words: &[&str]) -> Result<Kept, Failure> {
+/// Reads what a script says of one grant on the node.
+pub(crate) fn lease_status(connection: &Connection, words: &[&str]) -> Result<LeaseStatus, Failure> {
     match *words {
-        ["held"] | ["held", "refused", _] => Ok(Kept::Yes),
-        ["gone"] => Ok(Kept::Gone),
-        ["forced"] => Ok(Kept::Forced),
-        _ => Err(not_understood(peer, words)),
+        ["held"] | ["held", "refused", _] => Ok(LeaseStatus::Held),
+        ["gone"] => Ok(LeaseStatus::NotHeld),
+        ["forced"] => Ok(LeaseStatus::ForceReleased),
+        _ => Err(failure(connection, words)),
     }
 }
 
-pub(crate) fn seen(peer: &Peer, words: &[&str]) -> Result<Seen, Failure> {
+/// Reads what a script says of the entry of one key on the node.
+pub(crate) fn node_entry(connection: &Connection, words: &[&str]) -> Result<NodeEntry, Failure> {
     match *words {
         ["free"] => Ok(None),
         ["held", entry, left, ..] => match lease(left) {
-            Ok(left) => Ok(Some((Entry::read(entry).unwrap_or_else(Entry::of_somebody_else), left))),
-            Err(_) => Err(not_understood(peer, &[])),
+            Some(left) => Ok(Some((Entry::read(entry).unwrap_or_else(Entry::of_somebody_else), left.remaining()))),
+            None => Err(failure(connection, &[])),
         },
-        ["foreign", ..] => Err(not_understood(peer, words).of_a_foreign_entry()),
-        _ => Err(not_understood(peer, words)),
+        ["foreign", ..] => Err(failure(connection, words).of_a_foreign_entry()),
+        _ => Err(failure(connection, words)),
     }
 }
 
-/// What is left of a lease; `None` is for ever.
-fn lease(left: &str) -> Result<Option<Duration>, ParseIntError> {
-    if left == "-1" { Ok(None) } else { Ok(Some(Duration::from_millis(left.parse()?))) }
+/// The failure of a node whose entry `name` has no lease.
+pub(crate) fn endless_entry(connection: &Connection, name: &str) -> Failure {
+    let text = format!("the entry `{name}` never expires, so Leasehold did not write it; force-release frees it");
+    Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&text)))
 }
 
-/// There is an entry without a lease.
-pub(crate) fn endless(peer: &Peer, key: &str) -> Failure {
-    let told = format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
-    Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(peer.connection.quote(&told)))
-}
-
-/// The answers that scripts give instead of their own.
-pub(crate) fn not_understood(peer: &Peer, words: &[&str]) -> Failure {
+/// The failure that an answer stands for which is none of the script's own results.
+pub(crate) fn failure(connection: &Connection, words: &[&str]) -> Failure {
     match *words {
         ["reset"] => Failure::of(NodeCondition::Reset),
-        ["endless", key] => endless(peer, key),
-        ["foreign" | "refused", ..] => script_error(&peer.connection, words).into(),
-        // Nobody knows what it did.
-        _ => Failure { maybe_done: true, ..script_error(&peer.connection, words).into() },
+        ["endless", name] => endless_entry(connection, name),
+        ["foreign" | "refused", ..] => script_error(connection, words).into(),
+        // An answer that nobody understands does not say what the script did.
+        _ => Failure { maybe_done: true, ..script_error(connection, words).into() },
     }
 }
 
@@ -133,11 +129,11 @@ mod tests {
 
     #[test]
     fn a_grant_has_numbers_that_make_tokens() {
-        assert_eq!(Claimed::granted("7", "-"), Some(Claimed::Granted { seed: 7, token: None }));
-        assert_eq!(Claimed::granted("7", "6"), Some(Claimed::Granted { seed: 7, token: Some(6) }));
+        assert_eq!(Claimed::granted("7", "-"), Some(Claimed::Granted { seed: 7, epoch: None }));
+        assert_eq!(Claimed::granted("7", "6"), Some(Claimed::Granted { seed: 7, epoch: Some(6) }));
         let last = FencingToken::MAX_EPOCH;
         assert!(Claimed::granted(&(last - 1).to_string(), &last.to_string()).is_some());
-        for (seed, token) in [
+        for (seed, epoch) in [
             ("", "-"),
             ("-", "-"),
             ("x", "-"),
@@ -147,7 +143,7 @@ mod tests {
             ("8796093022207", "-"),
             ("7", "8796093022208"),
         ] {
-            assert_eq!(Claimed::granted(seed, token), None, "{seed} {token}");
+            assert_eq!(Claimed::granted(seed, epoch), None, "{seed} {epoch}");
         }
     }
 }

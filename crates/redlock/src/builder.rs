@@ -10,14 +10,15 @@ use leasehold_redis::{
     DEFAULT_COMMAND_TIMEOUT, DEFAULT_FENCE_RETENTION, Endpoint, Names, Namespace, check, check_fence_retention, invalid,
 };
 
-use crate::attempt::Tries;
-use crate::backend::{Knocking, NAME};
-use crate::background::Background;
-use crate::debts::Debts;
-use crate::fleet::Fleet;
+use crate::attempt::AttemptsInFlight;
+use crate::backend::{NAME, RedlockBackend};
+use crate::background_tasks::BackgroundTasks;
+use crate::locker::Redlock;
+use crate::membership;
 use crate::node::{Node, Source};
-use crate::notifications::QuorumSignals;
-use crate::{Redlock, RedlockBackend};
+use crate::nodes::Nodes;
+use crate::pending_releases::PendingReleases;
+use crate::store::Store;
 
 /// Settings of a [`Redlock`]. Nothing is checked or sent before [`connect`](Self::connect).
 #[derive(Clone)]
@@ -135,24 +136,20 @@ impl RedlockBuilder {
         let names = Names::new(&namespace);
         let command_timeout = self.node_limit.max(DEFAULT_COMMAND_TIMEOUT);
         let node = |source| Node::new(source, names.clone(), self.fence_retention, command_timeout, self.group_commit);
-        let fleet = Arc::new(Fleet::new(sources.into_iter().map(node).collect()));
-        fleet.assemble().await?;
-        let absent = fleet.nodes().iter().any(|node| node.peer().is_err());
-        let knocking = absent.then(|| Knocking(tokio::spawn(Arc::clone(&fleet).knock())));
+        let nodes = Arc::new(Nodes::new(sources.into_iter().map(node).collect()));
+        membership::connect(&nodes).await?;
         let clock = Clock::system();
-        Ok(RedlockBackend {
-            debts: Arc::new(Debts::new(fleet.nodes(), self.node_limit, &clock)),
-            signals: QuorumSignals(Arc::clone(&fleet)),
-            fleet,
+        Ok(RedlockBackend::new(Store {
+            pending_releases: Arc::new(PendingReleases::new(&nodes, self.node_limit, &clock)),
+            nodes,
             names,
             fencing: self.fencing,
             drift: self.drift,
             node_limit: self.node_limit,
             clock,
-            tries: Arc::new(Tries::default()),
-            background: Background::new(),
-            knocking,
-        })
+            attempts: Arc::new(AttemptsInFlight::default()),
+            background: BackgroundTasks::new(),
+        }))
     }
 
     fn sources(&self) -> Result<(Vec<Source>, Namespace)> {

@@ -1,23 +1,32 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// In reading order: the public type and how to connect it,
+// In reading order: how to connect, the public type, and the condition of nodes,
 mod builder;
-mod condition;
 mod locker;
-// what is decided by a majority,
-mod attempt;
+mod node_state;
+// the operations of the backend,
 mod backend;
-mod heal;
-mod holders;
+// each of them decided by a majority,
+mod acquire;
+mod admin;
 mod notifications;
+mod release;
+mod renew;
+mod repair;
+// what they share, how votes are counted, and what goes on in the background,
+mod attempt;
+mod background_tasks;
+mod pending_releases;
+mod store;
+mod tally;
 mod vote;
-// and how one node is asked, and how the nodes come together.
+// and the nodes: how they come together, and how one is asked.
 mod answer;
-mod background;
-mod debts;
-mod fleet;
+mod error;
+mod membership;
 mod node;
+mod nodes;
 
 pub use leasehold_core::{
     self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,
@@ -29,5 +38,6 @@ pub use leasehold_redis::fred::clients::Client;
 
 pub use backend::RedlockBackend;
 pub use builder::RedlockBuilder;
-pub use condition::{NodeCondition, NodeState, QuorumNotReached};
+pub use error::QuorumNotReached;
 pub use locker::Redlock;
+pub use node_state::{NodeCondition, NodeState};

@@ -1,7 +1,9 @@
 use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
 use leasehold_redis::fred::clients::Client;
 
-use crate::{NodeState, RedlockBackend, RedlockBuilder};
+use crate::backend::RedlockBackend;
+use crate::builder::RedlockBuilder;
+use crate::node_state::NodeState;
 
 /// Locks on a majority of independent Redis servers.
 ///
@@ -67,8 +69,8 @@ impl Redlock {
     ///
     /// # Cancel safety
     /// Dropping the future leaves the node out; repeating it is safe.
-    pub async fn heal(&self) -> Result<Vec<NodeState>> {
-        self.engine.backend().heal().await.map_err(|error| error.with_backend(crate::backend::NAME))
+    pub async fn repair(&self) -> Result<Vec<NodeState>> {
+        self.engine.backend().repair().await
     }
 
     /// Ends it: guards are told [`Shutdown`](leasehold_core::LossReason::Shutdown), what they held is released, and

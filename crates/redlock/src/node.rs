@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::join;
-use leasehold_core::{Cursor, LockKey, OwnerId, Result};
+use leasehold_core::{Cursor, LeaseStatus, LockKey, OwnerId, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::{
@@ -12,8 +12,11 @@ use leasehold_redis::{
     ScriptArguments, ScriptFunction, ScriptFunctions, millis, number,
 };
 
-use crate::answer::{Claimed, Confirmed, Kept, Marker, Phase, Seen, Standing, endless, kept, not_understood, seen};
-use crate::condition::{Failure, NodeCondition};
+use crate::answer::{
+    Claimed, Confirmed, Marker, NodeEntry, NodeHolder, Phase, endless_entry, failure, lease_status, node_entry,
+};
+use crate::error::Failure;
+use crate::node_state::NodeCondition;
 
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";
@@ -21,20 +24,23 @@ pub(crate) const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 const MARKER: &str = "node";
 
-/// What several scripts call.
+/// The check of a counter, which several scripts call.
 const COUNTER: &str = include_str!("lua/counter.lua");
-static CLAIM: ScriptFunction = ScriptFunction::new("claim", 3, 3, &[COUNTER, include_str!("lua/claim.lua")]);
-static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 3, &[COUNTER, include_str!("lua/fence.lua")]);
+static TRY_ACQUIRE: ScriptFunction =
+    ScriptFunction::new("try_acquire", 3, 3, &[COUNTER, include_str!("lua/try_acquire.lua")]);
+static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 3, &[COUNTER, include_str!("lua/confirm.lua")]);
 static RELEASE: ScriptFunction = ScriptFunction::new("release", 2, 2, &[include_str!("lua/release.lua")]);
-static STEPS: ScriptFunctions = ScriptFunctions::new(&[&CLAIM, &CONFIRM, &RELEASE]);
+static SCRIPTS: ScriptFunctions = ScriptFunctions::new(&[&TRY_ACQUIRE, &CONFIRM, &RELEASE]);
 static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
 static TAKE_OVER: Script = Script::new(include_str!("lua/take_over.lua"));
-static MARK: Script = Script::new(include_str!("lua/marker.lua"));
-static COUNTERS: Script = Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/counters.lua")));
-static NOW: Script = Script::new(include_str!("lua/now.lua"));
-static RAISE: Script = Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/raise.lua")));
+static MARKER_STEP: Script = Script::new(include_str!("lua/marker_step.lua"));
+static READ_COUNTERS: Script =
+    Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/read_counters.lua")));
+static RAISE_COUNTERS: Script =
+    Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/raise_counters.lua")));
+static CLOCK: Script = Script::new(include_str!("lua/clock.lua"));
 
-/// One server: what it can be asked, each question one script.
+/// One of the servers. Each request to it is one script.
 pub(crate) struct Node {
     source: Source,
     name: String,
@@ -42,25 +48,27 @@ pub(crate) struct Node {
     fence_retention: Duration,
     command_timeout: Duration,
     group_commit: bool,
-    link: RwLock<Link>,
-    /// How many ms it was waited for in vain since it answered the last time, or gave its answer too late.
+    membership: RwLock<Membership>,
+    /// The longest limit, in ms, that the node has missed since it last answered in time.
     silent_for: AtomicU64,
 }
 
-/// How to get to a node.
+/// How to connect to a node.
 #[derive(Clone)]
 pub(crate) enum Source {
     Url(Box<Endpoint>),
     Client(Client),
 }
 
-enum Link {
-    /// With its marker as it was then.
-    Up(Peer, Option<Marker>),
-    Down(NodeCondition),
+/// Whether a node takes part in votes.
+enum Membership {
+    /// The node takes part; with its marker as it was when it joined.
+    Joined(Peer, Option<Marker>),
+    /// The node does not take part, for this reason.
+    Absent(NodeCondition),
 }
 
-/// A node that takes part.
+/// The connection to a node, and what goes over it.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) connection: Connection,
@@ -68,9 +76,9 @@ pub(crate) struct Peer {
     pub(crate) signals: Arc<PubSub>,
 }
 
-/// What a node is asked for in an attempt.
+/// What an attempt asks a node for.
 #[derive(Debug)]
-pub(crate) struct Claiming {
+pub(crate) struct ClaimRequest {
     pub(crate) owner: OwnerId,
     pub(crate) names: KeyNames,
     pub(crate) lease: Duration,
@@ -79,7 +87,7 @@ pub(crate) struct Claiming {
 
 /// What a node is asked for when a detached lock is attached.
 #[derive(Clone, Debug)]
-pub(crate) struct TakingOver {
+pub(crate) struct TakeOverRequest {
     pub(crate) names: KeyNames,
     pub(crate) owner: OwnerId,
     pub(crate) epoch: Option<u64>,
@@ -87,9 +95,9 @@ pub(crate) struct TakingOver {
     pub(crate) lease: Duration,
 }
 
-/// What is done with a marker; see the script.
+/// What is done with the marker of a node; see `marker_step.lua`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Mark {
+pub(crate) enum MarkerStep {
     Look,
     Begin,
     Finish,
@@ -105,46 +113,50 @@ impl Node {
         command_timeout: Duration,
         group_commit: bool,
     ) -> Self {
-        let link = RwLock::new(Link::Down(NodeCondition::Unreachable("not connected yet".into())));
-        let (name, silent_for) = (source.to_string(), AtomicU64::new(0));
-        Self { source, name, names, fence_retention, command_timeout, group_commit, link, silent_for }
+        let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
+        let (name, membership, silent_for) = (source.to_string(), RwLock::new(absent), AtomicU64::new(0));
+        Self { source, name, names, fence_retention, command_timeout, group_commit, membership, silent_for }
     }
 
+    /// The address, without credentials.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A connection of its own, which the node does not use yet.
-    pub(crate) async fn reach(&self) -> Result<Peer> {
+    /// Opens a connection; the node uses it from [`join`](Self::join) on.
+    pub(crate) async fn connect(&self) -> Result<Peer> {
         let connection = match &self.source {
             Source::Url(endpoint) => Connection::open(endpoint, self.command_timeout).await?,
             Source::Client(client) => Connection::borrow(client.clone(), self.command_timeout),
         };
         let signals = Arc::new(PubSub::new(&connection, &self.names));
-        let commits = Arc::new(GroupCommit::new(&connection, &STEPS, self.group_commit));
+        let commits = Arc::new(GroupCommit::new(&connection, &SCRIPTS, self.group_commit));
         Ok(Peer { connection, commits, signals })
     }
 
+    /// Lets the node take part in votes, over this connection.
     pub(crate) fn join(&self, peer: Peer, marker: Option<Marker>) {
-        *self.link.write().unwrap_or_else(PoisonError::into_inner) = Link::Up(peer, marker);
+        *self.membership.write().unwrap_or_else(PoisonError::into_inner) = Membership::Joined(peer, marker);
     }
 
+    /// Keeps the node out of votes.
     pub(crate) fn leave(&self, why: NodeCondition) {
-        *self.link.write().unwrap_or_else(PoisonError::into_inner) = Link::Down(why);
+        *self.membership.write().unwrap_or_else(PoisonError::into_inner) = Membership::Absent(why);
     }
 
+    /// The connection of a node that takes part, or why it does not.
     pub(crate) fn peer(&self) -> Result<Peer, Failure> {
-        match &*self.link.read().unwrap_or_else(PoisonError::into_inner) {
-            Link::Up(peer, _) => Ok(peer.clone()),
-            Link::Down(why) => Err(Failure::of(why.clone())),
+        match &*self.membership.read().unwrap_or_else(PoisonError::into_inner) {
+            Membership::Joined(peer, _) => Ok(peer.clone()),
+            Membership::Absent(why) => Err(Failure::of(why.clone())),
         }
     }
 
-    /// Its marker when it began to take part, if it does.
+    /// The marker that the node had when it joined, if it takes part.
     pub(crate) fn marker(&self) -> Option<Marker> {
-        match &*self.link.read().unwrap_or_else(PoisonError::into_inner) {
-            Link::Up(_, marker) => marker.clone(),
-            Link::Down(_) => None,
+        match &*self.membership.read().unwrap_or_else(PoisonError::into_inner) {
+            Membership::Joined(_, marker) => marker.clone(),
+            Membership::Absent(_) => None,
         }
     }
 
@@ -154,112 +166,105 @@ impl Node {
         }
     }
 
-    pub(crate) async fn claim(&self, claiming: &Claiming, limit: Duration) -> Claimed {
-        let names = &claiming.names;
+    /// First round: claims the key on the node.
+    pub(crate) async fn try_acquire(&self, request: &ClaimRequest, limit: Duration) -> Claimed {
+        let names = &request.names;
         let words = ScriptArguments::new()
             .name(names, LOCK)
             .name(names, FENCE)
             .text(&self.names.own(MARKER))
-            .owner(claiming.owner)
-            .millis(claiming.lease)
-            .text(&claiming.metadata);
-        let answered = self.commit(&CLAIM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
-            ["granted", seed, token] => Claimed::granted(seed, token).ok_or_else(|| not_understood(&peer, &[])),
-            [how @ ("taken" | "claimed"), left, by] => match left.parse() {
-                Ok(left) => Ok(Claimed::Busy(Standing {
-                    left: Duration::from_millis(left),
-                    by: by.to_owned(),
-                    confirmed: how == "taken",
-                })),
-                Err(_) => Err(not_understood(&peer, &[])),
-            },
-            ref words => Err(not_understood(&peer, words)),
-        });
+            .owner(request.owner)
+            .millis(request.lease)
+            .text(&request.metadata);
+        let answered = self.run_batched(&TRY_ACQUIRE, words, limit).await;
+        let answered = answered.and_then(|(peer, reply)| claimed(&peer.connection, &reply.words()));
         answered.unwrap_or_else(Claimed::Failed)
     }
 
-    pub(crate) async fn confirm(&self, claiming: &Claiming, epoch: u64, limit: Duration) -> Confirmed {
-        let names = &claiming.names;
+    /// Second round: writes the epoch on a node that granted.
+    pub(crate) async fn confirm(&self, request: &ClaimRequest, epoch: u64, limit: Duration) -> Confirmed {
+        let names = &request.names;
         let words = ScriptArguments::new()
             .name(names, LOCK)
             .name(names, FENCE)
             .text(&self.names.own(MARKER))
-            .owner(claiming.owner)
+            .owner(request.owner)
             .text(&epoch.to_string())
             .millis(self.fence_retention);
-        let answered = self.commit(&CONFIRM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
-            ["fenced"] => Ok(Confirmed::Yes),
-            ["gone"] | ["conflict", _] => Ok(Confirmed::Beaten),
-            ref words => Err(not_understood(&peer, words)),
+        let answered = self.run_batched(&CONFIRM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
+            ["fenced"] => Ok(Confirmed::Written),
+            ["gone"] | ["conflict", _] => Ok(Confirmed::Conflict),
+            ref words => Err(failure(&peer.connection, words)),
         });
         answered.unwrap_or_else(Confirmed::Failed)
     }
 
-    /// `signal`: whether somebody may wait for it.
+    /// Releases the key on the node, and notifies waiters if `signal` is set.
     pub(crate) async fn release(
         &self,
         names: &KeyNames,
         owner: OwnerId,
         signal: bool,
         limit: Duration,
-    ) -> Result<Kept, Failure> {
+    ) -> Result<LeaseStatus, Failure> {
         let words = ScriptArguments::new().name(names, LOCK).name(names, FORCED).owner(owner);
         let words = if signal { words.name(names, CHANNEL) } else { words.text("") };
-        let (peer, reply) = self.commit(&RELEASE, words, limit).await?;
+        let (peer, reply) = self.run_batched(&RELEASE, words, limit).await?;
         peer.signals.released(&reply.words());
-        kept(&peer, &reply.words())
+        lease_status(&peer.connection, &reply.words())
     }
 
-    /// One answer for each, in their order.
+    /// Prolongs grants on the node; answers one status for each, in their order.
     pub(crate) async fn renew(
         &self,
         grants: &[(KeyNames, OwnerId, Duration)],
         limit: Duration,
-    ) -> Result<Vec<Result<Kept, Failure>>, Failure> {
+    ) -> Result<Vec<Result<LeaseStatus, Failure>>, Failure> {
         let keys = grants.iter().flat_map(|(names, ..)| [names.part(LOCK), names.part(FORCED)]);
         let arguments = grants.iter().flat_map(|(_, owner, lease)| [owner.to_hex(), millis(*lease)]);
-        let (peer, reply) = self.ask(&RENEW, keys, arguments, limit).await?;
-        Ok(reply.each_of(grants.len()).iter().map(|answer| kept(&peer, &answer.words())).collect())
+        let (peer, reply) = self.run(&RENEW, keys, arguments, limit).await?;
+        Ok(reply.each_of(grants.len()).iter().map(|answer| lease_status(&peer.connection, &answer.words())).collect())
     }
 
-    /// Gives the lock to a new owner here, if the old one has it.
-    pub(crate) async fn take_over(&self, taking: &TakingOver, limit: Duration) -> Result<Kept, Failure> {
-        let TakingOver { names, owner, epoch, new_owner, lease } = taking;
-        let number = epoch.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let arguments = [owner.to_hex(), number, new_owner.to_hex(), millis(*lease)];
-        let (peer, reply) = self.ask(&TAKE_OVER, [names.part(LOCK), names.part(FORCED)], arguments, limit).await?;
-        kept(&peer, &reply.words())
+    /// Gives the grant on the node to a new owner, if the old owner has it there.
+    pub(crate) async fn take_over(&self, request: &TakeOverRequest, limit: Duration) -> Result<LeaseStatus, Failure> {
+        let TakeOverRequest { names, owner, epoch, new_owner, lease } = request;
+        let epoch = epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
+        let arguments = [owner.to_hex(), epoch, new_owner.to_hex(), millis(*lease)];
+        let (peer, reply) = self.run(&TAKE_OVER, [names.part(LOCK), names.part(FORCED)], arguments, limit).await?;
+        lease_status(&peer.connection, &reply.words())
     }
 
-    /// Who holds these keys here, in their order.
-    pub(crate) async fn inspect(&self, keys: &[LockKey]) -> Result<Vec<Result<Seen, Failure>>, Failure> {
+    /// Reads the entries of these keys on the node, in their order.
+    pub(crate) async fn inspect(&self, keys: &[LockKey]) -> Result<Vec<Result<NodeEntry, Failure>>, Failure> {
         let locks = keys.iter().map(|key| self.names.of(key).part(LOCK));
-        let (peer, reply) = self.ask(&INSPECT, locks, [], self.command_timeout).await?;
-        Ok(reply.each_of(keys.len()).iter().map(|answer| seen(&peer, &answer.words())).collect())
+        let (peer, reply) = self.run(&INSPECT, locks, [], self.command_timeout).await?;
+        Ok(reply.each_of(keys.len()).iter().map(|answer| node_entry(&peer.connection, &answer.words())).collect())
     }
 
-    /// The key is held here without a lease.
-    pub(crate) fn endless(&self, key: &LockKey) -> Failure {
-        self.peer().map_or_else(|failure| failure, |peer| endless(&peer, &self.names.of(key).part(LOCK)))
-    }
-
-    /// The key is held here by an entry that somebody else wrote.
-    pub(crate) fn foreign(&self, key: &LockKey) -> Failure {
+    /// The failure that stands for an entry of this key without a lease.
+    pub(crate) fn endless_entry(&self, key: &LockKey) -> Failure {
         let lock = self.names.of(key).part(LOCK);
-        self.peer().map_or_else(|failure| failure, |peer| not_understood(&peer, &["foreign", &lock, "not a lock"]))
+        self.peer().map_or_else(|absent| absent, |peer| endless_entry(&peer.connection, &lock))
     }
 
-    /// Frees the key here, and tells who held it here.
-    pub(crate) async fn force(&self, key: &LockKey, grace: Duration) -> Result<Seen, Failure> {
+    /// The failure that stands for an entry of this key that Leasehold did not write.
+    pub(crate) fn foreign_entry(&self, key: &LockKey) -> Failure {
+        let lock = self.names.of(key).part(LOCK);
+        self.peer().map_or_else(|absent| absent, |peer| failure(&peer.connection, &["foreign", &lock, "not a lock"]))
+    }
+
+    /// Frees the key on the node whoever holds it, and answers the entry that was there.
+    pub(crate) async fn force_release(&self, key: &LockKey, grace: Duration) -> Result<NodeEntry, Failure> {
         let names = self.names.of(key);
         let keys = [names.part(LOCK), names.part(FORCED)];
         let arguments = [names.part(CHANNEL), millis(grace)];
-        let (peer, reply) = self.ask(&FORCE_RELEASE, keys, arguments, self.command_timeout).await?;
+        let (peer, reply) = self.run(&FORCE_RELEASE, keys, arguments, self.command_timeout).await?;
         peer.signals.forced(&reply.words());
-        seen(&peer, &reply.words())
+        node_entry(&peer.connection, &reply.words())
     }
 
-    /// Some of the keys that have this part here and start with `prefix`, and where to go on.
+    /// Some of the keys that have this part on the node and start with `prefix`, and where to go on.
     pub(crate) async fn scan(
         &self,
         prefix: &str,
@@ -269,49 +274,55 @@ impl Node {
         Ok(self.peer()?.connection.keys(&self.names, part, prefix, after).await?)
     }
 
-    /// Its clock, in ms.
-    pub(crate) async fn now(&self) -> Result<u64, Failure> {
-        let (peer, reply) = self.ask(&NOW, [], [], self.command_timeout).await?;
+    /// The clock of the node, in ms.
+    pub(crate) async fn clock(&self) -> Result<u64, Failure> {
+        let (peer, reply) = self.run(&CLOCK, [], [], self.command_timeout).await?;
         match *reply.words() {
-            ["now", millis] => millis.parse().map_err(|_| not_understood(&peer, &[])),
-            ref words => Err(not_understood(&peer, words)),
+            ["now", millis] => millis.parse().map_err(|_| failure(&peer.connection, &[])),
+            ref words => Err(failure(&peer.connection, words)),
         }
     }
 
-    /// The counters of these keys here, 0 where there is none.
-    pub(crate) async fn counters(&self, keys: &[LockKey]) -> Result<Vec<u64>, Failure> {
+    /// Reads the counters of these keys on the node; 0 where there is none.
+    pub(crate) async fn read_counters(&self, keys: &[LockKey]) -> Result<Vec<u64>, Failure> {
         let fences = keys.iter().map(|key| self.names.of(key).part(FENCE));
-        let (peer, reply) = self.ask(&COUNTERS, fences, [], self.command_timeout).await?;
+        let (peer, reply) = self.run(&READ_COUNTERS, fences, [], self.command_timeout).await?;
         let counter = |answer: &Reply| match *answer.words() {
             ["none"] => Ok(0),
-            ["counter", last] => number(last).ok_or_else(|| not_understood(&peer, &[])),
-            ref words => Err(not_understood(&peer, words)),
+            ["counter", last] => number(last).ok_or_else(|| failure(&peer.connection, &[])),
+            ref words => Err(failure(&peer.connection, words)),
         };
         reply.each_of(keys.len()).iter().map(counter).collect()
     }
 
-    pub(crate) async fn raise(&self, counters: &[(LockKey, u64)]) -> Result<(), Failure> {
+    /// Raises counters on the node to at least these numbers.
+    pub(crate) async fn raise_counters(&self, counters: &[(LockKey, u64)]) -> Result<(), Failure> {
         let fences = counters.iter().map(|(key, _)| self.names.of(key).part(FENCE));
         let numbers = counters.iter().map(|(_, number)| number.to_string());
         let arguments = std::iter::once(millis(self.fence_retention)).chain(numbers);
-        let (peer, reply) = self.ask(&RAISE, fences, arguments, self.command_timeout).await?;
+        let (peer, reply) = self.run(&RAISE_COUNTERS, fences, arguments, self.command_timeout).await?;
         match *reply.words() {
             ["raised"] => Ok(()),
-            ref words => Err(not_understood(&peer, words)),
+            ref words => Err(failure(&peer.connection, words)),
         }
     }
 
-    /// `incarnation`: for a node that has none.
-    pub(crate) async fn mark(&self, peer: &Peer, mark: Mark, incarnation: OwnerId) -> Result<Marker, Failure> {
-        let mark = match mark {
-            Mark::Look => "look",
-            Mark::Begin => "begin",
-            Mark::Finish => "finish",
-            Mark::Heal => "heal",
-            Mark::Healed => "healed",
+    /// Reads or changes the marker of the node. `incarnation` is for a node that has none.
+    pub(crate) async fn marker_step(
+        &self,
+        peer: &Peer,
+        step: MarkerStep,
+        incarnation: OwnerId,
+    ) -> Result<Marker, Failure> {
+        let step = match step {
+            MarkerStep::Look => "look",
+            MarkerStep::Begin => "begin",
+            MarkerStep::Finish => "finish",
+            MarkerStep::Heal => "heal",
+            MarkerStep::Healed => "healed",
         };
-        let arguments = [mark.to_owned(), incarnation.to_hex()];
-        let reply = peer.connection.run(&MARK, [self.names.own(MARKER)], arguments, None).await?;
+        let arguments = [step.to_owned(), incarnation.to_hex()];
+        let reply = peer.connection.run(&MARKER_STEP, [self.names.own(MARKER)], arguments, None).await?;
         let marker = |phase, incarnation: &str, run: &str| Marker {
             phase,
             incarnation: incarnation.to_owned(),
@@ -322,30 +333,32 @@ impl Node {
             ["new", incarnation, run] => Ok(marker(Phase::New, incarnation, run)),
             ["healing", incarnation, run] => Ok(marker(Phase::Healing, incarnation, run)),
             ["up", incarnation, run] => Ok(marker(Phase::Up, incarnation, run)),
-            ref words => Err(not_understood(peer, words)),
+            ref words => Err(failure(&peer.connection, words)),
         }
     }
 
-    /// Has the server learn the scripts whose order matters.
-    pub(crate) async fn teach(peer: &Peer) -> Result<(), Failure> {
+    /// Loads the scripts whose order matters into the server.
+    pub(crate) async fn load_scripts(peer: &Peer) -> Result<(), Failure> {
         peer.commits.load().await?;
         peer.connection.run(&RENEW, [], [], None).await?;
         peer.connection.run(&TAKE_OVER, [], [], None).await?;
         Ok(())
     }
 
-    async fn commit(
+    /// Runs a script that may leave together with those of other keys.
+    async fn run_batched(
         &self,
         step: &'static ScriptFunction,
         words: ScriptArguments,
         limit: Duration,
     ) -> Result<(Peer, Reply), Failure> {
         let peer = self.peer()?;
-        let reply = self.heard(peer.commits.run(step, words, Some(limit)).await, limit)?;
+        let reply = self.note_answer(peer.commits.run(step, words, Some(limit)).await, limit)?;
         Ok((peer, reply))
     }
 
-    async fn ask(
+    /// Runs a script on its own.
+    async fn run(
         &self,
         script: &Script,
         keys: impl IntoIterator<Item = String>,
@@ -353,16 +366,17 @@ impl Node {
         limit: Duration,
     ) -> Result<(Peer, Reply), Failure> {
         let peer = self.peer()?;
-        let reply = self.heard(peer.connection.run(script, keys, arguments, Some(limit)).await, limit)?;
+        let reply = self.note_answer(peer.connection.run(script, keys, arguments, Some(limit)).await, limit)?;
         Ok((peer, reply))
     }
 
-    /// Whether an answer is to be expected within the limit: not where as long was waited for the last one, in vain.
+    /// Whether an answer may be expected within `limit`: not if the node has missed a limit as long since it last answered.
     pub(crate) fn is_expected_within(&self, limit: Duration) -> bool {
         limit.as_millis() > u128::from(self.silent_for.load(Ordering::Relaxed)) && self.peer().is_ok()
     }
 
-    fn heard(&self, answer: Result<Reply>, within: Duration) -> Result<Reply, Failure> {
+    /// Notes whether the node answered within the limit.
+    fn note_answer(&self, answer: Result<Reply>, within: Duration) -> Result<Reply, Failure> {
         let answer = answer.map_err(Failure::from);
         if answer.as_ref().is_err_and(Failure::is_transient) {
             let waited = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
@@ -371,6 +385,22 @@ impl Node {
             self.silent_for.store(0, Ordering::Relaxed);
         }
         answer
+    }
+}
+
+/// Reads a node's answer to a claim.
+fn claimed(connection: &Connection, words: &[&str]) -> Result<Claimed, Failure> {
+    match *words {
+        ["granted", seed, epoch] => Claimed::granted(seed, epoch).ok_or_else(|| failure(connection, &[])),
+        [how @ ("taken" | "claimed"), left, owner] => match left.parse() {
+            Ok(left) => Ok(Claimed::Busy(NodeHolder {
+                remaining: Duration::from_millis(left),
+                owner: owner.to_owned(),
+                confirmed: how == "taken",
+            })),
+            Err(_) => Err(failure(connection, &[])),
+        },
+        _ => Err(failure(connection, words)),
     }
 }
 

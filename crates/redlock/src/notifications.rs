@@ -8,105 +8,109 @@ use futures::future::select_all;
 use leasehold_core::{Error, LockKey, Notification, Notifications, Result, Subscription};
 use tokio::time::{Instant, sleep_until};
 
-use crate::condition::Failure;
-use crate::fleet::{Asked, Fleet};
+use crate::error::Failure;
+use crate::nodes::{Answers, Nodes};
 
-/// Signals of releases, heard on every node that can be reached.
+/// The notifications of releases, from every node that can be reached.
 ///
-/// A release is signalled by a majority of the nodes, and a majority is listened to, so that at least one is heard.
+/// A release notifies on a majority of the nodes, and a subscription covers a majority, so that at least one notification
+/// arrives.
 #[derive(Debug)]
-pub(crate) struct QuorumSignals(pub(crate) Arc<Fleet>);
+pub(crate) struct QuorumNotifications(pub(crate) Arc<Nodes>);
 
-type Heard = Result<Box<dyn Subscription>, Failure>;
+type Subscribed = Result<Box<dyn Subscription>, Failure>;
 
-/// After the first node that signals, how long the others are waited for: an attempt before a majority is free is in
-/// vain.
+/// How long the other nodes are waited for after the first notification: an attempt before a majority is free is in vain.
 const TOGETHER: Duration = Duration::from_millis(5);
 
 #[async_trait]
-impl Notifications for QuorumSignals {
+impl Notifications for QuorumNotifications {
     async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
-        let fleet = &self.0;
-        let mut joining: Asked<Heard> = fleet.ask(|node| {
+        let nodes = &self.0;
+        let mut joining: Answers<Subscribed> = nodes.ask(|node| {
             let key = key.clone();
             async move {
                 let signals = node.peer()?.signals;
                 signals.subscribe(&key).await.map_err(|error: Error| error.into())
             }
         });
-        let (mut ears, mut failed) = (Vec::new(), Vec::new());
-        while ears.len() < fleet.majority() {
+        let (mut open, mut failed) = (Vec::new(), Vec::new());
+        while open.len() < nodes.majority() {
             match joining.next().await {
-                Some((index, Ok(ear))) => ears.push((index, ear)),
+                Some((index, Ok(subscription))) => open.push((index, subscription)),
                 Some((index, Err(failure))) => failed.push((index, failure)),
-                None => return Err(fleet.quorum_not_reached(ears.len(), failed).into_error("listen for releases")),
+                None => return Err(nodes.quorum_not_reached(open.len(), failed).into_error("listen for releases")),
             }
         }
-        let majority = fleet.majority();
-        Ok(Box::new(Ears { majority, open: ears, joining, heard: BTreeSet::new(), echoes: BTreeSet::new() }))
+        Ok(Box::new(QuorumSubscription::new(nodes.majority(), open, joining)))
     }
 }
 
-/// One waiter's ears, one for each node.
-struct Ears {
+/// The subscription of one waiter to one key: one subscription for each node.
+struct QuorumSubscription {
     majority: usize,
     open: Vec<(usize, Box<dyn Subscription>)>,
-    /// Slow nodes, to be listened to as soon as they confirm.
-    joining: Asked<Heard>,
-    /// The nodes that signalled since the last hint.
-    heard: BTreeSet<usize>,
-    /// The nodes whose next signal belongs to the last hint.
-    echoes: BTreeSet<usize>,
+    /// Slow nodes, which are open as soon as they confirm the subscription.
+    joining: Answers<Subscribed>,
+    /// The nodes that have notified since the last notification to the waiter.
+    notified: BTreeSet<usize>,
+    /// The nodes whose next notification belongs to the last notification to the waiter.
+    late: BTreeSet<usize>,
 }
 
-impl Ears {
-    fn hinted(&mut self) {
-        self.echoes = self.open.iter().map(|(index, _)| *index).filter(|index| !self.heard.contains(index)).collect();
-        self.heard.clear();
+impl QuorumSubscription {
+    fn new(majority: usize, open: Vec<(usize, Box<dyn Subscription>)>, joining: Answers<Subscribed>) -> Self {
+        Self { majority, open, joining, notified: BTreeSet::new(), late: BTreeSet::new() }
+    }
+
+    /// Begins anew after a notification to the waiter.
+    fn reset(&mut self) {
+        self.late = self.open.iter().map(|(index, _)| *index).filter(|index| !self.notified.contains(index)).collect();
+        self.notified.clear();
     }
 }
 
 enum Event {
-    Signal(usize),
+    Notified(usize),
     Ended(usize),
-    Joined(usize, Heard),
-    Enough,
+    Joined(usize, Subscribed),
+    TimeOut,
 }
 
-impl Ears {
+impl QuorumSubscription {
     /// The next thing that happens, by `latest` if there is such a moment. Cancel safe.
     async fn next_event(&mut self, latest: Option<Instant>) -> Event {
-        let heard = &self.heard;
-        let unheard = self.open.iter_mut().filter(|(index, _)| !heard.contains(index));
-        let signals = unheard.map(|(index, ear)| {
+        let notified = &self.notified;
+        let quiet = self.open.iter_mut().filter(|(index, _)| !notified.contains(index));
+        let notifications = quiet.map(|(index, subscription)| {
             Box::pin(async move {
-                match ear.next().await {
+                match subscription.next().await {
                     Notification::Ended => Event::Ended(*index),
-                    _ => Event::Signal(*index),
+                    _ => Event::Notified(*index),
                 }
             })
         });
         tokio::select! {
-            (event, ..) = select_all(signals) => event,
-            Some((index, joined)) = self.joining.next() => Event::Joined(index, joined),
-            () = sleep_until(latest.unwrap_or_else(Instant::now)), if latest.is_some() => Event::Enough,
+            (event, ..) = select_all(notifications) => event,
+            Some((index, subscribed)) = self.joining.next() => Event::Joined(index, subscribed),
+            () = sleep_until(latest.unwrap_or_else(Instant::now)), if latest.is_some() => Event::TimeOut,
         }
     }
 }
 
 #[async_trait]
-impl Subscription for Ears {
+impl Subscription for QuorumSubscription {
     async fn next(&mut self) -> Notification {
         let mut latest = None;
-        // There are more ears than that, so one of them is always open.
-        while self.heard.len() < self.majority {
-            if !self.heard.is_empty() && latest.is_none() {
+        // At least a majority is open, so one of the open subscriptions is always quiet.
+        while self.notified.len() < self.majority {
+            if !self.notified.is_empty() && latest.is_none() {
                 latest = Some(Instant::now() + TOGETHER);
             }
             match self.next_event(latest).await {
-                Event::Signal(index) if self.echoes.remove(&index) => {}
-                Event::Signal(index) => {
-                    self.heard.insert(index);
+                Event::Notified(index) if self.late.remove(&index) => {}
+                Event::Notified(index) => {
+                    self.notified.insert(index);
                 }
                 Event::Ended(index) => {
                     self.open.retain(|(open, _)| *open != index);
@@ -114,12 +118,12 @@ impl Subscription for Ears {
                         return Notification::Ended;
                     }
                 }
-                Event::Joined(index, Ok(ear)) => self.open.push((index, ear)),
+                Event::Joined(index, Ok(subscription)) => self.open.push((index, subscription)),
                 Event::Joined(_, Err(_)) => {}
-                Event::Enough => break,
+                Event::TimeOut => break,
             }
         }
-        self.hinted();
+        self.reset();
         Notification::Freed
     }
 }
@@ -131,54 +135,52 @@ mod tests {
 
     use super::*;
 
-    struct Ear(watch::Receiver<()>);
+    struct OneNode(watch::Receiver<()>);
 
     #[async_trait]
-    impl Subscription for Ear {
+    impl Subscription for OneNode {
         async fn next(&mut self) -> Notification {
             if self.0.changed().await.is_ok() { Notification::Freed } else { Notification::Ended }
         }
     }
 
-    fn five() -> (Vec<watch::Sender<()>>, Ears) {
+    fn five() -> (Vec<watch::Sender<()>>, QuorumSubscription) {
         let nodes: Vec<_> = (0..5).map(|_| watch::Sender::new(())).collect();
-        let ears =
-            nodes.iter().map(|node| Box::new(Ear(node.subscribe())) as Box<dyn Subscription>).enumerate().collect();
-        let ears =
-            Ears { majority: 3, open: ears, joining: Asked::new(), heard: BTreeSet::new(), echoes: BTreeSet::new() };
-        (nodes, ears)
+        let open = nodes.iter().map(|node| Box::new(OneNode(node.subscribe())) as Box<dyn Subscription>);
+        let subscription = QuorumSubscription::new(3, open.enumerate().collect(), Answers::new());
+        (nodes, subscription)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_majority_is_a_hint_at_once_and_its_echoes_are_none() {
-        let (nodes, mut ears) = five();
-        assert!(ears.next().now_or_never().is_none());
+    async fn a_majority_notifies_at_once_and_the_late_nodes_do_not_notify_again() {
+        let (nodes, mut subscription) = five();
+        assert!(subscription.next().now_or_never().is_none());
         nodes[..3].iter().for_each(|node| node.send_replace(()));
-        assert!(ears.next().now_or_never().is_some());
+        assert!(subscription.next().now_or_never().is_some());
         nodes[3..].iter().for_each(|node| node.send_replace(()));
-        assert!(tokio::time::timeout(Duration::from_secs(60), ears.next()).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_secs(60), subscription.next()).await.is_err());
         nodes[1..4].iter().for_each(|node| node.send_replace(()));
-        assert!(ears.next().now_or_never().is_some());
+        assert!(subscription.next().now_or_never().is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_when_no_majority_is_listened_to_any_more() {
-        let (mut nodes, mut ears) = five();
+    async fn it_ends_when_no_majority_is_subscribed_to_any_more() {
+        let (mut nodes, mut subscription) = five();
         nodes.truncate(3);
         for node in &nodes {
             node.send_replace(());
         }
-        assert_eq!(ears.next().await, Notification::Freed);
-        assert!(ears.next().now_or_never().is_none());
+        assert_eq!(subscription.next().await, Notification::Freed);
+        assert!(subscription.next().now_or_never().is_none());
         nodes.truncate(2);
-        assert_eq!(ears.next().await, Notification::Ended);
+        assert_eq!(subscription.next().await, Notification::Ended);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_node_is_a_hint_after_a_moment() {
-        let (nodes, mut ears) = five();
+    async fn one_node_notifies_after_a_moment() {
+        let (nodes, mut subscription) = five();
         nodes[4].send_replace(());
-        assert!(ears.next().now_or_never().is_none());
-        tokio::time::timeout(Duration::from_secs(1), ears.next()).await.unwrap();
+        assert!(subscription.next().now_or_never().is_none());
+        tokio::time::timeout(Duration::from_secs(1), subscription.next()).await.unwrap();
     }
 }

@@ -4,62 +4,66 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use rand::Rng;
 
-use crate::answer::{Claimed, Standing};
-use crate::condition::Failure;
-use crate::fleet::Asked;
+use crate::answer::{Claimed, NodeHolder};
+use crate::error::Failure;
+use crate::nodes::Answers;
 
-/// The first round, as far as it was heard.
+/// The answers to the first round, as far as they have come.
 #[derive(Debug, Default)]
 pub(crate) struct Vote {
     nodes: usize,
     /// The nodes that have not answered yet.
-    pub(crate) unheard: BTreeSet<usize>,
-    /// Those of them that are expected to.
+    pub(crate) unanswered: BTreeSet<usize>,
+    /// Those of them that are expected to answer in time.
     expected: BTreeSet<usize>,
     /// The nodes that granted.
     pub(crate) granted: Vec<usize>,
     seed: u64,
-    /// The number that this owner has already, from an earlier try of the same attempt.
-    token: Option<u64>,
-    busy: Vec<Standing>,
+    /// The epoch that this owner has already, from the same claim made before.
+    known_epoch: Option<u64>,
+    busy: Vec<NodeHolder>,
     pub(crate) failed: Vec<(usize, Failure)>,
 }
 
 impl Vote {
-    /// Counts until it is decided: until a majority granted, or said that it is busy where none can grant, or neither
-    /// can come any more. What has arrived by then is counted too.
+    /// Counts the answers until the vote is decided: until a majority granted, or a majority answered and no majority can
+    /// grant any more, or too few nodes are left for either. Answers that have come by then are counted too.
     ///
-    /// If a majority has answered without granting, only the `expected` nodes are waited for: meanwhile its grants stand
-    /// in the way of all others, and they in its.
-    pub(crate) async fn count(nodes: BTreeSet<usize>, expected: BTreeSet<usize>, asked: &mut Asked<Claimed>) -> Self {
-        let mut vote = Self { nodes: nodes.len(), unheard: nodes, expected, ..Self::default() };
+    /// Once a majority has answered and no majority granted, only the `expected` nodes are waited for: meanwhile the grants
+    /// of this attempt are in the way of all other attempts, and theirs in its way.
+    pub(crate) async fn count(
+        nodes: BTreeSet<usize>,
+        expected: BTreeSet<usize>,
+        answers: &mut Answers<Claimed>,
+    ) -> Self {
+        let mut vote = Self { nodes: nodes.len(), unanswered: nodes, expected, ..Self::default() };
         while vote.is_open() {
-            let Some((index, answer)) = asked.next().await else { break };
+            let Some((index, answer)) = answers.next().await else { break };
             vote.add(index, answer);
         }
-        while let Some(Some((index, answer))) = asked.next().now_or_never() {
+        while let Some(Some((index, answer))) = answers.next().now_or_never() {
             vote.add(index, answer);
         }
         vote
     }
 
-    /// Whether those who have not answered yet can still decide it.
+    /// Whether the nodes that have not answered yet can still decide the vote.
     fn is_open(&self) -> bool {
         let may_win = self.granted.len() + self.expected.len() >= self.majority();
-        let may_be_busy = self.answered() + self.unheard.len() >= self.majority();
+        let may_be_busy = self.answered() + self.unanswered.len() >= self.majority();
         !self.is_won() && may_be_busy && (may_win || !self.is_busy())
     }
 
     fn add(&mut self, index: usize, answer: Claimed) {
-        self.unheard.remove(&index);
+        self.unanswered.remove(&index);
         self.expected.remove(&index);
         match answer {
-            Claimed::Granted { seed, token } => {
+            Claimed::Granted { seed, epoch } => {
                 self.granted.push(index);
                 self.seed = self.seed.max(seed);
-                self.token = self.token.max(token);
+                self.known_epoch = self.known_epoch.max(epoch);
             }
-            Claimed::Busy(standing) => self.busy.push(standing),
+            Claimed::Busy(holder) => self.busy.push(holder),
             Claimed::Failed(failure) => self.failed.push((index, failure)),
         }
     }
@@ -72,16 +76,17 @@ impl Vote {
         self.granted.len() >= self.majority()
     }
 
-    /// The number of this attempt: above all that a majority of the nodes has seen.
+    /// The epoch of this attempt: above every epoch that a majority of the nodes has seen.
     pub(crate) fn epoch(&self) -> u64 {
-        self.token.unwrap_or(self.seed.saturating_add(1))
+        self.known_epoch.unwrap_or(self.seed.saturating_add(1))
     }
 
+    /// How many nodes granted the key or said that it is busy.
     pub(crate) fn answered(&self) -> usize {
         self.granted.len() + self.busy.len()
     }
 
-    /// Whether it was lost to others, not to silence: with the keys that are held free, there would be a majority.
+    /// Whether the vote was lost to other owners and not to silence: a majority of the nodes answered.
     pub(crate) fn is_busy(&self) -> bool {
         self.answered() >= self.majority()
     }
@@ -89,29 +94,29 @@ impl Vote {
     /// When to try again, after an attempt that `took` so long.
     ///
     /// A lock that is held stands in the way until enough of its leases are over. If nobody can have a majority,
-    /// several attempts have split the nodes among them; all give back, so try soon, but not at the same time.
+    /// several attempts have split the nodes among them; all give back, so the next one comes soon, but not at the same time.
     pub(crate) fn retry_in(&self, took: Duration) -> Option<Duration> {
-        if !self.busy.iter().any(|standing| self.may_hold(&standing.by)) {
-            return Some(soon(took));
+        if !self.busy.iter().any(|holder| self.may_hold(&holder.owner)) {
+            return Some(jittered_pause(took));
         }
-        let mut leases: Vec<Duration> = self.busy.iter().map(|standing| standing.left).collect();
+        let mut leases: Vec<Duration> = self.busy.iter().map(|holder| holder.remaining).collect();
         leases.sort_unstable();
         let missing = self.majority().saturating_sub(self.granted.len()).max(1);
         leases.get(missing - 1).copied()
     }
 
-    /// Whether an owner has a majority, or may have it together with those who have not answered: if it came as far as
-    /// the second round. Else it is an attempt that is under way, and has little hope of them.
+    /// Whether an owner has a majority, or may have it together with the nodes that have not answered. The latter only
+    /// if the owner came as far as the second round: an attempt in its first round gets few of the silent nodes.
     fn may_hold(&self, owner: &str) -> bool {
-        let theirs = || self.busy.iter().filter(|standing| standing.by == owner);
+        let theirs = || self.busy.iter().filter(|holder| holder.owner == owner);
         let silent = self.nodes - self.answered();
-        let hidden = if theirs().any(|standing| standing.confirmed) { silent } else { 0 };
+        let hidden = if theirs().any(|holder| holder.confirmed) { silent } else { 0 };
         theirs().count() + hidden >= self.majority()
     }
 }
 
-/// A random while, some round trips long.
-pub(crate) fn soon(took: Duration) -> Duration {
+/// A random pause of some round trips, of which one `took` so long; at most 250 ms.
+pub(crate) fn jittered_pause(took: Duration) -> Duration {
     took.mul_f64(rand::rng().random_range(0.5..8.0)).min(Duration::from_millis(250))
 }
 
@@ -120,26 +125,27 @@ mod tests {
     use futures::future::{BoxFuture, pending};
 
     use super::*;
-    use crate::condition::NodeCondition;
+    use crate::node_state::NodeCondition;
 
     /// Of `X 500`, X has been through its second round; of `x 500`, x has not.
     fn claimed(index: usize, answer: &str) -> Claimed {
         match answer.split_once(' ') {
-            Some((by, left)) => {
-                let left = Duration::from_millis(left.parse().unwrap());
-                Claimed::Busy(Standing { left, by: by.to_owned(), confirmed: by.chars().all(char::is_uppercase) })
+            Some((owner, left)) => {
+                let remaining = Duration::from_millis(left.parse().unwrap());
+                let confirmed = owner.chars().all(char::is_uppercase);
+                Claimed::Busy(NodeHolder { remaining, owner: owner.to_owned(), confirmed })
             }
-            None if answer == "ours" => Claimed::Granted { seed: index as u64, token: None },
+            None if answer == "ours" => Claimed::Granted { seed: index as u64, epoch: None },
             None => Claimed::Failed(Failure::of(NodeCondition::Reset)),
         }
     }
 
-    /// Counts answers that come in this order; `silent` ones never do, and are waited for all the same.
+    /// Counts answers that come in this order; `silent` ones never come, and are waited for all the same.
     async fn counted(answers: [&'static str; 5]) -> Vote {
         counted_of(answers, 0..5).await.expect("the answers decide it")
     }
 
-    /// The same with some of them expected. `None`: that does not end.
+    /// Counts answers that come in this order, of which these indices are expected. `None`: the counting does not end.
     async fn counted_of(answers: [&'static str; 5], expected: impl IntoIterator<Item = usize>) -> Option<Vote> {
         let answer = |(index, answer): (usize, &'static str)| -> BoxFuture<'static, (usize, Claimed)> {
             Box::pin(async move {
@@ -147,8 +153,8 @@ mod tests {
                 if answer == "silent" { pending().await } else { (index, claimed(index, answer)) }
             })
         };
-        let mut asked = answers.into_iter().enumerate().map(answer).collect();
-        let counting = Vote::count((0..answers.len()).collect(), expected.into_iter().collect(), &mut asked);
+        let mut pending = answers.into_iter().enumerate().map(answer).collect();
+        let counting = Vote::count((0..answers.len()).collect(), expected.into_iter().collect(), &mut pending);
         tokio::time::timeout(Duration::from_secs(1), counting).await.ok()
     }
 
@@ -230,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_vote_is_tried_again_soon() {
+    fn a_split_vote_is_tried_again_jittered_pause() {
         let took = Duration::from_millis(1);
         for split in [
             &["ours", "ours", "x 3000", "x 2000", "y 1000"],

@@ -26,7 +26,7 @@ pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_heal
 
     let refused = async |rules: &[&str], command: &str| {
         everywhere(rules).await;
-        let error = locks.heal().await.expect_err(command);
+        let error = locks.repair().await.expect_err(command);
         assert_eq!(error.kind(), ErrorKind::Backend, "{command}: {error}");
         assert!(error.to_string().contains(&format!("({command})")), "{command}: {error}");
         assert_eq!(conditions(&locks).await[0], NodeCondition::Reset, "{command}");
@@ -38,7 +38,7 @@ pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_heal
     // No lease is left, and the counters are asked for.
     refused(&["-get", "(+get ~*:node)", "(+get ~*:lock)"], "GET").await;
 
-    locks.heal().await.unwrap();
+    locks.repair().await.unwrap();
     let (healed, known) = (&nodes.0[0], &nodes.0[1]);
     let counter = ["GET", "{leasehold:k}:fence"];
     assert_eq!(healed.ask(&counter).await.text(), known.ask(&counter).await.text());
@@ -55,13 +55,13 @@ pub(crate) async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten
         until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
     };
     empty().await;
-    locks.heal().await.expect("the other three know the counters");
+    locks.repair().await.expect("the other three know the counters");
     let counter = async |node: usize| nodes.0[node].ask(&["GET", &fence("k")]).await.text().to_owned();
     assert_eq!(counter(0).await, counter(2).await);
 
     empty().await;
     nodes.0[0].ask(&["SADD", &fence("k"), "theirs"]).await;
-    let error = locks.heal().await.expect_err("there is an entry in the way");
+    let error = locks.repair().await.expect_err("there is an entry in the way");
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
     assert!(error.to_string().contains(&fence("k")), "{error}");
     assert_eq!(nodes.0[0].ask(&["TYPE", &fence("k")]).await.text(), "set");
@@ -76,7 +76,7 @@ pub(crate) async fn a_lock_that_never_ends_is_told_and_not_healed_beside() {
     for node in &nodes.0[1..] {
         node.ask(&["PERSIST", &lock("k")]).await;
     }
-    let error = locks.heal().await.expect_err("its holder may have it for ever");
+    let error = locks.repair().await.expect_err("its holder may have it for ever");
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
     assert!(error.to_string().contains(&lock("k")) && error.to_string().contains("never expires"), "{error}");
     assert_eq!(locks.inspect(guard.key()).await.unwrap().holders[0].remaining, None);
@@ -85,10 +85,10 @@ pub(crate) async fn a_lock_that_never_ends_is_told_and_not_healed_beside() {
     for node in &nodes.0[1..] {
         node.ask(&["SET", &lock("k"), "theirs", "PX", "60000"]).await;
     }
-    let error = locks.heal().await.expect_err("nobody knows what it is");
+    let error = locks.repair().await.expect_err("nobody knows what it is");
     assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
     assert!(error.to_string().contains(&lock("k")), "{error}");
     locks.force_release(guard.key()).await.unwrap();
-    locks.heal().await.unwrap();
+    locks.repair().await.unwrap();
     assert_eq!(conditions(&locks).await[0], NodeCondition::Serving);
 }

@@ -88,7 +88,7 @@ pub(crate) async fn a_node_that_came_back_empty_does_not_count_until_it_is_heale
     assert_eq!(conditions(&others).await[0], NodeCondition::Reset);
 
     until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
-    let states = locks.heal().await.unwrap();
+    let states = locks.repair().await.unwrap();
     assert!(states.iter().all(|state| state.condition == NodeCondition::Serving), "{states:?}");
     assert!(nodes.0[0].ask(&["GET", "{leasehold:k}:fence"]).await.text() != "", "the counters were not copied");
     nodes.0[1].pause();
@@ -119,7 +119,7 @@ pub(crate) async fn healing_waits_until_the_leases_that_lost_a_vote_are_over() {
     let guard = acquire(&locks, "k", &patient().ttl(lease).renew(false)).await.unwrap().unwrap();
     nodes.0[0].restart().await;
     until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
-    locks.heal().await.unwrap();
+    locks.repair().await.unwrap();
     assert!(clock.now().since(began) >= lease && !guard.is_held());
 }
 
@@ -133,7 +133,7 @@ pub(crate) async fn most_nodes_without_their_data_are_beyond_healing() {
         conditions(&locks).await[..2] == [NodeCondition::Reset, NodeCondition::Reset]
     })
     .await;
-    let error = locks.heal().await.expect_err("nobody knows the counters");
+    let error = locks.repair().await.expect_err("nobody knows the counters");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("1 of 3 nodes have their data, 2 must"), "{error}");
 }
@@ -247,7 +247,7 @@ pub(crate) async fn the_least_permissions_are_enough() {
     nodes.0[0].restart().await;
     assert_eq!(nodes.0[0].ask(&words).await.text(), "OK");
     until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
-    locks.heal().await.unwrap();
+    locks.repair().await.unwrap();
 }
 
 pub(crate) async fn a_node_that_is_being_healed_does_not_count() {
@@ -263,7 +263,7 @@ pub(crate) async fn a_node_that_is_being_healed_does_not_count() {
     assert!(unavailable(&locks, "k").await.to_string().contains("node reset"));
     nodes.0[1].resume();
     until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
-    locks.heal().await.unwrap();
+    locks.repair().await.unwrap();
     let after = nodes.0[0].ask(&["GET", marker]).await;
     assert!(after.text().starts_with("up ") && after != before, "{after:?}");
 }

@@ -10,8 +10,8 @@ use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until}
 /// What every step may call.
 const SHARED: &str = include_str!("../../../redis/src/lua/script_error.lua");
 const COUNTER: &str = include_str!("../../src/lua/counter.lua");
-const CLAIM: &str = include_str!("../../src/lua/claim.lua");
-const CONFIRM: &str = include_str!("../../src/lua/fence.lua");
+const TRY_ACQUIRE: &str = include_str!("../../src/lua/try_acquire.lua");
+const CONFIRM: &str = include_str!("../../src/lua/confirm.lua");
 const RELEASE: &str = include_str!("../../src/lua/release.lua");
 
 /// Above every clock, as after one that was set back, so that the numbers of the test are all told.
@@ -29,7 +29,8 @@ async fn ask(server: &Server, function: &str, step: &str, words: &[&str]) -> Str
 }
 
 async fn claims(server: &Server, owner: &str) -> (bool, u64) {
-    let answer = ask(server, CLAIM, "claim", &["3", &lock(KEY), &fence(KEY), MARKER, owner, "60000", "}"]).await;
+    let answer =
+        ask(server, TRY_ACQUIRE, "try_acquire", &["3", &lock(KEY), &fence(KEY), MARKER, owner, "60000", "}"]).await;
     let seed = answer.split(' ').nth(1).and_then(|seed| seed.parse().ok()).unwrap_or(0);
     (answer.starts_with("granted "), seed)
 }

@@ -5,20 +5,21 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// What goes on after an answer was given: the slow nodes hear the rest.
+/// Tasks that go on after an operation has answered its caller: they wait for the slow nodes.
 ///
-/// At most [`MOST`](Self::MOST) at a time. If the runtime ends or the locker is dropped, it is not done, and what is left
-/// on a minority of the nodes ends with its lease.
-pub(crate) struct Background(Mutex<JoinSet<()>>);
+/// At most [`MOST`](Self::MOST) run at a time. If the runtime ends or the locker is dropped, they end unfinished, and what
+/// is left on a minority of the nodes ends with its lease.
+pub(crate) struct BackgroundTasks(Mutex<JoinSet<()>>);
 
-impl Background {
+impl BackgroundTasks {
     const MOST: usize = 4096;
 
     pub(crate) fn new() -> Self {
         Self(Mutex::new(JoinSet::new()))
     }
 
-    /// Must be called inside a runtime. False: there is too much under way, so that it is not done.
+    /// Spawns `work`, and must be called inside a runtime. Returns false, and drops `work`, when too many tasks are
+    /// running.
     pub(crate) fn run(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
@@ -29,7 +30,7 @@ impl Background {
         has_room
     }
 
-    /// Lets it finish for so long, and ends what is left.
+    /// Waits for the tasks for at most `within`, and aborts those that are left.
     pub(crate) async fn finish(&self, within: Duration) {
         let mut tasks = std::mem::take(&mut *self.tasks());
         let _ = timeout(within, async { while tasks.join_next().await.is_some() {} }).await;
@@ -40,8 +41,8 @@ impl Background {
     }
 }
 
-impl fmt::Debug for Background {
+impl fmt::Debug for BackgroundTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Background").field(&self.tasks().len()).finish()
+        f.debug_tuple("BackgroundTasks").field(&self.tasks().len()).finish()
     }
 }

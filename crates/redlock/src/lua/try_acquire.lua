@@ -5,7 +5,7 @@
 -- same, of an owner without a number · reset · endless, key · foreign, key, type · refused, reply.
 -- All is read and checked before anything is written, and the counter is not touched: only the second round knows the
 -- number. An owner who asks again is told the same and gets no longer lease.
-local function claim(k, a)
+local function try_acquire(k, a)
   local lock, fence, marker = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, lease, metadata = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
 

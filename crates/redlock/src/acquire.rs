@@ -1,0 +1,209 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::join_all;
+use leasehold_core::clock::{Moment, lease_deadline};
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
+use leasehold_redis::Metadata;
+
+use crate::answer::{Claimed, Confirmed};
+use crate::attempt::{ClaimAttempt, RegisteredAttempt};
+use crate::node::ClaimRequest;
+use crate::nodes::Answers;
+use crate::pending_releases::{LateClaim, PendingRelease};
+use crate::store::Store;
+use crate::vote::{Vote, jittered_pause};
+
+/// Why an attempt did not win.
+enum Lost {
+    Busy { retry_in: Option<Duration> },
+    Failed(Error),
+}
+
+/// Takes the key if a majority of the nodes grants it: both rounds, and on failure a release wherever something may be
+/// left of the attempt.
+pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
+    if claim.mode == Mode::Shared {
+        return Err(Error::new(ErrorKind::Unsupported, "acquire"));
+    }
+    let sent_at = store.clock.now();
+    let registered = register(store, claim);
+    let attempt = registered.attempt();
+    let mut answers = store.nodes.ask(|node| {
+        let attempt = Arc::clone(attempt);
+        async move { node.try_acquire(&attempt.request, attempt.limit).await }
+    });
+    let mut expected = store.nodes.indices();
+    expected.retain(|index| store.nodes.all()[*index].is_expected_within(attempt.limit));
+    let mut vote = Vote::count(store.nodes.indices(), expected, &mut answers).await;
+    let until = sent_at.plus(claim.ttl);
+    let decided = decide(store, &registered, &mut vote, answers, sent_at, claim.ttl).await;
+    if decided.is_err() {
+        attempt.end();
+    }
+    release_late_claims(store, &registered, &vote, until);
+    match decided {
+        Ok(epoch) => Ok(Attempt::Granted { epoch }),
+        Err(lost) => {
+            give_up(store, attempt, &vote, until).await;
+            match lost {
+                Lost::Busy { retry_in } => Ok(Attempt::Busy { retry_in }),
+                Lost::Failed(error) => Err(error),
+            }
+        }
+    }
+}
+
+fn register(store: &Store, claim: &Claim) -> Arc<RegisteredAttempt> {
+    let request = ClaimRequest {
+        owner: claim.owner,
+        names: store.names.of(&claim.key),
+        lease: claim.ttl + store.drift,
+        metadata: Metadata::of(claim).tail(),
+    };
+    store.attempts.register(ClaimAttempt::new(request, store.limit(claim.ttl)))
+}
+
+/// Decides the vote of the first round, and makes the second round if it was won. Answers the epoch.
+async fn decide(
+    store: &Store,
+    registered: &Arc<RegisteredAttempt>,
+    vote: &mut Vote,
+    slow: Answers<Claimed>,
+    sent_at: Moment,
+    ttl: Duration,
+) -> Result<Option<u64>, Lost> {
+    let attempt = registered.attempt();
+    let epoch = Some(vote.epoch()).filter(|_| store.fencing && vote.is_won());
+    if !vote.is_won() {
+        attempt.end();
+    }
+    follow_slow_nodes(store, registered, vote, slow, epoch, sent_at.plus(ttl));
+    if !vote.is_won() {
+        let retry_in = vote.retry_in(store.clock.now().since(sent_at));
+        return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(too_few(store, vote)) });
+    }
+    if let Some(epoch) = epoch {
+        confirm(store, attempt, vote, epoch, sent_at).await?;
+    }
+    // After the last answer, so that no delay before it matters.
+    if store.clock.now() >= lease_deadline(sent_at, ttl) {
+        let late = Error::new(ErrorKind::Unavailable, "acquire").detail("the votes came after the lease ran out");
+        return Err(Lost::Failed(late));
+    }
+    Ok(epoch)
+}
+
+/// The second round, at the nodes whose counters are in the epoch, and at no other.
+async fn confirm(
+    store: &Store,
+    attempt: &Arc<ClaimAttempt>,
+    vote: &mut Vote,
+    epoch: u64,
+    sent_at: Moment,
+) -> Result<(), Lost> {
+    let mut answers = store.nodes.ask_some(vote.granted.iter().copied(), |node| {
+        let attempt = Arc::clone(attempt);
+        async move { node.confirm(&attempt.request, epoch, attempt.limit).await }
+    });
+    let (majority, mut confirmed, mut conflict) = (store.nodes.majority(), 0, false);
+    while confirmed < majority && confirmed + answers.len() >= majority {
+        match answers.next().await {
+            Some((_, Confirmed::Written)) => confirmed += 1,
+            Some((_, Confirmed::Conflict)) => conflict = true,
+            Some((index, Confirmed::Failed(failure))) => vote.failed.push((index, failure)),
+            None => break,
+        }
+    }
+    store.await_rest(answers);
+    match () {
+        () if confirmed >= majority => Ok(()),
+        () if conflict => Err(Lost::Busy { retry_in: Some(jittered_pause(store.clock.now().since(sent_at))) }),
+        () => Err(Lost::Failed(too_few(store, vote))),
+    }
+}
+
+fn too_few(store: &Store, vote: &Vote) -> Error {
+    let fell_silent = vote.failed.iter().filter(|(index, _)| vote.granted.contains(index)).count();
+    let answered = vote.answered() - fell_silent;
+    store.nodes.quorum_not_reached(answered, vote.failed.clone()).into_error("acquire")
+}
+
+/// Waits for the slow nodes in the background: what they grant is confirmed too, or released if the attempt is over. If the
+/// background is full, they stay unanswered.
+fn follow_slow_nodes(
+    store: &Store,
+    registered: &Arc<RegisteredAttempt>,
+    vote: &mut Vote,
+    slow: Answers<Claimed>,
+    epoch: Option<u64>,
+    until: Moment,
+) {
+    if slow.is_empty() {
+        return;
+    }
+    let (nodes, releases) = (Arc::clone(&store.nodes), Arc::clone(&store.pending_releases));
+    let registered = Arc::clone(registered);
+    let followed = store.background.run(async move {
+        let follow = |(index, claimed): (usize, Claimed)| {
+            let (registered, node, releases) = (&registered, &nodes.all()[index], &releases);
+            async move {
+                let attempt = registered.attempt();
+                if !matches!(claimed, Claimed::Granted { .. }) {
+                    if claimed.may_be_granted() {
+                        releases.add(index, release_of_late_claim(registered, until));
+                    }
+                    return;
+                }
+                if let (false, Some(epoch)) = (attempt.is_over(), epoch) {
+                    node.confirm(&attempt.request, epoch, attempt.limit).await;
+                }
+                if attempt.is_over() && attempt.give_back(node, false).await.is_err() {
+                    releases.add(index, release_of(attempt, until));
+                }
+            }
+        };
+        slow.for_each_concurrent(None, follow).await;
+    });
+    if followed {
+        vote.unanswered.clear();
+    }
+}
+
+/// Has the nodes release, once the attempt is over, what they may grant too late to answer.
+fn release_late_claims(store: &Store, registered: &Arc<RegisteredAttempt>, vote: &Vote, until: Moment) {
+    // A node that granted has failed in the second round.
+    let is_late = |index: &usize| !vote.granted.contains(index);
+    let unknown = vote.failed.iter().filter(|(_, failure)| failure.maybe_done).map(|(index, _)| index);
+    for index in unknown.chain(&vote.unanswered).filter(|index| is_late(index)) {
+        store.pending_releases.add(*index, release_of_late_claim(registered, until));
+    }
+}
+
+/// Releases at every node that granted, and waits for the answers, so that a split vote is over when this ends. A node
+/// that does not answer gets its release in the background.
+///
+/// A node that said "busy" has nothing of this attempt, and is not asked.
+async fn give_up(store: &Store, attempt: &ClaimAttempt, vote: &Vote, until: Moment) {
+    let nodes = store.nodes.all();
+    let give_back = |index: &usize| attempt.give_back(&nodes[*index], vote.is_won());
+    let released = join_all(vote.granted.iter().map(give_back)).await;
+    for (index, _) in vote.granted.iter().zip(released).filter(|(_, released)| released.is_err()) {
+        store.pending_releases.add(*index, release_of(attempt, until));
+    }
+}
+
+/// The release of what a node granted, for as long as the lease may last.
+fn release_of(attempt: &ClaimAttempt, until: Moment) -> PendingRelease {
+    let ClaimRequest { owner, names, .. } = &attempt.request;
+    PendingRelease { owner: *owner, names: names.clone(), signal: false, until, late: None }
+}
+
+/// The release of what a node without an answer has, or gets when the claim reaches it. Waiters are notified, because they
+/// may have taken it for a lock.
+fn release_of_late_claim(registered: &Arc<RegisteredAttempt>, until: Moment) -> PendingRelease {
+    let attempt = registered.attempt();
+    let late = LateClaim { lease: attempt.request.lease, attempt: Arc::clone(registered) };
+    PendingRelease { signal: true, late: Some(late), ..release_of(attempt, until) }
+}

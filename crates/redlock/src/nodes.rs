@@ -1,0 +1,71 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+
+use crate::error::{Failure, QuorumNotReached};
+use crate::node::Node;
+use crate::node_state::NodeState;
+
+/// The nodes of a deployment, in the order in which they were given.
+#[derive(Debug)]
+pub(crate) struct Nodes(Vec<Arc<Node>>);
+
+/// Answers of several nodes as they come, each with the index of its node.
+pub(crate) type Answers<T> = FuturesUnordered<BoxFuture<'static, (usize, T)>>;
+
+impl Nodes {
+    pub(crate) fn new(nodes: Vec<Node>) -> Self {
+        Self(nodes.into_iter().map(Arc::new).collect())
+    }
+
+    /// All nodes, also those that do not take part in votes.
+    pub(crate) fn all(&self) -> &[Arc<Node>] {
+        &self.0
+    }
+
+    pub(crate) fn indices(&self) -> BTreeSet<usize> {
+        (0..self.0.len()).collect()
+    }
+
+    pub(crate) fn majority(&self) -> usize {
+        self.0.len() / 2 + 1
+    }
+
+    /// Asks all nodes at once. Nothing is sent before the answers are polled.
+    pub(crate) fn ask<T, F>(&self, question: impl Fn(Arc<Node>) -> F) -> Answers<T>
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        self.ask_some(0..self.0.len(), question)
+    }
+
+    /// Asks the nodes at these indices at once. Nothing is sent before the answers are polled.
+    pub(crate) fn ask_some<T, F>(
+        &self,
+        indices: impl IntoIterator<Item = usize>,
+        question: impl Fn(Arc<Node>) -> F,
+    ) -> Answers<T>
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let ask = |index: usize| {
+            let answer = question(Arc::clone(&self.0[index]));
+            Box::pin(async move { (index, answer.await) }) as BoxFuture<'static, _>
+        };
+        indices.into_iter().map(ask).collect()
+    }
+
+    /// The error for an operation to which only `answered` nodes gave an answer that counts.
+    pub(crate) fn quorum_not_reached(&self, answered: usize, mut failures: Vec<(usize, Failure)>) -> QuorumNotReached {
+        failures.sort_by_key(|(index, _)| *index);
+        let state = |(index, failure): (usize, Failure)| NodeState::new(self.0[index].name(), failure.condition);
+        QuorumNotReached {
+            answered,
+            needed: self.majority(),
+            nodes: self.0.len(),
+            failures: failures.into_iter().map(state).collect(),
+        }
+    }
+}

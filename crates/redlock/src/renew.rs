@@ -1,0 +1,87 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
+use leasehold_redis::KeyNames;
+
+use crate::node::TakeOverRequest;
+use crate::release::release_all;
+use crate::store::Store;
+use crate::tally::Tally;
+
+/// Prolongs grants on all nodes. A grant is held, or not held, if a majority says so.
+pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
+    let majority = store.nodes.majority();
+    let status = |tally: Tally| tally.status(majority).ok_or_else(|| tally.into_error(&store.nodes, "renew"));
+    renew_all(store, renewals, within).await.into_iter().map(status).collect()
+}
+
+/// Waits for a majority that says the same of each grant, and no longer than the limit for the rest.
+async fn renew_all(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Tally> {
+    let grants: Arc<[(KeyNames, OwnerId, Duration)]> = renewals
+        .iter()
+        .map(|renewal| (store.names.of(&renewal.grant.key), renewal.grant.owner, renewal.ttl + store.drift))
+        .collect();
+    let shortest = renewals.iter().map(|renewal| renewal.ttl).min().unwrap_or_default();
+    let limit = store.limit(shortest).max(within.min(Duration::from_secs(1)));
+    let mut answers = store.nodes.ask(|node| {
+        let grants = Arc::clone(&grants);
+        async move { node.renew(&grants, limit).await }
+    });
+    let mut tallies: Vec<Tally> = renewals.iter().map(|_| Tally::default()).collect();
+    while tallies.iter().any(|tally| tally.is_open(store.nodes.majority())) {
+        let Some((index, answer)) = answers.next().await else { break };
+        match answer {
+            Ok(statuses) => tallies.iter_mut().zip(statuses).for_each(|(tally, status)| tally.add(index, status)),
+            Err(failure) => tallies.iter_mut().for_each(|tally| tally.add(index, Err(failure.clone()))),
+        }
+    }
+    store.await_rest(answers);
+    tallies
+}
+
+/// Gives a grant to `new_owner` on all nodes and prolongs it to `ttl`. It succeeds if a majority has the new owner.
+pub(crate) async fn take_over(
+    store: &Store,
+    grant: &GrantRef,
+    new_owner: OwnerId,
+    ttl: Duration,
+) -> Result<LeaseStatus> {
+    let tally = take_over_all(store, grant, new_owner, ttl).await;
+    let status = tally.status(store.nodes.majority());
+    if matches!(status, Some(LeaseStatus::NotHeld | LeaseStatus::ForceReleased)) {
+        // The few nodes that have the new owner, or get it yet, would be blocked for a lease.
+        release_all(store, &GrantRef { owner: new_owner, ..grant.clone() }).await;
+    }
+    status.ok_or_else(|| {
+        let some_have_it = tally.held > 0;
+        let error = tally.into_error(&store.nodes, "attach");
+        // Where some nodes have the new owner, the engine releases it.
+        let unknown = Error::new(ErrorKind::Indeterminate, "attach");
+        if some_have_it { unknown.caused_by(error) } else { error }
+    })
+}
+
+/// Waits for a majority that says the same.
+async fn take_over_all(store: &Store, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Tally {
+    let request = TakeOverRequest {
+        names: store.names.of(&grant.key),
+        owner: grant.owner,
+        epoch: grant.epoch,
+        new_owner,
+        lease: ttl + store.drift,
+    };
+    let limit = store.limit(ttl);
+    let mut answers = store.nodes.ask(|node| {
+        let request = request.clone();
+        async move { node.take_over(&request, limit).await }
+    });
+    let mut tally = Tally::default();
+    while tally.is_open(store.nodes.majority()) {
+        let Some((index, answer)) = answers.next().await else { break };
+        tally.add(index, answer);
+    }
+    store.await_rest(answers);
+    tally
+}
