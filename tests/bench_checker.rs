@@ -10,10 +10,10 @@
 #[path = "../benches/workloads/log.rs"]
 mod log;
 
-use log::{HAND_OFFS, JAIN, Keys, Log, P50, PER_SECOND, STARVED, Stint};
+use log::{HAND_OFFS, HoldSpan, JAIN, Keys, Log, P50, PER_SECOND, STARVED};
 
-fn log(stints: &[[u64; 4]]) -> Log {
-    Log { stints: stints.iter().copied().map(Stint::from).collect(), cpu: 0 }
+fn log(spans: &[[u64; 4]]) -> Log {
+    Log { spans: spans.iter().copied().map(HoldSpan::from).collect(), cpu: 0 }
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn a_token_that_does_not_grow_is_seen() {
 #[test]
 fn only_what_went_to_another_task_counts_as_a_hand_off() {
     let second = 1_000_000_000;
-    let stints = [[0, 1000, 2000, 0], [0, 3000, 4000, 0], [1, 9000, 9500, 0], [0, second + 1, second + 2, 0]];
-    let sample = log(&stints).sample(Keys::Shared, 4, &(0..second));
+    let spans = [[0, 1000, 2000, 0], [0, 3000, 4000, 0], [1, 9000, 9500, 0], [0, second + 1, second + 2, 0]];
+    let sample = log(&spans).sample(Keys::Shared, 4, &(0..second));
     assert_eq!(sample.acquisitions, 4);
     assert!((sample.figures[PER_SECOND] - 3.0).abs() < 1e-9, "what is outside the window does not count");
     assert!((sample.figures[HAND_OFFS] - 1.0).abs() < 1e-9);
@@ -53,7 +53,7 @@ fn only_what_went_to_another_task_counts_as_a_hand_off() {
 
 #[test]
 fn the_index_of_fairness_is_1_for_all_alike_and_1_nth_for_one_alone() {
-    let jain = |stints: &[[u64; 4]]| log(stints).sample(Keys::Shared, 4, &(0..100)).figures[JAIN];
+    let jain = |spans: &[[u64; 4]]| log(spans).sample(Keys::Shared, 4, &(0..100)).figures[JAIN];
     assert!((jain(&[[0, 1, 2, 0], [1, 3, 4, 0], [2, 5, 6, 0], [3, 7, 8, 0]]) - 1.0).abs() < 1e-9);
     assert!((jain(&[[2, 1, 2, 0], [2, 3, 4, 0]]) - 0.25).abs() < 1e-9);
 }

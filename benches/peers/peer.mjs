@@ -1,7 +1,7 @@
 // A lock from npm in the closed loop of benches/workloads/load.rs: node peer.mjs NAME ORDERS
 //
 // Says "ready", is told on standard input when to start, in nanoseconds of the monotonic clock, and prints its log as
-// one line of JSON: cpu in microseconds, and of each stint task, acquired, releasing, token (0: there is none).
+// one line of JSON: cpu in microseconds, and of each hold span task, acquired, releasing, token (0: there is none).
 
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
@@ -43,7 +43,7 @@ const start = await new Promise((resolve) => createInterface({ input: process.st
 await pause(Math.max(0, (start - now()) / 1e6));
 
 const end = start + (load.warm_up_millis + load.window_millis) * 1e6;
-const stints = [];
+const spans = [];
 const before = process.cpuUsage();
 const run = async (task) => {
   const key = load.keys === "Own" ? `${name}/${task}` : `${name}/hot`;
@@ -53,9 +53,9 @@ const run = async (task) => {
     if (load.hold_micros > 0) await pause(load.hold_micros / 1e3);
     const releasing = now();
     await release();
-    stints.push([task, acquired, releasing, 0]);
+    spans.push([task, acquired, releasing, 0]);
   }
 };
 await Promise.all(Array.from({ length: load.tasks }, (_, task) => run(load.first_task + task)));
 const { user, system } = process.cpuUsage(before);
-process.stdout.write(JSON.stringify({ stints, cpu: user + system }) + "\n", () => process.exit(0));
+process.stdout.write(JSON.stringify({ spans, cpu: user + system }) + "\n", () => process.exit(0));

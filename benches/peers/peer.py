@@ -1,7 +1,7 @@
 """A lock from PyPI in the closed loop of benches/workloads/load.rs: python3 peer.py NAME ORDERS
 
 Says "ready", is told on standard input when to start, in nanoseconds of the monotonic clock, and prints its log as one
-line of JSON: cpu in microseconds, and of each stint task, acquired, releasing, token (0: there is none).
+line of JSON: cpu in microseconds, and of each hold span task, acquired, releasing, token (0: there is none).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ async def redis_py(load, url):
     client = redis.asyncio.Redis.from_url(url)
     async with client.lock("redis-py/warm-up", timeout=LEASE_SECONDS):
         pass
-    start, stints = begin(), []
+    start, spans = begin(), []
     before, end = time.process_time_ns(), end_of(load, start)
 
     async def run(task, key):
@@ -49,10 +49,10 @@ async def redis_py(load, url):
                 await asyncio.sleep(load["hold_micros"] / 1e6)
             releasing = time.monotonic_ns()
             await lock.release()
-            stints.append((task, acquired, releasing, 0))
+            spans.append((task, acquired, releasing, 0))
 
     await asyncio.gather(*(run(task, key) for task, key in keys("redis-py", load)))
-    return stints, time.process_time_ns() - before
+    return spans, time.process_time_ns() - before
 
 
 def pottery(load, url):
@@ -63,7 +63,7 @@ def pottery(load, url):
     client = Redis.from_url(url)
     with Redlock(key="warm-up", masters={client}, auto_release_time=LEASE_SECONDS):
         pass
-    start, stints = begin(), []
+    start, spans = begin(), []
     before, end = time.process_time_ns(), end_of(load, start)
 
     def run(task, key):
@@ -75,18 +75,18 @@ def pottery(load, url):
                 time.sleep(load["hold_micros"] / 1e6)
             releasing = time.monotonic_ns()
             lock.release()
-            stints.append((task, acquired, releasing, 0))
+            spans.append((task, acquired, releasing, 0))
 
     threads = [threading.Thread(target=run, args=pair) for pair in keys("pottery", load)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return stints, time.process_time_ns() - before
+    return spans, time.process_time_ns() - before
 
 
 if __name__ == "__main__":
     name, orders = sys.argv[1], json.loads(sys.argv[2])
     load, url = orders["load"], orders["url"]
-    stints, cpu = asyncio.run(redis_py(load, url)) if name == "redis-py" else pottery(load, url)
-    print(json.dumps({"stints": stints, "cpu": cpu // 1000}), flush=True)
+    spans, cpu = asyncio.run(redis_py(load, url)) if name == "redis-py" else pottery(load, url)
+    print(json.dumps({"spans": spans, "cpu": cpu // 1000}), flush=True)

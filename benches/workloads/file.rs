@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::contenders::Locks;
-use crate::harness::{Aim, Pace, Role, Row, Side, interleave};
+use crate::harness::{Aim, Role, Row, Side, interleave};
 use crate::job::Job;
 use crate::load::{Result, now};
 use crate::log::{P50, P99, PER_SECOND, Sample, histogram};
+use crate::pace::Pace;
 use crate::report::Report;
 
 const OURS: &str = "file";

@@ -8,14 +8,15 @@ use leasehold_redis_single::RedisSingle;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::alone::{self, Errand, Upkeep};
+use crate::child_task::{self, ChildTask, HoldCost};
 use crate::contenders::ours::ours;
-use crate::harness::{Aim, Pace, Role, Rounds, Row, Side, interleave, median};
+use crate::harness::{Aim, Role, Rounds, Row, Side, interleave, median};
 use crate::job::{Job, runtime};
-use crate::keeper::hold;
 use crate::load::{Load, Result, now};
 use crate::log::{COST, Keys, PER_SECOND, Sample};
 use crate::machine;
+use crate::pace::Pace;
+use crate::renewals::hold;
 use crate::report::{Plot, Report};
 use crate::servers::Redis;
 
@@ -37,11 +38,11 @@ pub(crate) fn growth(pace: Pace) -> Result<Report> {
     report.draw(Plot::Waiters, (Role::Ours, OURS), costs(&rounds, &WAITING));
 
     for leases in [10_000, 100_000] {
-        let upkeep: Upkeep = alone::run(&Errand::Keep { url: redis.url(), leases, seconds: 0 })?;
+        let cost: HoldCost = child_task::run(&ChildTask::Hold { url: redis.url(), leases, seconds: 0 })?;
         let what = format!("{leases} keys held: bytes per lock beside its guard");
-        report.push(Row::of("C", &what, &[upkeep.bytes_per_lease], &[]));
+        report.push(Row::of("C", &what, &[cost.bytes_per_lease], &[]));
     }
-    let bytes: f64 = alone::run(&Errand::Wait { url: redis.url(), waiters: 10_000 })?;
+    let bytes: f64 = child_task::run(&ChildTask::Wait { url: redis.url(), waiters: 10_000 })?;
     report.push(Row::of("C", "10,000 wait for a key: bytes per waiter, its task included", &[bytes], &[]));
     Ok(report)
 }

@@ -8,20 +8,7 @@ use serde::Serialize;
 use crate::job::Job;
 use crate::load::Result;
 use crate::log::{LESS_IS_BETTER, Sample, histogram};
-
-/// How long and how often.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    pub(crate) rounds: usize,
-    pub(crate) warm_up_millis: u64,
-    pub(crate) window_millis: u64,
-    pub(crate) quick: bool,
-}
-
-impl Pace {
-    pub(crate) const FULL: Self = Self { rounds: 5, warm_up_millis: 300, window_millis: 1000, quick: false };
-    pub(crate) const QUICK: Self = Self { rounds: 3, warm_up_millis: 150, window_millis: 350, quick: true };
-}
+use crate::pace::Pace;
 
 /// What a side is compared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::contenders::Locks;
-use crate::harness::{Aim, Pace, Role, Rounds, Side, interleave};
+use crate::harness::{Aim, Role, Rounds, Side, interleave};
 use crate::job::Job;
 use crate::load::Result;
 use crate::log::{COMMANDS, CPU, HAND_OFFS, HOLD, JAIN, Keys, OF_THE_IDEAL, P50, P99, PER_SECOND, STARVED, Sample};
+use crate::pace::Pace;
 use crate::peers;
 use crate::report::{Plot, Report};
 use crate::servers::Redis;

@@ -1,21 +1,17 @@
-//! A load on a contender, here or in several processes at the same time.
+//! Runs a load on a contender, in this process or in several child processes at the same time.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::child_process::ChildProcess;
 use crate::contenders::Locks;
-use crate::harness::Pace;
 use crate::load::{Load, Result, now};
 use crate::log::{Keys, Log, Sample};
+use crate::pace::Pace;
 
-/// What is run and how.
+/// One run of a load: the contender, its keys, tasks and processes, and how long each grant is held.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     program: Program,
@@ -23,22 +19,22 @@ pub(crate) struct Job {
     tasks: usize,
     processes: usize,
     hold_micros: u64,
-    /// How much longer than others: slow holders need time to come round.
+    /// Factor by which the measured window is longer than that of other jobs: slow holders need time until all have had a turn.
     stretch: u64,
 }
 
-/// Who runs the loop.
+/// The program that runs the loop of acquire, hold and release.
 #[derive(Clone, Debug)]
 enum Program {
-    /// This one: in this process, or in children.
+    /// This program, in this process or in child processes.
     This { locks: Locks, workers: usize },
-    /// One that speaks the same protocol: the command, and what it is told beside the load.
+    /// Another program that reads the same JSON: its command, and the URL that it gets beside the load.
     Other { command: Vec<String>, url: String },
 }
 
-/// What a child process is told, as its last argument.
+/// The last argument of a child process, as JSON: the load that it runs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Orders {
+pub(crate) struct ChildLoad {
     load: Load,
     workers: usize,
     locks: Option<Locks>,
@@ -46,17 +42,17 @@ pub(crate) struct Orders {
 }
 
 impl Job {
-    /// Each task has its own key, in this process.
+    /// A job in this process in which each task acquires its own key.
     pub(crate) fn own_keys(locks: Locks, tasks: usize) -> Self {
         Self::new(Program::This { locks, workers: 0 }, Keys::Own, tasks)
     }
 
-    /// All want the same key, in this process.
+    /// A job in this process in which all tasks acquire the same key.
     pub(crate) fn hot_key(locks: Locks, tasks: usize) -> Self {
         Self::new(Program::This { locks, workers: 0 }, Keys::Shared, tasks)
     }
 
-    /// The same, by another program, which runs in a process of its own.
+    /// A job that another program runs in a process of its own.
     pub(crate) fn of_other(command: Vec<String>, url: &str, keys: Keys, tasks: usize) -> Self {
         Self { processes: 1, ..Self::new(Program::Other { command, url: url.to_owned() }, keys, tasks) }
     }
@@ -65,7 +61,7 @@ impl Job {
         Self { program, keys, tasks, processes: 0, hold_micros: 0, stretch: 1 }
     }
 
-    /// On a runtime with so many worker threads instead of the current one.
+    /// Runs the tasks on a runtime with this many worker threads, instead of on the current thread.
     pub(crate) fn workers(mut self, number: usize) -> Self {
         if let Program::This { workers, .. } = &mut self.program {
             *workers = number;
@@ -73,28 +69,28 @@ impl Job {
         self
     }
 
-    /// In so many processes, each with as many tasks.
+    /// Runs the job in this many processes, each with the full number of tasks.
     pub(crate) fn processes(self, processes: usize) -> Self {
         Self { processes, ..self }
     }
 
-    /// Each grant is held so long, and the run is twice as long.
+    /// Holds each grant this long, and doubles the measured window.
     pub(crate) fn hold(self, hold: Duration) -> Self {
         Self { hold_micros: hold.as_micros() as u64, stretch: 2, ..self }
     }
 
-    /// One run.
+    /// Runs the job once.
     ///
     /// # Errors
-    /// What broke, or how the contender was no lock.
+    /// What failed, or how the contender broke mutual exclusion or the order of tokens.
     pub(crate) fn run(&self, pace: Pace) -> Result<Sample> {
         self.run_after(pace, || {})
     }
 
-    /// One run, before which something is done when all have connected.
+    /// Runs the job once. Calls `connected` when all clients have connected, before the load starts.
     ///
     /// # Errors
-    /// As for [`run`](Self::run).
+    /// The same as for [`run`](Self::run).
     pub(crate) fn run_after(&self, pace: Pace, connected: impl FnOnce()) -> Result<Sample> {
         let load = self.load(pace, 0);
         let (start, log) = match &self.program {
@@ -119,33 +115,33 @@ impl Job {
     fn in_children(&self, pace: Pace, connected: impl FnOnce()) -> Result<(u64, Log)> {
         let children = (0..self.processes).map(|process| {
             let load = self.load(pace, process);
-            let (command, orders) = match &self.program {
+            let (command, child_load) = match &self.program {
                 Program::This { locks, workers } => {
                     let this = std::env::current_exe()?.display().to_string();
-                    let orders = Orders { load, workers: *workers, locks: Some(locks.clone()), url: None };
-                    (vec![this, "--child".to_owned()], orders)
+                    let child_load = ChildLoad { load, workers: *workers, locks: Some(locks.clone()), url: None };
+                    (vec![this, "--child".to_owned()], child_load)
                 }
                 Program::Other { command, url } => {
-                    (command.clone(), Orders { load, workers: 0, locks: None, url: Some(url.clone()) })
+                    (command.clone(), ChildLoad { load, workers: 0, locks: None, url: Some(url.clone()) })
                 }
             };
-            Subordinate::start(&command, &serde_json::to_string(&orders)?)
+            ChildProcess::start(&command, &serde_json::to_string(&child_load)?)
         });
         let mut children = children.collect::<Result<Vec<_>>>()?;
         for child in &mut children {
-            child.is_ready()?;
+            child.wait_until_ready()?;
         }
         connected();
         let start = now() + 10_000_000;
         for child in &mut children {
-            child.go(start)?;
+            child.start_load(start)?;
         }
-        let logs = children.into_iter().map(Subordinate::log).collect::<Result<Vec<_>>>()?;
+        let logs = children.into_iter().map(ChildProcess::log).collect::<Result<Vec<_>>>()?;
         Ok((start, Log::merged(logs)))
     }
 }
 
-/// A runtime on the current thread for 0, else with so many threads.
+/// Creates a runtime with this many worker threads, or one on the current thread for 0.
 pub(crate) fn runtime(workers: usize) -> Result<Runtime> {
     let mut builder = if workers == 0 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     Ok(builder.worker_threads(workers.max(1)).enable_all().build()?)
@@ -162,86 +158,18 @@ fn here(locks: &Locks, workers: usize, load: &Load, connected: impl FnOnce()) ->
     Ok((started, log))
 }
 
-/// The child's side: connects, says so, is told when to start, and prints its log.
-pub(crate) fn obey(orders: &str) -> Result<()> {
-    let orders: Orders = serde_json::from_str(orders)?;
-    let locks = orders.locks.ok_or("no locks to run")?;
+/// The child's side of a job: connects, prints `ready`, reads from standard input when to start, runs the load, and
+/// prints its log as JSON.
+pub(crate) fn run_as_child(child_load: &str) -> Result<()> {
+    let child_load: ChildLoad = serde_json::from_str(child_load)?;
+    let locks = child_load.locks.ok_or("no locks to run")?;
     let start = || {
         println!("ready");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line)?;
         Ok(line.trim().parse()?)
     };
-    let log = runtime(orders.workers)?.block_on(locks.run(&orders.load, start))?;
+    let log = runtime(child_load.workers)?.block_on(locks.run(&child_load.load, start))?;
     println!("{}", serde_json::to_string(&log)?);
     Ok(())
-}
-
-/// The parent's side of a child. Killed when dropped.
-struct Subordinate {
-    child: Child,
-    input: ChildStdin,
-    /// Its lines. They come through a channel, so that one that hangs is noticed.
-    lines: mpsc::Receiver<std::io::Result<String>>,
-    name: PathBuf,
-}
-
-impl Subordinate {
-    const PATIENCE: Duration = Duration::from_secs(60);
-
-    fn start(command: &[String], orders: &str) -> Result<Self> {
-        let (program, arguments) = command.split_first().ok_or("no command")?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .arg(orders)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{program}: {error}"))?;
-        let input = child.stdin.take().ok_or("no input")?;
-        let output = child.stdout.take().ok_or("no output")?;
-        let name = arguments.first().filter(|first| !first.starts_with('-')).unwrap_or(program).into();
-        Ok(Self { child, input, lines: read_lines(output), name })
-    }
-
-    fn is_ready(&mut self) -> Result<()> {
-        let line = self.line()?;
-        if line == "ready" { Ok(()) } else { Err(self.complaint(&line)) }
-    }
-
-    fn go(&mut self, start: u64) -> Result<()> {
-        Ok(writeln!(self.input, "{start}")?)
-    }
-
-    fn log(mut self) -> Result<Log> {
-        let line = self.line()?;
-        serde_json::from_str(&line).map_err(|_| self.complaint(&line))
-    }
-
-    fn line(&mut self) -> Result<String> {
-        match self.lines.recv_timeout(Self::PATIENCE) {
-            Ok(line) => Ok(line?),
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(self.complaint("nothing, for a minute")),
-            Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.complaint("nothing, and ended")),
-        }
-    }
-
-    fn complaint(&self, line: &str) -> Box<dyn std::error::Error + Send + Sync> {
-        let line: String = line.chars().take(200).collect();
-        format!("{} said {line}", self.name.display()).into()
-    }
-}
-
-impl Drop for Subordinate {
-    fn drop(&mut self) {
-        // It has ended by itself, unless something broke.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn read_lines(output: ChildStdout) -> mpsc::Receiver<std::io::Result<String>> {
-    let (sender, lines) = mpsc::channel();
-    thread::spawn(move || BufReader::new(output).lines().try_for_each(|line| sender.send(line)));
-    lines
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::log::{Keys, Log, Stint};
+use crate::log::{HoldSpan, Keys, Log};
 use crate::machine;
 
 pub(crate) type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
@@ -66,7 +66,7 @@ impl Load {
             let (contender, hold, end) = (Arc::clone(&contender), self.hold_micros, self.window(start).end);
             tasks.spawn(async move {
                 let task = number as u64;
-                let mut stints = Vec::with_capacity(1 << 12);
+                let mut spans = Vec::with_capacity(1 << 12);
                 while now() < end {
                     let grant = contender.acquire(&key).await?;
                     let acquired = now();
@@ -76,14 +76,14 @@ impl Load {
                     let token = C::token(&grant);
                     let releasing = now();
                     contender.release(grant).await?;
-                    stints.push(Stint { task, acquired, releasing, token });
+                    spans.push(HoldSpan { task, acquired, releasing, token });
                 }
-                Ok::<_, Box<dyn Error + Send + Sync>>(stints)
+                Ok::<_, Box<dyn Error + Send + Sync>>(spans)
             });
         }
         let mut log = Log::default();
         while let Some(ended) = tasks.join_next().await {
-            log.stints.extend(ended??);
+            log.spans.extend(ended??);
         }
         log.cpu = machine::cpu_micros() - cpu;
         Ok(log)

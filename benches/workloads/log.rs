@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 /// What one run of one contender noted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
-    pub(crate) stints: Vec<Stint>,
-    /// Processor time of the clients, in microseconds, over all stints.
+    pub(crate) spans: Vec<HoldSpan>,
+    /// Processor time of the clients, in microseconds, over all spans.
     pub(crate) cpu: u64,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Log {
 /// the machine share. Both are read inside the hold: after acquire has returned, and before release is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 4]", into = "[u64; 4]")]
-pub(crate) struct Stint {
+pub(crate) struct HoldSpan {
     pub(crate) task: u64,
     pub(crate) acquired: u64,
     pub(crate) releasing: u64,
@@ -26,15 +26,15 @@ pub(crate) struct Stint {
     pub(crate) token: u64,
 }
 
-impl From<[u64; 4]> for Stint {
+impl From<[u64; 4]> for HoldSpan {
     fn from([task, acquired, releasing, token]: [u64; 4]) -> Self {
         Self { task, acquired, releasing, token }
     }
 }
 
-impl From<Stint> for [u64; 4] {
-    fn from(stint: Stint) -> Self {
-        [stint.task, stint.acquired, stint.releasing, stint.token]
+impl From<HoldSpan> for [u64; 4] {
+    fn from(span: HoldSpan) -> Self {
+        [span.task, span.acquired, span.releasing, span.token]
     }
 }
 
@@ -75,45 +75,45 @@ pub(crate) const LESS_IS_BETTER: [&str; 6] = [P50, P99, CPU, COMMANDS, STARVED, 
 impl Log {
     pub(crate) fn merged(logs: impl IntoIterator<Item = Self>) -> Self {
         logs.into_iter().fold(Self::default(), |mut all, log| {
-            all.stints.extend(log.stints);
+            all.spans.extend(log.spans);
             all.cpu += log.cpu;
             all
         })
     }
 
-    /// Whether the lock was one: of one key never two stints at a time, and every token above the one before.
+    /// Whether the lock was one: of one key never two spans at a time, and every token above the one before.
     ///
     /// # Errors
-    /// With the first two stints that contradict each other.
+    /// With the first two spans that contradict each other.
     pub(crate) fn check(&self, keys: Keys) -> Result<(), String> {
-        let mut by_key: BTreeMap<u64, Vec<Stint>> = BTreeMap::new();
-        for stint in &self.stints {
-            let key = if keys == Keys::Own { stint.task } else { 0 };
-            by_key.entry(key).or_default().push(*stint);
+        let mut by_key: BTreeMap<u64, Vec<HoldSpan>> = BTreeMap::new();
+        for span in &self.spans {
+            let key = if keys == Keys::Own { span.task } else { 0 };
+            by_key.entry(key).or_default().push(*span);
         }
-        by_key.into_values().try_for_each(|mut stints| {
-            stints.sort_unstable_by_key(|stint| stint.acquired);
-            stints.windows(2).try_for_each(|pair| agree(pair[0], pair[1]))
+        by_key.into_values().try_for_each(|mut spans| {
+            spans.sort_unstable_by_key(|span| span.acquired);
+            spans.windows(2).try_for_each(|pair| agree(pair[0], pair[1]))
         })
     }
 
     /// The figures of what was acquired within `window`, for a run with so many tasks.
     pub(crate) fn sample(&self, keys: Keys, tasks: usize, window: &Range<u64>) -> Sample {
-        let mut inside: Vec<Stint> =
-            self.stints.iter().filter(|stint| window.contains(&stint.acquired)).copied().collect();
-        inside.sort_unstable_by_key(|stint| stint.acquired);
+        let mut inside: Vec<HoldSpan> =
+            self.spans.iter().filter(|span| window.contains(&span.acquired)).copied().collect();
+        inside.sort_unstable_by_key(|span| span.acquired);
         let seconds = (window.end - window.start) as f64 / 1e9;
         let latencies = match keys {
             Keys::Own => cycles(&inside),
             Keys::Shared => handoffs(&inside),
         };
         let served = served(&inside, tasks);
-        let held: u64 = inside.iter().map(|stint| stint.releasing - stint.acquired).sum();
+        let held: u64 = inside.iter().map(|span| span.releasing - span.acquired).sum();
         let figures = [
             (PER_SECOND, inside.len() as f64 / seconds),
             (P50, latencies.value_at_quantile(0.5) as f64 / 1e3),
             (P99, latencies.value_at_quantile(0.99) as f64 / 1e3),
-            (CPU, self.cpu as f64 / self.stints.len().max(1) as f64),
+            (CPU, self.cpu as f64 / self.spans.len().max(1) as f64),
             (HOLD, held as f64 / 1e3 / inside.len().max(1) as f64),
             (JAIN, jain(&served)),
             (STARVED, served.iter().filter(|count| **count == 0).count() as f64),
@@ -122,11 +122,11 @@ impl Log {
         if keys == Keys::Shared {
             figures.insert(HAND_OFFS, latencies.len() as f64 / seconds);
         }
-        Sample { acquisitions: self.stints.len(), figures, latencies }
+        Sample { acquisitions: self.spans.len(), figures, latencies }
     }
 }
 
-fn agree(first: Stint, second: Stint) -> Result<(), String> {
+fn agree(first: HoldSpan, second: HoldSpan) -> Result<(), String> {
     if second.acquired < first.releasing {
         return Err(format!("two held one key at the same time: {first:?} and {second:?}"));
     }
@@ -137,19 +137,19 @@ fn agree(first: Stint, second: Stint) -> Result<(), String> {
 }
 
 /// From one acquisition to the next of the same task: it does nothing else.
-fn cycles(sorted: &[Stint]) -> Histogram<u64> {
+fn cycles(sorted: &[HoldSpan]) -> Histogram<u64> {
     let mut latencies = histogram();
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
-    for stint in sorted {
-        if let Some(before) = last.insert(stint.task, stint.acquired) {
-            latencies.saturating_record(stint.acquired - before);
+    for span in sorted {
+        if let Some(before) = last.insert(span.task, span.acquired) {
+            latencies.saturating_record(span.acquired - before);
         }
     }
     latencies
 }
 
 /// From the call of release to the acquisition by another task.
-fn handoffs(sorted: &[Stint]) -> Histogram<u64> {
+fn handoffs(sorted: &[HoldSpan]) -> Histogram<u64> {
     let mut latencies = histogram();
     for pair in sorted.windows(2).filter(|pair| pair[0].task != pair[1].task) {
         latencies.saturating_record(pair[1].acquired.saturating_sub(pair[0].releasing));
@@ -162,10 +162,10 @@ pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }
 
-fn served(stints: &[Stint], tasks: usize) -> Vec<u64> {
+fn served(spans: &[HoldSpan], tasks: usize) -> Vec<u64> {
     let mut served = vec![0; tasks];
-    for stint in stints {
-        if let Some(count) = usize::try_from(stint.task).ok().and_then(|task| served.get_mut(task)) {
+    for span in spans {
+        if let Some(count) = usize::try_from(span.task).ok().and_then(|task| served.get_mut(task)) {
             *count += 1;
         }
     }

@@ -11,19 +11,21 @@
     reason = "figures for people: counts and times of a run are far below 2^52"
 )]
 
-// In reading order: the workloads,
+// A module imports only from modules further down: the workloads,
 mod file;
 mod growth;
 mod hot_key;
-mod keeper;
 mod mysql;
 mod redis_single;
 mod redlock;
+mod renewals;
 // how they are run,
-mod alone;
+mod child_process;
+mod child_task;
 mod harness;
 mod job;
 mod load;
+mod pace;
 // who takes part,
 mod contenders;
 mod peers;
@@ -38,8 +40,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::harness::Pace;
+use crate::child_task::ChildTask;
 use crate::load::Result;
+use crate::pace::Pace;
 use crate::report::Report;
 
 /// Measures Leasehold beside bare round trips and other locks.
@@ -56,12 +59,12 @@ struct Arguments {
     #[arg(value_parser = known)]
     workloads: Vec<String>,
     /// Run a load for a parent process
-    #[arg(long, hide = true, value_name = "ORDERS")]
+    #[arg(long, hide = true, value_name = "LOAD")]
     child: Option<String>,
-    /// Measure one thing for a parent process
-    #[arg(long, hide = true, value_name = "ORDERS")]
-    errand: Option<String>,
-    /// What `cargo bench` adds
+    /// Make one measurement for a parent process
+    #[arg(long, hide = true, value_name = "TASK")]
+    child_task: Option<String>,
+    /// The flag that `cargo bench` adds
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -81,7 +84,7 @@ const ALL: &[Workload] = &[
     Workload { id: "Q1", run: redlock::q1 },
     Workload { id: "Q64", run: redlock::q64 },
     Workload { id: "Q-down", run: redlock::two_down },
-    Workload { id: "R100k", run: keeper::hundred_thousand },
+    Workload { id: "R100k", run: renewals::hundred_thousand },
     Workload { id: "F1", run: file::f1 },
     Workload { id: "C", run: growth::growth },
     Workload { id: "M1", run: mysql::m1 },
@@ -94,11 +97,11 @@ const ALL: &[Workload] = &[
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let obeyed = arguments.child.as_deref().map(job::obey).or_else(|| arguments.errand.as_deref().map(alone::obey));
-    if let Some(obeyed) = obeyed {
-        // To the parent, which waits for a line.
-        obeyed.as_ref().err().into_iter().for_each(|error| println!("{error}"));
-        return if obeyed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let child = arguments.child.as_deref().map(job::run_as_child);
+    if let Some(done) = child.or_else(|| arguments.child_task.as_deref().map(run_child_task)) {
+        // The parent reads one line, an answer or an error.
+        done.as_ref().err().into_iter().for_each(|error| println!("{error}"));
+        return if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let pace = if arguments.quick { Pace::QUICK } else { Pace::FULL };
     let (report, mut broken) = run(&arguments.workloads, pace);
@@ -112,6 +115,24 @@ fn main() -> ExitCode {
         eprintln!("broken: {line}");
     }
     if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Makes the measurement that a parent process asked for, and prints its answer.
+fn run_child_task(task: &str) -> Result<()> {
+    let runtime = job::runtime(0)?;
+    let answer = match serde_json::from_str(task)? {
+        ChildTask::Hold { url, leases, seconds } => {
+            serde_json::to_string(&runtime.block_on(renewals::hold_and_watch(&url, leases, seconds))?)?
+        }
+        ChildTask::HoldByTasks { url, leases, seconds } => {
+            serde_json::to_string(&runtime.block_on(renewals::hold_by_tasks(&url, leases, seconds))?)?
+        }
+        ChildTask::Wait { url, waiters } => {
+            serde_json::to_string(&runtime.block_on(growth::bytes_per_waiter(&url, waiters))?)?
+        }
+    };
+    println!("{answer}");
+    Ok(())
 }
 
 fn write(report: &Report, record: bool) -> Result<()> {

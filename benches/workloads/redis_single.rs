@@ -1,10 +1,11 @@
 //! U1, U64, T: acquire and release keys that nobody else wants, on one Redis.
 
 use crate::contenders::Locks;
-use crate::harness::{Aim, Pace, Role, Side, interleave, median};
+use crate::harness::{Aim, Role, Side, interleave, median};
 use crate::job::Job;
 use crate::load::Result;
 use crate::log::{CPU, Keys, P50, PER_SECOND};
+use crate::pace::Pace;
 use crate::peers;
 use crate::report::{Plot, Report};
 use crate::servers::Redis;

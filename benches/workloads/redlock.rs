@@ -1,10 +1,11 @@
 //! Q1, Q64, Q-down: a majority of five independent Redis servers.
 
 use crate::contenders::Locks;
-use crate::harness::{Aim, Pace, Role, Rounds, Side, interleave};
+use crate::harness::{Aim, Role, Rounds, Side, interleave};
 use crate::job::Job;
 use crate::load::Result;
 use crate::log::{CPU, P50, P99, PER_SECOND};
+use crate::pace::Pace;
 use crate::report::Report;
 use crate::servers::FiveNodes;
 

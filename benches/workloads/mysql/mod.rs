@@ -10,10 +10,11 @@ pub(crate) use self::renewals::ten_thousand;
 pub(crate) use self::rw::readers_and_writers;
 use self::server::{Durability, MariaDb};
 use crate::contenders::Locks;
-use crate::harness::{Aim, Pace, Role, Rounds, Row, Side, interleave};
+use crate::harness::{Aim, Role, Rounds, Row, Side, interleave};
 use crate::job::Job;
 use crate::load::Result;
 use crate::log::{COMMANDS, CPU, JAIN, P50, P99, PER_SECOND};
+use crate::pace::Pace;
 use crate::report::Report;
 
 const OURS: &str = "mysql-unique";

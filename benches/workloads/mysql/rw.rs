@@ -15,10 +15,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::server::{Durability, MariaDb};
 use super::{DEADLOCKS, Rows, on_each};
 use crate::contenders::mysql::pool;
-use crate::harness::{Aim, Pace, Role, Side, interleave};
+use crate::harness::{Aim, Role, Side, interleave};
 use crate::job::runtime;
 use crate::load::{Result, now};
 use crate::log::{Sample, histogram};
+use crate::pace::Pace;
 use crate::report::Report;
 
 const OURS: &str = "mysql-rw";

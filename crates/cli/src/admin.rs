@@ -6,9 +6,10 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::{ForceReleaseArgs, GcArgs, InspectArgs, ListArgs, StoreArgs};
-use crate::backend::{self, Store};
+use crate::choice::choose;
 use crate::duration::spoken;
 use crate::exit::Failure;
+use crate::store::Store;
 use crate::words::{self, HolderFields};
 
 /// What `inspect --exit-code` and `force-release` answer for a key that nobody holds.
@@ -63,7 +64,7 @@ pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) ->
 
 /// `leasehold migrate`: creates the tables.
 pub(crate) async fn migrate(store: &StoreArgs) -> Result<u8, Failure> {
-    let choice = backend::choose(store)?;
+    let choice = choose(store)?;
     (choice.tables()?.migrate)(choice.address.expose()).await?;
     print(&format!("the tables of {} are there\n", choice.kind.name))?;
     Ok(0)
@@ -71,14 +72,14 @@ pub(crate) async fn migrate(store: &StoreArgs) -> Result<u8, Failure> {
 
 /// `leasehold gc`: deletes what has been idle for long.
 pub(crate) async fn gc(args: &GcArgs, store: &StoreArgs) -> Result<u8, Failure> {
-    let choice = backend::choose(store)?;
+    let choice = choose(store)?;
     let rows = (choice.tables()?.gc)(choice.address.expose(), args.older_than).await?;
     print(&format!("{rows} idle rows deleted\n"))?;
     Ok(0)
 }
 
 async fn open(args: &StoreArgs) -> Result<Store, Failure> {
-    Ok(backend::choose(args)?.connect().await?)
+    Ok(choose(args)?.connect().await?)
 }
 
 /// All pages in one, sorted: a store that scans may show a key twice.

@@ -5,9 +5,11 @@ use leasehold_core::{Clock, LockKey, LockOptions, Wait};
 
 use crate::admin::print;
 use crate::args::StoreArgs;
-use crate::backend::{self, Choice, Finding, Health};
+use crate::choice::{Choice, choose};
 use crate::duration::spoken;
 use crate::exit::Failure;
+use crate::kind::{Finding, Health};
+use crate::store::Store;
 
 /// A default lease must outlast many round trips: one to grant it, and several tries to renew it.
 const SLOW: Duration = Duration::from_secs(1);
@@ -19,13 +21,13 @@ const KEY: &str = "leasehold doctor";
 ///
 /// Answers 0 if all is well, 1 for warnings and 2 for errors.
 pub(crate) async fn doctor(args: &StoreArgs) -> Result<u8, Failure> {
-    let choice = backend::choose(args)?;
+    let choice = choose(args)?;
     tell(&examine(&choice).await)
 }
 
 /// `leasehold heal`: lets nodes that lost their data vote again.
 pub(crate) async fn heal(args: &StoreArgs) -> Result<u8, Failure> {
-    let choice = backend::choose(args)?;
+    let choice = choose(args)?;
     let Some(nodes) = choice.kind.nodes else {
         return Err(Failure::Usage(format!("the {} store has no nodes to heal", choice.kind.name)));
     };
@@ -89,7 +91,7 @@ async fn examine(choice: &Choice) -> Vec<Finding> {
 
 /// Does what every program does, on a key of its own: only that shows what a server refuses. What it leaves is what
 /// any key leaves that was locked once.
-async fn lock_and_release(store: &backend::Store) -> leasehold_core::Result<()> {
+async fn lock_and_release(store: &Store) -> leasehold_core::Result<()> {
     let key = LockKey::new(KEY)?;
     let options = LockOptions::new().ttl(Duration::from_secs(10)).label("leasehold doctor");
     let [patient, brief] = [2000, 200].map(|wait| options.clone().wait(Wait::UpTo(Duration::from_millis(wait))));
@@ -111,7 +113,7 @@ async fn lock_and_release(store: &backend::Store) -> leasehold_core::Result<()> 
 }
 
 /// The shortest of three questions about a key that nobody locks.
-async fn round_trip(store: &backend::Store) -> Result<Duration, Failure> {
+async fn round_trip(store: &Store) -> Result<Duration, Failure> {
     let (clock, key) = (Clock::system(), LockKey::new(KEY)?);
     let mut shortest = Duration::MAX;
     for _ in 0..3 {

@@ -1,4 +1,5 @@
-use crate::backend::{Doing, Finding, Health, Kind, Nodes, Place, Store, Tables};
+use crate::kind::{Finding, Health, Kind, Nodes, StoreFuture, Tables, Target};
+use crate::store::Store;
 
 /// Every store that this program was built with. To add one is to add an entry.
 pub(crate) const KINDS: &[Kind] = &[
@@ -12,7 +13,7 @@ pub(crate) const KINDS: &[Kind] = &[
         takes_password: false,
         takes_session: false,
         capabilities: leasehold_file::FileLocks::claims,
-        connect: |Place { url, .. }| {
+        connect: |Target { url, .. }| {
             Box::pin(async move { leasehold_file::FileLocks::connect(url).await.map(Store::shared) })
         },
         examine: None,
@@ -39,7 +40,7 @@ pub(crate) const KINDS: &[Kind] = &[
         takes_password: true,
         takes_session: false,
         capabilities: leasehold_redis_single::RedisSingle::claims,
-        connect: |Place { url, .. }| {
+        connect: |Target { url, .. }| {
             Box::pin(async move { leasehold_redis_single::RedisSingle::connect(url).await.map(Store::exclusive) })
         },
         examine: Some(of_redis),
@@ -57,7 +58,7 @@ pub(crate) const KINDS: &[Kind] = &[
         takes_password: true,
         takes_session: true,
         capabilities: leasehold_redis_reentrant::RedisReentrant::claims,
-        connect: |Place { url, session }| {
+        connect: |Target { url, session }| {
             Box::pin(async move {
                 let url = url.strip_prefix("reentrant:").unwrap_or(url);
                 let sessions = leasehold_redis_reentrant::RedisReentrant::connect(url).await?;
@@ -82,7 +83,7 @@ pub(crate) const KINDS: &[Kind] = &[
         takes_password: true,
         takes_session: false,
         capabilities: leasehold_redlock::Redlock::claims,
-        connect: |Place { url, .. }| {
+        connect: |Target { url, .. }| {
             Box::pin(async move { leasehold_redlock::Redlock::connect(url).await.map(Store::exclusive) })
         },
         examine: Some(of_redis),
@@ -117,7 +118,7 @@ pub(crate) const KINDS: &[Kind] = &[
         takes_password: true,
         takes_session: false,
         capabilities: leasehold_mysql_unique::MysqlUnique::claims,
-        connect: |Place { url, .. }| {
+        connect: |Target { url, .. }| {
             Box::pin(async move { leasehold_mysql_unique::MysqlUnique::connect(url).await.map(Store::exclusive) })
         },
         examine: Some(|url| Box::pin(leasehold_mysql::examine(url))),
@@ -145,7 +146,7 @@ pub(crate) const KINDS: &[Kind] = &[
         takes_password: true,
         takes_session: false,
         capabilities: leasehold_mysql_rw::MysqlRw::claims,
-        connect: |Place { url, .. }| {
+        connect: |Target { url, .. }| {
             Box::pin(async move { leasehold_mysql_rw::MysqlRw::connect(&as_mysql(url)).await.map(Store::shared) })
         },
         examine: Some(|url| Box::pin(async move { leasehold_mysql::examine(&as_mysql(url)).await })),
@@ -174,7 +175,7 @@ const MYSQL_CURE: &str = "connect to the primary (or SET GLOBAL read_only = 0), 
 
 /// Each server that the URL names.
 #[cfg(feature = "redis")]
-fn of_redis(url: &str) -> Doing<'_, Vec<String>> {
+fn of_redis(url: &str) -> StoreFuture<'_, Vec<String>> {
     Box::pin(async move {
         let servers: Vec<_> = match url.split_once(':') {
             Some(("redlock", urls)) => urls.split(',').collect(),

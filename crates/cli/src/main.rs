@@ -20,14 +20,17 @@ mod words;
 // how it is told what to do,
 mod address;
 mod args;
-mod backend;
+mod choice;
 mod duration;
 mod exit;
 // and the smaller commands.
 mod admin;
 mod describe;
 mod doctor;
+// The stores that it can be built with.
+mod kind;
 mod kinds;
+mod store;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

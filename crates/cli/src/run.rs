@@ -4,12 +4,13 @@ use leasehold_core::{Capability, Clock, Error, ErrorKind, Guard, GuardMode, Loss
 
 use crate::address::Address;
 use crate::args::{OnLost, RunArgs, StoreArgs};
-use crate::backend::{self, Store};
 use crate::child::Child;
+use crate::choice::choose;
 use crate::duration::millis;
 use crate::exit::{Codes, Failure};
 use crate::report::{Acquired, Report};
 use crate::signals::Signals;
+use crate::store::Store;
 use crate::waiting::Waiting;
 use crate::watch::Watch;
 
@@ -19,7 +20,7 @@ const RELEASE_BOUND: Duration = Duration::from_secs(5);
 /// `leasehold run`: connect, acquire, run the command, release. Answers the exit code.
 pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report: Report) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
-    let choice = backend::choose(store)?;
+    let choice = choose(store)?;
     let store = signals.or(choice.connect()).await??;
     let job = Job { args, codes, report, store: &store, address: &choice.address };
     let done = job.acquire_and_run(&mut signals).await;

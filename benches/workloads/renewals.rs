@@ -1,4 +1,4 @@
-//! R100k: 100,000 leases that are held and renewed, by one keeper and by a task each.
+//! R100k: 100,000 leases that are held and renewed, by one locker and by a task each.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::alone::{self, Errand, Upkeep};
+use crate::child_task::{self, ChildTask, HoldCost};
 use crate::contenders::bare::Bare;
-use crate::harness::{Aim, Pace, Row};
+use crate::harness::{Aim, Row};
 use crate::load::{Contender, Result};
 use crate::machine;
+use crate::pace::Pace;
 use crate::report::Report;
 use crate::servers::Redis;
 
@@ -28,24 +29,24 @@ pub(crate) fn hundred_thousand(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("R100k", "no redis-server")) };
     // All are renewed once in ten seconds.
     let seconds = if pace.quick { 10 } else { 20 };
-    let ours: Upkeep = alone::run(&Errand::Keep { url: redis.url(), leases: LEASES, seconds })?;
-    let tasks: Upkeep = alone::run(&Errand::KeepByTasks { url: redis.url(), leases: LEASES, seconds })?;
-    let row = |what: &str, figure: fn(&Upkeep) -> f64, aims: &[Aim]| {
+    let ours: HoldCost = child_task::run(&ChildTask::Hold { url: redis.url(), leases: LEASES, seconds })?;
+    let tasks: HoldCost = child_task::run(&ChildTask::HoldByTasks { url: redis.url(), leases: LEASES, seconds })?;
+    let row = |what: &str, figure: fn(&HoldCost) -> f64, aims: &[Aim]| {
         let row = Row::of("R100k", &format!("100,000 leases renewed every 10 s: {what}"), &[figure(&ours)], aims);
         row.beside("a task per lock", figure(&tasks))
     };
     Ok(Report::of([
-        row("client CPU, % of a core", |upkeep| upkeep.core_percent, &[Aim::AtMost(2.0)]),
-        row("bytes per lock beside its guard", |upkeep| upkeep.bytes_per_lease, &[Aim::AtMost(300.0)]),
-        row("the latest renewal, ms after it was due", |upkeep| upkeep.latest_millis, &[Aim::AtMost(50.0)]),
+        row("client CPU, % of a core", |cost| cost.core_percent, &[Aim::AtMost(2.0)]),
+        row("bytes per lock beside its guard", |cost| cost.bytes_per_lease, &[Aim::AtMost(300.0)]),
+        row("the latest renewal, ms after it was due", |cost| cost.latest_millis, &[Aim::AtMost(50.0)]),
     ]))
 }
 
 /// Holds so many leases that renew themselves, for so long, and watches some of them.
-pub(crate) async fn keep(url: &str, leases: usize, seconds: u64) -> Result<Upkeep> {
+pub(crate) async fn hold_and_watch(url: &str, leases: usize, seconds: u64) -> Result<HoldCost> {
     let locks = RedisSingle::connect(url).await?;
     let before = machine::resident_bytes();
-    let guards = hold(&locks, "keep", leases, &LockOptions::new().ttl(LEASE)).await?;
+    let guards = hold(&locks, "held", leases, &LockOptions::new().ttl(LEASE)).await?;
     let bytes = machine::resident_bytes().saturating_sub(before);
     let own = size_of::<LockGuard>();
     // Where nothing is late, no guard ever has less left than this: two thirds, less what guards keep back.
@@ -63,7 +64,7 @@ pub(crate) async fn keep(url: &str, leases: usize, seconds: u64) -> Result<Upkee
     if let Some(lost) = guards.iter().find(|guard| !guard.is_held()) {
         return Err(format!("{} was lost while it was kept", lost.key()).into());
     }
-    Ok(Upkeep {
+    Ok(HoldCost {
         core_percent,
         bytes_per_lease: bytes as f64 / leases as f64 - own as f64,
         latest_millis: due.saturating_sub(least).as_secs_f64() * 1e3,
@@ -71,17 +72,17 @@ pub(crate) async fn keep(url: &str, leases: usize, seconds: u64) -> Result<Upkee
 }
 
 /// The same with a task for each lease, which sleeps and then renews.
-pub(crate) async fn keep_by_tasks(url: &str, leases: usize, seconds: u64) -> Result<Upkeep> {
+pub(crate) async fn hold_by_tasks(url: &str, leases: usize, seconds: u64) -> Result<HoldCost> {
     let bare = Arc::new(Bare::connect(url).await?);
     let before = machine::resident_bytes();
     let mut tasks = JoinSet::new();
     let (late, mut latest) = watch::channel(Duration::ZERO);
     let late = Arc::new(late);
     for number in 0..leases {
-        tasks.spawn(renew_for_ever(Arc::clone(&bare), bare.key(&format!("kept/{number}"))?, Arc::clone(&late)));
+        tasks.spawn(renew_for_ever(Arc::clone(&bare), bare.key(&format!("held-by-task/{number}"))?, Arc::clone(&late)));
     }
     // They all have their lease when the last has.
-    let last = bare.key(&format!("kept/{}", leases - 1))?;
+    let last = bare.key(&format!("held-by-task/{}", leases - 1))?;
     while !bare.is_taken(&last).await? {
         sleep(Duration::from_millis(50)).await;
     }
@@ -94,7 +95,7 @@ pub(crate) async fn keep_by_tasks(url: &str, leases: usize, seconds: u64) -> Res
         match ended?? {}
     }
     let latest_millis = latest.borrow().as_secs_f64() * 1e3;
-    Ok(Upkeep { core_percent, bytes_per_lease: bytes as f64 / leases as f64, latest_millis })
+    Ok(HoldCost { core_percent, bytes_per_lease: bytes as f64 / leases as f64, latest_millis })
 }
 
 async fn renew_for_ever(bare: Arc<Bare>, key: Arc<str>, late: Arc<watch::Sender<Duration>>) -> Result<Infallible> {

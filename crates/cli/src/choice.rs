@@ -1,0 +1,96 @@
+use std::env::VarError;
+
+use leasehold_core::Result;
+
+use crate::address::{Address, read_password};
+use crate::args::StoreArgs;
+use crate::exit::Failure;
+use crate::kind::{Kind, Tables, Target};
+use crate::kinds::KINDS;
+use crate::store::Store;
+
+/// The store that is used when none is named. It is a directory of the user, so that the program works without a server.
+const DEFAULT: &str = "file:";
+
+/// What the user means: a kind of store, where it is, and as whom to go there.
+pub(crate) struct Choice {
+    pub(crate) kind: Kind,
+    pub(crate) address: Address,
+    session: Option<String>,
+}
+
+/// The store that the user means, with its password from wherever it comes.
+pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
+    let address = Address::new(args.backend.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT));
+    let kind = kind_of(&address)?;
+    if args.session.is_some() && !kind.takes_session {
+        return Err(Failure::Usage(format!("the {} store has no sessions; reentrant:redis://HOST has", kind.name)));
+    }
+    let address = match args.password_file.as_deref() {
+        Some(_) if !kind.takes_password => {
+            return Err(Failure::Usage(format!("the {} store takes no password", kind.name)));
+        }
+        Some(file) => address.with_password(&read_password(file)?, true)?,
+        None => match std::env::var("LEASEHOLD_PASSWORD") {
+            Ok(password) if kind.takes_password && !password.is_empty() => address.with_password(&password, false)?,
+            Err(VarError::NotUnicode(_)) if kind.takes_password => {
+                return Err(Failure::Usage("LEASEHOLD_PASSWORD is not UTF-8".to_owned()));
+            }
+            _ => address,
+        },
+    };
+    Ok(Choice { kind, address, session: args.session.clone() })
+}
+
+impl Choice {
+    pub(crate) async fn connect(&self) -> Result<Store> {
+        (self.kind.connect)(Target { url: self.address.expose(), session: self.session.as_deref() }).await
+    }
+
+    /// The upkeep of its tables.
+    pub(crate) fn tables(&self) -> Result<Tables, Failure> {
+        self.kind
+            .tables
+            .ok_or_else(|| Failure::Usage(format!("the {} store has no tables to look after", self.kind.name)))
+    }
+}
+
+fn kind_of(address: &Address) -> Result<Kind, Failure> {
+    let known = || KINDS.iter().flat_map(|kind| kind.schemes).copied().collect::<Vec<_>>().join(", ");
+    let Some(scheme) = address.scheme() else {
+        return Err(Failure::Usage(format!("the backend is not a URL; it starts with one of {}", known())));
+    };
+    let kind = KINDS.iter().find(|kind| kind.schemes.contains(&scheme) || kind.aliases.contains(&scheme)).copied();
+    kind.ok_or_else(|| {
+        Failure::Usage(format!("unknown backend scheme {scheme:?}; this program was built with {}", known()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_scheme_leads_to_one_kind_of_store() {
+        let schemes: Vec<_> = KINDS.iter().flat_map(|kind| kind.schemes.iter().chain(kind.aliases)).collect();
+        assert_eq!(schemes.iter().collect::<HashSet<_>>().len(), schemes.len());
+    }
+
+    #[test]
+    fn a_kind_is_called_what_its_errors_call_it() {
+        for kind in KINDS {
+            assert_eq!((kind.capabilities)().backend(), kind.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_named_but_never_what_follows_it() {
+        for (url, named) in [("mongodb://:pw@h", Some("mongodb")), ("pw@h:1", None), ("pw", None)] {
+            let refused = kind_of(&Address::new(url)).err().unwrap().to_string();
+            assert!(!refused.contains("pw"), "{refused}");
+            assert!(named.is_none_or(|scheme| refused.contains(scheme)), "{refused}");
+        }
+    }
+}
