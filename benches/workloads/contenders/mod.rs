@@ -22,8 +22,8 @@ pub(crate) enum Locks {
     Redlock { urls: Vec<String>, fencing: bool },
     /// `leasehold-file`.
     File { folder: PathBuf },
-    /// `leasehold-mysql-unique`, with the hand-off inside the process and the doorbell on or off.
-    MysqlUnique { url: String, local_handoff: bool, doorbell: bool },
+    /// `leasehold-mysql-unique`, with the hand-off inside the process and the advisory queue on or off.
+    MysqlUnique { url: String, local_handoff: bool, advisory_queue: bool },
     /// A floor: `SELECT 1` is a cycle.
     Select { url: String },
     /// A floor: two bare updates of a row.
@@ -53,8 +53,8 @@ impl Locks {
             }
             Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
             Self::File { folder } => load.run(ours::file(folder)?, start()?).await,
-            Self::MysqlUnique { url, local_handoff, doorbell } => {
-                load.run(mysql::mysql_unique(url, *local_handoff, *doorbell).await?, start()?).await
+            Self::MysqlUnique { url, local_handoff, advisory_queue } => {
+                load.run(mysql::mysql_unique(url, *local_handoff, *advisory_queue).await?, start()?).await
             }
             Self::Select { url } => load.run(mysql::Select::connect(url)?, start()?).await,
             Self::Updates { url } => load.run(mysql::Updates::connect(url).await?, start()?).await,

@@ -12,10 +12,14 @@ use tokio::time::sleep;
 use super::ours::{Ours, ours};
 use crate::load::{Contender, Result};
 
-pub(crate) async fn mysql_unique(url: &str, local_handoff: bool, doorbell: bool) -> Result<Ours<impl Locker + use<>>> {
+pub(crate) async fn mysql_unique(
+    url: &str,
+    local_handoff: bool,
+    advisory_queue: bool,
+) -> Result<Ours<impl Locker + use<>>> {
     let settings =
         EngineOptions::new().local_handoff(if local_handoff { LocalHandoff::new() } else { LocalHandoff::off() });
-    let backend = MysqlUnique::builder().url(url).doorbell(doorbell).backend().await?;
+    let backend = MysqlUnique::builder().url(url).advisory_queue(advisory_queue).backend().await?;
     Ok(ours(Engine::with(backend, settings)))
 }
 

@@ -18,8 +18,8 @@ use crate::pace::Pace;
 use crate::report::Report;
 
 const OURS: &str = "mysql-unique";
-const BELL: &str = "mysql-unique, doorbell";
-const BELL_ALONE: &str = "mysql-unique, doorbell, local hand-off off";
+const QUEUE: &str = "mysql-unique, advisory queue";
+const QUEUE_ALONE: &str = "mysql-unique, advisory queue, local hand-off off";
 const RIVAL: &str = "insert/delete";
 /// Errors 1213 while ours ran.
 const DEADLOCKS: &str = "deadlock errors";
@@ -87,13 +87,14 @@ pub(crate) fn one_process(pace: Pace) -> Result<Report> {
 /// 8 tasks in each of 8 processes on one key, without work and with 5 ms of it.
 pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
     on_each("MH8", |server, words| {
-        let ours = |local_handoff, doorbell| Locks::MysqlUnique { url: server.url(), local_handoff, doorbell };
+        let ours =
+            |local_handoff, advisory_queue| Locks::MysqlUnique { url: server.url(), local_handoff, advisory_queue };
         let rival = || Locks::InsertDelete { url: server.url() };
         let job = |locks| Job::hot_key(locks, 8).processes(8);
         let sides = vec![
             counted(server, Role::Ours, OURS, job(server.ours())),
-            counted(server, Role::Ours, BELL, job(ours(true, true))),
-            counted(server, Role::Ours, BELL_ALONE, job(ours(false, true))),
+            counted(server, Role::Ours, QUEUE, job(ours(true, true))),
+            counted(server, Role::Ours, QUEUE_ALONE, job(ours(false, true))),
             counted(server, Role::Peer, RIVAL, job(rival())),
         ];
         let rounds = interleave(pace, sides)?;
@@ -102,23 +103,23 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
             rows.of("8 × 8 on a key: acquisitions/s", OURS, PER_SECOND, &[Aim::PeerTimes(10.0)]),
             rows.of("8 × 8 on a key: statements per acquisition", OURS, COMMANDS, &[Aim::AtMost(0.5)]),
             rows.of("8 × 8 on a key: Jain index over tasks", OURS, JAIN, &[]),
-            rows.of("8 × 8 on a key, doorbell: acquisitions/s", BELL, PER_SECOND, &[Aim::PeerTimes(10.0)]),
-            rows.of("8 × 8 on a key, doorbell: statements per acquisition", BELL, COMMANDS, &[Aim::AtMost(0.5)]),
-            rows.of("8 × 8 on a key, doorbell: Jain index over tasks", BELL, JAIN, &[Aim::AtLeast(0.95)]),
+            rows.of("8 × 8 on a key, advisory queue: acquisitions/s", QUEUE, PER_SECOND, &[Aim::PeerTimes(10.0)]),
+            rows.of("8 × 8 on a key, advisory queue: statements per acquisition", QUEUE, COMMANDS, &[Aim::AtMost(0.5)]),
+            rows.of("8 × 8 on a key, advisory queue: Jain index over tasks", QUEUE, JAIN, &[Aim::AtLeast(0.95)]),
             rows.of(
-                "8 × 8 on a key, doorbell, local hand-off off: statements per acquisition",
-                BELL_ALONE,
+                "8 × 8 on a key, advisory queue, local hand-off off: statements per acquisition",
+                QUEUE_ALONE,
                 COMMANDS,
                 &[],
             ),
-            rows.of("8 × 8 on a key: deadlock errors", BELL, DEADLOCKS, &[Aim::AtMost(0.0)]),
+            rows.of("8 × 8 on a key: deadlock errors", QUEUE, DEADLOCKS, &[Aim::AtMost(0.0)]),
         ];
 
         let job = |locks| job(locks).hold(Duration::from_millis(5));
         let sides = vec![
             counted(server, Role::Ours, OURS, job(server.ours())),
-            counted(server, Role::Ours, BELL, job(ours(true, true))),
-            counted(server, Role::Ours, BELL_ALONE, job(ours(false, true))),
+            counted(server, Role::Ours, QUEUE, job(ours(true, true))),
+            counted(server, Role::Ours, QUEUE_ALONE, job(ours(false, true))),
             counted(server, Role::Peer, RIVAL, job(rival())),
         ];
         let rounds = interleave(pace, sides)?;
@@ -127,13 +128,13 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
         let at_most = |most| if in_memory { vec![Aim::AtMost(most)] } else { Vec::new() };
         all.extend([
             rows.of("8 × 8, 5 ms of work: p99 of a hand-off, µs", OURS, P99, &[]),
-            rows.of("8 × 8, 5 ms of work, doorbell: p50 of a hand-off, µs", BELL, P50, &at_most(1000.0)),
-            rows.of("8 × 8, 5 ms of work, doorbell: p99 of a hand-off, µs", BELL, P99, &at_most(3000.0)),
-            rows.of("the same, local hand-off off: p50 of a hand-off, µs", BELL_ALONE, P50, &at_most(1000.0)),
-            rows.of("the same, local hand-off off: p99 of a hand-off, µs", BELL_ALONE, P99, &at_most(3000.0)),
+            rows.of("8 × 8, 5 ms of work, advisory queue: p50 of a hand-off, µs", QUEUE, P50, &at_most(1000.0)),
+            rows.of("8 × 8, 5 ms of work, advisory queue: p99 of a hand-off, µs", QUEUE, P99, &at_most(3000.0)),
+            rows.of("the same, local hand-off off: p50 of a hand-off, µs", QUEUE_ALONE, P50, &at_most(1000.0)),
+            rows.of("the same, local hand-off off: p99 of a hand-off, µs", QUEUE_ALONE, P99, &at_most(3000.0)),
             rows.of(
                 "the same, local hand-off off: statements per acquisition",
-                BELL_ALONE,
+                QUEUE_ALONE,
                 COMMANDS,
                 &[Aim::AtMost(4.2)],
             ),

@@ -68,7 +68,7 @@ impl MariaDb {
     }
 
     pub(crate) fn ours(&self) -> Locks {
-        Locks::MysqlUnique { url: self.url(), local_handoff: true, doorbell: false }
+        Locks::MysqlUnique { url: self.url(), local_handoff: true, advisory_queue: false }
     }
 
     /// A number of `SHOW GLOBAL STATUS`. In a thread of its own, because it may be asked for inside a runtime.

@@ -1,19 +1,19 @@
 //! What each statement touches of tables with thousands of other rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "the layouts are for the library")]
-#[path = "../src/statements.rs"]
-mod statements;
+#[allow(dead_code, reason = "the tables are for the library")]
+#[path = "../src/sql.rs"]
+mod sql;
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::{Lease, Leases, TableName, Target, Value, Walk, each};
+use leasehold_mysql::{BatchRow, Lease, LeaseStatements, RangeScan, TableName, Value, batch};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use leasehold_mysql_rw::MysqlRw;
-use statements::{Statements, readers_of};
+use sql::{Statements, readers_of};
 
 /// The keys of the trials: written by us, marked by a writer that waits, free, read by some of whom one is dead and one
 /// was released by force, read by a crowd, and without a row.
@@ -94,18 +94,18 @@ impl Held {
     }
 }
 
-fn look(leases: Leases<'_>, held: &[Lease]) -> Vec<Trial> {
+fn look(leases: LeaseStatements<'_>, held: &[Lease]) -> Vec<Trial> {
     cost::batches(held, false, |held| {
         let places = held.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
-        leases.looking(&places.collect::<Vec<_>>())
+        leases.status_statement(&places.collect::<Vec<_>>())
     })
 }
 
 /// A statement that deletes many rows.
 fn delete(text: &str, held: &[Lease]) -> Vec<Trial> {
     cost::batches(held, true, |leases| {
-        let identity = |(name, owner, _): &&Lease| Target::of([Value::Bytes(name.clone()), owner.as_bytes().into()]);
-        let (text, mut params) = each(text, &leases.iter().map(identity).collect::<Vec<_>>());
+        let identity = |(name, owner, _): &&Lease| BatchRow::of([Value::Bytes(name.clone()), owner.as_bytes().into()]);
+        let (text, mut params) = batch(text, &leases.iter().map(identity).collect::<Vec<_>>());
         params.push(1.into());
         (text, params)
     })
@@ -142,13 +142,20 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         };
         readers.into_iter().flat_map(trial).collect()
     };
-    let scan = Cost::new(Walk::STRETCH + 1, 0);
+    let scan = Cost::new(RangeScan::CHUNK + 1, 0);
     match name {
-        "create" | "mark" | "take_over_writer" | "let_go_writer" | "evict_writer" | "draw" | "downgrade_draw"
-        | "let_go_reader" | "forget_reader" => each_key(Cost::new(1, 1)),
+        "create_row"
+        | "mark_waiting_writer"
+        | "take_over_writer"
+        | "release_writer"
+        | "force_release_writer"
+        | "draw_epochs"
+        | "downgrade"
+        | "release_reader"
+        | "delete_reader" => each_key(Cost::new(1, 1)),
         // Its row, and the one that it becomes.
         "take_over_reader" => each_key(Cost::new(2, 3)),
-        "admit" => {
+        "try_acquire_reader" => {
             let admission = |writer: &Value| {
                 let drawn = [("writer", writer.clone()), ("epoch", 1001.into())];
                 let rest = params(&reader).into_iter().filter(|(name, _)| !["writer", "epoch"].contains(name));
@@ -160,28 +167,28 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
             writers.iter().flat_map(trial).collect()
         }
         // It looks for a reader that lives, which REPEATABLE READ locks, with the dead before it.
-        "claim" => each_reader(2, |_| 1, |readers| 1 + readers.min(FEW)),
-        "drain" => each_reader(2, |_| 0, |_| 0),
-        "purge" | "evict_readers" => each_reader(1, |readers| readers, |_| 2),
-        "extend_writers" => cost::batches(&held.writers, true, |leases| statements.writers().extending(leases)),
-        "extend_readers" => [&held.readers, &held.crowd]
+        "try_acquire_writer" => each_reader(2, |_| 1, |readers| 1 + readers.min(FEW)),
+        "count_readers" => each_reader(2, |_| 0, |_| 0),
+        "delete_expired_readers" | "force_release_readers" => each_reader(1, |readers| readers, |_| 2),
+        "renew_writers" => cost::batches(&held.writers, true, |leases| statements.writers().renew_statement(leases)),
+        "renew_readers" => [&held.readers, &held.crowd]
             .into_iter()
-            .flat_map(|held| cost::batches(held, true, |leases| statements.readers().extending(leases)))
+            .flat_map(|held| cost::batches(held, true, |leases| statements.readers().renew_statement(leases)))
             .collect(),
-        "look_writers" => look(statements.writers(), &held.writers),
-        "look_readers" => {
+        "writer_status" => look(statements.writers(), &held.writers),
+        "reader_status" => {
             [&held.readers, &held.crowd].into_iter().flat_map(|held| look(statements.readers(), held)).collect()
         }
-        "collect" => delete(text, &held.writers),
-        "bury_readers" => [&held.readers, &held.crowd].into_iter().flat_map(|held| delete(text, held)).collect(),
-        "reach_locks" | "reach_readers" => cost::stretch(text, &[], scan),
-        "idle" | "dead_readers" => cost::stretch(text, &[("age", 1.into())], scan),
+        "gc_delete_locks" => delete(text, &held.writers),
+        "gc_delete_readers" => [&held.readers, &held.crowd].into_iter().flat_map(|held| delete(text, held)).collect(),
+        "chunk_end_locks" | "chunk_end_readers" => cost::chunk(text, &[], scan),
+        "gc_find_locks" | "gc_find_readers" => cost::chunk(text, &[("age", 1.into())], scan),
         // Two tables, and what was found in both.
-        "keys" => cost::stretch(text, &[], Cost::new(2 * (Walk::STRETCH + 1) + 101, 0)),
-        "holders" => {
+        "list" => cost::chunk(text, &[], Cost::new(2 * (RangeScan::CHUNK + 1) + 101, 0)),
+        "inspect" => {
             let first = |name| Value::Bytes(cost::name_of(name));
             let range = [("from", first("key/00000001")), ("to", first("key/00005000"))];
-            cost::stretch(text, &range, Cost::new(2 * (Walk::STRETCH + 1), 0))
+            cost::chunk(text, &range, Cost::new(2 * (RangeScan::CHUNK + 1), 0))
         }
         _ => Vec::new(),
     }

@@ -1,9 +1,9 @@
 //! What readers and writers do to each other beyond the shared suite, on a private server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-#[allow(dead_code, reason = "the layouts are for the library")]
-#[path = "../src/statements.rs"]
-mod statements;
+#[allow(dead_code, reason = "the tables are for the library")]
+#[path = "../src/sql.rs"]
+mod sql;
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use leasehold_mysql_rw::{
 use leasehold_testkit::mysql::traps::claim;
 use leasehold_testkit::mysql::{Proxy, Server, cost};
 use mysql_async::prelude::Queryable;
-use statements::{Statements, readers_of};
+use sql::{Statements, readers_of};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -281,10 +281,11 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
     MysqlRw::migrate(&server.url()).await.unwrap();
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     let table = TableName::new("leasehold_rw").unwrap();
-    let admit = Statements::new(&table, &readers_of(&table).unwrap()).admit;
+    let admit = Statements::new(&table, &readers_of(&table).unwrap()).try_acquire_reader;
     let mut session = server.session().await.unwrap();
     session.query_drop("USE leasehold").await.unwrap();
-    for (key, meanwhile) in [("held", "epoch = epoch"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = 1")]
+    for (key, meanwhile) in
+        [("held", "tenure = tenure"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = 1")]
     {
         let (writer, reader) = (claim(key, Duration::from_secs(60)), OwnerId::random());
         let Attempt::Granted { epoch: Some(written) } = store.try_acquire(&writer).await.unwrap() else {
@@ -307,7 +308,7 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
         session.exec_drop(change, (cost::name_of(key),)).await.unwrap();
         session.exec_drop(&admit, admission(written + 2, 3_600_000_000)).await.unwrap();
         let told = session.last_insert_id();
-        let row = "SELECT epoch, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
+        let row = "SELECT tenure, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
                    FROM leasehold_rw_readers WHERE name = ?";
         let row: Option<(u64, bool, i64)> = session.exec_first(row, (cost::name_of(key),)).await.unwrap();
         let (epoch, forced, minutes) = row.unwrap();
@@ -323,7 +324,7 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
     }
 }
 
-async fn readers_who_draw_together_leave_nothing_behind() {
+async fn readers_that_draw_together_leave_no_requests_behind() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
@@ -340,7 +341,10 @@ async fn readers_who_draw_together_leave_nothing_behind() {
     }
     readers.join_all().await;
     let shown = format!("{store:?}");
-    assert!(shown.contains("lanes: Mutex { data: {},"), "somebody is still in a lane: {shown}");
+    assert!(
+        shown.contains("keys: Mutex { data: {}, poisoned: false, .. }, round_trip"),
+        "a key still has requests: {shown}"
+    );
 }
 
 async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer() {
@@ -362,7 +366,7 @@ async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_wri
     // Somebody else makes the row anew.
     let _other = locks.read("k").await.unwrap();
     let table = TableName::new("leasehold_rw").unwrap();
-    let admit = Statements::new(&table, &readers_of(&table).unwrap()).admit;
+    let admit = Statements::new(&table, &readers_of(&table).unwrap()).try_acquire_reader;
     let params = named([
         ("name", Value::Bytes(cost::name_of("k"))),
         ("writer", Value::NULL),
@@ -385,7 +389,7 @@ async fn readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its(
     locks.read("k").await.unwrap().release().await.unwrap();
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     let table = TableName::new("leasehold_rw").unwrap();
-    let draw = Statements::new(&table, &readers_of(&table).unwrap()).draw;
+    let draw = Statements::new(&table, &readers_of(&table).unwrap()).draw_epochs;
     let half_a_second_away = || {
         named([
             ("name", Value::Bytes(cost::name_of("k"))),
@@ -415,7 +419,7 @@ async fn readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its(
 leasehold_testkit::main! {
     readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its,
     a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer,
-    @multi_thread readers_who_draw_together_leave_nothing_behind,
+    @multi_thread readers_that_draw_together_leave_no_requests_behind,
     a_readers_cycle_takes_three_statements,
     @multi_thread a_writer_becomes_a_reader_without_a_gap,
     a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key,

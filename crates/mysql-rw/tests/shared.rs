@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::Result;
-use leasehold_mysql::Access;
+use leasehold_mysql::ConnectionSettings;
 use leasehold_mysql_rw::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, MysqlRw, MysqlRwBackend, MysqlRwBuilder,
     ReleaseOutcome, RwLocker, RwLockerExt,
@@ -30,15 +30,15 @@ impl Subject for Rw {
     /// Claim, drain and release.
     const CYCLE: u64 = 3;
 
-    async fn connect(access: Access) -> Result<MysqlRw> {
+    async fn connect(access: ConnectionSettings) -> Result<MysqlRw> {
         MysqlRwBuilder::from(access).connect().await
     }
 
-    async fn store(access: Access) -> Result<MysqlRwBackend> {
+    async fn store(access: ConnectionSettings) -> Result<MysqlRwBackend> {
         MysqlRwBuilder::from(access).backend().await
     }
 
-    async fn migrate(access: Access) -> Result<()> {
+    async fn migrate(access: ConnectionSettings) -> Result<()> {
         MysqlRwBuilder::from(access).migrate().await
     }
 

@@ -1,99 +1,110 @@
 use leasehold_core::{EngineOptions, LocalHandoff, Result};
-use leasehold_mysql::{Access, Opened, Pool};
+use leasehold_mysql::{ConnectionSettings, Opened, Pool, connection_settings};
 
-use crate::statements::LAYOUT;
-use crate::{MysqlUnique, MysqlUniqueBackend};
+use crate::backend::MysqlUniqueBackend;
+use crate::locker::MysqlUnique;
+use crate::sql::TABLE;
 
-/// What [`MysqlUnique`] needs to know: a URL or a pool, and where it differs from the defaults, the rest.
+/// The settings of a [`MysqlUnique`]: a URL or a pool, and what differs from the defaults. Nothing is checked or sent
+/// before [`connect`](Self::connect).
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct MysqlUniqueBuilder {
-    access: Access,
+    connection: ConnectionSettings,
     local_handoff: LocalHandoff,
 }
 
 impl MysqlUniqueBuilder {
-    /// The server, as `mysql://user:password@host/database`; see [`Address`](leasehold_mysql::Address).
-    pub fn url(self, url: impl Into<String>) -> Self {
-        Self { access: self.access.url(url), ..self }
-    }
+    connection_settings!();
 
-    /// The server of this pool instead of a URL, with the same options, by connections of our own. It must not belong
-    /// to another tokio runtime.
+    /// Whether waiters queue in the server, and are woken by it, instead of polling; see [`AdvisoryQueue`]. Off by default.
     ///
-    /// The pool is asked for one connection, once, and gets it back as it was. It is refused if that connection had
-    /// left the address for a local socket, as the driver's default wants: say `prefer_socket(false)` in its options.
-    pub fn pool(self, pool: Pool) -> Self {
-        Self { access: self.access.pool(pool), ..self }
-    }
-
-    /// What keeps this program's keys apart from another's in the same table: 1 to 64 bytes. `leasehold` by default.
-    pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        Self { access: self.access.namespace(namespace), ..self }
-    }
-
-    /// The table: 1 to 64 letters, digits and underscores. `leasehold_locks` by default.
-    pub fn table(self, table: impl Into<String>) -> Self {
-        Self { access: self.access.table(table), ..self }
-    }
-
-    /// Whether waiters are woken by a queue in the server, instead of polling; see [`Doorbell`]. Off by default.
+    /// The queue takes a connection for each key that is waited for, and for each that is held after a wait: at most as
+    /// many as `pool_max` says, beside the connections of the pool.
     ///
-    /// It takes a connection for each key that is waited for, or held after a wait: as many as
-    /// `pool_max` says at most, beside the pool's own.
-    ///
-    /// [`Doorbell`]: leasehold_mysql::Doorbell
-    pub fn doorbell(self, wanted: bool) -> Self {
-        Self { access: self.access.doorbell(wanted), ..self }
+    /// [`AdvisoryQueue`]: leasehold_mysql::AdvisoryQueue
+    pub fn advisory_queue(self, wanted: bool) -> Self {
+        Self { connection: self.connection.advisory_queue(wanted), ..self }
     }
 
-    /// How far a grant may pass from guard to guard inside this process without the server.
-    pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
-        Self { local_handoff, ..self }
-    }
-
-    /// Connects, and checks that the table is there.
+    /// Connects, and checks that the table exists and is as it should be.
     ///
     /// # Errors
-    /// As for [`MysqlUnique::connect`].
+    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) for settings that cannot be used;
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) if the server cannot be reached;
+    /// [`Backend`](crate::ErrorKind::Backend) if the server refuses, or the table is missing or not as it should be.
     pub async fn connect(self) -> Result<MysqlUnique> {
-        let settings = EngineOptions::new().local_handoff(self.local_handoff);
-        Ok(MysqlUnique::with(self.backend().await?, settings))
+        let options = EngineOptions::new().local_handoff(self.local_handoff);
+        Ok(MysqlUnique::with(self.backend().await?, options))
     }
 
-    /// The same without an engine around it: for wrappers, and for the conformance suite.
+    /// Connects as [`connect`](Self::connect) does, but without an engine around the backend: for wrappers, and for the
+    /// conformance suite.
     ///
     /// # Errors
-    /// As for [`MysqlUnique::connect`].
+    /// The errors of [`connect`](Self::connect).
     pub async fn backend(self) -> Result<MysqlUniqueBackend> {
         let opened = self.open().await?;
-        let checked = LAYOUT.check(&opened.sessions, &opened.table).await;
-        if let Err(refused) = checked {
+        if let Err(refused) = TABLE.check(&opened.sessions, &opened.table).await {
             opened.sessions.close().await;
             return Err(refused.with_backend(MysqlUniqueBackend::NAME));
         }
         Ok(MysqlUniqueBackend::new(opened))
     }
 
-    /// Creates the table unless it is there. Needs the right to `CREATE`.
+    /// Creates the table unless it exists, and brings a table of an older version up to date. The user needs the right to
+    /// `CREATE`; see "Server requirements".
     ///
     /// # Errors
-    /// As for [`MysqlUnique::connect`].
+    /// The errors of [`connect`](Self::connect).
     pub async fn migrate(self) -> Result<()> {
         let opened = self.open().await?;
-        let migrated = LAYOUT.migrate(&opened.sessions, &opened.table).await;
+        let migrated = TABLE.migrate(&opened.sessions, &opened.table).await;
         opened.sessions.close().await;
         migrated.map_err(|refused| refused.with_backend(MysqlUniqueBackend::NAME))
     }
 
     async fn open(self) -> Result<Opened> {
-        self.access.open("leasehold_locks").await
+        self.connection.open("leasehold_locks").await
     }
 }
 
-/// For wrappers that collect the same settings for several backends.
-impl From<Access> for MysqlUniqueBuilder {
-    fn from(access: Access) -> Self {
-        Self { access, ..Self::default() }
+/// For wrappers that collect the connection settings for several backends.
+impl From<ConnectionSettings> for MysqlUniqueBuilder {
+    fn from(connection: ConnectionSettings) -> Self {
+        Self { connection, ..Self::default() }
+    }
+}
+
+impl MysqlUnique {
+    /// Connects to `mysql://user:password@host/database?namespace=…&table=…`, and checks that the table exists and is as
+    /// it should be.
+    ///
+    /// # Errors
+    /// The errors of [`MysqlUniqueBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::builder().url(url).connect().await
+    }
+
+    /// A builder, for settings other than the defaults.
+    pub fn builder() -> MysqlUniqueBuilder {
+        MysqlUniqueBuilder::default()
+    }
+
+    /// Connects to the server of a pool of the caller's; see [`MysqlUniqueBuilder::pool`].
+    ///
+    /// # Errors
+    /// The errors of [`MysqlUniqueBuilder::connect`].
+    pub async fn from_pool(pool: Pool) -> Result<Self> {
+        Self::builder().pool(pool).connect().await
+    }
+
+    /// Creates the table that this URL names unless it exists, and brings a table of an older version up to date; see
+    /// [`MysqlUniqueBuilder::migrate`].
+    ///
+    /// # Errors
+    /// The errors of [`MysqlUniqueBuilder::connect`].
+    pub async fn migrate(url: &str) -> Result<()> {
+        Self::builder().url(url).migrate().await
     }
 }

@@ -19,11 +19,11 @@ async fn closing_ends_while_the_server_is_silent() {
     closing("").await;
 }
 
-async fn closing_ends_beside_a_doorbell() {
-    closing("&doorbell=true").await;
+async fn closing_ends_beside_an_advisory_queue() {
+    closing("&advisory_queue=true").await;
 }
 
 leasehold_testkit::main! {
     @multi_thread closing_ends_while_the_server_is_silent,
-    @multi_thread closing_ends_beside_a_doorbell,
+    @multi_thread closing_ends_beside_an_advisory_queue,
 }

@@ -9,5 +9,5 @@ use leasehold_core::conformance;
 use crate::fixture::Mysql;
 
 fn main() -> ExitCode {
-    conformance::exclusive(Mysql::doorbell(false))
+    conformance::exclusive(Mysql::advisory_queue(false))
 }

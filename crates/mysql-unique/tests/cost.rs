@@ -1,19 +1,19 @@
 //! What each statement touches of a table with thousands of other rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "the layouts are for the library")]
-#[path = "../src/statements.rs"]
-mod statements;
+#[allow(dead_code, reason = "the table is for the library")]
+#[path = "../src/sql.rs"]
+mod sql;
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::{Lease, TableName, Target, Value, Walk, each};
+use leasehold_mysql::{BatchRow, Lease, RangeScan, TableName, Value, batch};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use leasehold_mysql_unique::MysqlUnique;
-use statements::Statements;
+use sql::Statements;
 
 /// Other rows of which few are held, and ours between them.
 async fn filled(server: &Server, others: u64, held: &[Lease]) -> Conn {
@@ -43,10 +43,12 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
     // Held by us, held by another, free, and without a row.
     let keys = ["key/00009001/held", "key/00009001", "key/00009000", "key/00009001/no"];
     let (row, look) = (Cost::new(1, 1), Cost::new(1, 0));
-    let scan = Cost::new(Walk::STRETCH + 1, 0);
+    let scan = Cost::new(RangeScan::CHUNK + 1, 0);
     match name {
-        "claim" => [stranger, ours].iter().flat_map(|owner| cost::one_row(text, &keys, &with(owner), row)).collect(),
-        "let_go" => [stranger, ours]
+        "try_acquire" => {
+            [stranger, ours].iter().flat_map(|owner| cost::one_row(text, &keys, &with(owner), row)).collect()
+        }
+        "release" => [stranger, ours]
             .iter()
             .flat_map(|owner| cost::one_row(text, &keys, std::slice::from_ref(owner), row))
             .collect(),
@@ -58,21 +60,21 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
                 cost::one_row(text, &keys, &params, row)
             })
             .collect(),
-        "evict" => cost::one_row(text, &keys, &[("epoch", 1000.into())], row),
+        "force_release" => cost::one_row(text, &keys, &[("epoch", 1000.into())], row),
         "inspect" => cost::one_row(text, &keys, &[], look),
-        "extend" => cost::batches(held, true, |leases| statements.leases().extending(leases)),
-        "look" => cost::batches(held, false, |leases| {
+        "renew" => cost::batches(held, true, |leases| statements.leases().renew_statement(leases)),
+        "status" => cost::batches(held, false, |leases| {
             let places = leases.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
-            statements.leases().looking(&places.collect::<Vec<_>>())
+            statements.leases().status_statement(&places.collect::<Vec<_>>())
         }),
-        "collect" => cost::batches(held, true, |leases| {
-            let rows: Vec<_> = leases.iter().map(|(name, ..)| Target::of([Value::Bytes(name.clone())])).collect();
-            let (text, mut params) = each(text, &rows);
+        "gc_delete" => cost::batches(held, true, |leases| {
+            let rows: Vec<_> = leases.iter().map(|(name, ..)| BatchRow::of([Value::Bytes(name.clone())])).collect();
+            let (text, mut params) = batch(text, &rows);
             params.push(1.into());
             (text, params)
         }),
-        "reach" | "list" => cost::stretch(text, &[], scan),
-        "idle" => cost::stretch(text, &[("age", 1.into())], scan),
+        "chunk_end" | "list" => cost::chunk(text, &[], scan),
+        "gc_find" => cost::chunk(text, &[("age", 1.into())], scan),
         _ => Vec::new(),
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_core::Result;
-use leasehold_mysql::Access;
+use leasehold_mysql::ConnectionSettings;
 use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend, MysqlUniqueBuilder};
 use leasehold_testkit::mysql::Subject;
 
@@ -20,15 +20,15 @@ impl Subject for Unique {
     /// Claim and release.
     const CYCLE: u64 = 2;
 
-    async fn connect(access: Access) -> Result<MysqlUnique> {
+    async fn connect(access: ConnectionSettings) -> Result<MysqlUnique> {
         MysqlUniqueBuilder::from(access).connect().await
     }
 
-    async fn store(access: Access) -> Result<MysqlUniqueBackend> {
+    async fn store(access: ConnectionSettings) -> Result<MysqlUniqueBackend> {
         MysqlUniqueBuilder::from(access).backend().await
     }
 
-    async fn migrate(access: Access) -> Result<()> {
+    async fn migrate(access: ConnectionSettings) -> Result<()> {
         MysqlUniqueBuilder::from(access).migrate().await
     }
 

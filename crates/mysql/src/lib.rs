@@ -1,32 +1,34 @@
 #![doc = include_str!("../README.md")]
 
-// In reading order: where the server is,
-mod access;
-mod address;
-mod examination;
-mod names;
-// how it is spoken to,
-mod batch;
-mod connections;
-mod refusal;
-mod renewals;
+// What the builder of a backend collects, and what it gets for it;
+mod settings;
+// the server and its connections;
+mod server;
+// the queue of waiters in the server;
+mod advisory_queue;
+// statements about many leases, and the tables that they are about;
+mod lease;
 mod schema;
-mod sessions;
+// and the parts that all of these are made of.
+mod future;
+mod names;
 mod statement;
-mod walk;
-// and how waiters learn of a release.
-mod doorbell;
 
-pub use access::{Access, Opened};
-pub use address::Address;
-pub use batch::{Target, each};
-pub use doorbell::Doorbell;
-pub use examination::examine;
-pub use mysql_async::{Params, Pool, Row, Value};
-pub use names::{Namespace, TableName};
-pub use refusal::{Stage, Verdict, classify};
-pub use renewals::{Lease, Leases, Place, RENEWAL_BATCH, micros};
-pub use schema::{Change, Column, Kind, Layout};
-pub use sessions::{Reply, Sessions, Step, named};
-pub use statement::{Columns, statement};
-pub use walk::{Stretch, Sweep, Walk};
+pub use mysql_async::{Pool, Value};
+
+pub use crate::advisory_queue::queue::AdvisoryQueue;
+pub use crate::future::BoxFuture;
+pub use crate::lease::scan::{Chunk, RangeScan};
+pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey, micros};
+pub use crate::lease::sweep::Sweep;
+pub use crate::names::{Namespace, TableName};
+pub use crate::schema::table::{Column, ColumnType, SchemaChange, TableSchema};
+pub use crate::server::address::Address;
+pub use crate::server::examination::examine;
+pub use crate::server::sessions::Sessions;
+pub use crate::settings::{ConnectionSettings, Opened};
+pub use crate::statement::batch::{BatchRow, batch};
+pub use crate::statement::params::{Params, named};
+pub use crate::statement::reply::{Columns, Reply, Row};
+pub use crate::statement::step::Step;
+pub use crate::statement::text::statement;

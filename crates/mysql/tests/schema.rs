@@ -2,28 +2,28 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use leasehold_core::{Error, ErrorKind};
-use leasehold_mysql::{Address, Change, Column, Kind, Layout, Params, Sessions, Step, TableName};
+use leasehold_mysql::{Address, Column, ColumnType, Params, SchemaChange, Sessions, Step, TableName, TableSchema};
 use leasehold_testkit::mysql::Server;
 
-const NAME: Column = Column { name: "name", kind: Kind::Bytes(320), optional: false };
-const TOKEN: Column = Column { name: "token", kind: Kind::Number, optional: false };
-const NOTE: Column = Column { name: "note", kind: Kind::Bytes(9), optional: true };
+const NAME: Column = Column { name: "name", kind: ColumnType::Bytes(320), optional: false };
+const TOKEN: Column = Column { name: "token", kind: ColumnType::Number, optional: false };
+const NOTE: Column = Column { name: "note", kind: ColumnType::Bytes(9), optional: true };
 
-const TWICE: &[Change] = &[
-    Change { alter: "ADD COLUMN note VARBINARY(9) NULL", readable_since: 1 },
-    Change { alter: "MODIFY token BIGINT UNSIGNED NOT NULL", readable_since: 3 },
+const TWICE: &[SchemaChange] = &[
+    SchemaChange { alter: "ADD COLUMN note VARBINARY(9) NULL", readable_since: 1 },
+    SchemaChange { alter: "MODIFY token BIGINT UNSIGNED NOT NULL", readable_since: 3 },
 ];
 
 /// The programs of three versions: the second adds a column, and the third changes what another one means.
-const PROGRAMS: [Layout; 3] = [
-    Layout { name: "leasehold test", changes: &[], columns: &[NAME, TOKEN], primary_key: &["name"] },
-    Layout {
+const PROGRAMS: [TableSchema; 3] = [
+    TableSchema { name: "leasehold test", changes: &[], columns: &[NAME, TOKEN], primary_key: &["name"] },
+    TableSchema {
         name: "leasehold test",
         changes: TWICE.split_at(1).0,
         columns: &[NAME, TOKEN, NOTE],
         primary_key: &["name"],
     },
-    Layout { name: "leasehold test", changes: TWICE, columns: &[NAME, TOKEN, NOTE], primary_key: &["name"] },
+    TableSchema { name: "leasehold test", changes: TWICE, columns: &[NAME, TOKEN, NOTE], primary_key: &["name"] },
 ];
 
 struct Database {
@@ -42,17 +42,17 @@ impl Database {
         database
     }
 
-    async fn check(&self, program: &Layout) -> Result<(), Error> {
+    async fn check(&self, program: &TableSchema) -> Result<(), Error> {
         program.check(&self.sessions, &self.table).await
     }
 
-    async fn migrate(&self, program: &Layout) -> Result<(), Error> {
+    async fn migrate(&self, program: &TableSchema) -> Result<(), Error> {
         program.migrate(&self.sessions, &self.table).await
     }
 
     async fn token(&self) -> u64 {
         let reply = self.sessions.run(Step::new("test", "SELECT token FROM t"), Params::Empty).await.unwrap();
-        reply.rows[0].get(0).unwrap()
+        mysql_async::from_value(reply.rows[0].values()[0].clone())
     }
 }
 

@@ -24,7 +24,7 @@ async fn cipher(server: &Server, query: &str) -> Result<String> {
     let sessions = Sessions::new(&Address::parse(&url)?);
     let reply = sessions.run(Step::new("test", "SHOW STATUS LIKE 'Ssl_cipher'"), Params::Empty).await;
     sessions.close().await;
-    Ok(reply?.rows[0].get::<String, usize>(1).unwrap())
+    Ok(mysql_async::from_value(reply?.rows[0].values()[1].clone()))
 }
 
 fn ca(file: &Path) -> String {

@@ -3,8 +3,8 @@
 use super::Mutant;
 
 const MEMORY: &str = "crates/core/src/memory.rs";
-const CLAIM_SQL: &str = "crates/mysql-unique/src/sql/claim.sql";
-const EXTEND_SQL: &str = "crates/mysql-unique/src/sql/extend.sql";
+const TRY_ACQUIRE_SQL: &str = "crates/mysql-unique/src/sql/try_acquire.sql";
+const RENEW_SQL: &str = "crates/mysql-unique/src/sql/renew.sql";
 const QUEUE_LUA: &str = "crates/redis-single/src/lua/queue.lua";
 const RENEW_LUA: &str = "crates/redis-single/src/lua/renew.lua";
 const NEXT_EPOCH_LUA: &str = "crates/redis/src/lua/next_epoch.lua";
@@ -88,27 +88,27 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
-    "mysql-unique": "a claim takes the key from its owner" in CLAIM_SQL,
+    "mysql-unique": "a claim takes the key from its owner" in TRY_ACQUIRE_SQL,
         "owner = IF(expires_at <= UTC_TIMESTAMP(6), :owner, owner)" => "owner = :owner";
-    "mysql-unique": "a claim that is repeated prolongs" in CLAIM_SQL,
+    "mysql-unique": "a claim that is repeated prolongs" in TRY_ACQUIRE_SQL,
         "expires_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)"
         => "expires_at = IF(expires_at <= UTC_TIMESTAMP(6) OR owner = :owner, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)";
-    "mysql-unique": "tokens are the clock alone" in CLAIM_SQL,
+    "mysql-unique": "tokens are the clock alone" in TRY_ACQUIRE_SQL,
         "      tenure + 1," => "      tenure,";
-    "mysql-unique": "labels of the first holder stay" in CLAIM_SQL,
+    "mysql-unique": "labels of the first holder stay" in TRY_ACQUIRE_SQL,
         "label = IF(expires_at <= UTC_TIMESTAMP(6), :label, label)" => "label = label";
-    "mysql-unique": "a renewal brings back what has expired" in EXTEND_SQL,
+    "mysql-unique": "a renewal brings back what has expired" in RENEW_SQL,
         " AND expires_at > UTC_TIMESTAMP(6)" => "";
-    "mysql-unique": "a renewal gives half of the lease" in EXTEND_SQL,
+    "mysql-unique": "a renewal gives half of the lease" in RENEW_SQL,
         "UTC_TIMESTAMP(6) + INTERVAL {micros of CONCAT(name, owner)} MICROSECOND)" => "UTC_TIMESTAMP(6) + INTERVAL ({micros of CONCAT(name, owner)}) DIV 2 MICROSECOND)";
-    "mysql-unique": "a late renewal shortens the lease" in EXTEND_SQL,
+    "mysql-unique": "a late renewal shortens the lease" in RENEW_SQL,
         "GREATEST(expires_at," => "GREATEST(UTC_TIMESTAMP(6),";
-    "mysql-unique": "anybody releases" in "crates/mysql-unique/src/sql/let_go.sql",
+    "mysql-unique": "anybody releases" in "crates/mysql-unique/src/sql/release.sql",
         "owner = :owner" => "(owner = :owner OR TRUE)";
     "mysql-unique": "who has expired is shown" in "crates/mysql-unique/src/sql/inspect.sql",
         " AND expires_at > UTC_TIMESTAMP(6)" => "";
     "mysql-unique": "who has expired is listed" in "crates/mysql-unique/src/sql/list.sql",
         " AND expires_at > UTC_TIMESTAMP(6)" => "";
-    "mysql-unique": "a release by force is not told as such" in "crates/mysql-unique/src/sql/evict.sql",
+    "mysql-unique": "a release by force is not told as such" in "crates/mysql-unique/src/sql/force_release.sql",
         "forced = owner" => "forced = NULL";
 };

@@ -1,5 +1,6 @@
--- TAKE_OVER, for writers: gives the key to a new owner, if the old one still has it, and prolongs the lease, and never
--- shortens it. Of several who try one finds the old owner.
+-- Proves: the old writer still held the key. Gives it to the new owner and prolongs the lease, but never shortens it.
+-- In: :name, :owner (the old one), :epoch, :new_owner, :ttl (microseconds). Out: one changed row, or none.
+-- Of several owners that try, one finds the old owner.
 UPDATE {locks} FORCE INDEX (PRIMARY)
 SET
   writer = :new_owner,

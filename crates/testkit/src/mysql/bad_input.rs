@@ -17,7 +17,7 @@ use mysql_async::prelude::Queryable;
 
 use super::traps::row_lock;
 use super::{Server, Subject};
-use leasehold_mysql::Access;
+use leasehold_mysql::ConnectionSettings;
 
 async fn refusal<S: Subject>(url: &str) -> Error {
     let error = S::connect_to(url).await.unwrap_err();
@@ -104,7 +104,7 @@ pub async fn tables_that_would_not_lock_are_refused<S: Subject>() {
         (&format!("MODIFY {} TIMESTAMP(6) NOT NULL", S::EXPIRY), "timestamp(6)"),
         ("DROP COLUMN forced", "forced"),
         ("DROP PRIMARY KEY, ADD INDEX (name)", "primary key"),
-        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, epoch)", "primary key"),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, tenure)", "primary key"),
         ("ENGINE=MyISAM", "InnoDB"),
         ("COMMENT='leasehold of another time'", "another time"),
     ] {
@@ -123,9 +123,10 @@ pub async fn addresses_are_checked_before_anything_is_sent<S: Subject>() {
         let error = refusal::<S>(&format!("mysql://u:canary@127.0.0.1:1/db?table={table}")).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{table}");
     }
-    let access = || Access::default().url("mysql://u:canary@127.0.0.1:1/db?allow_public_key_retrieval=true");
+    let access =
+        || ConnectionSettings::default().url("mysql://u:canary@127.0.0.1:1/db?allow_public_key_retrieval=true");
     assert!(!format!("{:?}", access()).contains("canary"));
-    for senseless in [access().table("a`b"), access().namespace(""), Access::default()] {
+    for senseless in [access().table("a`b"), access().namespace(""), ConnectionSettings::default()] {
         assert_eq!(S::connect(senseless).await.unwrap_err().kind(), ErrorKind::InvalidOptions);
     }
     // Nobody listens there.
@@ -139,7 +140,7 @@ pub async fn a_pool_of_the_callers_does_not_show_its_password_either<S: Subject>
     S::migrate_at(&server.url()).await.unwrap();
     server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     let url = server.url_of("u", "canary");
-    let access = Access::default()
+    let access = ConnectionSettings::default()
         .pool(Pool::from_url(url.replace("allow_public_key_retrieval=true", "prefer_socket=false")).unwrap());
     assert!(!format!("{access:?}").contains("canary"));
     let locks = S::connect(access).await.unwrap();

@@ -131,13 +131,13 @@ pub fn one_row(text: &str, keys: &[&str], more: &[(&str, Value)], most: Cost) ->
     keys.iter().map(trial).collect()
 }
 
-/// The statement about the first stretch of the rows, with these parameters too.
-pub fn stretch(text: &str, more: &[(&str, Value)], most: Cost) -> Vec<Trial> {
+/// The statement about the first chunk of the rows, with these parameters too.
+pub fn chunk(text: &str, more: &[(&str, Value)], most: Cost) -> Vec<Trial> {
     let names = [("from", ""), ("to", "l"), ("after", "key/00000000"), ("upto", "key/00005000")];
     let names = names.map(|(name, key)| (name, Value::Bytes(Namespace::default().followed_by(key.as_bytes()))));
     let params = names.into_iter().chain(more.iter().cloned());
     let params = params.map(|(name, value)| (name.as_bytes().to_vec(), value)).collect();
-    vec![Trial::new("a stretch", (text, Params::Named(params)), most)]
+    vec![Trial::new("a chunk", (text, Params::Named(params)), most)]
 }
 
 /// What one statement touches; it is undone.

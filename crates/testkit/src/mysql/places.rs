@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::traps::claim;
 use super::{Proxy, Server, Subject};
-use leasehold_mysql::{Access, Address, Params, Sessions, Step};
+use leasehold_mysql::{Address, ConnectionSettings, Params, Sessions, Step};
 
 /// Longer than anything here takes, also where everything is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -134,7 +134,7 @@ pub async fn a_session_of_another_server_is_not_ended<S: Subject>() {
     let address = Proxy::to(&old).await;
     let sessions = Sessions::new(&Address::parse(&address.url(&old.url())).unwrap());
     let reply = sessions.run(Step::new("test", "SELECT CONNECTION_ID()"), Params::Empty).await.unwrap();
-    let id: u32 = reply.rows[0].get(0).unwrap();
+    let id: u32 = mysql_async::from_value(reply.rows[0].values()[0].clone());
     let mut stranger = stranger(&new, id).await;
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(300));
     address.lead_to(&new);
@@ -167,7 +167,7 @@ pub async fn a_pool_of_the_callers_is_given_back_as_it_was<S: Subject>() {
     let (id, before) = (session.id(), settings(&mut session).await);
     drop(session);
 
-    let locks = S::connect(Access::default().pool(pool.clone())).await.unwrap();
+    let locks = S::connect(ConnectionSettings::default().pool(pool.clone())).await.unwrap();
     let guard = locks.lock("k").await.unwrap();
     guard.renew().await.unwrap();
     assert!(locks.try_lock("other").await.unwrap().is_some());
@@ -191,12 +191,12 @@ pub async fn a_pool_whose_sessions_left_the_address_is_refused<S: Subject>() {
     S::migrate_at(&server.url()).await.unwrap();
     let opts = Opts::from_url(&server.url()).unwrap();
     // The driver's default leads to the socket, and nobody can tell whose it is.
-    let error = S::connect(Access::default().pool(Pool::new(opts.clone()))).await.unwrap_err();
+    let error = S::connect(ConnectionSettings::default().pool(Pool::new(opts.clone()))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
     assert!(error.to_string().contains("prefer_socket(false)"), "{error}");
     // Who asks for the socket gets it.
     let socket = OptsBuilder::from_opts(opts).prefer_socket(false).socket(Some(path));
-    let locks = S::connect(Access::default().pool(Pool::new(socket))).await.unwrap();
+    let locks = S::connect(ConnectionSettings::default().pool(Pool::new(socket))).await.unwrap();
     locks.lock("k").await.unwrap().release().await.unwrap();
     let locks = S::connect_to(&format!("{}&socket={}", server.url(), folder.path().join("usual.sock").display())).await;
     assert!(locks.unwrap().try_lock("k").await.is_ok());
@@ -206,7 +206,9 @@ pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
     let address = Proxy::to(&server).await;
-    let ours = S::store(Access::default().url(format!("{}&pool_max=1", address.url(&server.url())))).await.unwrap();
+    let ours = S::store(ConnectionSettings::default().url(format!("{}&pool_max=1", address.url(&server.url()))))
+        .await
+        .unwrap();
     let theirs = S::connect_to(&server.url()).await.unwrap();
     let held = theirs.lock("k").await.unwrap();
     // A session that knows the statement sends the claim, its connection breaks, and the claim is still on its way.
@@ -232,8 +234,9 @@ pub async fn a_claim_that_broke_in_a_server_that_was_left_is_in_doubt<S: Subject
     let (old, new) = pair().await;
     S::migrate_at(&old.url()).await.unwrap();
     let address = Proxy::to(&old).await;
-    let ours =
-        S::store(Access::default().url(format!("{}&pool_max=1", address.url(&old.url_of("u", ""))))).await.unwrap();
+    let ours = S::store(ConnectionSettings::default().url(format!("{}&pool_max=1", address.url(&old.url_of("u", "")))))
+        .await
+        .unwrap();
     let held = S::connect_to(&old.url()).await.unwrap().lock("k").await.unwrap();
     ours.try_acquire(&claim("k", PATIENCE)).await.unwrap();
     address.keep_back();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use leasehold_core::{Admin, Clock, ErrorKind, LockKey, Locker, LockerExt};
 
 use super::{Server, Subject, traps};
-use leasehold_mysql::Access;
+use leasehold_mysql::ConnectionSettings;
 
 pub async fn the_rights_that_the_readme_names_suffice<S: Subject>() {
     let server = Server::needed(&[]).await;
@@ -52,7 +52,7 @@ pub async fn the_rights_that_the_readme_names_suffice<S: Subject>() {
         assert!(error.to_string().contains("GRANT SELECT, INSERT, UPDATE"), "{user}: {error}");
     }
 
-    let error = S::migrate(Access::default().url(url).table("other")).await.unwrap_err();
+    let error = S::migrate(ConnectionSettings::default().url(url).table("other")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("right"), "{error}");
 }

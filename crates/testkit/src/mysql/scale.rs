@@ -15,7 +15,7 @@ use mysql_async::prelude::Queryable;
 
 use super::traps::{claim, whole_life};
 use super::{Server, Subject};
-use leasehold_mysql::{Access, Step, Walk};
+use leasehold_mysql::{ConnectionSettings, RangeScan, Step};
 
 const ROWS: u64 = 1_000_000;
 /// Of these so many are held, and so many idle for long; all others were used a moment ago.
@@ -24,7 +24,7 @@ const FEW: u64 = 40;
 /// The most that a statement about one key may read: its row, and what there is of its readers.
 const SINGLE: u64 = 8;
 /// The most that any may read: a stretch of each of two tables, and what it found.
-const MOST: u64 = 2 * (Walk::STRETCH + 1 + 101);
+const MOST: u64 = 2 * (RangeScan::CHUNK + 1 + 101);
 
 pub async fn no_statement_reads_far_in_a_table_of_a_million_rows<S: Subject>() {
     let memory = Path::new("/dev/shm");
@@ -42,7 +42,7 @@ pub async fn no_statement_reads_far_in_a_table_of_a_million_rows<S: Subject>() {
     for key in ["key/00500000/mine", "a", "z"] {
         whole_life::<S>(&ours, &theirs, key).await;
     }
-    let store = S::store(Access::default().url(server.url())).await.unwrap();
+    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
     let claims: Vec<_> =
         (0..3).map(|number| claim(&format!("key/0070000{number}/mine"), Duration::from_secs(60))).collect();
     for count in 1..=claims.len() {

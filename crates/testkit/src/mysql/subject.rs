@@ -4,7 +4,7 @@ use leasehold_core::{Backed, Backend, LockKey, LockOptions, Locker, Result};
 
 use super::processes::Note;
 use super::traps;
-use leasehold_mysql::Access;
+use leasehold_mysql::ConnectionSettings;
 
 /// A backend on this server, for the tests that are the same for all of them.
 pub trait Subject: Send + Sync + 'static {
@@ -24,22 +24,22 @@ pub trait Subject: Send + Sync + 'static {
     const CYCLE: u64;
 
     /// Connects.
-    fn connect(access: Access) -> impl Future<Output = Result<Self::Locks>> + Send;
+    fn connect(access: ConnectionSettings) -> impl Future<Output = Result<Self::Locks>> + Send;
     /// The store alone.
-    fn store(access: Access) -> impl Future<Output = Result<Self::Store>> + Send;
+    fn store(access: ConnectionSettings) -> impl Future<Output = Result<Self::Store>> + Send;
     /// Creates the tables.
-    fn migrate(access: Access) -> impl Future<Output = Result<()>> + Send;
+    fn migrate(access: ConnectionSettings) -> impl Future<Output = Result<()>> + Send;
     /// Deletes idle rows.
     fn gc(locks: &Self::Locks, older_than: Duration) -> impl Future<Output = Result<u64>> + Send;
 
     /// Connects to this URL.
     fn connect_to(url: &str) -> impl Future<Output = Result<Self::Locks>> + Send {
-        Self::connect(Access::default().url(url))
+        Self::connect(ConnectionSettings::default().url(url))
     }
 
     /// Creates the tables that this URL speaks of.
     fn migrate_at(url: &str) -> impl Future<Output = Result<()>> + Send {
-        Self::migrate(Access::default().url(url))
+        Self::migrate(ConnectionSettings::default().url(url))
     }
 
     /// The statements that fill the tables with so many rows of keys `key/00000001` and so on. Of each so many, one key is

@@ -18,7 +18,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Pool};
 
 use super::{Server, Subject};
-use leasehold_mysql::{Access, RENEWAL_BATCH, Step};
+use leasehold_mysql::{ConnectionSettings, RENEWAL_BATCH, Step};
 
 /// A locker on this server, with its tables.
 pub async fn migrated<S: Subject>(server: &Server) -> S::Locks {
@@ -95,7 +95,7 @@ pub async fn every_default_of_the_server_is_right<S: Subject>() {
             let url = format!("{}&client_found_rows={found_rows}", server.url());
             let ours = S::connect_to(&url).await.unwrap();
             let pool = Pool::from_url(&url).unwrap();
-            let theirs = S::connect(Access::default().pool(pool)).await.unwrap();
+            let theirs = S::connect(ConnectionSettings::default().pool(pool)).await.unwrap();
             let key = format!("{isolation} {found_rows}");
             whole_life::<S>(&ours, &theirs, &key).await;
             S::crowd(&[ours, theirs, S::connect_to(&server.url()).await.unwrap()], &key).await;
@@ -210,7 +210,7 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
     S::migrate_at(&server.url()).await.unwrap();
     for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
-        let store = S::store(Access::default().url(server.url())).await.unwrap();
+        let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
         let old = claim(isolation, Duration::from_millis(300));
         store.try_acquire(&old).await.unwrap();
         // Both wait for the row while the lease runs out; the renewal left before, the claim after.
@@ -237,7 +237,7 @@ pub async fn a_renewal_that_races_an_eviction_leaves_one_holder<S: Subject>() {
 pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(Access::default().url(server.url())).await.unwrap();
+    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
     let held = claim("k", Duration::from_secs(60));
     store.try_acquire(&held).await.unwrap();
     let earlier = [Renewal { grant: held.grant(None), ttl: Duration::from_secs(10) }];
@@ -249,7 +249,7 @@ pub async fn a_late_renewal_does_not_shorten_the_lease<S: Subject>() {
 pub async fn a_renewal_is_waited_for_no_longer_than_it_is_of_use<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(Access::default().url(server.url())).await.unwrap();
+    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
     let held = claim("k", Duration::from_secs(60));
     store.try_acquire(&held).await.unwrap();
     let _other = row_lock::<S>(&server).await;
@@ -285,7 +285,7 @@ pub async fn a_cycle_takes_few_statements_and_is_never_a_deadlock<S: Subject>() 
 pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(Access::default().url(server.url())).await.unwrap();
+    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
     let claims: Vec<_> = (0..RENEWAL_BATCH).map(|n| claim(&format!("k{n}"), Duration::from_secs(60))).collect();
     for claim in &claims {
         store.try_acquire(claim).await.unwrap();
@@ -328,7 +328,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
 pub async fn of_renewals_of_one_grant_the_longest_counts<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
-    let store = S::store(Access::default().url(server.url())).await.unwrap();
+    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
     let shared = store.capabilities().has(Capability::Shared).then_some(Mode::Shared);
     for mode in [Some(Mode::Exclusive), shared].into_iter().flatten() {
         let claims = ["a", "b"].map(|key| Claim { mode, ..claim(&format!("{key} {mode:?}"), Duration::from_secs(60)) });

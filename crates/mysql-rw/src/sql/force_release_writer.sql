@@ -1,0 +1,6 @@
+-- Proves: the key's writer had this epoch until now. Frees the key, and notes the writer as released by force, so that its
+-- next renewal is told.
+-- In: :name, :written (the epoch that was seen). Out: one changed row or none, and, in the OK packet (LAST_INSERT_ID), the
+-- newest epoch of the key.
+UPDATE {locks} SET tenure = LAST_INSERT_ID(tenure), forced = writer, waiting = NULL, writer = NULL
+WHERE name = :name AND written = :written AND writer IS NOT NULL

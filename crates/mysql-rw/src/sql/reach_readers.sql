@@ -1,5 +1,0 @@
--- REACH, in the table of the readers: finds the last name of the next stretch of a range. None: what is left of the range
--- is no longer than that.
-SELECT name FROM {readers}
-WHERE name >= :from AND name < :to AND name > :after
-ORDER BY name LIMIT 1 OFFSET 4999

@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
+
+use crate::backend::MysqlUniqueBackend;
+
+/// Exclusive locks in one table of MySQL or MariaDB: each key has one row, which is claimed by one conditional statement
+/// and kept when the lock is released.
+///
+/// Clones share the connections and the waiters of this process.
+#[derive(Clone, Debug)]
+pub struct MysqlUnique {
+    engine: Engine<MysqlUniqueBackend>,
+}
+
+impl MysqlUnique {
+    /// What this backend promises beyond mutual exclusion, without the advisory queue. Nothing needs to be connected.
+    pub fn claims() -> Capabilities {
+        MysqlUniqueBackend::claims()
+    }
+
+    /// Deletes the rows of this namespace whose key is free and was granted last longer than `older_than` ago, and
+    /// answers how many. The user needs the right to `DELETE`. No lock depends on it.
+    ///
+    /// Tokens keep growing: the server's clock is past those of the deleted rows by `older_than`. Less than a second
+    /// counts as a second; a week is a good choice.
+    ///
+    /// # Errors
+    /// The errors of [`Locker::acquire`](crate::Locker::acquire).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves some of the rows.
+    pub async fn gc(&self, older_than: Duration) -> Result<u64> {
+        let deleted = self.engine.backend().gc(older_than).await;
+        deleted.map_err(|error| error.with_backend(MysqlUniqueBackend::NAME))
+    }
+
+    /// Closes the locker within 7.5 s: guards are lost, what they held is released, and waiters get an error. See
+    /// [`Engine::close`].
+    pub async fn close(&self) {
+        self.engine.close().await;
+    }
+
+    pub(crate) fn with(backend: MysqlUniqueBackend, options: EngineOptions) -> Self {
+        Self { engine: Engine::with(backend, options) }
+    }
+}
+
+impl From<MysqlUniqueBackend> for MysqlUnique {
+    fn from(backend: MysqlUniqueBackend) -> Self {
+        Self::with(backend, EngineOptions::new())
+    }
+}
+
+impl Backed for MysqlUnique {
+    type Backend = MysqlUniqueBackend;
+    fn engine(&self) -> &Engine<MysqlUniqueBackend> {
+        &self.engine
+    }
+}

@@ -1,0 +1,32 @@
+use leasehold_mysql::{Column, ColumnType, LeaseStatements, Namespace, TableSchema, statements};
+
+/// The one table. It has no auto-increment column, which would take over `LAST_INSERT_ID`; no second index, which would
+/// cost every claim; and no text column for the name, because every collation merges different keys.
+pub(crate) const TABLE: TableSchema = TableSchema {
+    name: "leasehold mysql-unique",
+    changes: &[],
+    columns: &[
+        Column { name: "name", kind: ColumnType::Bytes(Namespace::MAX_NAME), optional: false },
+        Column { name: "owner", kind: ColumnType::Binary(16), optional: false },
+        Column { name: "tenure", kind: ColumnType::Number, optional: false },
+        Column { name: "expires_at", kind: ColumnType::Moment, optional: false },
+        Column { name: "acquired_at", kind: ColumnType::Moment, optional: false },
+        Column { name: "label", kind: ColumnType::Bytes(1024), optional: true },
+        Column { name: "reason", kind: ColumnType::Bytes(1024), optional: true },
+        Column { name: "forced", kind: ColumnType::Binary(16), optional: true },
+    ],
+    primary_key: &["name"],
+};
+
+statements! {
+    /// The statements about one table, each from the file of its name in `sql/`.
+    Statements(table): try_acquire, renew, status, release, take_over, inspect, chunk_end, list, force_release, gc_find,
+        gc_delete
+}
+
+impl Statements {
+    /// The statements about the leases.
+    pub(crate) fn leases(&self) -> LeaseStatements<'_> {
+        LeaseStatements { renew: &self.renew, status: &self.status, take_over: &self.take_over }
+    }
+}

@@ -1,4 +1,0 @@
--- REACH finds the last name of the next stretch of a range. None: what is left of the range is no longer than that.
-SELECT name FROM {table}
-WHERE name >= :from AND name < :to AND name > :after
-ORDER BY name LIMIT 1 OFFSET 4999

@@ -1,0 +1,13 @@
+//! The shared suite, with the advisory queue.
+
+mod fixture;
+
+use std::process::ExitCode;
+
+use leasehold_core::conformance;
+
+use crate::fixture::Mysql;
+
+fn main() -> ExitCode {
+    conformance::exclusive(Mysql::advisory_queue(true))
+}

@@ -1,0 +1,6 @@
+//! The queue of waiters in the server, built on `GET_LOCK`.
+
+pub(crate) mod queue;
+
+mod lock;
+mod subscription;

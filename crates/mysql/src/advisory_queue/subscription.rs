@@ -1,0 +1,44 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{Notification, Subscription};
+use rand::Rng;
+use tokio::time::{Instant, sleep_until};
+
+use super::lock::{AdvisoryLock, State};
+
+/// A subscription to one key: it notifies when the advisory lock is held here. While it is, and the key is held all the
+/// same, it asks for another claim again and again.
+pub(super) struct AdvisorySubscription {
+    lock: Arc<AdvisoryLock>,
+    next: Option<Instant>,
+    pause: Duration,
+}
+
+/// The shortest and the longest pause between two claims of a key whose holder did not come through the queue.
+const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(50)];
+
+impl AdvisorySubscription {
+    pub(super) fn of(lock: Arc<AdvisoryLock>) -> Self {
+        Self { lock, next: None, pause: PAUSES[0] }
+    }
+}
+
+#[async_trait]
+impl Subscription for AdvisorySubscription {
+    async fn next(&mut self) -> Notification {
+        let mut states = self.lock.states();
+        let state = states.wait_for(|state| *state != State::WaitedFor).await.map(|state| *state);
+        // A broken lock notifies no more. It must not ask for claims again and again: the engine may subscribe anew.
+        if !matches!(state, Ok(State::Held { .. })) {
+            return Notification::Ended;
+        }
+        if let Some(next) = self.next {
+            sleep_until(next).await;
+        }
+        self.next = Some(Instant::now() + self.pause.mul_f64(rand::rng().random_range(0.5..=1.0)));
+        self.pause = (self.pause * 2).min(PAUSES[1]);
+        Notification::Freed
+    }
+}

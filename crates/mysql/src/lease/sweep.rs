@@ -1,0 +1,57 @@
+use leasehold_core::Result;
+use mysql_async::Value;
+
+use super::scan::RangeScan;
+use crate::future::BoxFuture;
+use crate::server::sessions::Sessions;
+use crate::statement::batch::{BatchRow, batch};
+use crate::statement::params::{Params, named};
+use crate::statement::step::Step;
+
+/// The most rows that one statement deletes: all of them are locked until it ends.
+const BATCH: usize = 64;
+
+/// The statements that delete the old rows of one table.
+#[derive(Clone, Copy, Debug)]
+pub struct Sweep<'s> {
+    /// Answers where the next chunk ends; see [`RangeScan::chunk`].
+    pub chunk_end: &'s str,
+    /// Selects the columns of the primary key of the old rows in a chunk. Its parameters are those of
+    /// [`Chunk::names`](super::scan::Chunk::names), and `:age`.
+    pub find: &'s str,
+    /// Deletes the rows of a [`batch`] that are still old. Its last parameter is the age.
+    pub delete: &'s str,
+}
+
+impl<'s> Sweep<'s> {
+    /// Deletes the rows in the range of `scan` that are older than `age`, and answers how many that were. The unit of
+    /// `age` is the one that the statements count in.
+    ///
+    /// # Errors
+    /// The errors of [`Sessions::run`]. Some rows may have been deleted by then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves some of the rows.
+    pub fn run(self, sessions: &'s Sessions, scan: RangeScan, age: Value) -> BoxFuture<'s, Result<u64>> {
+        Box::pin(self.delete_chunks(sessions, scan, age))
+    }
+
+    async fn delete_chunks(self, sessions: &Sessions, mut scan: RangeScan, age: Value) -> Result<u64> {
+        let mut deleted = 0;
+        loop {
+            let chunk = scan.chunk(sessions, "collect", &[self.chunk_end]).await?;
+            let [from, to, after, upto] = chunk.names();
+            let params = named([from, to, after, upto, ("age", age.clone())]);
+            let found = sessions.run(Step::new("collect", self.find).repeatable(), params).await?.rows;
+            let rows: Vec<_> = found.into_iter().map(|row| BatchRow { key: row.into_values(), micros: None }).collect();
+            for rows in rows.chunks(BATCH) {
+                let (delete, mut params) = batch(self.delete, rows);
+                params.push(age.clone());
+                let step = Step::new("collect", &delete).repeatable();
+                deleted += sessions.run(step, Params::Positional(params)).await?.affected;
+            }
+            let Some(last) = chunk.last else { return Ok(deleted) };
+            scan = scan.after(last);
+        }
+    }
+}

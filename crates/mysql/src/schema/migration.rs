@@ -1,0 +1,123 @@
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Result};
+
+use super::table::{TableSchema, Version};
+use crate::future::BoxFuture;
+use crate::names::TableName;
+use crate::server::failure::MIGRATE;
+use crate::server::sessions::Sessions;
+use crate::statement::params::Params;
+use crate::statement::reply::Row;
+use crate::statement::step::Step;
+
+impl TableSchema {
+    /// Creates the table unless it exists, brings a table of an older version up to this one, and checks the table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Backend`] if the user may not create or alter the table, if another table has its name, or if it is
+    /// of a newer version that this program cannot use.
+    pub fn migrate<'a>(&'a self, sessions: &'a Sessions, table: &'a TableName) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.create_or_alter(sessions, table))
+    }
+
+    /// Checks that the table exists and is as it should be.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Backend`], saying what is wrong and what to do; of a wrong version, it names both.
+    pub fn check<'a>(&'a self, sessions: &'a Sessions, table: &'a TableName) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.compare(sessions, table))
+    }
+
+    async fn create_or_alter(&self, sessions: &Sessions, table: &TableName) -> Result<()> {
+        let create = self.create(table);
+        sessions.run(migration(&create).repeatable(), Params::Empty).await?;
+        let mut version = self.version_of(sessions, table).await?;
+        while let Some(change) = version.and_then(|version| self.changes.get(version.number.checked_sub(1)? as usize)) {
+            let next = version.map_or(1, |version| version.number + 1);
+            // One statement, so that the table never has the change without the comment.
+            let alter = format!("ALTER TABLE {table} {}, COMMENT='{}'", change.alter, self.comment(next));
+            let altered = sessions.run(migration(&alter), Params::Empty).await;
+            let before = std::mem::replace(&mut version, self.version_of(sessions, table).await?);
+            // Another program may have made the change meanwhile.
+            if version == before {
+                altered?;
+            }
+        }
+        self.compare(sessions, table).await
+    }
+
+    async fn compare(&self, sessions: &Sessions, table: &TableName) -> Result<()> {
+        // The text may quote what the server says of the table.
+        let refuse = |why: String| {
+            let why = sessions.connections().secrets().hide(&format!("{table}: {why}"));
+            Err(Error::new(ErrorKind::Backend, CHECK).detail(why))
+        };
+        let named = || Params::Positional(vec![table.as_str().into()]);
+        let found = sessions.run(Step::new(CHECK, TABLE).repeatable(), named()).await?;
+        let Some(row) = found.rows.first() else {
+            return refuse(format!("there is no such table in the database, {HIDDEN}; {MIGRATE}"));
+        };
+        let (engine, comment) = (row.text(0), row.text(1));
+        if !engine.eq_ignore_ascii_case("InnoDB") {
+            return refuse(format!(
+                "its engine is {engine}, and only InnoDB locks rows and survives a crash; {MIGRATE}"
+            ));
+        }
+        if let Err(why) = self.can_use(&comment) {
+            return refuse(why);
+        }
+        let columns = sessions.run(Step::new(CHECK, COLUMNS).repeatable(), named()).await?;
+        let found: Vec<_> = columns.rows.iter().map(|row| (row.text(0), found_type(row), row.text(4))).collect();
+        for column in self.columns {
+            let Some((_, kind, key)) = found.iter().find(|(name, ..)| name.eq_ignore_ascii_case(column.name)) else {
+                return refuse(format!("the column {} is missing, {HIDDEN}; {MIGRATE}", column.name));
+            };
+            if *kind != column.kind.to_string() {
+                return refuse(format!(
+                    "the column {} is {kind} and has to be {}; {MIGRATE}",
+                    column.name, column.kind
+                ));
+            }
+            if self.primary_key.contains(&column.name) != (key == "PRI") {
+                return refuse(format!("the primary key has to be ({}); {MIGRATE}", self.primary_key.join(", ")));
+            }
+        }
+        Ok(())
+    }
+
+    async fn version_of(&self, sessions: &Sessions, table: &TableName) -> Result<Option<Version>> {
+        let named = Params::Positional(vec![table.as_str().into()]);
+        let found = sessions.run(Step::new(CHECK, TABLE).repeatable(), named).await?;
+        Ok(found.rows.first().and_then(|row| self.read(&row.text(1))))
+    }
+}
+
+fn migration(statement: &str) -> Step<'_> {
+    Step::new("migrate", statement).limit(MIGRATION)
+}
+
+/// How long the change of a table may take: the server may have to copy the table.
+const MIGRATION: Duration = Duration::from_secs(600);
+
+/// The hint that a table may be hidden: a server shows tables and columns only to users who have a right to them.
+const HIDDEN: &str =
+    "or hidden from a user who lacks rights: GRANT SELECT, INSERT, UPDATE ON it, see \"Server requirements\"";
+
+const CHECK: &str = "check the tables";
+
+const TABLE: &str = "SELECT engine, table_comment FROM information_schema.tables \
+                     WHERE table_schema = DATABASE() AND table_name = ?";
+
+const COLUMNS: &str = "SELECT column_name, data_type, CAST(character_octet_length AS CHAR), \
+                       CAST(datetime_precision AS CHAR), column_key FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ?";
+
+/// The type of a column of the table, in the form in which [`ColumnType`](super::table::ColumnType) displays itself.
+fn found_type(row: &Row) -> String {
+    let kind = row.text(1).to_ascii_lowercase();
+    match kind.as_str() {
+        "binary" | "varbinary" => format!("{kind}({})", row.text(2)),
+        "datetime" | "timestamp" => format!("{kind}({})", row.text(3)),
+        _ => kind,
+    }
+}

@@ -1,0 +1,275 @@
+use std::fmt;
+
+use leasehold_core::{Result, Secrets};
+use mysql_async::{Opts, OptsBuilder};
+use url::Url;
+
+use super::encryption::Encryption;
+use super::parameters::{PARSE, check_number, check_socket, refuse, with_pool_size};
+use crate::names::{Namespace, TableName};
+
+/// A checked `mysql://` URL: the options for the driver, and the parameters of Leasehold.
+///
+/// Neither `Debug` nor any error shows the password. The driver's own types do.
+#[derive(Clone)]
+pub struct Address {
+    opts: Opts,
+    shown: String,
+    /// The parameter `namespace`.
+    pub namespace: Option<Namespace>,
+    /// The parameter `table`.
+    pub table: Option<TableName>,
+    /// The parameter `advisory_queue`; false if the URL does not have it.
+    pub advisory_queue: bool,
+}
+
+impl Address {
+    /// Parses `mysql://user:password@host:port/database?namespace=…&table=…&advisory_queue=…`. Nothing is sent.
+    ///
+    /// The URL may also have the parameters of the driver, and for TLS `ssl_ca=`, `ssl_cert=` and `ssl_key=`, each the
+    /// path of a PEM file. A password needs TLS, or `allow_public_key_retrieval=true`; see the README. An `@` anywhere
+    /// but before the host is written `%40`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for a URL that cannot be used. The error
+    /// shows no credential.
+    pub fn parse(url: &str) -> Result<Self> {
+        Secrets::check_encoded(url, PARSE)?;
+        let mut url = Url::parse(url).map_err(|wrong| refuse(format!("the URL cannot be read: {wrong}")))?;
+        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        let (mut ours, mut encryption) = (OwnParameters::default(), Encryption::default());
+        url.set_query(None);
+        for (name, value) in with_pool_size(pairs) {
+            if !ours.take(&name, &value)? && !encryption.take(&name, &value)? {
+                check_socket(&name, &value)?;
+                check_number(&name, &value)?;
+                url.query_pairs_mut().append_pair(&name, &value);
+            }
+        }
+        if encryption.is_wanted()? {
+            url.query_pairs_mut().append_pair("require_ssl", "true");
+        }
+        // The driver checks scheme, host and values; its messages show parameters, and those are no secrets.
+        let opts = Opts::from_url(url.as_str()).map_err(|wrong| refuse(wrong.to_string()))?;
+        if opts.db_name().is_none() {
+            return Err(refuse("the URL names no database: mysql://user@host/database"));
+        }
+        let opts = encryption.apply(with_plain_host(opts))?;
+        let host = if opts.ip_or_hostname().contains(':') {
+            format!("[{}]", opts.ip_or_hostname())
+        } else {
+            opts.ip_or_hostname().into()
+        };
+        let shown = format!("mysql://{}:{}/{}", host, opts.tcp_port(), opts.db_name().unwrap_or(""));
+        let advisory_queue = ours.advisory_queue.unwrap_or(false);
+        Ok(Self { opts, shown, namespace: ours.namespace, table: ours.table, advisory_queue })
+    }
+
+    /// The options for the driver, before [`Connections`](super::connections::Connections) adds its own.
+    pub(crate) fn opts(&self) -> &Opts {
+        &self.opts
+    }
+}
+
+/// The parameters of a URL that are not the driver's.
+#[derive(Default)]
+struct OwnParameters {
+    namespace: Option<Namespace>,
+    table: Option<TableName>,
+    advisory_queue: Option<bool>,
+}
+
+impl OwnParameters {
+    /// Notes a parameter. Answers whether it is one of these.
+    fn take(&mut self, name: &str, value: &str) -> Result<bool> {
+        let twice = match name {
+            "namespace" => self.namespace.replace(Namespace::new(value)?).is_some(),
+            "table" => self.table.replace(TableName::new(value)?).is_some(),
+            "advisory_queue" => {
+                let wanted =
+                    value.parse().map_err(|_| refuse(format!("advisory_queue is true or false, not {value:?}")))?;
+                self.advisory_queue.replace(wanted).is_some()
+            }
+            _ => return Ok(false),
+        };
+        if twice { Err(refuse(format!("{name} is given twice"))) } else { Ok(true) }
+    }
+}
+
+/// Takes the brackets off an IPv6 address: the driver would look for a host whose name has them.
+fn with_plain_host(opts: Opts) -> Opts {
+    let host = opts.ip_or_hostname().trim_matches(['[', ']']).to_owned();
+    OptsBuilder::from_opts(opts).ip_or_hostname(host).into()
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Address").field(&self.shown).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::ErrorKind;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn parameters_of_leasehold_are_not_passed_to_the_driver() {
+        let url = "mysql://u@db.example:3307/locks?namespace=billing&advisory_queue=true&table=l_1&prefer_socket=false";
+        let address = Address::parse(url).unwrap();
+        assert_eq!(address.namespace, Some(Namespace::new("billing").unwrap()));
+        assert_eq!(address.table, Some(TableName::new("l_1").unwrap()));
+        assert!(address.advisory_queue);
+        assert_eq!(address.to_string(), "mysql://db.example:3307/locks");
+        assert_eq!(format!("{address:?}"), r#"Address("mysql://db.example:3307/locks")"#);
+    }
+
+    #[test]
+    fn bad_addresses_are_refused_without_showing_the_password() {
+        for url in [
+            "",
+            "canary",
+            "mysql:///locks",
+            "mysql://u:canary@host",
+            "mysql://u:canary@host/",
+            "redis://u:canary@host/locks",
+            "mysql://u:canary@host:99999/locks",
+            "mysql://u:canary@host/locks?table=a`b",
+            "mysql://u:canary@host/locks?table=a&table=b",
+            "mysql://u:canary@host/locks?table=",
+            "mysql://u:canary@host/locks?advisory_queue=1",
+            "mysql://u:canary@host/locks?no_such_parameter=1",
+            "mysql://u:canary@host/locks?pool_min=5&pool_max=1",
+            "mysql://u:canary@host/locks?pool_max=0",
+            "mysql://u:canary@host/locks?prefer_socket=2",
+            "mysql://u:canary@host/locks?prefer_socket=true",
+            "mysql://u:canary@host/locks?allow_public_key_retrieval=1",
+            "mysql://u:canary@host/locks?allow_public_key_retrieval=false",
+            "mysql://u:canary@host/locks?require_ssl=false",
+            "mysql://u:canary@host/locks?enable_cleartext_plugin=true&allow_public_key_retrieval=true",
+            "mysql://u:canary@host/locks?verify_ca=true&require_ssl=false",
+            "mysql://u:canary@host/locks?require_ssl=true&ssl_ca=/no/such/file",
+            "mysql://u:canary@host/locks?require_ssl=true&ssl_cert=/dev/null",
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
+            assert!(url.is_empty() || !format!("{error} {error:?}").contains(":canary"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_pool_has_the_size_that_the_url_says_or_the_default() {
+        for (query, expected) in
+            [("", (0, 32)), ("pool_max=5", (0, 5)), ("pool_min=40", (40, 40)), ("pool_min=3&pool_max=4", (3, 4))]
+        {
+            let address = Address::parse(&format!("mysql://u@host/locks?{query}")).unwrap();
+            let constraints = address.opts.pool_opts().constraints();
+            assert_eq!((constraints.min(), constraints.max()), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_refused_before_any_of_it_is_looked_up_or_shown() {
+        for url in [
+            "mysql://u:12/canary@h/db",
+            "mysql://u:12?canary@h/db",
+            "mysql://u:12#canary@h/db",
+            "mysql://u:/canary@h/db",
+            "mysql://u:?canary@h/db",
+            "mysql://u:#canary@h/db",
+            "mysql://u:a@b/canary@h/db",
+            "mysql://u@h/db?canary@=1",
+            "mysql:/u:canary@h/db",
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
+            assert!(error.to_string().contains("percent-encode"), "{url}: {error}");
+            assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+        }
+        let encoded = Address::parse("mysql://u%40x:1%2F2%3F3@h/d%40b?allow_public_key_retrieval=true").unwrap();
+        assert_eq!((encoded.opts.pass(), encoded.opts.db_name()), (Some("1/2?3"), Some("d@b")));
+    }
+
+    #[test]
+    fn numbers_that_no_pool_or_clock_takes_are_refused() {
+        let all = [
+            "pool_min",
+            "pool_max",
+            "inactive_connection_ttl",
+            "ttl_check_interval",
+            "conn_ttl",
+            "abs_conn_ttl",
+            "abs_conn_ttl_jitter",
+            "tcp_keepalive",
+            "max_allowed_packet",
+            "wait_timeout",
+            "stmt_cache_size",
+        ];
+        let too_many = ["4294967296", "100000000000", "2305843009213693952", "18446744073709551615", "-1", "1e3", ""];
+        for (name, number) in all.iter().flat_map(|name| too_many.map(|number| (name, number))) {
+            let error = Address::parse(&format!("mysql://u@host/locks?{name}={number}")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{name}={number}");
+            assert!(error.to_string().contains(name), "{name}={number}: {error}");
+        }
+        for fine in ["pool_max=1000", "pool_min=1000", "conn_ttl=31536000", "stmt_cache_size=0", "tcp_keepalive=1000"] {
+            Address::parse(&format!("mysql://u@host/locks?{fine}")).unwrap();
+        }
+        for bad in ["pool_max=1001", "pool_min=1001", "pool_max=5&pool_max=1001", "ttl_check_interval=0"] {
+            Address::parse(&format!("mysql://u@host/locks?{bad}")).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_password_is_sent_without_tls_only_if_the_url_allows_it() {
+        let needs_tls = Address::parse("mysql://u:canary@host/locks").unwrap_err().to_string();
+        assert!(needs_tls.contains("require_ssl=true") && needs_tls.contains("allow_public_key_retrieval=true"));
+        for fine in [
+            "u:canary@host/locks?allow_public_key_retrieval=true",
+            "u:canary@host/locks?socket=/s",
+            "u@host/l",
+            "u:@host/l",
+        ] {
+            Address::parse(&format!("mysql://{fine}")).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_ipv6_address_has_brackets_only_where_it_is_shown() {
+        let address = Address::parse("mysql://u@[::1]:3307/locks").unwrap();
+        assert_eq!(address.opts.ip_or_hostname(), "::1");
+        assert_eq!(address.to_string(), "mysql://[::1]:3307/locks");
+    }
+
+    #[cfg(feature = "tls-rustls")]
+    #[test]
+    fn every_parameter_about_certificates_asks_for_tls() {
+        for (word, both) in [("ssl_ca", ""), ("ssl-ca", ""), ("verify_ca", ""), ("ssl_cert", "&ssl-key=/dev/null")] {
+            let value = if word == "verify_ca" { "true" } else { "/dev/null" };
+            let address = Address::parse(&format!("mysql://u:p@host/locks?{word}={value}{both}")).unwrap();
+            assert!(address.opts.ssl_opts().is_some(), "{word}");
+        }
+    }
+
+    #[cfg(not(feature = "tls-rustls"))]
+    #[test]
+    fn tls_without_the_feature_is_an_error_and_no_panic() {
+        let error = Address::parse("mysql://u@host/locks?require_ssl=true").unwrap_err();
+        assert!(error.to_string().contains("tls-rustls"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".*", query in "[ -~]{0,40}") {
+            let _ = Address::parse(&text);
+            let _ = Address::parse(&format!("mysql://u:p@h/db?{query}"));
+        }
+    }
+}

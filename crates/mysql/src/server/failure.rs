@@ -1,0 +1,196 @@
+use leasehold_core::{Error, ErrorKind, Secrets};
+use mysql_async::{DriverError, Error as Failure, IoError};
+
+/// How far a statement had come when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// There was no connection yet, so nothing was sent.
+    Connecting,
+    /// The statement may have reached the server.
+    Sent,
+}
+
+/// What a failure of the driver means to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FailureClass {
+    /// The kind of the error to report.
+    pub(crate) kind: ErrorKind,
+    /// Whether the server undid the statement because of another session, so that it may be sent again at once.
+    pub(crate) undone: bool,
+    /// Whether the server refused the statement because it takes no writes, or none any more.
+    pub(crate) takes_no_writes: bool,
+    /// What an operator can do about the failure, if anything.
+    pub(crate) advice: Option<&'static str>,
+}
+
+/// Classifies a failure of the driver. Only this file knows the error codes of `MySQL` and `MariaDB`.
+pub(crate) fn classify(failure: &Failure, progress: Progress) -> FailureClass {
+    let unknown = if progress == Progress::Sent { ErrorKind::Indeterminate } else { ErrorKind::Unavailable };
+    match failure {
+        Failure::Server(refusal) => of_code(refusal.code, unknown),
+        // TLS failed, which waiting does not change: a certificate that is not trusted, or none.
+        Failure::Io(IoError::Io(why))
+            if progress == Progress::Connecting && why.kind() == std::io::ErrorKind::InvalidData =>
+        {
+            simple(ErrorKind::Backend)
+        }
+        // Other: the driver panicked at an answer, and nobody knows how far the server had come.
+        Failure::Other(_)
+        | Failure::Io(IoError::Io(_))
+        | Failure::Driver(
+            DriverError::ConnectionClosed | DriverError::PacketOutOfOrder | DriverError::UnexpectedPacket { .. },
+        ) => simple(unknown),
+        Failure::Driver(DriverError::PoolDisconnected) => simple(ErrorKind::Unavailable),
+        Failure::Driver(DriverError::NoClientSslFlagFromServer) => {
+            advise(ErrorKind::Backend, "the server does not offer TLS")
+        }
+        // The feature for TLS adds one more variant of Io, of the same kind.
+        _ => simple(ErrorKind::Backend),
+    }
+}
+
+fn of_code(code: u16, unknown: ErrorKind) -> FailureClass {
+    use ErrorKind::{Backend, Unavailable};
+    match code {
+        // Deadlock; lock wait timeout; NOWAIT on MySQL; snapshot conflict on MariaDB; a conflict between the members of a
+        // group: each undid the statement. And a table that changed since the statement was prepared: it was not begun.
+        1213 | 1205 | 3572 | 1020 | 3101 | 1615 => FailureClass { undone: true, ..simple(Unavailable) },
+        1040 | 1203 | 1226 => advise(Unavailable, "the server has no connection left"),
+        // The limit counts the statements of all clients.
+        1461 => advise(Unavailable, "the server prepares no more statements: see its max_prepared_stmt_count"),
+        1021 | 1114 => advise(Unavailable, "the server's disk, or what it may use of it, is full"),
+        1037 | 1041 | 1135 => advise(Unavailable, "the server has no memory or thread left"),
+        1290 | 1836 | 1792 => {
+            FailureClass { takes_no_writes: true, ..advise(Unavailable, "the server is read-only: is it a replica?") }
+        }
+        // A node of Galera that is cut off; a member that its group does not let commit; a server in offline mode.
+        1047 | 3100 | 3032 => FailureClass { takes_no_writes: true, ..simple(Unavailable) },
+        // Too many errors from this host; the network between.
+        1129 | 1158..=1161 => simple(Unavailable),
+        // The session or the statement was ended, in the worst case between the commit and the answer.
+        1053 | 1152 | 1180 | 1317 | 1927 | 1969 | 2006 | 2013 | 3024 | 4031 => simple(unknown),
+        1044 | 1045 | 1698 => advise(Backend, "check user, password, and the user's rights to the database"),
+        3159 => advise(Backend, "the server wants TLS: require_ssl=true"),
+        1049 => advise(Backend, "create the database first"),
+        1142 | 1143 => advise(Backend, "the user lacks a right to the table: see \"Server requirements\""),
+        1146 | 1054 => advise(Backend, MIGRATE),
+        1665 => advise(Backend, "binlog_format=STATEMENT cannot log at this isolation level: use ROW or MIXED"),
+        _ => simple(Backend),
+    }
+}
+
+/// The advice for tables that are missing, or not as they should be.
+pub(crate) const MIGRATE: &str =
+    "the table is missing or not as it should be: run `leasehold migrate` or call `migrate()`";
+
+fn simple(kind: ErrorKind) -> FailureClass {
+    FailureClass { kind, undone: false, takes_no_writes: false, advice: None }
+}
+
+fn advise(kind: ErrorKind, advice: &'static str) -> FailureClass {
+    FailureClass { advice: Some(advice), ..simple(kind) }
+}
+
+impl FailureClass {
+    /// The error to report for `failure`. `place` begins its text. The server's words are quoted without `secrets`, and
+    /// not at all where the secrets are not known.
+    pub(crate) fn error(
+        self,
+        operation: &'static str,
+        place: &str,
+        failure: &Failure,
+        secrets: Option<&Secrets>,
+    ) -> Error {
+        let error = Error::new(self.kind, operation);
+        let said = if secrets.is_some() { failure.to_string() } else { unquoted(failure) };
+        let none = Secrets::default();
+        let secrets = secrets.unwrap_or(&none);
+        match self.advice {
+            Some(advice) => error.detail(format!("{place}{advice}")).caused_by(secrets.quote(&said)),
+            None => error.detail(format!("{place}{}", secrets.hide(&said))),
+        }
+    }
+}
+
+/// The failure without the server's words.
+fn unquoted(failure: &Failure) -> String {
+    match failure {
+        Failure::Server(refusal) => format!("server error {}, in words that may quote a password", refusal.code),
+        Failure::Driver(DriverError::ConnectionClosed | DriverError::PoolDisconnected) => failure.to_string(),
+        Failure::Driver(_) => "the driver does not take the server's answer".to_owned(),
+        _ => failure.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mysql_async::ServerError;
+
+    use super::*;
+
+    fn refused(code: u16, progress: Progress) -> FailureClass {
+        let refusal = ServerError { code, message: "no".into(), state: "HY000".into() };
+        classify(&Failure::Server(refusal), progress)
+    }
+
+    #[test]
+    fn each_code_has_its_class() {
+        use ErrorKind::{Backend, Indeterminate, Unavailable};
+        let table = [
+            (1213, Unavailable, true, ""),
+            (1205, Unavailable, true, ""),
+            (3572, Unavailable, true, ""),
+            (1020, Unavailable, true, ""),
+            (3101, Unavailable, true, ""),
+            (1615, Unavailable, true, ""),
+            (1040, Unavailable, false, "connection"),
+            (1203, Unavailable, false, "connection"),
+            (1226, Unavailable, false, "connection"),
+            (1461, Unavailable, false, "max_prepared_stmt_count"),
+            (1135, Unavailable, false, "memory"),
+            (1037, Unavailable, false, "memory"),
+            (1041, Unavailable, false, "memory"),
+            (1021, Unavailable, false, "disk"),
+            (1114, Unavailable, false, "disk"),
+            (1290, Unavailable, false, "read-only"),
+            (1836, Unavailable, false, "read-only"),
+            (1792, Unavailable, false, "read-only"),
+            (1047, Unavailable, false, ""),
+            (3100, Unavailable, false, ""),
+            (3032, Unavailable, false, ""),
+            (1053, Indeterminate, false, ""),
+            (1927, Indeterminate, false, ""),
+            (2006, Indeterminate, false, ""),
+            (2013, Indeterminate, false, ""),
+            (1044, Backend, false, "rights"),
+            (1045, Backend, false, "password"),
+            (1049, Backend, false, "create the database"),
+            (3159, Backend, false, "require_ssl"),
+            (1054, Backend, false, "migrate"),
+            (1142, Backend, false, "right"),
+            (1146, Backend, false, "migrate"),
+            (1665, Backend, false, "ROW"),
+            (1064, Backend, false, ""),
+            (1406, Backend, false, ""),
+        ];
+        for (code, kind, undone, advice) in table {
+            let class = refused(code, Progress::Sent);
+            assert_eq!((class.kind, class.undone), (kind, undone), "{code}");
+            assert!(class.advice.unwrap_or_default().contains(advice), "{code}: {class:?}");
+            assert_eq!(class.advice.is_some(), !advice.is_empty(), "{code}");
+            let takes_no_writes = [1290, 1836, 1792, 1047, 3100, 3032].contains(&code);
+            assert_eq!(class.takes_no_writes, takes_no_writes, "{code}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_sent_was_not_applied() {
+        let cut = || Failure::Io(IoError::Io(std::io::ErrorKind::ConnectionReset.into()));
+        assert_eq!(classify(&cut(), Progress::Sent).kind, ErrorKind::Indeterminate);
+        assert_eq!(classify(&cut(), Progress::Connecting).kind, ErrorKind::Unavailable);
+        assert_eq!(refused(1053, Progress::Connecting).kind, ErrorKind::Unavailable);
+        let closed = Failure::Driver(DriverError::ConnectionClosed);
+        assert_eq!(classify(&closed, Progress::Sent).kind, ErrorKind::Indeterminate);
+        assert_eq!(classify(&Failure::Driver(DriverError::MixedParams), Progress::Sent).kind, ErrorKind::Backend);
+    }
+}

@@ -1,0 +1,147 @@
+use std::fmt;
+
+use leasehold_core::{Error, ErrorKind, Result};
+use mysql_async::Pool;
+
+use crate::advisory_queue::queue::AdvisoryQueue;
+use crate::future::BoxFuture;
+use crate::names::{Namespace, TableName};
+use crate::server::address::Address;
+use crate::server::sessions::Sessions;
+
+/// The connection settings that every builder of a MySQL backend has: the server, the namespace and the table.
+///
+/// [`connection_settings!`](crate::connection_settings) gives a builder the methods for them.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ConnectionSettings {
+    server: Option<Server>,
+    namespace: Option<String>,
+    table: Option<String>,
+    advisory_queue: bool,
+}
+
+#[derive(Clone)]
+enum Server {
+    Url(String),
+    Pool(Pool),
+}
+
+/// What [`ConnectionSettings::open`] makes of the connection settings.
+#[derive(Debug)]
+pub struct Opened {
+    /// The connections. Nothing has been sent on them.
+    pub sessions: Sessions,
+    /// The namespace of the keys.
+    pub namespace: Namespace,
+    /// The table of the keys.
+    pub table: TableName,
+    /// The queue of waiters in the server, if the settings ask for it.
+    pub advisory_queue: Option<AdvisoryQueue>,
+}
+
+impl ConnectionSettings {
+    /// The server, as a `mysql://` URL; see [`Address::parse`].
+    pub fn url(self, url: impl Into<String>) -> Self {
+        Self { server: Some(Server::Url(url.into())), ..self }
+    }
+
+    /// The server of this pool, reached by connections of our own with the pool's options; see [`Sessions::like`].
+    pub fn pool(self, pool: Pool) -> Self {
+        Self { server: Some(Server::Pool(pool)), ..self }
+    }
+
+    /// The namespace of the keys, instead of the URL's; see [`Namespace::new`].
+    pub fn namespace(self, namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..self }
+    }
+
+    /// The table of the keys, instead of the URL's; see [`TableName::new`].
+    pub fn table(self, table: impl Into<String>) -> Self {
+        Self { table: Some(table.into()), ..self }
+    }
+
+    /// Whether waiters queue in the server; see [`AdvisoryQueue`]. `advisory_queue=true` in the URL asks for it, too.
+    pub fn advisory_queue(self, wanted: bool) -> Self {
+        Self { advisory_queue: wanted, ..self }
+    }
+
+    /// Checks the settings, and makes the connections of them. `default_table` is used if neither the settings nor the
+    /// URL name a table. Only a pool is asked for a connection; for a URL nothing is sent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] for settings that cannot be used, and the errors of [`Sessions::like`].
+    pub fn open(self, default_table: &'static str) -> BoxFuture<'static, Result<Opened>> {
+        Box::pin(async move {
+            let refuse = |why| Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why));
+            let address = match &self.server {
+                Some(Server::Url(url)) => Some(Address::parse(url)?),
+                Some(Server::Pool(_)) => None,
+                None => return refuse("neither a URL nor a pool"),
+            };
+            let in_url = |choose: fn(&Address) -> Option<&str>| address.as_ref().and_then(choose).map(str::to_owned);
+            let namespace =
+                self.namespace.or_else(|| in_url(|address| address.namespace.as_ref().map(Namespace::as_str)));
+            let namespace = namespace.map(|namespace| Namespace::new(&namespace)).transpose()?.unwrap_or_default();
+            let table = self.table.or_else(|| in_url(|address| address.table.as_ref().map(TableName::as_str)));
+            let table = TableName::new(table.as_deref().unwrap_or(default_table))?;
+            let queues = self.advisory_queue || address.as_ref().is_some_and(|address| address.advisory_queue);
+            let sessions = match (&self.server, &address) {
+                (Some(Server::Pool(pool)), _) => Sessions::like(pool).await?,
+                (_, Some(address)) => Sessions::new(address),
+                _ => return refuse("neither a URL nor a pool"),
+            };
+            let advisory_queue = queues.then(|| AdvisoryQueue::new(&sessions, &namespace, &table));
+            Ok(Opened { sessions, namespace, table, advisory_queue })
+        })
+    }
+}
+
+/// The methods for the connection settings that the builders of all MySQL backends share. To be invoked inside of
+/// `impl XBuilder { … }`, for a builder with the fields `connection: ConnectionSettings` and `local_handoff: LocalHandoff`.
+#[macro_export]
+macro_rules! connection_settings {
+    () => {
+        /// The server, as `mysql://user:password@host/database`; see [`Address`].
+        ///
+        /// [`Address`]: leasehold_mysql::Address
+        pub fn url(self, url: impl Into<String>) -> Self {
+            Self { connection: self.connection.url(url), ..self }
+        }
+
+        /// The server of this pool instead of a URL, reached by connections of our own with the pool's options. The pool
+        /// must not belong to another tokio runtime.
+        ///
+        /// The pool is asked for one connection, once, and gets it back as it was. It is refused if that connection
+        /// left the address for a local socket, as the driver does by default: say `prefer_socket(false)` in its options.
+        pub fn pool(self, pool: $crate::Pool) -> Self {
+            Self { connection: self.connection.pool(pool), ..self }
+        }
+
+        /// The namespace, which keeps the keys of two programs in one table apart: 1 to 64 bytes. `leasehold` by default.
+        pub fn namespace(self, namespace: impl Into<String>) -> Self {
+            Self { connection: self.connection.namespace(namespace), ..self }
+        }
+
+        /// The table of the keys: letters, digits and underscores, at most 64. The README says the default, and which
+        /// other tables are named after it.
+        pub fn table(self, table: impl Into<String>) -> Self {
+            Self { connection: self.connection.table(table), ..self }
+        }
+
+        /// How far a lease may pass from guard to guard inside of this process without asking the server.
+        pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
+            Self { local_handoff, ..self }
+        }
+    };
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Either may hold a password.
+        f.write_str(match self {
+            Self::Url(_) => "Url",
+            Self::Pool(_) => "Pool",
+        })
+    }
+}

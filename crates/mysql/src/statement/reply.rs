@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Result};
+use mysql_async::Value;
+use mysql_async::prelude::FromValue;
+
+/// The server's answer to one statement.
+#[derive(Debug)]
+pub struct Reply {
+    /// The rows of a query.
+    pub rows: Vec<Row>,
+    /// How many rows the statement changed, or, with the driver's option `client_found_rows`, matched.
+    pub affected: u64,
+    /// The number that the statement gave to `LAST_INSERT_ID(…)`; zero if it gave none.
+    pub id: u64,
+    /// Whether the statement was sent twice, so that the first sending may have been carried out as well.
+    pub repeated: bool,
+}
+
+/// One row of an answer.
+#[derive(Clone, Debug)]
+pub struct Row {
+    values: Vec<Value>,
+}
+
+impl Row {
+    /// The values of the columns, in the order of the statement.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// The values of the columns, in the order of the statement.
+    pub fn into_values(self) -> Vec<Value> {
+        self.values
+    }
+
+    /// The column at `index` as text; empty if it is NULL, missing, or no text.
+    pub(crate) fn text(&self, index: usize) -> String {
+        let text = self.values.get(index).map(|value| Option::<String>::from_value_opt(value.clone()));
+        text.and_then(std::result::Result::ok).flatten().unwrap_or_default()
+    }
+}
+
+impl From<mysql_async::Row> for Row {
+    fn from(row: mysql_async::Row) -> Self {
+        Self { values: row.unwrap_raw().into_iter().flatten().collect() }
+    }
+}
+
+/// Reads the columns of a row from the first to the last. A value of another type than expected is an error, and never
+/// a panic.
+#[derive(Debug)]
+pub struct Columns<'r> {
+    row: &'r Row,
+    next: usize,
+    operation: &'static str,
+}
+
+impl<'r> Columns<'r> {
+    /// Begins at the first column. Errors name `operation`.
+    pub fn of(row: &'r Row, operation: &'static str) -> Self {
+        Self { row, next: 0, operation }
+    }
+
+    /// The next column, as bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Backend`] if there is no further column, or its value is no bytes.
+    pub fn bytes(&mut self) -> Result<Vec<u8>> {
+        self.take()
+    }
+
+    /// The next column, as bytes; `None` if it is NULL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Backend`] if there is no further column, or its value is neither bytes nor NULL.
+    pub fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>> {
+        self.take()
+    }
+
+    /// The next column, as a number that is not negative.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Backend`] if there is no further column, or its value is no such number.
+    pub fn number(&mut self) -> Result<u64> {
+        self.take()
+    }
+
+    /// The next column, as text in which bytes that are no UTF-8 are replaced; `None` if it is NULL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Backend`] if there is no further column, or its value is neither bytes nor NULL.
+    pub fn text(&mut self) -> Result<Option<String>> {
+        let bytes = self.optional_bytes()?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// The next column, as a number of microseconds; a negative number counts as zero.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Backend`] if there is no further column, or its value is no number.
+    pub fn micros(&mut self) -> Result<Duration> {
+        let micros: i64 = self.take()?;
+        Ok(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
+    }
+
+    fn take<T: FromValue>(&mut self) -> Result<T> {
+        self.next += 1;
+        let value = self.row.values.get(self.next - 1).map(|value| T::from_value_opt(value.clone()));
+        value.and_then(std::result::Result::ok).ok_or_else(|| {
+            let why = format!("column {} of the server's answer is not what it should be", self.next);
+            Error::new(ErrorKind::Backend, self.operation).detail(why)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_another_type_or_beyond_the_last_is_an_error() {
+        let row = Row { values: vec![Value::Bytes(b"k".to_vec()), Value::NULL, Value::Int(-1), Value::Int(-1)] };
+        let mut columns = Columns::of(&row, "test");
+        assert_eq!(columns.bytes().unwrap(), b"k");
+        assert_eq!(columns.text().unwrap(), None);
+        assert_eq!(columns.micros().unwrap(), Duration::ZERO);
+        for _ in 0..2 {
+            assert_eq!(columns.number().unwrap_err().kind(), ErrorKind::Backend);
+        }
+    }
+}

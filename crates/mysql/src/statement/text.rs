@@ -1,0 +1,49 @@
+use crate::names::TableName;
+
+/// The text of an SQL file on one line, without comments, in which `{placeholder}` of each pair is replaced by the name
+/// of its table in backticks.
+pub fn statement(source: &str, tables: &[(&str, &TableName)]) -> String {
+    let lines = source.lines().map(str::trim).filter(|line| !line.starts_with("--") && !line.is_empty());
+    let mut text = lines.collect::<Vec<_>>().join(" ");
+    for (placeholder, table) in tables {
+        text = text.replace(&format!("{{{placeholder}}}"), &table.to_string());
+    }
+    text
+}
+
+/// Defines a type whose fields are the statements of a crate: each has the name of its file in the folder `sql` beside
+/// the file that invokes the macro. For tests it also has `all`, the statements with their names, so that none is missed.
+#[macro_export]
+macro_rules! statements {
+    ($(#[$about:meta])* $name:ident($($table:ident),+): $($statement:ident),+ $(,)?) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub(crate) struct $name {
+            $(pub(crate) $statement: String),+
+        }
+
+        impl $name {
+            pub(crate) fn new($($table: &$crate::TableName),+) -> Self {
+                let of = |source| $crate::statement(source, &[$((stringify!($table), $table)),+]);
+                Self { $($statement: of(include_str!(concat!("sql/", stringify!($statement), ".sql")))),+ }
+            }
+
+            #[cfg(test)]
+            pub(crate) fn all(&self) -> Vec<(&'static str, &str)> {
+                vec![$((stringify!($statement), self.$statement.as_str())),+]
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_dropped_and_placeholders_become_tables() {
+        let table = TableName::new("locks").unwrap();
+        let source = "-- It's said: twice.\nUPDATE {table}\n  SET a = :a\n\nWHERE b = {other}\n";
+        assert_eq!(statement(source, &[("table", &table)]), "UPDATE `locks` SET a = :a WHERE b = {other}");
+    }
+}
