@@ -196,7 +196,7 @@ impl RunArgs {
         let mut options = LockOptions::new().ttl(self.ttl).wait(wait);
         options = options.label(self.label.clone().unwrap_or_else(default_label));
         if let Some(reason) = &self.reason {
-            options = options.reason(reason);
+            options = options.reason(reason.as_str());
         }
         if let Some(cap) = self.max_hold {
             options = options.max_hold(cap);

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -136,9 +137,9 @@ pub struct Claim {
     /// Whether the caller goes on waiting if the key is busy; a store may note that down.
     pub waits: bool,
     /// Who, in free text, to be stored beside the grant.
-    pub label: Option<String>,
+    pub label: Option<Arc<str>>,
     /// Why, in free text, to be stored beside the grant.
-    pub reason: Option<String>,
+    pub reason: Option<Arc<str>>,
     /// The newest epoch of this key that the session has lost here, where owners are sessions: it and all older ones are
     /// not joined, nor prolonged, but are [in the way](Attempt::HeldBy).
     pub lost: Option<u64>,

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::{
-    Clock, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, OrBusy, Result,
-    Wait,
+    Clock, Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, OrBusy,
+    Result, Wait,
 };
 
 /// The convenient forms of [`Locker::acquire`]. Every locker has them, also as `dyn Locker`.
@@ -174,6 +174,32 @@ pub trait LockerExt: Locker {
         W: Future<Output: Send> + Send,
     {
         async move { under(self.lock_with(key, options).await?, self.capabilities().backend(), work).await }
+    }
+
+    /// This locker with other defaults: `defaults` count for whatever a request does not choose, such as its ttl, wait
+    /// or label. A default wait limits [`lock`](Self::lock), which then may fail with
+    /// [`TimedOut`](ErrorKind::TimedOut), and counts for each key of [`lock_all`](Self::lock_all).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use leasehold_core::{Admin, LockOptions, Locker, LockerExt, Memory, Wait};
+    ///
+    /// let defaults = LockOptions::new().ttl(Duration::from_secs(10)).wait(Wait::UpTo(Duration::from_secs(2))).label("billing");
+    /// let locks = Memory::new().with_defaults(defaults);
+    /// let guard = locks.lock("invoice/42").await?;
+    /// let holders = locks.inspect(guard.key()).await?.holders;
+    /// assert_eq!(holders[0].label.as_deref(), Some("billing"));
+    ///
+    /// let locks: Arc<dyn Locker> = Arc::new(locks);
+    /// # Ok(()) }
+    /// ```
+    fn with_defaults(self, defaults: LockOptions) -> Defaults<Self>
+    where
+        Self: Sized,
+    {
+        Defaults::new(self, defaults)
     }
 
     /// Acquires several keys, all or none: in sorted order, so that two callers cannot block each other, and within

@@ -3,6 +3,7 @@
 // In reading order: what a program uses,
 mod busy;
 mod capabilities;
+mod defaults;
 mod error;
 mod ext;
 mod ext_rw;
@@ -10,6 +11,7 @@ mod guard;
 mod holder;
 mod home;
 mod key;
+mod label;
 mod locker;
 mod loss;
 mod mode;
@@ -32,6 +34,7 @@ pub use backend::{
 pub use busy::{Busy, OrBusy};
 pub use capabilities::{Capabilities, Capability};
 pub use clock::Clock;
+pub use defaults::Defaults;
 pub use engine::{Backed, Engine, EngineOptions, LocalHandoff, Waiters, WeakEngine};
 pub use error::{Error, ErrorKind, Result};
 pub use ext::LockerExt;
@@ -40,6 +43,7 @@ pub use guard::{DetachedLock, Guard, GuardHandle, LockGuard, ReadGuard};
 pub use holder::{Cursor, Holder, Holders, Page};
 pub use home::Home;
 pub use key::LockKey;
+pub use label::default_label;
 pub use locker::{Admin, Locker, RwLocker};
 pub use loss::{LossReason, ReleaseOutcome};
 pub use memory::{Memory, MemoryBackend};

@@ -161,8 +161,8 @@ impl MemoryBackend {
             mode: grant.claim.mode,
             token: Some(FencingToken::of_epoch(grant.epoch)),
             remaining: Some(grant.ends.since(now)),
-            label: grant.claim.label.clone(),
-            reason: grant.claim.reason.clone(),
+            label: grant.claim.label.as_deref().map(str::to_owned),
+            reason: grant.claim.reason.as_deref().map(str::to_owned),
         });
         Holders { key: key.clone(), holders: holders.collect() }
     }

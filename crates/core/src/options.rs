@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Error, ErrorKind, Result};
@@ -21,8 +22,22 @@ pub struct LockOptions {
     pub(crate) wait: Wait,
     pub(crate) renew: bool,
     pub(crate) max_hold: Option<Duration>,
-    pub(crate) label: Option<String>,
-    pub(crate) reason: Option<String>,
+    pub(crate) label: Option<Text>,
+    pub(crate) reason: Option<Text>,
+    pub(crate) given: Given,
+}
+
+/// A label or a reason, which a process shares among its requests.
+pub(crate) type Text = Arc<str>;
+
+/// Which settings were chosen. For the others, the defaults of the locker count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub(crate) struct Given {
+    ttl: bool,
+    wait: bool,
+    renew: bool,
+    label: bool,
 }
 
 /// How long an acquisition waits for another holder.
@@ -53,22 +68,23 @@ impl LockOptions {
             max_hold: None,
             label: None,
             reason: None,
+            given: Given::default(),
         }
     }
 
     /// The lease: how long after the last renewal the store keeps the key for a holder that is gone.
     pub fn ttl(self, ttl: Duration) -> Self {
-        Self { ttl, ..self }
+        Self { ttl, given: Given { ttl: true, ..self.given }, ..self }
     }
 
     /// The patience.
     pub fn wait(self, wait: Wait) -> Self {
-        Self { wait, ..self }
+        Self { wait, given: Given { wait: true, ..self.given }, ..self }
     }
 
     /// Whether the lease is renewed in the background, from a third of it on.
     pub fn renew(self, renew: bool) -> Self {
-        Self { renew, ..self }
+        Self { renew, given: Given { renew: true, ..self.given }, ..self }
     }
 
     /// A cap on the whole time of holding: renewal stops there and the guard is told
@@ -77,14 +93,49 @@ impl LockOptions {
         Self { max_hold: Some(cap), ..self }
     }
 
-    /// Who holds it, in free text, for whoever inspects the key.
-    pub fn label(self, label: impl Into<String>) -> Self {
-        Self { label: Some(label.into()), ..self }
+    /// Who holds the lock: free text of at most [`MAX_TEXT_BYTES`](Self::MAX_TEXT_BYTES), stored beside the grant and shown
+    /// by [`inspect`](crate::Admin::inspect). Without one it is the [default label](crate::default_label).
+    pub fn label(self, label: impl Into<Arc<str>>) -> Self {
+        Self { label: Some(label.into()), given: Given { label: true, ..self.given }, ..self }
+    }
+
+    /// Stores no label beside the grant, not even the [default label](crate::default_label).
+    pub fn no_label(self) -> Self {
+        Self { label: None, given: Given { label: true, ..self.given }, ..self }
     }
 
     /// Why it is held, in free text, for whoever inspects the key.
-    pub fn reason(self, reason: impl Into<String>) -> Self {
+    pub fn reason(self, reason: impl Into<Arc<str>>) -> Self {
         Self { reason: Some(reason.into()), ..self }
+    }
+
+    /// These options, with `defaults` for every setting that was not chosen.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use leasehold_core::{LockOptions, Wait};
+    ///
+    /// let defaults = LockOptions::new().ttl(Duration::from_secs(10)).label("billing");
+    /// let options = LockOptions::new().wait(Wait::Never).or(&defaults);
+    /// assert_eq!((options.lease(), options.patience()), (Duration::from_secs(10), Wait::Never));
+    /// assert_eq!(options.label_text(), Some("billing"));
+    /// ```
+    pub fn or(self, defaults: &Self) -> Self {
+        let Self { ttl, wait, renew, max_hold, label, reason, given } = self;
+        Self {
+            ttl: if given.ttl { ttl } else { defaults.ttl },
+            wait: if given.wait { wait } else { defaults.wait },
+            renew: if given.renew { renew } else { defaults.renew },
+            max_hold: max_hold.or(defaults.max_hold),
+            label: if given.label { label } else { defaults.label.clone() },
+            reason: reason.or_else(|| defaults.reason.clone()),
+            given: Given {
+                ttl: given.ttl || defaults.given.ttl,
+                wait: given.wait || defaults.given.wait,
+                renew: given.renew || defaults.given.renew,
+                label: given.label || defaults.given.label,
+            },
+        }
     }
 
     /// The lease that is asked for: see [`ttl`](Self::ttl).

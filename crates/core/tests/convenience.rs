@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_core::{
     Admin, Clock, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockKey, LockOptions, Locker, LockerExt, LossReason,
-    Memory, Mode, ReleaseOutcome, RwLocker, RwLockerExt, Wait,
+    Memory, Mode, ReleaseOutcome, RwLocker, RwLockerExt, Wait, default_label,
 };
 
 fn is_send_sync_static<T: Send + Sync + 'static>(_: &T) {}
@@ -245,4 +245,54 @@ async fn whatever_points_to_a_locker_is_one() {
     is_free(&memory as &dyn Admin, "k").await;
     is_free(&(Box::new(memory.clone()) as Box<dyn Admin>), "k").await;
     is_free(&(Arc::new(memory.clone()) as Arc<dyn Admin>), "k").await;
+}
+
+async fn labels(locks: &(impl RwLocker + Admin), options: &LockOptions) -> Vec<Option<String>> {
+    let (one, two) = (locks.read_with("k", options).await.unwrap(), locks.read_with("k", options).await.unwrap());
+    let holders = locks.inspect(one.key()).await.unwrap().holders;
+    drop((one, two));
+    holders.into_iter().map(|holder| holder.label).collect()
+}
+
+#[tokio::test]
+async fn a_grant_without_a_label_tells_which_process_has_it() {
+    let locks = Memory::new();
+    let own = default_label().to_string();
+    assert_eq!(labels(&locks, &LockOptions::new()).await, vec![Some(own.clone()); 2]);
+    assert_eq!(labels(&locks, &LockOptions::new().label("me")).await, vec![Some("me".to_owned()); 2]);
+    assert_eq!(labels(&locks, &LockOptions::new().no_label()).await, [None, None]);
+    let nameless = locks.with_defaults(LockOptions::new().no_label());
+    assert_eq!(labels(&nameless, &LockOptions::new()).await, [None, None]);
+    assert_eq!(labels(&nameless, &LockOptions::new().label("me")).await, vec![Some("me".to_owned()); 2]);
+    let key = LockKey::new("k").unwrap();
+    let reader = nameless.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
+    assert_eq!(nameless.inspect(&key).await.unwrap().holders[0].label, Some(own), "the engine's defaults count");
+    drop(reader);
+}
+
+#[tokio::test]
+async fn the_defaults_of_a_locker_count_for_what_a_request_leaves_open() {
+    let (lease, wait) = (Duration::from_secs(7), Duration::from_millis(20));
+    let locks = Memory::new();
+    let (open, named) = (LockOptions::new(), LockOptions::new().ttl(lease).wait(Wait::UpTo(wait)).reason("billing"));
+    let shared: Arc<dyn RwLocker> = Arc::new(locks.clone());
+    for defaults in [LockerExt::with_defaults(shared, named.clone())] {
+        let guard = defaults.lock("k").await.unwrap();
+        assert!(guard.remaining() <= lease);
+        let seen = locks.inspect(guard.key()).await.unwrap();
+        assert_eq!(seen.holders[0].reason.as_deref(), Some("billing"));
+        for refused in [defaults.lock("k").await.err(), defaults.read("k").await.err()] {
+            assert_eq!(refused.unwrap().kind(), ErrorKind::TimedOut);
+        }
+        drop(guard);
+        let longer = defaults.lock_with("k", &LockOptions::new().ttl(lease * 10)).await.unwrap();
+        assert!(longer.remaining() > lease * 8, "what the request chose counts");
+    }
+    assert!(locks.lock_with("k", &open).await.unwrap().remaining() > lease * 4);
+    let twice = LockerExt::with_defaults(locks.with_defaults(named), LockOptions::new().ttl(lease * 2));
+    let guard = twice.lock("k").await.unwrap();
+    assert!(guard.remaining() > lease, "the outer defaults come first");
+    assert_eq!(twice.inspect(guard.key()).await.unwrap().holders[0].reason.as_deref(), Some("billing"));
+    let refused = twice.lock_with("j", &LockOptions::new().ttl(Duration::ZERO)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidOptions);
 }

@@ -21,8 +21,8 @@ async fn try_acquire_writer(store: &Store, claim: &Claim) -> Result<Attempt> {
         ("client", store.client.as_bytes().into()),
         ("waits", Value::from(claim.waits)),
         ("ttl", micros(claim.ttl)),
-        ("label", text(claim.label.as_ref())),
-        ("reason", text(claim.reason.as_ref())),
+        ("label", text(claim.label.as_deref())),
+        ("reason", text(claim.reason.as_deref())),
     ]);
     let reply = store.run_on_row(&store.statements.try_acquire_writer, &claim.key, params).await?;
     match answer(&reply)? {

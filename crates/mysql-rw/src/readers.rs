@@ -35,8 +35,8 @@ pub(crate) async fn admit(
         ("owner", claim.owner.as_bytes().into()),
         ("epoch", Value::UInt(epoch)),
         ("ttl", micros(claim.ttl)),
-        ("label", text(claim.label.as_ref())),
-        ("reason", text(claim.reason.as_ref())),
+        ("label", text(claim.label.as_deref())),
+        ("reason", text(claim.reason.as_deref())),
     ]);
     let step = Step::new(operation, &store.statements.try_acquire_reader).repeatable();
     let reply = store.sessions.run(step, params).await?;

@@ -47,7 +47,7 @@ impl Store {
 }
 
 /// A text, or NULL, as a parameter.
-pub(crate) fn text(text: Option<&String>) -> Value {
+pub(crate) fn text(text: Option<&str>) -> Value {
     text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()))
 }
 

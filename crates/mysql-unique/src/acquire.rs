@@ -21,13 +21,13 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
 }
 
 async fn ask_row(store: &Store, claim: &Claim) -> Result<Attempt> {
-    let text = |text: &Option<String>| text.as_ref().map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()));
+    let text = |text: Option<&str>| text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()));
     let params = named([
         ("name", store.name(&claim.key)),
         ("owner", claim.owner.as_bytes().into()),
         ("ttl", micros(claim.ttl)),
-        ("label", text(&claim.label)),
-        ("reason", text(&claim.reason)),
+        ("label", text(claim.label.as_deref())),
+        ("reason", text(claim.reason.as_deref())),
     ]);
     let step = Step::new("acquire", &store.statements.try_acquire).repeatable();
     match store.sessions.run(step, params).await?.id {

@@ -91,8 +91,9 @@ impl Hold {
     /// On the same engine, makes a reader of a writer.
     pub(crate) async fn downgraded(self, options: &LockOptions) -> Result<Self> {
         let engine = Arc::clone(&self.0.engine);
-        engine.check("downgrade", self.0.key(), Mode::Shared, options)?;
-        engine.downgrade(self, options).await
+        let options = options.clone().or(&engine.defaults);
+        engine.check("downgrade", self.0.key(), Mode::Shared, &options)?;
+        engine.downgrade(self, &options).await
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Inner {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) capabilities: Capabilities,
     pub(super) clock: Clock,
+    /// What counts where a request chooses nothing.
+    pub(super) defaults: LockOptions,
     pub(super) driver: Arc<Driver<Self>>,
     pub(super) member: Member,
     /// When what is under way is given up, once the engine is closed.

@@ -26,6 +26,7 @@ use self::state::{Event, Traits};
 use crate::{
     Admin, Backend, Capabilities, Capability, Clock, Cursor, DetachedLock, Error, ErrorKind, Exclusive, Guard, Holders,
     LockGuard, LockKey, LockOptions, Locker, Mode, OrBusy, Page, ReadGuard, Result, RwLocker, SharedBackend,
+    default_label,
 };
 
 /// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
@@ -60,13 +61,14 @@ impl<B: Backend> Engine<B> {
             handoffs: local_handoff.most,
             handoff_age: local_handoff.age,
         };
-        let clock = settings.clock;
+        let (clock, defaults) = (settings.clock, settings.defaults.or(&LockOptions::new().label(default_label())));
         let driver = settings.waiters.unwrap_or_default().driver(&clock, capabilities.backend());
         let inner = driver.add(|state| {
             Arc::new(Inner {
                 backend: Arc::clone(&backend) as _,
                 capabilities,
                 clock,
+                defaults,
                 member: state.add(traits),
                 driver: Arc::clone(&driver),
                 closed: OnceLock::new(),
@@ -121,6 +123,7 @@ pub struct EngineOptions {
     clock: Clock,
     local_handoff: LocalHandoff,
     waiters: Option<Waiters>,
+    defaults: LockOptions,
 }
 
 impl EngineOptions {
@@ -132,6 +135,12 @@ impl EngineOptions {
     /// What deadlines run on.
     pub fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// What counts where a request does not choose: the ttl, the wait, the label and so on. Without a label here it is the
+    /// [default label](crate::default_label); [`LockOptions::no_label`] is for none.
+    pub fn defaults(self, defaults: LockOptions) -> Self {
+        Self { defaults, ..self }
     }
 
     /// How far grants pass from guard to guard inside this process.
@@ -236,19 +245,19 @@ impl<T: Backed> Locker for T {
     }
 
     async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
-        let engine = self.engine();
-        engine.inner.check("acquire", key, Mode::Exclusive, options)?;
-        Ok(engine.inner.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
+        let (engine, options) = (self.engine(), options.clone().or(&self.engine().inner.defaults));
+        engine.inner.check("acquire", key, Mode::Exclusive, &options)?;
+        Ok(engine.inner.acquire(key, Mode::Exclusive, &options).await?.map(Guard::new))
     }
 
     async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
-        let engine = self.engine();
-        engine.inner.check("attach", grant.key(), Mode::Exclusive, options)?;
+        let (engine, options) = (self.engine(), options.clone().or(&self.engine().inner.defaults));
+        engine.inner.check("attach", grant.key(), Mode::Exclusive, &options)?;
         if let Some(why) = engine.inner.capabilities.why_not(Capability::Detach) {
             let error = Error::new(ErrorKind::Unsupported, "attach").with_backend(engine.inner.name());
             return Err(error.key(grant.key()).detail(why));
         }
-        Ok(engine.inner.attach(grant, options).await?.map(Guard::<Exclusive>::new))
+        Ok(engine.inner.attach(grant, &options).await?.map(Guard::<Exclusive>::new))
     }
 }
 
@@ -262,9 +271,9 @@ where
     }
 
     async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
-        let engine = self.engine();
-        engine.inner.check("acquire", key, Mode::Shared, options)?;
-        Ok(engine.inner.acquire(key, Mode::Shared, options).await?.map(Guard::new))
+        let (engine, options) = (self.engine(), options.clone().or(&self.engine().inner.defaults));
+        engine.inner.check("acquire", key, Mode::Shared, &options)?;
+        Ok(engine.inner.acquire(key, Mode::Shared, &options).await?.map(Guard::new))
     }
 }
 

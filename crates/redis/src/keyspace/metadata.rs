@@ -4,26 +4,23 @@ use serde::{Deserialize, Serialize};
 /// What is kept of a holder beside its owner and number, as JSON. Also has `since`, by the server's clock.
 ///
 /// Read leniently: whoever shares the server may write more than we know.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
-    #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-impl Metadata {
-    /// What a claim says.
-    pub fn of(claim: &Claim) -> Self {
-        Self { label: claim.label.clone(), reason: claim.reason.clone() }
-    }
+/// The label and the reason of a claim, to be written beside its grant.
+#[derive(Debug, Serialize)]
+pub struct Written<'c> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'c str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'c str>,
+}
 
-    /// From its JSON; empty if it is none.
-    pub fn read(json: &str) -> Self {
-        serde_json::from_str(json).unwrap_or_default()
-    }
-
+impl Written<'_> {
     /// Its JSON without the opening brace, to follow a first member that the script writes: `since`.
     pub fn tail(&self) -> String {
         if self.label.is_none() && self.reason.is_none() {
@@ -33,6 +30,18 @@ impl Metadata {
             Ok("}") | Err(_) => "}".to_owned(),
             Ok(members) => format!(",{members}"),
         }
+    }
+}
+
+impl Metadata {
+    /// What a claim says.
+    pub fn of(claim: &Claim) -> Written<'_> {
+        Written { label: claim.label.as_deref(), reason: claim.reason.as_deref() }
+    }
+
+    /// From its JSON; empty if it is none.
+    pub fn read(json: &str) -> Self {
+        serde_json::from_str(json).unwrap_or_default()
     }
 
     /// Tells what it says of a holder.
@@ -51,8 +60,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_a_script_writes_is_read_back(label in any::<Option<String>>(), reason in any::<Option<String>>()) {
-            let metadata = Metadata { label, reason };
-            prop_assert_eq!(Metadata::read(&format!("{{\"since\":1{}", metadata.tail())), metadata);
+            let tail = Written { label: label.as_deref(), reason: reason.as_deref() }.tail();
+            prop_assert_eq!(Metadata::read(&format!("{{\"since\":1{tail}")), Metadata { label, reason });
         }
 
         #[test]

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::event::{End, Granted, GuardId, GuardRef, KeyId, LeaseCell, LeaseId, Member, RequestId, Traits};
 use super::rules::{Rule, left_out};
 use crate::clock::{Moment, lease_deadline};
+use crate::options::Text;
 use crate::{GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, SessionId};
 
 /// One stretch in which the store has an owner of this process as the holder, and all that is known of it here.
@@ -43,25 +44,20 @@ pub(super) struct Lease<L> {
 pub(super) struct Terms {
     pub(super) ttl: Duration,
     pub(super) renew: bool,
-    /// Most have none.
-    texts: Option<Box<Texts>>,
+    label: Option<Text>,
+    reason: Option<Text>,
     /// False for a lease that was attached: the store shows the texts of whoever claimed it.
     pub(super) known: bool,
 }
 
-/// The label and the reason.
-type Texts = [Option<String>; 2];
-
 impl Terms {
     fn of(options: &LockOptions) -> Self {
-        let LockOptions { ttl, renew, label, reason, wait: _, max_hold: _ } = options;
-        let texts = (label.is_some() || reason.is_some()).then(|| Box::new([label.clone(), reason.clone()]));
-        Self { ttl: *ttl, renew: *renew, texts, known: true }
+        let LockOptions { ttl, renew, label, reason, wait: _, max_hold: _, given: _ } = options;
+        Self { ttl: *ttl, renew: *renew, label: label.clone(), reason: reason.clone(), known: true }
     }
 
     fn are_of(&self, options: &LockOptions) -> bool {
-        let [label, reason] = self.texts.as_deref().unwrap_or(&[None, None]);
-        let same_texts = self.known && *label == options.label && *reason == options.reason;
+        let same_texts = self.known && self.label == options.label && self.reason == options.reason;
         same_texts && self.ttl == options.ttl && self.renew == options.renew
     }
 }

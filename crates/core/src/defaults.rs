@@ -1,0 +1,73 @@
+use async_trait::async_trait;
+
+use crate::{
+    Admin, Capabilities, Cursor, DetachedLock, Holders, LockGuard, LockKey, LockOptions, Locker, OrBusy, Page,
+    ReadGuard, Result, RwLocker,
+};
+
+/// A locker with defaults for its requests: see [`LockerExt::with_defaults`](crate::LockerExt::with_defaults).
+#[derive(Clone, Debug)]
+pub struct Defaults<L> {
+    locker: L,
+    defaults: LockOptions,
+}
+
+impl<L> Defaults<L> {
+    pub(crate) fn new(locker: L, defaults: LockOptions) -> Self {
+        Self { locker, defaults }
+    }
+
+    /// The locker without the defaults.
+    pub fn inner(&self) -> &L {
+        &self.locker
+    }
+
+    fn filled(&self, options: &LockOptions) -> LockOptions {
+        options.clone().or(&self.defaults)
+    }
+}
+
+#[async_trait]
+impl<L: Locker> Locker for Defaults<L> {
+    fn capabilities(&self) -> Capabilities {
+        self.locker.capabilities()
+    }
+
+    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+        self.locker.acquire(key, &self.filled(options)).await
+    }
+
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
+        self.locker.acquire_or_busy(key, &self.filled(options)).await
+    }
+
+    async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
+        self.locker.attach(grant, &self.filled(options)).await
+    }
+}
+
+#[async_trait]
+impl<L: RwLocker> RwLocker for Defaults<L> {
+    async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
+        self.locker.acquire_read(key, &self.filled(options)).await
+    }
+
+    async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
+        self.locker.acquire_read_or_busy(key, &self.filled(options)).await
+    }
+}
+
+#[async_trait]
+impl<L: Admin> Admin for Defaults<L> {
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.locker.inspect(key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.locker.list(prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.locker.force_release(key).await
+    }
+}
