@@ -82,6 +82,8 @@ fn suite(copy: &Copy, backend: &str, fleet: &Fleet) -> Result<Verdict, String> {
     let mut child = Command::new(copy.build(&package)?)
         .current_dir(copy.tree.join("crates").join(folder))
         .envs(fleet.environment())
+        // The variant that has no name: a program with every fast path on.
+        .env("LEASEHOLD_CONFORMANCE_VARIANT", "")
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

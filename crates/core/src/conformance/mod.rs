@@ -74,10 +74,11 @@ mod run;
 mod subject;
 mod tokens;
 mod told;
+mod variant;
 mod verdict;
 
 pub use self::fixture::Fixture;
-pub use self::run::{exclusive, shared};
+pub use self::run::{exclusive, exclusive_variants, shared};
 
 #[doc(hidden)]
 pub use self::expected::Expected;

@@ -12,6 +12,7 @@ use super::cases::{Bench, Case, ClauseCheck, all};
 use super::clause;
 use super::expected::Expected;
 use super::subject::Subject;
+use super::variant::Variant;
 use crate::{Capabilities, Capability, LocalHandoff};
 
 /// No case takes this long unless it hangs.
@@ -52,43 +53,29 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
     report
 }
 
-/// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness. Where the
-/// hand-off is claimed, every case runs with it and without.
-pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
+/// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness. Every case runs
+/// once per variant, and where the variant claims the hand-off, once with it and once without.
+pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Most cases wait for leases to run out, not for a processor.
     arguments.test_threads.get_or_insert(24);
-    let capabilities = subject.capabilities();
-    let backend = capabilities.backend();
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build().map(Arc::new) else {
         eprintln!("no tokio runtime could be started");
         return ExitCode::FAILURE;
     };
-    let absent = if arguments.list { None } else { runtime.block_on(subject.available()).err() };
-    if let Some(why) = &absent {
-        println!("{backend} is not available: {why}");
-        if std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1") {
-            eprintln!("LEASEHOLD_CONFORMANCE_REQUIRED=1, so that is a failure");
-            return ExitCode::FAILURE;
-        }
-    }
-    let handoffs: &[_] = if capabilities.has(Capability::LocalHandoff) {
-        &[("", LocalHandoff::new()), ("::with_local_handoff_off", LocalHandoff::off())]
-    } else {
-        &[("", LocalHandoff::new())]
-    };
-    let mut trials = Vec::new();
+    let backend = variants.first().map_or("", |variant| variant.capabilities().backend());
     let broken = Arc::new(Broken::default());
-    for case in all() {
-        let why = absent.clone().or_else(|| why_ignored(case, &capabilities));
-        if let Some(why) = why.as_ref().filter(|_| absent.is_none() && !arguments.list) {
-            println!("{backend}::{} is ignored: {why}", case.name);
+    let mut trials = Vec::new();
+    for variant in variants {
+        let absent = if arguments.list { None } else { runtime.block_on(variant.available()).err() };
+        if let Some(why) = &absent {
+            println!("{backend}{} is not available: {why}", variant.suffix());
+            if std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1") {
+                eprintln!("LEASEHOLD_CONFORMANCE_REQUIRED=1, so that is a failure");
+                return ExitCode::FAILURE;
+            }
         }
-        for (suffix, local_handoff) in handoffs {
-            let name = format!("{backend}::{}{suffix}", case.name);
-            let bench = Bench::new(Arc::clone(subject), case.name, *local_handoff);
-            trials.push(trial(name, case, bench, why.clone(), &runtime, &broken));
-        }
+        trials.extend(trials_of(variant, absent.as_deref(), arguments.list, &runtime, &broken));
     }
     // Cases about the lease take longest and come late in the contract: begun last, they would be waited for alone.
     trials.reverse();
@@ -99,6 +86,36 @@ pub(super) fn run(subject: &Arc<dyn Subject>) -> ExitCode {
         broken.tell();
     }
     conclusion.exit_code()
+}
+
+/// The cases of one variant, whose store is `absent` for this reason, if it is.
+fn trials_of(
+    variant: Variant,
+    absent: Option<&str>,
+    list: bool,
+    runtime: &Arc<Runtime>,
+    broken: &Arc<Broken>,
+) -> Vec<Trial> {
+    let (capabilities, suffix) = (variant.capabilities(), variant.suffix());
+    let subject: Arc<dyn Subject> = Arc::new(variant);
+    let handoffs: &[_] = if capabilities.has(Capability::LocalHandoff) {
+        &[("", LocalHandoff::new()), ("::with_local_handoff_off", LocalHandoff::off())]
+    } else {
+        &[("", LocalHandoff::new())]
+    };
+    let mut trials = Vec::new();
+    for case in all() {
+        let name = format!("{}::{}{suffix}", capabilities.backend(), case.name);
+        let why = absent.map(str::to_owned).or_else(|| why_ignored(case, &capabilities));
+        if let Some(why) = why.as_ref().filter(|_| absent.is_none() && !list) {
+            println!("{name} is ignored: {why}");
+        }
+        for (off, local_handoff) in handoffs {
+            let bench = Bench::new(Arc::clone(&subject), case.name, *local_handoff);
+            trials.push(trial(format!("{name}{off}"), case, bench, why.clone(), runtime, broken));
+        }
+    }
+    trials
 }
 
 fn trial(
