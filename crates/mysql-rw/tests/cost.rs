@@ -6,7 +6,7 @@
 mod sql;
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::{BatchRow, Lease, LeaseStatements, RangeScan, TableName, Value, batch};
+use leasehold_mysql::{Lease, LeaseStatements, RangeScan, TableName, Value, batch};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 use mysql_async::Conn;
@@ -104,8 +104,8 @@ fn look(leases: LeaseStatements<'_>, held: &[Lease]) -> Vec<Trial> {
 /// A statement that deletes many rows.
 fn delete(text: &str, held: &[Lease]) -> Vec<Trial> {
     cost::batches(held, true, |leases| {
-        let identity = |(name, owner, _): &&Lease| BatchRow::of([Value::Bytes(name.clone()), owner.as_bytes().into()]);
-        let (text, mut params) = batch(text, &leases.iter().map(identity).collect::<Vec<_>>());
+        let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+        let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
         params.push(1.into());
         (text, params)
     })

@@ -6,7 +6,7 @@
 mod sql;
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::{BatchRow, Lease, RangeScan, TableName, Value, batch};
+use leasehold_mysql::{Lease, RangeScan, TableName, Value, batch};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 use mysql_async::Conn;
@@ -68,8 +68,8 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
             statements.leases().status_statement(&places.collect::<Vec<_>>())
         }),
         "gc_delete" => cost::batches(held, true, |leases| {
-            let rows: Vec<_> = leases.iter().map(|(name, ..)| BatchRow::of([Value::Bytes(name.clone())])).collect();
-            let (text, mut params) = batch(text, &rows);
+            let keys: Vec<_> = leases.iter().map(|(name, ..)| vec![Value::Bytes(name.clone())]).collect();
+            let (text, mut params) = batch(text, &keys, &[]);
             params.push(1.into());
             (text, params)
         }),

@@ -23,11 +23,10 @@ pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey
 pub use crate::lease::sweep::Sweep;
 pub use crate::names::{Namespace, TableName};
 pub use crate::schema::table::{Column, ColumnType, SchemaChange, TableSchema};
-pub use crate::server::address::Address;
 pub use crate::server::examination::examine;
 pub use crate::server::sessions::Sessions;
 pub use crate::settings::{ConnectionSettings, Opened};
-pub use crate::statement::batch::{BatchRow, batch};
+pub use crate::statement::batch::batch;
 pub use crate::statement::params::{Params, named};
 pub use crate::statement::reply::{Columns, Reply, Row};
 pub use crate::statement::step::Step;

@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use leasehold_core::{Error, ErrorKind, LockKey, Result};
 
-/// The name of a table of ours: 1 to 64 letters, digits and underscores. `Display` is the name in backticks.
+/// The name of a table: 1 to 64 letters, digits and underscores. `Display` shows the name in backticks.
 ///
-/// Table names cannot be bound as parameters, so nothing else may ever come between the backticks.
+/// The name of a table cannot be a parameter of a statement, so no other character may ever come between the backticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName(Arc<str>);
 
 impl TableName {
-    /// Checks it.
+    /// Checks the name of a table.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`] for anything else than `[A-Za-z0-9_]{1,64}`.
@@ -35,7 +35,8 @@ impl fmt::Display for TableName {
     }
 }
 
-/// What keeps the keys of two programs apart in one table: 1 to 64 bytes of UTF-8 without NUL.
+/// A namespace, which keeps the keys of two programs in one table apart: 1 to 64 bytes of UTF-8 without NUL. The default
+/// is `leasehold`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(Arc<str>);
 
@@ -43,11 +44,11 @@ impl Namespace {
     /// The longest name of a row, in bytes: namespace, NUL and key.
     pub const MAX_NAME: u32 = 64 + 1 + 255;
 
-    /// Checks it.
+    /// Checks a namespace.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOptions`] if it is empty, longer than 64 bytes, or contains NUL.
-    pub fn new(namespace: &str) -> Result<Self> {
+    /// [`ErrorKind::InvalidOptions`] if the namespace is empty, longer than 64 bytes, or contains NUL.
+    pub(crate) fn new(namespace: &str) -> Result<Self> {
         if (1..=64).contains(&namespace.len()) && !namespace.contains('\0') {
             return Ok(Self(namespace.into()));
         }
@@ -56,33 +57,34 @@ impl Namespace {
     }
 
     /// The namespace as it was given.
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of a key's row. Different keys and namespaces have different names: the first NUL ends the namespace.
+    /// The name of the row of a key: namespace, NUL, key. Different keys and namespaces have different names, because the
+    /// first NUL ends the namespace.
     pub fn name_of(&self, key: &LockKey) -> Vec<u8> {
         self.followed_by(key.as_str().as_bytes())
     }
 
-    /// The key that a row is about; `None` for a row that is not ours.
+    /// The key of the row with this name; `None` if the name has another namespace, or is no key.
     pub fn key_of(&self, name: &[u8]) -> Option<LockKey> {
         let key = name.strip_prefix(self.0.as_bytes())?.strip_prefix(b"\0")?;
         LockKey::new(std::str::from_utf8(key).ok()?).ok()
     }
 
-    /// The names from the first, inclusive, to the second, exclusive, are those of the keys that start with `prefix`.
+    /// The range of the names of all keys that start with `prefix`: from the first, inclusive, to the second, exclusive.
     pub fn range_of(&self, prefix: &str) -> (Vec<u8>, Vec<u8>) {
         let from = self.followed_by(prefix.as_bytes());
         let mut to = from.clone();
         if let Some(last) = to.last_mut() {
-            // Never overflows: 0xFF does not occur in UTF-8.
+            // It never overflows: the byte 0xFF does not occur in UTF-8.
             *last = last.saturating_add(1);
         }
         (from, to)
     }
 
-    /// The name of a row that need not exist, to page from.
+    /// The name of a row that need not exist, as the start of a scan.
     pub fn followed_by(&self, rest: &[u8]) -> Vec<u8> {
         [self.0.as_bytes(), b"\0", rest].concat()
     }
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_have_their_limits() {
+    fn a_namespace_and_the_name_of_a_row_have_limits() {
         for bad in ["", "a\0b", &"x".repeat(65)] {
             assert_eq!(Namespace::new(bad).unwrap_err().kind(), ErrorKind::InvalidOptions, "{bad:?}");
         }

@@ -41,17 +41,22 @@ pub struct Opened {
 }
 
 impl ConnectionSettings {
-    /// The server, as a `mysql://` URL; see [`Address::parse`].
+    /// The server, as `mysql://user:password@host:port/database?namespace=…&table=…&advisory_queue=…`.
+    ///
+    /// The URL may also have the parameters of the driver, and for TLS `ssl_ca=`, `ssl_cert=` and `ssl_key=`, each the
+    /// path of a PEM file. A password needs TLS, or `allow_public_key_retrieval=true`; see the README. An `@` anywhere
+    /// but before the host is written `%40`.
     pub fn url(self, url: impl Into<String>) -> Self {
         Self { server: Some(Server::Url(url.into())), ..self }
     }
 
-    /// The server of this pool, reached by connections of our own with the pool's options; see [`Sessions::like`].
+    /// The server of this pool, reached by connections of our own with the pool's options. The pool is asked for one
+    /// connection, once, and gets it back as it was.
     pub fn pool(self, pool: Pool) -> Self {
         Self { server: Some(Server::Pool(pool)), ..self }
     }
 
-    /// The namespace of the keys, instead of the URL's; see [`Namespace::new`].
+    /// The namespace of the keys, instead of the URL's: 1 to 64 bytes without NUL.
     pub fn namespace(self, namespace: impl Into<String>) -> Self {
         Self { namespace: Some(namespace.into()), ..self }
     }
@@ -70,7 +75,8 @@ impl ConnectionSettings {
     /// URL name a table. Only a pool is asked for a connection; for a URL nothing is sent.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOptions`] for settings that cannot be used, and the errors of [`Sessions::like`].
+    /// [`ErrorKind::InvalidOptions`] for settings that cannot be used, and for a pool whose connection left the address for
+    /// a local socket; and the errors of connecting, for a pool.
     pub fn open(self, default_table: &'static str) -> BoxFuture<'static, Result<Opened>> {
         Box::pin(async move {
             let refuse = |why| Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(why));
@@ -102,9 +108,8 @@ impl ConnectionSettings {
 #[macro_export]
 macro_rules! connection_settings {
     () => {
-        /// The server, as `mysql://user:password@host/database`; see [`Address`].
-        ///
-        /// [`Address`]: leasehold_mysql::Address
+        /// The server, as `mysql://user:password@host:port/database`, with parameters for all other settings; see
+        /// [`ConnectionSettings::url`](leasehold_mysql::ConnectionSettings::url).
         pub fn url(self, url: impl Into<String>) -> Self {
             Self { connection: self.connection.url(url), ..self }
         }

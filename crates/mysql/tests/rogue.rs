@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
 use leasehold_core::{ErrorKind, Result};
-use leasehold_mysql::{Address, Params, Pool, Reply, Sessions, Step};
+use leasehold_mysql::{ConnectionSettings, Params, Pool, Reply, Sessions, Step};
 use leasehold_testkit::shown;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -92,7 +92,7 @@ async fn send(client: &mut TcpStream, number: u8, packet: &[u8]) -> std::io::Res
 }
 
 async fn ask(url: &str) -> Result<Reply> {
-    let sessions = Sessions::new(&Address::parse(url)?);
+    let sessions = Sessions::at(url)?;
     let reply = sessions.run(Step::new("test", "SELECT 1"), Params::Empty).await;
     sessions.close().await;
     reply
@@ -142,8 +142,7 @@ async fn who_trusts_the_network_still_sends_no_password_in_the_clear() {
 async fn answers_that_no_server_gives_are_errors_and_no_panics() {
     for script in [COLUMNS, NONSENSE, &[OK, OK], &[b""], &[b"\x01"], &[b"\xfe"], &[b"\x01\x04", b""]] {
         let rogue = Rogue::with("caching_sha2_password", script).await;
-        let sessions =
-            Sessions::new(&Address::parse(&rogue.url("allow_public_key_retrieval=true&pool_max=1")).unwrap());
+        let sessions = Sessions::at(&rogue.url("allow_public_key_retrieval=true&pool_max=1")).unwrap();
         // More often than there are connections: none may be lost with a panic.
         for _ in 0..3 {
             let error = sessions.run(Step::new("test", "SELECT 1"), Params::Empty).await;
@@ -175,10 +174,11 @@ async fn a_server_is_quoted_without_the_password_and_on_one_line() {
         }
         assert!(!told.contains(|c: char| c.is_control() || c == '\u{202e}'), "{told:?}");
         // Of a pool of the caller's the password is not known.
-        let of_a_pool = match Sessions::like(&Pool::from_url(rogue.pool_url()).unwrap()).await {
-            Ok(_) => continue,
-            Err(error) => shown(&error),
-        };
+        let of_a_pool =
+            match ConnectionSettings::default().pool(Pool::from_url(rogue.pool_url()).unwrap()).open("t").await {
+                Ok(_) => continue,
+                Err(error) => shown(&error),
+            };
         assert!(!of_a_pool.contains("canary"), "{of_a_pool}");
     }
 }

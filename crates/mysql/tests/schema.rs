@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use leasehold_core::{Error, ErrorKind};
-use leasehold_mysql::{Address, Column, ColumnType, Params, SchemaChange, Sessions, Step, TableName, TableSchema};
+use leasehold_mysql::{Column, ColumnType, Columns, Params, SchemaChange, Sessions, Step, TableName, TableSchema};
 use leasehold_testkit::mysql::Server;
 
 const NAME: Column = Column { name: "name", kind: ColumnType::Bytes(320), optional: false };
@@ -35,7 +35,7 @@ struct Database {
 impl Database {
     async fn of_version_1() -> Self {
         let server = Server::needed(&[]).await;
-        let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
+        let sessions = Sessions::at(&server.url()).unwrap();
         let database = Self { server, sessions, table: TableName::new("t").unwrap() };
         PROGRAMS[0].migrate(&database.sessions, &database.table).await.unwrap();
         database.server.sql(&["INSERT INTO leasehold.t (name, token) VALUES ('k', 42)"]).await;
@@ -52,7 +52,7 @@ impl Database {
 
     async fn token(&self) -> u64 {
         let reply = self.sessions.run(Step::new("test", "SELECT token FROM t"), Params::Empty).await.unwrap();
-        mysql_async::from_value(reply.rows[0].values()[0].clone())
+        Columns::of(&reply.rows[0], "test").number().unwrap()
     }
 }
 
@@ -100,7 +100,7 @@ async fn programs_that_migrate_at_the_same_time_do_it_once() {
 async fn a_change_that_the_user_may_not_make_changes_nothing() {
     let database = Database::of_version_1().await;
     database.server.sql(&["CREATE USER u@'%'", "GRANT SELECT, CREATE ON leasehold.* TO u@'%'"]).await;
-    let sessions = Sessions::new(&Address::parse(&database.server.url_of("u", "")).unwrap());
+    let sessions = Sessions::at(&database.server.url_of("u", "")).unwrap();
     is_refused(PROGRAMS[2].migrate(&sessions, &database.table).await, &["right"]);
     database.check(&PROGRAMS[0]).await.unwrap();
 }

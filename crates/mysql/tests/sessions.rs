@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use leasehold_core::{Clock, ErrorKind};
-use leasehold_mysql::{Address, Params, Sessions, Step};
+use leasehold_mysql::{Params, Sessions, Step};
 use leasehold_testkit::mysql::{Proxy, Server};
 use leasehold_testkit::needs_or_why;
 use mysql_async::prelude::Queryable;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
+    let sessions = Sessions::at(&server.url()).unwrap();
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(200));
     let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate);
@@ -35,7 +35,7 @@ async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
 async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let url = format!("{}&pool_max=1", server.url());
-    let sessions = Sessions::new(&Address::parse(&url).unwrap());
+    let sessions = Sessions::at(&url).unwrap();
     let busy = sessions.run(Step::new("test", "DO SLEEP(3600)").limit(Duration::from_secs(3600)), Params::Empty);
     let waits = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -57,7 +57,7 @@ async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
 async fn what_the_server_undid_because_of_another_session_is_done_again() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     server.sql(&["CREATE TABLE leasehold.t (a INT PRIMARY KEY, b INT)", "INSERT INTO leasehold.t VALUES (1, 0)"]).await;
-    let sessions = Sessions::new(&Address::parse(&server.url()).unwrap());
+    let sessions = Sessions::at(&server.url()).unwrap();
     // The server refuses the first two times, as it would a deadlock's victim.
     server
         .sql(&[
@@ -77,7 +77,7 @@ async fn what_the_server_undid_because_of_another_session_is_done_again() {
 
 async fn whoever_waits_for_a_connection_is_told_when_they_are_closed() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    let sessions = Sessions::new(&Address::parse(&format!("{}&pool_max=1", server.url())).unwrap());
+    let sessions = Sessions::at(&format!("{}&pool_max=1", server.url())).unwrap();
     server.pause();
     // One connects, which nobody answers, and the other waits for its turn.
     let mut waits = JoinSet::new();
@@ -99,7 +99,7 @@ async fn a_connection_that_falls_silent_amid_an_answer_keeps_no_place() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let address = Proxy::to(&server).await;
     let url = format!("{}&pool_max=1", address.url(&server.url()));
-    let sessions = Sessions::new(&Address::parse(&url).unwrap());
+    let sessions = Sessions::at(&url).unwrap();
     // A row every 20 ms, each more than the server keeps to send it with others.
     let slow = "SELECT REPEAT('x', 100000), SLEEP(0.02) FROM leasehold.seq_1_to_1000";
     let step = Step::new("test", slow).limit(Duration::from_secs(1));
@@ -118,7 +118,7 @@ async fn a_connection_that_falls_silent_amid_an_answer_keeps_no_place() {
 async fn logins_that_nobody_answers_keep_no_place() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("mysql://u@{}/leasehold?pool_max=1", listener.local_addr().unwrap());
-    let sessions = Sessions::new(&Address::parse(&url).unwrap());
+    let sessions = Sessions::at(&url).unwrap();
     let mut accepted = Vec::new();
     for _ in 0..3 {
         let asking = sessions.run(Step::new("test", "DO 1"), Params::Empty);

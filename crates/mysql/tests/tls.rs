@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use leasehold_core::{Error, ErrorKind, Result};
-use leasehold_mysql::{Address, Params, Sessions, Step};
+use leasehold_mysql::{Columns, Params, Sessions, Step};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Authority, Issued, needs, needs_or_why};
 
@@ -21,10 +21,13 @@ async fn serving(authority: &Authority, names: &str) -> Server {
 /// The cipher of a session by this URL.
 async fn cipher(server: &Server, query: &str) -> Result<String> {
     let url = server.url_of("u", "canary").replace("allow_public_key_retrieval=true", query);
-    let sessions = Sessions::new(&Address::parse(&url)?);
+    let sessions = Sessions::at(&url)?;
     let reply = sessions.run(Step::new("test", "SHOW STATUS LIKE 'Ssl_cipher'"), Params::Empty).await;
     sessions.close().await;
-    Ok(mysql_async::from_value(reply?.rows[0].values()[1].clone()))
+    let reply = reply?;
+    let mut columns = Columns::of(&reply.rows[0], "test");
+    columns.text()?;
+    Ok(columns.text()?.unwrap_or_default())
 }
 
 fn ca(file: &Path) -> String {

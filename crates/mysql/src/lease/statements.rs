@@ -7,7 +7,7 @@ use mysql_async::Value;
 
 use crate::future::BoxFuture;
 use crate::server::sessions::Sessions;
-use crate::statement::batch::{BatchRow, batch};
+use crate::statement::batch::batch;
 use crate::statement::params::{Params, named};
 use crate::statement::reply::Columns;
 use crate::statement::step::Step;
@@ -91,17 +91,15 @@ impl<'s> LeaseStatements<'s> {
 
     /// The statement that renews these leases, and its parameters.
     pub fn renew_statement(self, leases: &[&Lease]) -> (String, Vec<Value>) {
-        let row = |(name, owner, ttl): &&Lease| BatchRow {
-            key: vec![Value::Bytes(name.clone()), owner.as_bytes().into()],
-            micros: Some(micros(*ttl)),
-        };
-        batch(self.renew, &leases.iter().map(row).collect::<Vec<_>>())
+        let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+        let ttls: Vec<_> = leases.iter().map(|(_, _, ttl)| micros(*ttl)).collect();
+        batch(self.renew, &leases.iter().map(key).collect::<Vec<_>>(), &ttls)
     }
 
     /// The statement that answers who holds these rows, and its parameters.
     pub fn status_statement(self, keys: &[RowKey]) -> (String, Vec<Value>) {
-        let row = |(name, owner): &RowKey| BatchRow::of([Value::Bytes(name.clone()), Value::Bytes(owner.clone())]);
-        batch(self.status, &keys.iter().map(row).collect::<Vec<_>>())
+        let key = |(name, owner): &RowKey| vec![Value::Bytes(name.clone()), Value::Bytes(owner.clone())];
+        batch(self.status, &keys.iter().map(key).collect::<Vec<_>>(), &[])
     }
 
     /// The status of those of these rows that are held, or were released by force. A row without a status is not held.

@@ -4,8 +4,9 @@ use mysql_async::Value;
 use super::scan::RangeScan;
 use crate::future::BoxFuture;
 use crate::server::sessions::Sessions;
-use crate::statement::batch::{BatchRow, batch};
+use crate::statement::batch::batch;
 use crate::statement::params::{Params, named};
+use crate::statement::reply::Row;
 use crate::statement::step::Step;
 
 /// The most rows that one statement deletes: all of them are locked until it ends.
@@ -43,9 +44,9 @@ impl<'s> Sweep<'s> {
             let [from, to, after, upto] = chunk.names();
             let params = named([from, to, after, upto, ("age", age.clone())]);
             let found = sessions.run(Step::new("collect", self.find).repeatable(), params).await?.rows;
-            let rows: Vec<_> = found.into_iter().map(|row| BatchRow { key: row.into_values(), micros: None }).collect();
-            for rows in rows.chunks(BATCH) {
-                let (delete, mut params) = batch(self.delete, rows);
+            let keys: Vec<_> = found.into_iter().map(Row::into_values).collect();
+            for keys in keys.chunks(BATCH) {
+                let (delete, mut params) = batch(self.delete, keys, &[]);
                 params.push(age.clone());
                 let step = Step::new("collect", &delete).repeatable();
                 deleted += sessions.run(step, Params::Positional(params)).await?.affected;

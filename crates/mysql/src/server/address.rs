@@ -12,28 +12,24 @@ use crate::names::{Namespace, TableName};
 ///
 /// Neither `Debug` nor any error shows the password. The driver's own types do.
 #[derive(Clone)]
-pub struct Address {
+pub(crate) struct Address {
     opts: Opts,
     shown: String,
     /// The parameter `namespace`.
-    pub namespace: Option<Namespace>,
+    pub(crate) namespace: Option<Namespace>,
     /// The parameter `table`.
-    pub table: Option<TableName>,
+    pub(crate) table: Option<TableName>,
     /// The parameter `advisory_queue`; false if the URL does not have it.
-    pub advisory_queue: bool,
+    pub(crate) advisory_queue: bool,
 }
 
 impl Address {
-    /// Parses `mysql://user:password@host:port/database?namespace=…&table=…&advisory_queue=…`. Nothing is sent.
-    ///
-    /// The URL may also have the parameters of the driver, and for TLS `ssl_ca=`, `ssl_cert=` and `ssl_key=`, each the
-    /// path of a PEM file. A password needs TLS, or `allow_public_key_retrieval=true`; see the README. An `@` anywhere
-    /// but before the host is written `%40`.
+    /// Parses a URL; see [`ConnectionSettings::url`](crate::ConnectionSettings::url). Nothing is sent.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for a URL that cannot be used. The error
     /// shows no credential.
-    pub fn parse(url: &str) -> Result<Self> {
+    pub(crate) fn parse(url: &str) -> Result<Self> {
         Secrets::check_encoded(url, PARSE)?;
         let mut url = Url::parse(url).map_err(|wrong| refuse(format!("the URL cannot be read: {wrong}")))?;
         let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();

@@ -51,8 +51,17 @@ enum Recovery {
 }
 
 impl Sessions {
+    /// Connections to the server of a `mysql://` URL; see [`ConnectionSettings::url`](crate::ConnectionSettings::url).
+    /// Nothing is sent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] for a URL that cannot be used.
+    pub fn at(url: &str) -> Result<Self> {
+        Ok(Self::new(&Address::parse(url)?))
+    }
+
     /// Connections to this address. Nothing is sent.
-    pub fn new(address: &Address) -> Self {
+    pub(crate) fn new(address: &Address) -> Self {
         Self::on(Connections::new(address.opts().clone(), address.to_string()))
     }
 
@@ -61,7 +70,7 @@ impl Sessions {
     ///
     /// # Errors
     /// The errors of connecting, and [`ErrorKind::InvalidOptions`] if the driver has left the address for a local socket.
-    pub fn like(pool: &Pool) -> BoxFuture<'_, Result<Self>> {
+    pub(crate) fn like(pool: &Pool) -> BoxFuture<'_, Result<Self>> {
         Box::pin(async move { Connections::like(pool).await.map(Self::on) })
     }
 

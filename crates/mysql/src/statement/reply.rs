@@ -25,12 +25,7 @@ pub struct Row {
 
 impl Row {
     /// The values of the columns, in the order of the statement.
-    pub fn values(&self) -> &[Value] {
-        &self.values
-    }
-
-    /// The values of the columns, in the order of the statement.
-    pub fn into_values(self) -> Vec<Value> {
+    pub(crate) fn into_values(self) -> Vec<Value> {
         self.values
     }
 
@@ -74,7 +69,7 @@ impl<'r> Columns<'r> {
     ///
     /// # Errors
     /// [`ErrorKind::Backend`] if there is no further column, or its value is neither bytes nor NULL.
-    pub fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>> {
         self.take()
     }
 

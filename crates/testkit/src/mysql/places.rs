@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::traps::claim;
 use super::{Proxy, Server, Subject};
-use leasehold_mysql::{Address, ConnectionSettings, Params, Sessions, Step};
+use leasehold_mysql::{Columns, ConnectionSettings, Params, Sessions, Step};
 
 /// Longer than anything here takes, also where everything is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -132,9 +132,9 @@ pub async fn a_session_of_another_server_is_not_ended<S: Subject>() {
         drop(old.session().await.unwrap());
     }
     let address = Proxy::to(&old).await;
-    let sessions = Sessions::new(&Address::parse(&address.url(&old.url())).unwrap());
+    let sessions = Sessions::at(&address.url(&old.url())).unwrap();
     let reply = sessions.run(Step::new("test", "SELECT CONNECTION_ID()"), Params::Empty).await.unwrap();
-    let id: u32 = mysql_async::from_value(reply.rows[0].values()[0].clone());
+    let id = u32::try_from(Columns::of(&reply.rows[0], "test").number().unwrap()).unwrap();
     let mut stranger = stranger(&new, id).await;
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(300));
     address.lead_to(&new);
@@ -262,7 +262,7 @@ pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
 
 pub async fn a_burst_queues_for_connections<S: Subject>() {
     let server = Server::needed(&[]).await;
-    let sessions = Sessions::new(&Address::parse(&format!("{}&pool_max=2", server.url())).unwrap());
+    let sessions = Sessions::at(&format!("{}&pool_max=2", server.url())).unwrap();
     // Two and a half seconds of work for two connections.
     let statements = (0..50).map(|_| {
         let sessions = sessions.clone();
