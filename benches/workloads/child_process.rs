@@ -1,16 +1,19 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+
+use leasehold_testkit::KilledOnDrop;
 
 use crate::load::Result;
 use crate::log::Log;
 
 /// The parent's side of a child process that runs a load. The child is killed when this is dropped.
 pub(crate) struct ChildProcess {
-    child: Child,
+    /// Ended when this is dropped; it has ended by itself, unless something broke.
+    _child: KilledOnDrop,
     input: ChildStdin,
     /// The lines that the child prints. They come through a channel, so that a child that hangs is noticed.
     lines: mpsc::Receiver<std::io::Result<String>>,
@@ -23,17 +26,13 @@ impl ChildProcess {
     /// Starts `command` with `load` as its last argument.
     pub(crate) fn start(command: &[String], load: &str) -> Result<Self> {
         let (program, arguments) = command.split_first().ok_or("no command")?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .arg(load)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{program}: {error}"))?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(load).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = KilledOnDrop::spawn(&mut command).map_err(|error| format!("{program}: {error}"))?;
         let input = child.stdin.take().ok_or("no input")?;
         let output = child.stdout.take().ok_or("no output")?;
         let name = arguments.first().filter(|first| !first.starts_with('-')).unwrap_or(program).into();
-        Ok(Self { child, input, lines: read_lines(output), name })
+        Ok(Self { _child: child, input, lines: read_lines(output), name })
     }
 
     /// Waits until the child has connected.
@@ -64,14 +63,6 @@ impl ChildProcess {
     fn failed(&self, line: &str) -> Box<dyn std::error::Error + Send + Sync> {
         let line: String = line.chars().take(200).collect();
         format!("{} printed {line}", self.name.display()).into()
-    }
-}
-
-impl Drop for ChildProcess {
-    fn drop(&mut self) {
-        // It has ended by itself, unless something broke.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,10 +1,12 @@
-//! Finding the servers' programs, and installing them for who asks for it.
+//! Installs the servers' programs, if the caller asks for it.
 
 use std::env;
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
 use std::process::{self, Command};
+
+use leasehold_testkit::launch::{find, is_root};
 
 use crate::services;
 
@@ -25,18 +27,6 @@ pub(crate) fn run() -> Result<(), String> {
     let installed = mute_services(&muted).and_then(|()| apt_get_install(&packages, &muted));
     drop(fs::remove_dir_all(&muted));
     installed
-}
-
-/// Where a program is; servers are often outside an ordinary user's search path.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    env::split_paths(&path).chain(system).map(|folder| folder.join(program)).find(|file| is_program(file))
-}
-
-/// Whether this program runs as root, where there is a `/proc` to tell.
-pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 fn apt_get_install(packages: &[&str], muted: &Path) -> Result<(), String> {
@@ -82,12 +72,7 @@ fn mute_services(folder: &Path) -> Result<(), String> {
 /// The Debian package that has the program.
 fn package(program: &str) -> &'static str {
     match program {
-        "redis-cli" => "redis-tools",
         "redis-server" => "redis-server",
         _ => "mariadb-server",
     }
-}
-
-fn is_program(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

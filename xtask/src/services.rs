@@ -2,20 +2,16 @@
 
 pub(crate) mod by_hand;
 mod folder;
-mod mariadb;
-mod ports;
-mod process;
-mod redis;
+mod kinds;
 
 use std::env;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::thread;
 
-use crate::install;
+use leasehold_testkit::launch::{Lifetime, Process, find};
 
 use folder::Folder;
-use process::{Lifetime, Process};
 
 /// A kind of server.
 trait Service: Debug + Sync {
@@ -41,7 +37,7 @@ struct Running {
     processes: Vec<Process>,
 }
 
-const ALL: [&dyn Service; 4] = [&redis::Redis, &redis::Redlock, &redis::RedisCluster, &mariadb::MariaDb];
+const ALL: [&dyn Service; 4] = [&kinds::Redis, &kinds::Redlock, &kinds::RedisCluster, &kinds::MariaDb];
 
 /// The servers of one run. They end, and their folder goes, when this is dropped.
 #[derive(Debug)]
@@ -59,7 +55,7 @@ impl Fleet {
     /// Starts every service whose programs are here and whose variable the caller has not set.
     pub(crate) fn start() -> Result<Self, String> {
         let folder = Folder::create()?;
-        let site = Site { folder: folder.path(), lifetime: Lifetime::WithUs };
+        let site = Site { folder: folder.path(), lifetime: Lifetime::WithOwner };
         let mut fleet = Self { started: Vec::new(), absent: Vec::new(), failed: Vec::new(), _folder: folder };
         for (variable, outcome) in start(&wanted(), &site) {
             match outcome {
@@ -126,15 +122,9 @@ fn start_one(service: &dyn Service, site: &Site) -> Outcome {
     if !missing.is_empty() {
         return Outcome::Absent(format!("{}: no {}", service.variable(), missing.join(", no ")));
     }
-    let mut tries = 3;
-    loop {
-        tries -= 1;
-        match service.start(site) {
-            Ok(running) => return Outcome::Started(running),
-            // Somebody took the port between our look and the server's.
-            Err(why) if tries > 0 && why.contains("Address already in use") => {}
-            Err(why) => return Outcome::Failed(format!("{}: {why}", service.variable())),
-        }
+    match service.start(site) {
+        Ok(running) => Outcome::Started(running),
+        Err(why) => Outcome::Failed(format!("{}: {why}", service.variable())),
     }
 }
 
@@ -143,7 +133,7 @@ fn wanted() -> Vec<&'static dyn Service> {
 }
 
 fn missing(service: &dyn Service) -> Vec<&'static str> {
-    service.programs().iter().copied().filter(|program| install::find(program).is_none()).collect()
+    service.programs().iter().copied().filter(|program| find(program).is_none()).collect()
 }
 
 fn is_set(variable: &str) -> bool {

@@ -85,7 +85,7 @@ impl MariaDb {
 
     /// Processor time that the server has used, in milliseconds.
     pub(crate) fn cpu_millis(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.pid().ok_or("the server has ended")?))?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.pid()))?;
         // Behind the name, which may contain anything.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |index: usize| fields.get(index).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(0.0);

@@ -12,8 +12,9 @@ use leasehold_mysql_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
     ReleaseOutcome, Renewal, RwLocker, RwLockerExt, Wait,
 };
+use leasehold_testkit::Proxy;
 use leasehold_testkit::mysql::traps::claim;
-use leasehold_testkit::mysql::{Proxy, Server, cost};
+use leasehold_testkit::mysql::{Server, cost};
 use mysql_async::prelude::Queryable;
 use sql::{Statements, readers_of};
 
@@ -73,15 +74,15 @@ async fn a_writer_becomes_a_reader_without_a_gap() {
 async fn a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key() {
     let server = Server::needed(&[]).await;
     let near = migrated(&server).await;
-    let proxy = Proxy::to(&server).await;
+    let proxy = Proxy::start(server.port());
     let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
     // Between any two of its statements.
     for moment in 0..24 {
         let key = LockKey::new(format!("k{moment}")).unwrap();
-        proxy.take(Duration::ZERO);
+        proxy.delay(Duration::ZERO);
         let writer = far.write(key.as_str()).await.unwrap();
         let token = writer.fencing_token();
-        proxy.take(Duration::from_millis(20));
+        proxy.delay(Duration::from_millis(20));
         let downgrading = tokio::spawn(async move { writer.downgrade(&LockOptions::new()).await });
         tokio::time::sleep(Duration::from_millis(5 * moment)).await;
         let seen = near.inspect(&key).await.unwrap().holders;
@@ -101,10 +102,10 @@ async fn an_admission_that_is_sent_twice_leaves_no_reader_before_a_writer() {
     let mut session = server.session().await.unwrap();
     for number in 0..4 {
         let key = LockKey::new(format!("k{number}")).unwrap();
-        let proxy = Proxy::to(&server).await;
+        let proxy = Proxy::start(server.port());
         let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
         far.read(key.as_str()).await.unwrap().release().await.unwrap();
-        proxy.take(Duration::from_millis(20));
+        proxy.delay(Duration::from_millis(20));
         let reading = tokio::spawn({
             let (key, options) = (key.clone(), LockOptions::new().wait(Wait::Never).ttl(Duration::from_secs(600)));
             async move { far.acquire_read(&key, &options).await }

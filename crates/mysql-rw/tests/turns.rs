@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_mysql_rw::{MysqlRw, RwLockerExt};
-use leasehold_testkit::mysql::{Proxy, Server};
-use leasehold_testkit::needs_or_why;
+use leasehold_testkit::mysql::Server;
+use leasehold_testkit::{Proxy, needs_or_why};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -87,10 +87,10 @@ async fn a_reader_waits_for_two_epochs_of_writers_elsewhere_at_most() {
 async fn a_reader_far_away_waits_for_those_of_its_round_trips_besides() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlRw::migrate(&server.url()).await.unwrap();
-    let (address, near) = (Proxy::to(&server).await, server.url());
+    let (address, near) = (Proxy::start(server.port()), server.url());
     let writers = Writers::start(&server, 8, 1).await;
     for round_trip in [20, 60, 120, 240] {
-        address.take(Duration::from_millis(round_trip / 2));
+        address.delay(Duration::from_millis(round_trip / 2));
         let far = address.url(&near);
         let alone = reads(&far, &writers, 4).await;
         let (beside, _) = tokio::join!(reads(&far, &writers, 4), reads(&near, &writers, 4));

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_mysql_unique::{
-    Capability, Clock, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
+    Capability, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, LossReason, MysqlUnique, Wait,
 };
-use leasehold_testkit::mysql::{Proxy, Server};
-use leasehold_testkit::needs_or_why;
+use leasehold_testkit::mysql::Server;
+use leasehold_testkit::{Proxy, eventually, needs_or_why};
 use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
@@ -23,16 +23,6 @@ async fn locker(server: &Server, query: &str) -> MysqlUnique {
 
 fn patient() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)))
-}
-
-/// Polls until it is so.
-async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let clock = Clock::system();
-    let limit = clock.now().plus(Duration::from_secs(30));
-    while !is_so().await {
-        assert!(clock.now() < limit, "not yet: {what}");
-        sleep(Duration::from_millis(5)).await;
-    }
 }
 
 /// The statements of the connections that wait for an advisory lock, with their ids.
@@ -259,14 +249,14 @@ async fn advisory_locks_of_a_server_that_was_left_are_given_up() {
         MysqlUnique::migrate(&server.url()).await.unwrap();
         server.sql(&["CREATE USER u@'%'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
     }
-    let address = Proxy::to(&old).await;
+    let address = Proxy::start(old.port());
     let url = address.url(&format!("{}&advisory_queue=true", old.url_of("u", "")));
     let connect = || MysqlUnique::builder().url(&url).local_handoff(LocalHandoff::off()).connect();
     let (ours, theirs) = (connect().await.unwrap(), connect().await.unwrap());
     let (held, _) = queued_guard(&ours, &theirs, &old, "k").await;
     let waiter = waits(&theirs, &old, "k").await;
     // Only the refusal of another statement tells that the old server was left.
-    address.lead_to(&new);
+    address.redirect(new.port());
     old.sql(&["SET GLOBAL read_only = 1"]).await;
     theirs.lock("other").await.unwrap().release().await.unwrap();
     eventually("the advisory lock of the old server is given up", || async { waiting(&old).await.is_empty() }).await;

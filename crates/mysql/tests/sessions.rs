@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use leasehold_core::{Clock, ErrorKind};
 use leasehold_mysql::{Params, Sessions, Step};
-use leasehold_testkit::mysql::{Proxy, Server};
-use leasehold_testkit::needs_or_why;
+use leasehold_testkit::mysql::Server;
+use leasehold_testkit::{Proxy, needs_or_why};
 use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -97,7 +97,7 @@ async fn whoever_waits_for_a_connection_is_told_when_they_are_closed() {
 
 async fn a_connection_that_falls_silent_amid_an_answer_keeps_no_place() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
-    let address = Proxy::to(&server).await;
+    let address = Proxy::start(server.port());
     let url = format!("{}&pool_max=1", address.url(&server.url()));
     let sessions = Sessions::at(&url).unwrap();
     // A row every 20 ms, each more than the server keeps to send it with others.
@@ -108,7 +108,7 @@ async fn a_connection_that_falls_silent_amid_an_answer_keeps_no_place() {
         async move { sessions.run(step, Params::Empty).await.map(|_| ()) }
     });
     tokio::time::sleep(Duration::from_millis(500)).await;
-    address.keep_answers_back();
+    address.drop_replies();
     let error = reading.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
     sessions.run(Step::new("test", "DO 1"), Params::Empty).await.unwrap();

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leasehold_redis_reentrant::{RedisReentrant, Session};
-use leasehold_testkit::redis::{Server, eventually};
-use leasehold_testkit::{Silenced, needs};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Silenced, eventually, needs};
 
 async fn silenced(server: &Server) -> (RedisReentrant, Silenced<Session>) {
     let answers_within = Duration::from_millis(300);

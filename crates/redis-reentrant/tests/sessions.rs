@@ -11,8 +11,8 @@ use leasehold_redis_reentrant::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
     Result, Session, Wait,
 };
-use leasehold_testkit::redis::{Proxy, Server, eventually};
-use leasehold_testkit::{needs, shows_nothing};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Proxy, eventually, needs, shows_nothing};
 use tokio::process::{Child, Command};
 
 const LOCK: &str = "{leasehold:k}:lock";
@@ -189,12 +189,12 @@ async fn a_thousand_levels_are_taken_and_given_back() -> Result<()> {
 
 async fn a_retry_after_a_lost_reply_counts_once() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let session = RedisReentrant::connect(&proxy.url()).await?.session();
+    let proxy = Proxy::start(server.port());
+    let session = RedisReentrant::connect(&proxy.url(&server.url())).await?.session();
     let outer = lock(&session, &patiently()).await?;
-    proxy.swallow_next_reply();
+    proxy.drop_next_reply();
     let inner = lock(&session, &patiently()).await?;
-    assert_eq!(proxy.swallowed(), 1);
+    assert_eq!(proxy.dropped_replies(), 1);
     assert_eq!(inner.fencing_token(), outer.fencing_token());
     eventually("the level that nobody heard of is given back", async || counted(&server).await == 2).await;
     for guard in [outer, inner] {
@@ -206,11 +206,11 @@ async fn a_retry_after_a_lost_reply_counts_once() -> Result<()> {
 
 async fn a_release_whose_reply_is_lost_gives_back_one_level() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let session = RedisReentrant::connect(&proxy.url()).await?.session();
+    let proxy = Proxy::start(server.port());
+    let session = RedisReentrant::connect(&proxy.url(&server.url())).await?.session();
     let mut guards = levels(&session, &patiently(), 3).await?;
     let before = server.calls("evalsha").await;
-    proxy.swallow_next_reply();
+    proxy.drop_next_reply();
     assert!(guards.remove(0).release().await.unwrap_err().is_transient());
     eventually("it is repeated in the background", async || server.calls("evalsha").await >= before + 2).await;
     assert_eq!(counted(&server).await, 2);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use leasehold_redis_reentrant::{
     Admin, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome, Result, Wait,
 };
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Cluster, Sentinels, eventually};
+use leasehold_testkit::redis::{Cluster, Sentinels};
+use leasehold_testkit::{eventually, needs};
 
 fn patiently() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)))

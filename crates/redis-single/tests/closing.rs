@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold_core::Backend;
 use leasehold_redis_single::{Backed, RedisSingle};
-use leasehold_testkit::redis::{Server, eventually};
-use leasehold_testkit::{Silenced, needs};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Silenced, eventually, needs};
 
 async fn silenced(server: &Server) -> Silenced<RedisSingle> {
     let connect = async || {

@@ -9,8 +9,8 @@ use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, fail_over_r
 use leasehold_redis_single::{
     ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result,
 };
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Layout, Sentinels, Server, ask, eventually};
+use leasehold_testkit::redis::{Layout, Sentinels, Server, ask};
+use leasehold_testkit::{eventually, needs};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 

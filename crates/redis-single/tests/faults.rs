@@ -6,8 +6,8 @@ use std::time::Duration;
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome, Result, Wait,
 };
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Proxy, Server, eventually};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Proxy, eventually, needs};
 use tokio::time::timeout;
 
 /// Longer than any test waits: what is free before was not freed by the lease.
@@ -102,15 +102,16 @@ async fn a_guard_survives_a_pause_that_is_shorter_than_its_lease() -> Result<()>
 
 async fn a_grant_whose_reply_is_lost_is_given_back() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let (far, near) = (RedisSingle::connect(&proxy.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let proxy = Proxy::start(server.port());
+    let (far, near) =
+        (RedisSingle::connect(&proxy.url(&server.url())).await?, RedisSingle::connect(&server.url()).await?);
     let key = LockKey::new("k")?;
     far.lock("warm-up").await?.release().await.map(drop)?;
     for round in 1..=10 {
-        proxy.swallow_next_reply();
+        proxy.drop_next_reply();
         let error = far.acquire(&key, &options().wait(Wait::Never)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Indeterminate);
-        assert_eq!(proxy.swallowed(), round);
+        assert_eq!(proxy.dropped_replies(), round);
         eventually("the key is free", async || is_free(&near, &key).await).await;
         // A reconnection may be under way.
         eventually("the connection is back", async || far.inspect(&key).await.is_ok()).await;
@@ -120,24 +121,28 @@ async fn a_grant_whose_reply_is_lost_is_given_back() -> Result<()> {
 
 async fn a_claim_that_is_carried_out_after_it_was_given_up_does_not_keep_the_key_for_its_lease() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let far = RedisSingle::builder().url(proxy.url()).command_timeout(Duration::from_millis(300)).connect().await?;
+    let proxy = Proxy::start(server.port());
+    let far = RedisSingle::builder()
+        .url(proxy.url(&server.url()))
+        .command_timeout(Duration::from_millis(300))
+        .connect()
+        .await?;
     let (near, key) = (RedisSingle::connect(&server.url()).await?, LockKey::new("k")?);
     far.lock("warm-up").await?.release().await.map(drop)?;
     let settled = server.calls("hmget").await;
-    proxy.freeze();
+    proxy.hold_requests();
     let asked = tokio::spawn({
         let (far, key) = (far.clone(), key.clone());
         async move { far.acquire(&key, &options().wait(Wait::Never)).await }
     });
-    eventually("it is on its way", async || proxy.frozen() == 1).await;
+    eventually("it is on its way", async || proxy.held() == 1).await;
     proxy.cut();
     assert_eq!(asked.await.unwrap().unwrap_err().kind(), ErrorKind::Indeterminate);
     // Over a new connection.
     eventually("it is given up", async || server.calls("hmget").await > settled).await;
     let counter = "{leasehold:k}:fence";
     assert_eq!(server.ask(&["EXISTS", counter]).await.number(), 0, "it was carried out before");
-    proxy.thaw();
+    proxy.release();
     eventually("it is carried out", async || server.ask(&["EXISTS", counter]).await.number() == 1).await;
     eventually("the key is free", async || is_free(&near, &key).await).await;
     Ok(())
@@ -145,10 +150,11 @@ async fn a_claim_that_is_carried_out_after_it_was_given_up_does_not_keep_the_key
 
 async fn a_release_whose_reply_is_lost_is_settled_without_harm_to_the_next_holder() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let (far, near) = (RedisSingle::connect(&proxy.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let proxy = Proxy::start(server.port());
+    let (far, near) =
+        (RedisSingle::connect(&proxy.url(&server.url())).await?, RedisSingle::connect(&server.url()).await?);
     let guard = far.lock("k").await?;
-    proxy.swallow_next_reply();
+    proxy.drop_next_reply();
     assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Indeterminate);
     let next = near.lock("k").await?;
     eventually("the connection is back", async || far.inspect(next.key()).await.is_ok()).await;
@@ -158,8 +164,9 @@ async fn a_release_whose_reply_is_lost_is_settled_without_harm_to_the_next_holde
 
 async fn acquisitions_that_are_cancelled_at_any_moment_leave_nothing() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let (far, near) = (RedisSingle::connect(&proxy.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let proxy = Proxy::start(server.port());
+    let (far, near) =
+        (RedisSingle::connect(&proxy.url(&server.url())).await?, RedisSingle::connect(&server.url()).await?);
     let key = LockKey::new("k")?;
     proxy.delay(Duration::from_millis(10));
     let mut granted = 0;

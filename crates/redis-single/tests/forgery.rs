@@ -9,8 +9,8 @@ use leasehold_redis_single::{
     Admin, ErrorKind, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle,
     RedisSingleBuilder, Result,
 };
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Server, ask, eventually};
+use leasehold_testkit::redis::{Answer, Server, ask};
+use leasehold_testkit::{eventually, needs};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

@@ -13,8 +13,8 @@ use leasehold_core::{Attempt, Backend, Claim, GrantRef, LeaseStatus};
 use leasehold_redis_single::{
     Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
 };
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Server, eventually};
+use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{eventually, needs};
 
 /// So many commands leave before anything waits.
 const ENOUGH: usize = 2;

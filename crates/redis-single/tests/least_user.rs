@@ -8,8 +8,8 @@ use std::time::Duration;
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{LeastUser, Server, Story, Untold, eventually};
+use leasehold_testkit::redis::{LeastUser, Server, Story, Untold};
+use leasehold_testkit::{eventually, needs};
 
 use self::waiters::locker_at;
 

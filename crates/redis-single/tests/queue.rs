@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, LeaseStatus};
 use leasehold_redis_single::{Admin, Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Server, eventually};
+use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{eventually, needs};
 use tokio::task::JoinSet;
 
 use self::waiters::{

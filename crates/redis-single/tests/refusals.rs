@@ -9,9 +9,9 @@ use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::redis::{
-    Answer, Recorder, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder, eventually,
+    Answer, Recorder, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder,
 };
-use leasehold_testkit::{needs, shown};
+use leasehold_testkit::{eventually, needs, shown};
 
 async fn user(server: &Server, rules: &[&str]) -> String {
     let words = [&["ACL", "SETUSER", "app", "reset", "on", ">pw"], rules].concat();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use leasehold_redis::examine;
 use leasehold_redis_single::{ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Recorder, Server, eventually};
+use leasehold_testkit::redis::{Recorder, Server};
+use leasehold_testkit::{eventually, needs};
 use tokio::time::timeout;
 
 async fn replicate(replica: &Server, primary: &Server) {

@@ -10,8 +10,8 @@ use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::{Config, ReconnectPolicy};
 use leasehold_redis_single::{Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Cluster, Recorder, Sentinels, Server, ask, eventually};
+use leasehold_testkit::redis::{Answer, Cluster, Recorder, Sentinels, Server, ask};
+use leasehold_testkit::{eventually, needs};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

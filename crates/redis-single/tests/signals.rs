@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result, Wait};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Server, eventually};
+use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{eventually, needs};
 
 /// Claims and releases, renewals too.
 async fn steps(server: &Server) -> u64 {

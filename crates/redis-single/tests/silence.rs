@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_redis_single::{LockGuard, LockerExt, RedisSingle, Result};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Server, eventually};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{eventually, needs};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

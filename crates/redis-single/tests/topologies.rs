@@ -9,8 +9,8 @@ use leasehold_redis_single::{
     Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
     Result,
 };
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Cluster, Sentinels, Server, eventually};
+use leasehold_testkit::redis::{Cluster, Sentinels, Server};
+use leasehold_testkit::{eventually, needs};
 use tokio::time::timeout;
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use leasehold_core::ErrorKind;
 use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Script};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Proxy, Server, eventually};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Proxy, eventually, needs};
 use tokio::time::timeout;
 
 static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");
@@ -58,10 +58,10 @@ async fn failed_connections_leave_nothing() {
 
 async fn a_connection_that_is_given_up_half_way_leaves_nothing() {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
+    let proxy = Proxy::start(server.port());
     proxy.delay(Duration::from_millis(20));
     for patience in (0..200).step_by(20) {
-        let _ = timeout(Duration::from_millis(patience), open(&proxy.url())).await;
+        let _ = timeout(Duration::from_millis(patience), open(&proxy.url(&server.url()))).await;
     }
     nobody_is_connected(&server).await;
 }
@@ -115,13 +115,13 @@ async fn a_script_is_sent_as_source_only_when_the_server_does_not_know_it() {
 async fn a_command_is_never_sent_twice() {
     static COUNT: Script = Script::new("return { 'counted', tostring(redis.call('INCR', KEYS[1])) }");
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let connection = open(&proxy.url()).await.unwrap();
+    let proxy = Proxy::start(server.port());
+    let connection = open(&proxy.url(&server.url())).await.unwrap();
     let count = async || connection.run(&COUNT, ["k".to_owned()], [], None).await;
     assert_eq!(count().await.unwrap().words(), ["counted", "1"]);
-    proxy.swallow_next_reply();
+    proxy.drop_next_reply();
     assert_eq!(count().await.unwrap_err().kind(), ErrorKind::Indeterminate);
-    assert_eq!(proxy.swallowed(), 1);
+    assert_eq!(proxy.dropped_replies(), 1);
     // The driver has connected again by itself.
     assert_eq!(count().await.unwrap().words(), ["counted", "3"]);
 }
@@ -148,10 +148,10 @@ async fn a_driver_that_gave_up_is_started_again() {
 
 async fn a_connection_through_which_nothing_comes_is_replaced() {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let connection = open(&proxy.url()).await.unwrap();
+    let proxy = Proxy::start(server.port());
+    let connection = open(&proxy.url(&server.url())).await.unwrap();
     echo(&connection, "a").await.unwrap();
-    proxy.stall();
+    proxy.black_hole();
     assert_eq!(echo(&connection, "a").await.unwrap_err().kind(), ErrorKind::Indeterminate);
     eventually("it works again", async || echo(&connection, "a").await.is_ok()).await;
 }

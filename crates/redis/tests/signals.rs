@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscription};
 use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, PubSub};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Proxy, Server, eventually};
+use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{Proxy, eventually, needs};
 use tokio::time::timeout;
 
 struct Radio {
@@ -107,8 +107,8 @@ async fn many_listeners_come_and_go_and_none_is_deaf() {
 
 async fn everybody_is_woken_after_a_break_and_subscribed_again() {
     let server = needs("redis-server", Server::start(&[]).await);
-    let proxy = Proxy::start(server.port()).await;
-    let radio = Radio::new(&proxy.url()).await;
+    let proxy = Proxy::start(server.port());
+    let radio = Radio::new(&proxy.url(&server.url())).await;
     let (mut one, mut two) = (radio.subscribe("a").await.unwrap(), radio.subscribe("b").await.unwrap());
     proxy.cut();
     hears(&mut *one).await;

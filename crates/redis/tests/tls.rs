@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, LockKey, Notifications};
 use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, PubSub, Script};
-use leasehold_testkit::redis::{Server, eventually};
-use leasehold_testkit::{Authority, Issued, needs};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Authority, Issued, eventually, needs};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;

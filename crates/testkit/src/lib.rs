@@ -1,256 +1,45 @@
 #![doc = include_str!("../README.md")]
 
-mod authority;
-mod closing;
+// How tests are run,
+#[cfg(feature = "harness")]
+mod harness;
+mod waiting;
+// what they run on,
+mod child;
+pub mod launch;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+#[cfg(feature = "harness")]
+mod proxy;
 #[cfg(feature = "redis")]
 pub mod redis;
+// and what they need beside servers.
+#[cfg(feature = "harness")]
+mod authority;
+#[cfg(feature = "harness")]
+mod closing;
+#[cfg(feature = "harness")]
 mod scripted;
-#[cfg(feature = "redis")]
-mod tasks;
+#[cfg(feature = "harness")]
 mod tries;
 
-use std::any::Any;
-use std::cell::Cell;
-use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
-use std::process::ExitCode;
-
-use leasehold_core::conformance::{Expected, Shown};
+#[cfg(feature = "harness")]
 pub use leasehold_core::conformance::{
     ahead_of_the_clock, needs, needs_or_why, shown, shows_nothing, tokens_grow_although_all_is_forgotten,
 };
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use tokio::runtime::Builder;
 
+#[cfg(feature = "harness")]
 pub use crate::authority::{Authority, Issued};
+pub use crate::child::KilledOnDrop;
+#[cfg(feature = "harness")]
 pub use crate::closing::Silenced;
+#[cfg(feature = "harness")]
+#[doc(hidden)]
+pub use crate::harness::{Async, Body, Flavor, Outcome, Sync, Test, run};
+#[cfg(feature = "harness")]
+pub use crate::proxy::Proxy;
+#[cfg(feature = "harness")]
 pub use crate::scripted::{Does, Scripted, Step};
-
-/// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
-///
-/// `@multi_thread` and `@paused` before a name say on which kind of runtime, instead of one of the current thread.
-#[macro_export]
-macro_rules! main {
-    ($($(@$flavor:ident)? $test:path),+ $(,)?) => {
-        fn main() -> std::process::ExitCode {
-            let tests = vec![$($crate::Test::new(
-                stringify!($test),
-                $crate::flavor!($($flavor)?),
-                $test,
-            )),+];
-            $crate::run(env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"), tests)
-        }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! flavor {
-    () => {
-        $crate::Flavor::CurrentThread
-    };
-    (multi_thread) => {
-        $crate::Flavor::MultiThread
-    };
-    (paused) => {
-        $crate::Flavor::Paused
-    };
-}
-
-/// On which kind of runtime a test runs.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub enum Flavor {
-    CurrentThread,
-    MultiThread,
-    Paused,
-}
-
-impl Flavor {
-    fn block_on<T>(self, work: impl Future<Output = T>) -> T {
-        let mut builder = match self {
-            Self::MultiThread => Builder::new_multi_thread(),
-            Self::CurrentThread | Self::Paused => Builder::new_current_thread(),
-        };
-        let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            if let Self::Paused = self {
-                tokio::time::pause();
-            }
-            work.await
-        })
-    }
-}
-
-/// One test.
-#[doc(hidden)]
-pub struct Test {
-    name: &'static str,
-    body: Box<dyn FnOnce() -> Result<(), String> + Send>,
-}
-
-impl fmt::Debug for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Test").field(&self.name).finish()
-    }
-}
-
-impl Test {
-    pub fn new<Kind>(name: &'static str, flavor: Flavor, body: impl Body<Kind>) -> Self {
-        Self { name, body: Box::new(move || body.run(flavor)) }
-    }
-}
-
-/// What a test answers: nothing, or an error.
-#[doc(hidden)]
-pub trait Outcome {
-    fn verdict(self) -> Result<(), String>;
-}
-
-impl Outcome for () {
-    fn verdict(self) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-impl<E: fmt::Debug> Outcome for Result<(), E> {
-    fn verdict(self) -> Result<(), String> {
-        self.map_err(|error| format!("{error:?}"))
-    }
-}
-
-/// A function that is a test. `Kind` tells the two kinds apart.
-#[doc(hidden)]
-pub trait Body<Kind>: Send + 'static {
-    fn run(self, flavor: Flavor) -> Result<(), String>;
-}
-
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Sync;
-
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Async;
-
-impl<F: FnOnce() -> O + Send + 'static, O: Outcome> Body<Sync> for F {
-    fn run(self, _: Flavor) -> Result<(), String> {
-        self().verdict()
-    }
-}
-
-impl<F: FnOnce() -> W + Send + 'static, W: Future<Output: Outcome>> Body<Async> for F {
-    fn run(self, flavor: Flavor) -> Result<(), String> {
-        flavor.block_on(self()).verdict()
-    }
-}
-
-/// Runs a test target: arguments, output and exit code are those of Rust's own harness.
-#[doc(hidden)]
-pub fn run(package: &str, target: &str, tests: Vec<Test>) -> ExitCode {
-    let place = format!("{}/{target}", package.strip_prefix("leasehold-").unwrap_or(package));
-    let required = std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1");
-    keep_expected_panics_quiet();
-    let trials = tests.into_iter().map(|test| {
-        let expected = Expected::of(&place, test.name.rsplit("::").next().unwrap_or(test.name).trim());
-        Trial::ignorable_test(test.name.replace(' ', ""), move || told(test.body, required, expected))
-    });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
-}
-
-/// What a panic says.
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_else(|| "it panicked".to_owned())
-}
-
-thread_local! {
-    /// Whether a panic on this thread is what is expected.
-    static EXPECTED: Cell<bool> = const { Cell::new(false) };
-}
-
-fn keep_expected_panics_quiet() {
-    let print = take_hook();
-    set_hook(Box::new(move |panic| {
-        if !EXPECTED.get() {
-            print(panic);
-        }
-    }));
-}
-
-/// How the end of a test is told.
-fn told(
-    body: Box<dyn FnOnce() -> Result<(), String> + Send>,
-    required: bool,
-    expected: Option<&Expected>,
-) -> Result<Completion, Failed> {
-    EXPECTED.set(expected.is_some());
-    let verdict = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(verdict) => verdict,
-        Err(unwound) => match unwound.downcast::<Shown>().map(|shown| *shown) {
-            Ok(Shown::Absent(why)) if required => return Err(format!("{why}, and it is required").into()),
-            Ok(Shown::Absent(why) | Shown::Nothing(why)) => return Ok(Completion::ignored_with(why)),
-            Err(panic) if expected.is_none() => resume_unwind(panic),
-            Err(panic) => Err(words(&*panic)),
-        },
-    };
-    EXPECTED.set(false);
-    match expected {
-        Some(expected) => expected.settle(&verdict).map(Completion::ignored_with).map_err(Failed::from),
-        None => verdict.map(|()| Completion::Completed).map_err(Failed::from),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    const BROKEN: Expected = Expected { finding: "X1", places: "here", test: "one", reason: "it is broken" };
-
-    fn ignored(told: &Result<Completion, Failed>) -> bool {
-        matches!(told, Ok(Completion::Ignored { .. }))
-    }
-
-    #[test]
-    fn what_is_absent_makes_a_test_ignored_unless_it_is_required() {
-        let body = || -> Result<(), String> { needs("oracle", None) };
-        assert!(ignored(&told(Box::new(body), false, None)));
-        let failed = told(Box::new(body), true, None).err().expect("it is required");
-        assert!(failed.message().is_some_and(|why| why.contains("no oracle here")), "{failed:?}");
-        // Absence is no failure that was expected.
-        assert!(told(Box::new(body), true, Some(&BROKEN)).is_err());
-    }
-
-    #[test]
-    fn a_test_that_shows_nothing_is_ignored_also_where_everything_is_required() {
-        let slow = || -> Result<(), String> {
-            ahead_of_the_clock(1999, Duration::from_secs(2));
-            Ok(())
-        };
-        for expected in [None, Some(&BROKEN)] {
-            let told = told(Box::new(slow), true, expected);
-            let Ok(Completion::Ignored { reason }) = told else { panic!("it is not ignored") };
-            assert_eq!(reason.as_deref(), Some("the machine made only 999 grants a second"));
-        }
-        ahead_of_the_clock(2000, Duration::from_secs(2));
-    }
-
-    #[test]
-    fn an_expected_failure_may_be_an_error_or_a_panic_and_nothing_else() {
-        assert!(ignored(&told(Box::new(|| Err("broken".into())), true, Some(&BROKEN))));
-        assert!(ignored(&told(Box::new(|| resume_unwind(Box::new("broken"))), true, Some(&BROKEN))));
-        let passes = told(Box::new(|| Ok(())), true, Some(&BROKEN)).err().expect("it passes");
-        assert!(passes.message().is_some_and(|why| why.contains("take it off the list")), "{passes:?}");
-    }
-
-    #[test]
-    fn a_test_passes_or_fails_by_itself() {
-        assert!(matches!(told(Box::new(|| Ok(())), true, None), Ok(Completion::Completed)));
-        assert!(told(Box::new(|| Err("broken".into())), false, None).is_err());
-        assert!(catch_unwind(|| told(Box::new(|| resume_unwind(Box::new("broken"))), false, None)).is_err());
-    }
-}
+#[cfg(feature = "harness")]
+pub use crate::waiting::eventually;
+pub use crate::waiting::{Deadline, PATIENCE, eventually_some};

@@ -5,18 +5,17 @@
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
 
-use super::process::{Identity, Lifetime, Process};
+use leasehold_testkit::launch::{Identity, Lifetime, Process};
+
 use super::{ALL, Outcome, Site, start};
 use crate::workspace::target;
 
 /// Starts whatever can run here.
 pub(crate) fn up() -> Result<ExitCode, String> {
     let folder = folder();
-    if servers(&folder).iter().any(is_running) {
+    if servers(&folder).iter().any(Identity::is_running) {
         println!("the servers are up already; `cargo xtask services down` ends them");
         return Ok(ExitCode::SUCCESS);
     }
@@ -26,7 +25,7 @@ pub(crate) fn up() -> Result<ExitCode, String> {
     }
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(shown)?;
 
-    let site = Site { folder: folder.clone(), lifetime: Lifetime::ByHand };
+    let site = Site { folder: folder.clone(), lifetime: Lifetime::Detached };
     let mut code = ExitCode::SUCCESS;
     let (mut variables, mut processes) = (Vec::new(), Vec::new());
     for (variable, outcome) in start(&ALL, &site) {
@@ -50,7 +49,7 @@ pub(crate) fn up() -> Result<ExitCode, String> {
 
 /// Prints what a shell can evaluate.
 pub(crate) fn print_environment() -> Result<ExitCode, String> {
-    if !servers(&folder()).iter().any(is_running) {
+    if !servers(&folder()).iter().any(Identity::is_running) {
         return Err("the servers are not up".into());
     }
     let variables = fs::read_to_string(folder().join("variables"));
@@ -65,9 +64,9 @@ pub(crate) fn down() -> Result<ExitCode, String> {
         println!("the servers are not up");
         return Ok(ExitCode::SUCCESS);
     }
-    let running: Vec<Identity> = servers(&folder).into_iter().filter(is_running).collect();
+    let running: Vec<Identity> = servers(&folder).into_iter().filter(Identity::is_running).collect();
     for server in &running {
-        end(server)?;
+        server.end()?;
     }
     fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     println!("{} servers ended", running.len());
@@ -82,35 +81,4 @@ fn folder() -> PathBuf {
 fn servers(folder: &Path) -> Vec<Identity> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| Identity::read(&entry.path())).collect()
-}
-
-/// Compares the command line too: the id of a server that is gone may belong to a stranger by now.
-fn is_running(server: &Identity) -> bool {
-    let line = fs::read(format!("/proc/{}/cmdline", server.id)).unwrap_or_default();
-    let line = String::from_utf8_lossy(&line);
-    line.contains(&server.program) && line.contains(&server.port.to_string())
-}
-
-fn end(server: &Identity) -> Result<(), String> {
-    let kill = Command::new("sh").args(["-c", "kill -9 \"$1\"", "end", &server.id.to_string()]).status();
-    kill.map_err(|e| format!("sh: {e}"))?;
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while is_running(server) {
-        if Instant::now() > deadline {
-            return Err(format!("{} with the process id {} does not end", server.program, server.id));
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stranger_with_a_servers_id_is_not_that_server() {
-        let stranger = Identity { id: std::process::id(), port: 1, program: "redis-server".into() };
-        assert!(!is_running(&stranger));
-    }
 }

@@ -12,20 +12,22 @@ fn doctor(url: &str) -> (Option<i32>, String) {
 
 #[cfg(feature = "redis")]
 pub(crate) fn a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error() {
-    use crate::redis::Server;
+    use leasehold_testkit::redis::Server;
 
-    let well = needs("redis-server", Server::start(&[]));
+    let well = needs("redis-server", Server::start_blocking(&[]));
     for prefix in ["", "reentrant:"] {
         let (code, said) = doctor(&format!("{prefix}redis://127.0.0.1:{}", well.port()));
         assert_eq!(code, Some(0), "{said}");
     }
-    let evicting = needs("redis-server", Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]));
+    let evicting =
+        needs("redis-server", Server::start_blocking(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]));
     let (code, said) = doctor(&format!("redis://127.0.0.1:{}", evicting.port()));
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("CONFIG SET maxmemory-policy noeviction"), "{said}");
     let replicates = well.port().to_string();
-    let replica = needs("redis-server", Server::start(&["--replicaof", "127.0.0.1", &replicates]));
-    let poor = needs("redis-server", Server::start(&["--user", "app", "on", ">pw", "~*", "&*", "+@all", "-set"]));
+    let replica = needs("redis-server", Server::start_blocking(&["--replicaof", "127.0.0.1", &replicates]));
+    let poor =
+        needs("redis-server", Server::start_blocking(&["--user", "app", "on", ">pw", "~*", "&*", "+@all", "-set"]));
     for (url, cure) in [
         (format!("redis://127.0.0.1:{}", replica.port()), format!("connect to the primary, 127.0.0.1:{replicates}")),
         (format!("redis://app:pw@127.0.0.1:{}", poor.port()), "ACL SETUSER".to_owned()),

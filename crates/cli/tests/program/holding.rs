@@ -5,7 +5,8 @@ use std::time::Duration;
 use leasehold_core::Clock;
 use rustix::process::Signal;
 
-use crate::support::{Place, Running, eventually, text};
+use crate::support::{Place, Running, text};
+use leasehold_testkit::eventually_some;
 
 pub(crate) fn a_key_that_is_held_is_75_or_whatever_was_asked_for() {
     let place = Place::file();
@@ -50,7 +51,7 @@ pub(crate) fn the_next_gets_the_key_at_once_when_the_holder_is_killed_and_its_co
         // Its output ends only when both it and its command are gone, although the command's input is open.
         assert_eq!(holder.line(), "");
     }
-    eventually("the key is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+    eventually_some("the key is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
     assert_eq!(holder.end().code, None);
 }
 

@@ -1,19 +1,15 @@
 //! A holder whose network is cut: its command is dead before the next holder's starts, on every store with leases.
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use leasehold_testkit::mysql::Server as MySqlServer;
 #[cfg(feature = "mysql")]
-use leasehold_testkit::{needs, needs_or_why};
-
+use leasehold_testkit::mysql::Server as MySqlServer;
 #[cfg(feature = "redis")]
-use crate::redis::Server as RedisServer;
+use leasehold_testkit::redis::Server as RedisServer;
+use leasehold_testkit::{Proxy, needs, needs_or_why};
+
 use crate::support::{Place, Running};
 
 /// Long enough that a machine on which everything takes its time still ends a command in time.
@@ -24,7 +20,7 @@ const KILL_AFTER: [&str; 4] = ["500ms", "2s", "1h", "0"];
 
 #[cfg(feature = "redis")]
 pub(crate) fn on_one_redis() {
-    let server = needs("redis-server", RedisServer::start(&[]));
+    let server = needs("redis-server", RedisServer::start_blocking(&[]));
     for scheme in ["", "reentrant:"] {
         cut_off_and_followed(&[server.port()], |ports| format!("{scheme}redis://127.0.0.1:{}", ports[0]));
     }
@@ -32,7 +28,7 @@ pub(crate) fn on_one_redis() {
 
 #[cfg(feature = "redis")]
 pub(crate) fn on_a_majority_of_redis_servers() {
-    let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start(&[])).collect();
+    let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start_blocking(&[])).collect();
     let servers = needs("redis-server", servers);
     let ports: Vec<_> = servers.iter().map(RedisServer::port).collect();
     cut_off_and_followed(&ports, |ports| {
@@ -45,7 +41,7 @@ pub(crate) fn on_a_majority_of_redis_servers() {
 pub(crate) fn on_mysql() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = needs_or_why("MariaDB or MySQL", runtime.block_on(MySqlServer::start(&[])));
-    let port = url::Url::parse(&server.url()).unwrap().port().unwrap();
+    let port = server.port();
     for scheme in ["mysql", "mysql-rw"] {
         let url = server.url().replacen("mysql:", &format!("{scheme}:"), 1);
         assert_eq!(Place::at(&url).code(&["migrate"]), 0);
@@ -56,8 +52,8 @@ pub(crate) fn on_mysql() {
 /// A holder behind a network that falls silent, and one who waits for its lock on another: what the two commands write
 /// must not mix. One that is given time to end must hear of it before the lock is another's.
 fn cut_off_and_followed(servers: &[u16], url: impl Fn(&[u16]) -> String) {
-    let network: Vec<_> = servers.iter().map(|server| Network::to(*server)).collect();
-    let ports: Vec<_> = network.iter().map(|network| network.port).collect();
+    let network: Vec<_> = servers.iter().map(|server| Proxy::start(*server)).collect();
+    let ports: Vec<_> = network.iter().map(Proxy::port).collect();
     let (near, far) = (Place::at(url(&ports)), Place::at(url(servers)));
     let folder = tempfile::tempdir().unwrap();
     let file = |kill_after: &str| folder.path().join(kill_after);
@@ -83,7 +79,7 @@ fn cut_off_and_followed(servers: &[u16], url: impl Fn(&[u16]) -> String) {
             Running::start(far.leasehold(&options).arg(file(kill_after)))
         })
         .collect();
-    network.iter().for_each(Network::fall_silent);
+    network.iter().for_each(Proxy::black_hole_all);
     for ((mut holder, follower), kill_after) in holders.into_iter().zip(followers).zip(KILL_AFTER) {
         let lost = holder.event("lost");
         assert_eq!(lost["reason"], "unreachable", "{kill_after}");
@@ -105,44 +101,4 @@ fn check(file: &Path, kill_after: &str) {
 #[allow(clippy::disallowed_methods, reason = "what is shown is that nothing happens meanwhile")]
 fn pause_for_two_renewals() {
     thread::sleep(std::time::Duration::from_secs(4));
-}
-
-/// What lies between a holder and a server, until it falls silent: connections stay open, and nothing comes through.
-struct Network {
-    port: u16,
-    silent: Arc<AtomicBool>,
-}
-
-impl Network {
-    /// It ends with the test's process.
-    fn to(server: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let silent = Arc::new(AtomicBool::new(false));
-        let network = Self { port, silent: Arc::clone(&silent) };
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let (client, server) = (client.unwrap(), TcpStream::connect(("127.0.0.1", server)).unwrap());
-                for (from, to) in [(&client, &server), (&server, &client)] {
-                    let (from, to, silent) = (from.try_clone().unwrap(), to.try_clone().unwrap(), Arc::clone(&silent));
-                    thread::spawn(move || carry(from, to, &silent));
-                }
-            }
-        });
-        network
-    }
-
-    fn fall_silent(&self) {
-        self.silent.store(true, Ordering::Release);
-    }
-}
-
-fn carry(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool) -> io::Result<()> {
-    let mut bytes = vec![0; 64 * 1024];
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        if !silent.load(Ordering::Acquire) {
-            to.write_all(&bytes[..count])?;
-        }
-    }
-    to.shutdown(Shutdown::Both)
 }

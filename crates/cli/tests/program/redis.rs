@@ -1,71 +1,21 @@
 //! The same on a real Redis, if this machine has one.
 
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use leasehold_testkit::launch::free_port;
 use leasehold_testkit::needs;
+use leasehold_testkit::redis::Server;
 use rustix::process::Signal;
 
-use crate::support::{Place, Running, eventually, text};
+use crate::support::{Place, Running, text};
 
-/// A private server, ended by its process id.
-pub(crate) struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    /// `None`, and why, if there is no server to start.
-    pub(crate) fn start(options: &[&str]) -> Option<Self> {
-        let installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
-        if installed.is_err() {
-            println!("ignored: there is no redis-server");
-            return None;
-        }
-        // Somebody else may take the port between the question and the start.
-        Some(eventually("a server starts on a free port", || Self::try_start(options)))
-    }
-
-    fn try_start(options: &[&str]) -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .args(options)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut server = Self { process, port };
-        let came_up = eventually("the server answers or ends", || {
-            let ended = server.process.try_wait().unwrap().is_some();
-            let answers = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-            (ended || answers).then_some(!ended)
-        });
-        came_up.then_some(server)
-    }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
-
-    fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/0", self.port)
-    }
-
-    fn place(&self) -> Place {
-        Place::at(self.url())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+fn place(server: &Server) -> Place {
+    Place::at(format!("redis://127.0.0.1:{}/0", server.port()))
 }
 
 pub(crate) fn a_held_key_is_75_and_a_free_one_runs() {
-    let server = needs("redis-server", Server::start(&[]));
-    let place = server.place();
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
     let holder = place.hold_with(&["--reason", "nightly", "--label", "ada"], "k");
     let output = place.run(&["run", "-n", "k", "--", "true"]);
     assert_eq!(output.status.code(), Some(75), "{output:?}");
@@ -78,8 +28,8 @@ pub(crate) fn a_held_key_is_75_and_a_free_one_runs() {
 }
 
 pub(crate) fn the_next_gets_the_key_within_the_lease_when_the_holder_is_killed() {
-    let server = needs("redis-server", Server::start(&[]));
-    let place = server.place();
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
     let mut holder = place.hold_with(&["--ttl", "1s"], "k");
     holder.signal(Signal::KILL);
     if cfg!(target_os = "linux") {
@@ -89,8 +39,8 @@ pub(crate) fn the_next_gets_the_key_within_the_lease_when_the_holder_is_killed()
 }
 
 pub(crate) fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up() {
-    let server = needs("redis-server", Server::start(&[]));
-    let place = server.place();
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
     let print = ["--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec cat"];
     let args = [&["run", "--json", "--ttl", "500ms", "k"][..], &print].concat();
     let mut first = Running::start(&mut place.leasehold(&args));
@@ -108,8 +58,8 @@ pub(crate) fn a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it
 }
 
 pub(crate) fn a_holder_whose_server_dies_loses_its_lock_on_time() {
-    let server = needs("redis-server", Server::start(&[]));
-    let place = server.place();
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
     let mut holder = place.hold_with(&["--json", "--ttl", "1s"], "k");
     drop(server);
     let lost = holder.event("lost");
@@ -119,8 +69,8 @@ pub(crate) fn a_holder_whose_server_dies_loses_its_lock_on_time() {
 }
 
 pub(crate) fn a_lock_that_comes_with_a_short_lease_out_of_the_servers_queue_is_no_alarm() {
-    let server = needs("redis-server", Server::start(&[]));
-    let place = server.place();
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
     let mut holder = place.hold("k");
     let next = ["run", "--json", "--kill-after", "1h", "k", "--", "sh", "-c", "sleep 2; echo whole"];
     let mut next = Running::start(&mut place.leasehold(&next));
@@ -131,8 +81,8 @@ pub(crate) fn a_lock_that_comes_with_a_short_lease_out_of_the_servers_queue_is_n
 }
 
 pub(crate) fn a_signal_while_it_waits_leaves_nothing_behind() {
-    let server = needs("redis-server", Server::start(&[]));
-    let place = server.place();
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
     let mut holder = place.hold("k");
     let mut waiter = Running::start(&mut place.leasehold(&["run", "--json", "k", "--", "echo", "ran"]));
     waiter.event("waiting");
@@ -144,7 +94,7 @@ pub(crate) fn a_signal_while_it_waits_leaves_nothing_behind() {
 }
 
 pub(crate) fn a_server_that_is_down_is_69_or_whatever_was_asked_for() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port().unwrap();
     let place = Place::at(format!("redis://127.0.0.1:{port}"));
     for (options, code) in [(&[][..], 69), (&["--unavailable-exit-code", "5"], 5)] {
         let output = place.run(&[&["run"], options, &["k", "--", "echo", "ran"]].concat());
@@ -156,9 +106,9 @@ pub(crate) fn a_server_that_is_down_is_69_or_whatever_was_asked_for() {
 
 pub(crate) fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put() {
     let password = "p@ss/w%41rd, with é";
-    let server = needs("redis-server", Server::start(&["--requirepass", password]));
+    let server = needs("redis-server", Server::start_blocking(&["--requirepass", password]));
     let run = ["run", "-n", "k", "--", "true"];
-    let place = server.place();
+    let place = place(&server);
     assert_eq!(place.code(&run), 78, "none");
     let code = |command: &mut Command| command.output().unwrap().status.code();
     assert_eq!(code(place.leasehold(&run).env("LEASEHOLD_PASSWORD", "wrong")), Some(78));
@@ -171,8 +121,8 @@ pub(crate) fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put(
 }
 
 pub(crate) fn a_reader_is_78_where_there_are_none() {
-    let server = needs("redis-server", Server::start(&[]));
-    let output = server.place().run(&["run", "--shared", "k", "--", "true"]);
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let output = place(&server).run(&["run", "--shared", "k", "--", "true"]);
     assert_eq!(output.status.code(), Some(78), "{output:?}");
     assert!(text(&output.stderr).contains("leasehold backends"), "{output:?}");
 }

@@ -1,19 +1,15 @@
 //! A directory of locks, programs that run, and waiting for what they do.
 
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
 
-use leasehold_core::Clock;
+use leasehold_testkit::{Deadline, KilledOnDrop, PATIENCE, eventually_some};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::signal::unix::{self, SignalKind};
-
-/// How long anything may take before a test gives up: far longer than it does on the busiest machine.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A store of its own for one test.
 pub(crate) struct Place {
@@ -70,7 +66,7 @@ impl Place {
 
     /// Waits until nobody holds the key.
     pub(crate) fn wait_until_free(&self, key: &str) {
-        eventually(&format!("{key} is free"), || (self.code(&["inspect", "-e", key]) == 1).then_some(()));
+        eventually_some(&format!("{key} is free"), || (self.code(&["inspect", "-e", key]) == 1).then_some(()));
     }
 }
 
@@ -102,7 +98,7 @@ pub(crate) fn leasehold(args: &[&str]) -> Command {
 
 /// A program that runs, with pipes to all its ends. It is killed if the test does not wait for it.
 pub(crate) struct Running {
-    child: Child,
+    child: KilledOnDrop,
     input: Option<ChildStdin>,
     output: Stream,
     errors: Stream,
@@ -113,7 +109,7 @@ impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
         signals_as_usual();
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = KilledOnDrop::spawn(command).unwrap();
         let input = child.stdin.take();
         let output = Stream::of(child.stdout.take().unwrap());
         let errors = Stream::of(child.stderr.take().unwrap());
@@ -187,13 +183,6 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// What comes out of a program, with a limit on the patience.
 struct Stream {
     pieces: Receiver<Vec<u8>>,
@@ -218,11 +207,10 @@ impl Stream {
     /// Takes everything up to and with `end`, or up to the end of the stream.
     #[track_caller]
     fn until(&mut self, end: &str) -> String {
-        let clock = Clock::system();
-        let started = clock.now();
+        let deadline = Deadline::after(PATIENCE);
         loop {
             // One that goes on talking about other things is late, too.
-            assert!(clock.now().since(started) < LIMIT, "no {end:?} came; so far: {}", text(&self.read));
+            assert!(!deadline.is_over(), "no {end:?} came; so far: {}", text(&self.read));
             if let Some(at) = self.read.windows(end.len()).position(|window| window == end.as_bytes()) {
                 return text(&self.read.drain(..at + end.len()).collect::<Vec<_>>());
             }
@@ -246,7 +234,7 @@ impl Stream {
     /// False at the end of the stream.
     #[track_caller]
     fn more(&mut self) -> bool {
-        match self.pieces.recv_timeout(LIMIT) {
+        match self.pieces.recv_timeout(PATIENCE) {
             Ok(piece) => self.read.extend(piece),
             Err(RecvTimeoutError::Disconnected) => return false,
             Err(RecvTimeoutError::Timeout) => panic!("it says no more; so far: {}", text(&self.read)),
@@ -261,21 +249,6 @@ pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) output: String,
     pub(crate) errors: String,
-}
-
-/// Asks again until there is an answer.
-#[track_caller]
-#[allow(clippy::disallowed_methods, reason = "this is the one place that polls with a deadline")]
-pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let clock = Clock::system();
-    let started = clock.now();
-    loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        assert!(clock.now().since(started) < LIMIT, "it never happened that {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

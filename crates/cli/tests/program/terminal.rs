@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use leasehold_testkit::needs;
+use leasehold_testkit::{eventually_some, needs};
 
-use crate::support::{Place, Running, eventually};
+use crate::support::{Place, Running};
 
 /// A shell line on a terminal of its own, in which the program is called `leasehold`. `None`, and why, if there is
 /// nothing to make a terminal with.
@@ -85,7 +85,7 @@ pub(crate) fn the_keyboard_stops_and_the_shell_continues_program_and_command_bef
         let pid = terminal.until(".").trim_end_matches('.').to_owned();
         terminal.type_in(b"\x1a");
         terminal.until("stopped:");
-        eventually("the command is stopped, too", || (state(&pid) == "T").then_some(()));
+        eventually_some("the command is stopped, too", || (state(&pid) == "T").then_some(()));
         go.write_all(b"\n").unwrap();
         terminal.type_in(b"\none\n");
         terminal.until("got:one");

@@ -4,15 +4,16 @@
 use std::future::Future;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use leasehold_file::{FencingToken, FileLocks, Guard, LockOptions, Wait, core::GuardMode};
+use leasehold_testkit::KilledOnDrop;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Far longer than anything takes here.
-pub(crate) const AMPLE: Duration = Duration::from_secs(60);
+pub(crate) const AMPLE: Duration = leasehold_testkit::PATIENCE;
 
 pub(crate) fn directory() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -42,7 +43,7 @@ pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
 
 /// A second process: this test program again, in the test called `helper`, in a role.
 pub(crate) struct Helper {
-    child: Child,
+    child: KilledOnDrop,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
@@ -70,7 +71,8 @@ impl Helper {
 
     pub(crate) fn run(command: &mut Command, role: &str, directory: &Path) -> Self {
         let command = command.env(ROLE, role).env(DIRECTORY, directory);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a helper starts");
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = KilledOnDrop::spawn(command).expect("a helper starts");
         let input = child.stdin.take().expect("it was piped");
         let output = BufReader::new(child.stdout.take().expect("it was piped"));
         Self { child, input, output }
@@ -106,14 +108,6 @@ impl Helper {
 
     /// Ends it without a chance to clean up, and waits until it is gone.
     pub(crate) fn kill(mut self) {
-        self.child.kill().expect("it is a child of ours");
-        self.child.wait().expect("it is a child of ours");
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.end();
     }
 }

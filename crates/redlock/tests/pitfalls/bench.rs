@@ -3,6 +3,7 @@ use std::time::Duration;
 use leasehold_redlock::{
     ErrorKind, LockGuard, LockKey, LockOptions, Locker, NodeCondition, Redlock, RedlockBuilder, Result, Wait,
 };
+use leasehold_testkit::Proxy;
 use leasehold_testkit::redis::Server;
 use tokio::time::{sleep, timeout};
 
@@ -27,6 +28,11 @@ impl Nodes {
 
     pub(crate) async fn redlock(&self) -> Redlock {
         self.builder().connect().await.unwrap()
+    }
+
+    /// The URLs of the nodes by way of these proxies, one for each node.
+    pub(crate) fn urls_through<'n>(&'n self, proxies: &'n [Proxy]) -> impl Iterator<Item = String> + 'n {
+        proxies.iter().zip(&self.0).map(|(proxy, node)| proxy.url(&node.url()))
     }
 
     /// On how many nodes somebody has the key.

@@ -1,52 +1,37 @@
 use std::io::{Seek, SeekFrom, Write};
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use leasehold_redlock::Redlock;
+use leasehold_testkit::launch::Settings;
 use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Server, ask};
+use leasehold_testkit::redis::{Answer, Server};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::bench::{Nodes, acquire, cycle, lock, once, take, token, until};
 
-/// A server whose clock the test moves while it runs. Ends with this value.
+/// A server whose clock the test moves while it runs. It ends when this value is dropped.
 struct Jumpy {
+    server: Server,
     folder: TempDir,
-    port: u16,
-    process: Child,
 }
 
 impl Jumpy {
-    /// `None`, with the reason on standard error: this machine cannot build the shim or lacks the server.
+    /// `None`: this machine cannot build the shim, or lacks the server.
     async fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let (shim, shift) = (folder.path().join("clockshift.so"), folder.path().join("shift"));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pitfalls/clockshift.c");
         let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).arg(&shim).arg(source).status();
         if !built.is_ok_and(|status| status.success()) {
-            eprintln!("not run: there is no `cc` that builds the shim that moves a clock");
             return None;
         }
         std::fs::write(&shift, 0_i64.to_ne_bytes()).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
-            .arg(folder.path())
-            .env("LD_PRELOAD", &shim)
-            .env("CLOCKSHIFT_FILE", &shift)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let node = Self { folder, port, process };
-        until("the server with the shim answers", async || ask(port, &[&["PING"]]).await.is_ok()).await;
-        Some(node)
-    }
-
-    async fn ask(&self, words: &[&str]) -> Answer {
-        ask(self.port, &[words]).await.unwrap()
+        let variables = [("LD_PRELOAD", &shim), ("CLOCKSHIFT_FILE", &shift)];
+        let variables = variables.map(|(name, file)| format!("{name}={}", file.display())).to_vec();
+        let server = Server::start_with(Settings { variables, ..Settings::default() }).await?;
+        Some(Self { server, folder })
     }
 
     fn jump(&self, seconds: i64) {
@@ -56,24 +41,17 @@ impl Jumpy {
     }
 
     async fn seconds(&self) -> i64 {
-        match self.ask(&["TIME"]).await {
+        match self.server.ask(&["TIME"]).await {
             Answer::List(parts) => parts[0].text().parse().unwrap(),
             other => panic!("{other:?}"),
         }
     }
 }
 
-impl Drop for Jumpy {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 pub(crate) async fn the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens() {
     let nodes = needs("redis-server", Nodes::start(4).await);
     let jumpy = needs("compiler for the shim that moves a clock", Jumpy::start().await);
-    let urls = || nodes.0.iter().map(Server::url).chain([format!("redis://127.0.0.1:{}", jumpy.port)]);
+    let urls = || nodes.0.iter().map(Server::url).chain([jumpy.server.url()]);
     let (ours, theirs) = (
         Redlock::builder().nodes(urls()).connect().await.unwrap(),
         Redlock::builder().nodes(urls()).connect().await.unwrap(),
@@ -81,11 +59,11 @@ pub(crate) async fn the_clock_of_one_node_breaks_neither_exclusion_nor_the_order
     let mut tokens = vec![cycle(&ours, "k").await];
 
     let guard = take(&ours, "k").await;
-    until("the node has it", async || jumpy.ask(&["EXISTS", &lock("k")]).await.number() == 1).await;
+    until("the node has it", async || jumpy.server.ask(&["EXISTS", &lock("k")]).await.number() == 1).await;
     let before = jumpy.seconds().await;
     jumpy.jump(3600);
     assert!(jumpy.seconds().await >= before + 3600, "the clock did not jump");
-    assert_eq!(jumpy.ask(&["EXISTS", &lock("k")]).await.number(), 0, "the jump ended no lease");
+    assert_eq!(jumpy.server.ask(&["EXISTS", &lock("k")]).await.number(), 0, "the jump ended no lease");
     for _ in 0..10 {
         assert!(acquire(&theirs, "k", &once()).await.unwrap().is_none(), "two holders");
         sleep(Duration::from_millis(2)).await;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_redlock::Redlock;
 use leasehold_redlock::core::Clock;
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Server, eventually};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{eventually, needs};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{LockGuard, Redlock};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::Proxy;
+use leasehold_testkit::{Proxy, needs};
 use tokio::time::sleep;
 
 use crate::bench::{Nodes, acquire, once, take, until};
@@ -17,9 +16,9 @@ async fn behind_proxies(count: usize) -> Option<(Nodes, Vec<Proxy>, Redlock)> {
     nodes.redlock().await.close().await;
     let mut proxies = Vec::new();
     for node in &nodes.0 {
-        proxies.push(Proxy::start(node.port()).await);
+        proxies.push(Proxy::start(node.port()));
     }
-    let locks = Redlock::builder().nodes(proxies.iter().map(Proxy::url)).connect().await.unwrap();
+    let locks = Redlock::builder().nodes(nodes.urls_through(&proxies)).connect().await.unwrap();
     take(&locks, "warm").await.release().await.unwrap();
     until("the last release", async || nodes.having("warm").await == 0).await;
     Some((nodes, proxies, locks))
@@ -27,13 +26,13 @@ async fn behind_proxies(count: usize) -> Option<(Nodes, Vec<Proxy>, Redlock)> {
 
 /// One attempt whose claims these networks keep, and with them the connections that they came on. Kept, what it won.
 async fn kept_back(proxies: &[Proxy], locks: &Redlock) -> Option<LockGuard> {
-    let before: Vec<u64> = proxies.iter().map(Proxy::frozen).collect();
-    proxies.iter().for_each(Proxy::freeze);
+    let before: Vec<u64> = proxies.iter().map(Proxy::held).collect();
+    proxies.iter().for_each(Proxy::hold_requests);
     let trying = tokio::spawn({
         let locks = locks.clone();
         async move { acquire(&locks, "k", &once()).await }
     });
-    let kept = async || proxies.iter().zip(&before).all(|(proxy, before)| proxy.frozen() > *before);
+    let kept = async || proxies.iter().zip(&before).all(|(proxy, before)| proxy.held() > *before);
     until("the claims are on their way", kept).await;
     proxies.iter().for_each(Proxy::cut);
     trying.await.unwrap().unwrap_or_default()
@@ -45,7 +44,7 @@ async fn arrive(nodes: &Nodes, proxies: &[Proxy]) {
     for node in &nodes.0[..proxies.len()] {
         before.push(node.calls("set").await);
     }
-    proxies.iter().for_each(Proxy::thaw);
+    proxies.iter().for_each(Proxy::release);
     for (node, before) in nodes.0.iter().zip(before) {
         until("the late claim is carried out", async || node.calls("set").await > before).await;
     }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leasehold_redlock::{ErrorKind, NodeCondition, Redlock};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Answer, Server, ask, eventually};
+use leasehold_testkit::redis::{Answer, Server, ask};
+use leasehold_testkit::{eventually, needs};
 use tokio::time::timeout;
 
 use crate::bench::{AMPLE, Nodes, acquire, conditions, cycle, once, patient, take};

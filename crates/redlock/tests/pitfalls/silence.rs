@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{LossReason, NodeCondition, QuorumNotReached, Redlock};
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Proxy, Server};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Proxy, needs};
 
 use crate::bench::{Nodes, acquire, conditions, cycle, once, patient, take, unavailable, until};
 
@@ -108,10 +108,11 @@ pub(crate) async fn a_release_wakes_a_waiter_with_a_minority_down() {
 pub(crate) async fn a_node_that_is_slow_while_another_comes_back_goes_on_taking_part() {
     let nodes = needs("redis-server", Nodes::start(5).await);
     nodes.redlock().await.close().await;
-    let slow = Proxy::start(nodes.0[0].port()).await;
+    let slow = Proxy::start(nodes.0[0].port());
     let urls = nodes.0[1..].iter().map(Server::url);
     nodes.0[4].pause();
-    let locks = Redlock::builder().nodes(std::iter::once(slow.url()).chain(urls)).connect().await.unwrap();
+    let locks =
+        Redlock::builder().nodes(std::iter::once(slow.url(&nodes.0[0].url())).chain(urls)).connect().await.unwrap();
     // Beyond every limit.
     slow.delay(Duration::from_secs(20));
     nodes.0[4].resume();
@@ -131,9 +132,9 @@ pub(crate) async fn the_short_limit_of_one_attempt_fails_no_other_on_its_connect
     nodes.redlock().await.close().await;
     let mut proxies = Vec::new();
     for node in &nodes.0 {
-        proxies.push(Proxy::start(node.port()).await);
+        proxies.push(Proxy::start(node.port()));
     }
-    let locks = Redlock::builder().nodes(proxies.iter().map(Proxy::url));
+    let locks = Redlock::builder().nodes(nodes.urls_through(&proxies));
     let locks = locks.node_limit(Duration::from_secs(10)).connect().await.unwrap();
     for proxy in &proxies {
         proxy.delay(Duration::from_millis(200));

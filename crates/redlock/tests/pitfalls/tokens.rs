@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leasehold_redlock::Redlock;
-use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Proxy, Server};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{Proxy, needs};
 use tokio::time::sleep;
 
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until};
@@ -80,9 +80,9 @@ pub(crate) async fn the_late_grant_gives_a_number_twice_only_without_the_strict_
 /// The same scenario through the whole locker, with a slow network instead of messages by hand.
 pub(crate) async fn a_slow_node_does_not_confirm_a_number_that_another_has() {
     let nodes = needs("redis-server", Nodes::start(3).await);
-    let [slowest, slow] = [Proxy::start(nodes.0[0].port()).await, Proxy::start(nodes.0[1].port()).await];
+    let [slowest, slow] = [Proxy::start(nodes.0[0].port()), Proxy::start(nodes.0[1].port())];
     let a = nodes.redlock().await;
-    let b = Redlock::builder().nodes([slowest.url(), slow.url(), nodes.0[2].url()]);
+    let b = Redlock::builder().nodes([slowest.url(&nodes.0[0].url()), slow.url(&nodes.0[1].url()), nodes.0[2].url()]);
     let b = b.node_limit(Duration::from_secs(5)).connect().await.unwrap();
     for node in &nodes.0 {
         node.ask(&["SET", &fence(KEY), &LAST.to_string()]).await;

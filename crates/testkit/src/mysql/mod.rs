@@ -7,13 +7,11 @@ pub mod forgetting;
 pub mod places;
 pub mod privilege;
 pub mod processes;
-mod proxy;
 pub mod scale;
 mod server;
 mod subject;
 pub mod traps;
 
-pub use proxy::Proxy;
 pub use server::Server;
 pub use subject::Subject;
 

@@ -14,7 +14,8 @@ use mysql_async::{Conn, Opts, OptsBuilder, Pool, Row};
 use tokio::time::{sleep, timeout};
 
 use super::traps::claim;
-use super::{Proxy, Server, Subject};
+use super::{Server, Subject};
+use crate::Proxy;
 use leasehold_mysql::{Columns, ConnectionSettings, Params, Sessions, Step};
 
 /// Longer than anything here takes, also where everything is slow.
@@ -84,7 +85,7 @@ async fn switch_over(old: &Server, new: &Server) {
 pub async fn a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once<S: Subject>() {
     let (old, new) = pair().await;
     S::migrate_at(&old.url()).await.unwrap();
-    let address = Proxy::to(&old).await;
+    let address = Proxy::start(old.port());
     let url = address.url(&old.url_of("u", ""));
     let (ours, theirs) = (S::connect_to(&url).await.unwrap(), S::connect_to(&url).await.unwrap());
     let ttl = Duration::from_secs(6);
@@ -99,7 +100,7 @@ pub async fn a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once<S: Su
 
     // The connections that there are stay with the old one.
     switch_over(&old, &new).await;
-    address.lead_to(&new);
+    address.redirect(new.port());
     sleep(ttl * 3 / 2).await;
     assert!(held.is_held(), "the lease did not go on: {:?}", held.renew().await);
     held.renew().await.unwrap();
@@ -131,13 +132,13 @@ pub async fn a_session_of_another_server_is_not_ended<S: Subject>() {
     for _ in 0..20 {
         drop(old.session().await.unwrap());
     }
-    let address = Proxy::to(&old).await;
+    let address = Proxy::start(old.port());
     let sessions = Sessions::at(&address.url(&old.url())).unwrap();
     let reply = sessions.run(Step::new("test", "SELECT CONNECTION_ID()"), Params::Empty).await.unwrap();
     let id = u32::try_from(Columns::of(&reply.rows[0], "test").number().unwrap()).unwrap();
     let mut stranger = stranger(&new, id).await;
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(300));
-    address.lead_to(&new);
+    address.redirect(new.port());
     let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate);
     // The killing is done by now, and would be noticed by the next statement.
@@ -205,7 +206,7 @@ pub async fn a_pool_whose_sessions_left_the_address_is_refused<S: Subject>() {
 pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
-    let address = Proxy::to(&server).await;
+    let address = Proxy::start(server.port());
     let ours = S::store(ConnectionSettings::default().url(format!("{}&pool_max=1", address.url(&server.url()))))
         .await
         .unwrap();
@@ -213,7 +214,7 @@ pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
     let held = theirs.lock("k").await.unwrap();
     // A session that knows the statement sends the claim, its connection breaks, and the claim is still on its way.
     ours.try_acquire(&claim("k", PATIENCE)).await.unwrap();
-    address.keep_back();
+    address.hold_requests();
     let claim = claim("k", PATIENCE);
     let mut claiming = std::pin::pin!(ours.try_acquire(&claim));
     let underway = timeout(Duration::from_millis(200), claiming.as_mut()).await;
@@ -221,7 +222,7 @@ pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
     address.cut();
     let answer = claiming.await;
     held.release().await.unwrap();
-    address.deliver();
+    address.release();
     sleep(Duration::from_millis(500)).await;
     let free = theirs.try_lock("k").await.unwrap().is_some();
     let refused = matches!(answer, Ok(Attempt::Busy { .. }));
@@ -233,18 +234,18 @@ pub async fn a_claim_that_broke_is_not_taken_for_refused<S: Subject>() {
 pub async fn a_claim_that_broke_in_a_server_that_was_left_is_in_doubt<S: Subject>() {
     let (old, new) = pair().await;
     S::migrate_at(&old.url()).await.unwrap();
-    let address = Proxy::to(&old).await;
+    let address = Proxy::start(old.port());
     let ours = S::store(ConnectionSettings::default().url(format!("{}&pool_max=1", address.url(&old.url_of("u", "")))))
         .await
         .unwrap();
     let held = S::connect_to(&old.url()).await.unwrap().lock("k").await.unwrap();
     ours.try_acquire(&claim("k", PATIENCE)).await.unwrap();
-    address.keep_back();
+    address.hold_requests();
     let claim = claim("k", PATIENCE);
     let mut claiming = std::pin::pin!(ours.try_acquire(&claim));
     assert!(timeout(Duration::from_millis(200), claiming.as_mut()).await.is_err());
     switch_over(&old, &new).await;
-    address.lead_to(&new);
+    address.redirect(new.port());
     address.cut();
     assert_eq!(claiming.await.unwrap_err().kind(), ErrorKind::Indeterminate);
     drop(held);
@@ -253,9 +254,9 @@ pub async fn a_claim_that_broke_in_a_server_that_was_left_is_in_doubt<S: Subject
 pub async fn a_server_far_away_can_be_connected_to<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
-    let address = Proxy::to(&server).await;
+    let address = Proxy::start(server.port());
     // A round trip of 400 ms: TCP is established by the proxy, but the login is not.
-    address.take(Duration::from_millis(200));
+    address.delay(Duration::from_millis(200));
     let locks = S::connect_to(&address.url(&server.url())).await.unwrap();
     locks.lock("k").await.unwrap().release().await.unwrap();
 }

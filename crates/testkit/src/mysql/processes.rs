@@ -9,13 +9,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use leasehold_core::conformance::shows_nothing;
 use leasehold_core::{Clock, FencingToken, Guard, GuardMode, LockKey, LockOptions, Mode};
 
 use super::{Server, Subject};
+use crate::KilledOnDrop;
 
 const URL: &str = "LEASEHOLD_TEST_CHILD_URL";
 const LEDGER: &str = "LEASEHOLD_TEST_CHILD_LEDGER";
@@ -36,16 +37,12 @@ pub async fn no_token_repeats_or_goes_back<S: Subject>() {
     while clock.now() < end {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let place = killed % PROCESSES;
-        children[place].kill().unwrap();
-        children[place].wait().unwrap();
+        children[place].end();
         children[place] = child(&server.url(), &ledger);
         killed += 1;
         collected += S::gc(&operator, Duration::from_secs(1)).await.unwrap();
     }
-    for mut child in children {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    drop(children);
 
     let written = std::fs::read_to_string(&ledger).unwrap();
     let mut newest: HashMap<&str, FencingToken> = HashMap::new();
@@ -71,11 +68,11 @@ pub async fn no_token_repeats_or_goes_back<S: Subject>() {
     assert!(grants > 100 && killed > 10 && collected > 0, "{grants} grants, {killed} kills, {collected} collected");
 }
 
-fn child(url: &str, ledger: &std::path::Path) -> Child {
+fn child(url: &str, ledger: &std::path::Path) -> KilledOnDrop {
     let arguments = ["--exact", "a_child_takes_locks_until_it_is_killed"];
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(arguments).env(URL, url).env(LEDGER, ledger).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().unwrap()
+    KilledOnDrop::spawn(&mut command).unwrap()
 }
 
 /// Not a test of its own: what the processes do.

@@ -3,15 +3,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
-
-use crate::tasks::AbortOnDrop;
+use tokio::task::JoinSet;
 
 /// A server that answers what a test wants, also what no server should.
 #[derive(Debug)]
 pub struct Fake {
     port: u16,
     heard: Arc<Mutex<Vec<Vec<String>>>>,
-    _accepting: AbortOnDrop<()>,
+    /// Dropped with the server, which ends its task.
+    _accepting: JoinSet<()>,
 }
 
 /// The bytes that go back for a command.
@@ -26,8 +26,9 @@ impl Fake {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         let heard = Arc::default();
-        let accepting = tokio::spawn(accept(listener, Arc::new(answer), Arc::clone(&heard)));
-        Self { port, heard, _accepting: AbortOnDrop(accepting) }
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, Arc::new(answer), Arc::clone(&heard)));
+        Self { port, heard, _accepting: accepting }
     }
 
     /// How a server answers what the driver asks before anything else; `None` for all other commands.

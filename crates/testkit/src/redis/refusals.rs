@@ -3,7 +3,8 @@ use std::time::Duration;
 use leasehold_core::conformance::shown;
 use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, Result};
 
-use super::{Answer, Recorder, Server, eventually};
+use super::{Answer, Recorder, Server};
+use crate::eventually;
 
 /// Takes commands from a holder, each given as a rule and as how a refusal names it: the next renewal names it too, and
 /// the loss is told at the deadline.

@@ -1,74 +1,95 @@
-use std::net::{Ipv4Addr, TcpListener};
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use futures::future::BoxFuture;
 use tempfile::TempDir;
-use tokio::time::sleep;
+use tokio::task::spawn_blocking;
 
-use super::ask::{Answer, ask};
+use super::Answer;
+use crate::launch::redis as launcher;
+use crate::launch::{Lifetime, Process, Settings, find, free_port, resp};
 
-/// A `redis-server` of one's own.
+/// A Redis server on a free port of 127.0.0.1, with its files in a temporary folder. It ends when this value is dropped, and
+/// when the test's process ends.
 #[derive(Debug)]
 pub struct Server {
-    port: u16,
-    folder: TempDir,
-    arguments: Vec<String>,
+    process: Process,
+    settings: Settings,
     password: Option<String>,
-    process: Child,
+    /// Dropped after the process. Several servers of a topology share it.
+    folder: std::sync::Arc<TempDir>,
 }
 
 impl Server {
-    /// Starts one without persistence, with further arguments, and waits until it answers.
+    /// Starts a server without persistence, with these further arguments, and waits until it answers.
     ///
-    /// `None`, with the reason on standard error: it is not installed.
+    /// `None`: `redis-server` is not installed.
     ///
     /// # Panics
     /// When it is installed and does not start.
     pub async fn start(arguments: &[&str]) -> Option<Self> {
-        if !is_installed("redis-server", "--version") {
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let password = arguments.iter().skip_while(|word| **word != "--requirepass").nth(1).map(ToString::to_string);
-        let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        // Somebody else may take the port before the server does.
-        for _ in 0..10 {
-            let port = free_port();
-            let mut process = spawn(port, &folder, &arguments);
-            if answers(port, &mut process).await {
-                return Some(Self { port, folder, arguments, password, process });
-            }
-            end(&mut process);
-        }
-        panic!("redis-server does not start");
+        Self::start_with(Settings::arguments(arguments)).await
     }
 
-    /// Where it listens, on 127.0.0.1.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// How to connect as the default user.
-    pub fn url(&self) -> String {
-        let login = self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
-        format!("redis://{login}127.0.0.1:{}", self.port)
-    }
-
-    /// Has it serve TLS too, on the port that this returns, with these files of a CA and of its own certificate and key,
-    /// and ask clients for certificates as `clients` says: `yes`, `no` or `optional`. `None`, with the reason on standard error: it was built without.
+    /// Starts a server as [`start`](Self::start) does, with environment variables too.
     ///
     /// # Panics
-    /// When it was built with TLS and refuses.
-    #[allow(clippy::print_stderr, reason = "a test that cannot run says why")]
+    /// When it is installed and does not start.
+    pub async fn start_with(settings: Settings) -> Option<Self> {
+        blocking(move || Self::start_blocking_with(settings)).await
+    }
+
+    /// Starts a server as [`start`](Self::start) does, for a test without a runtime.
+    ///
+    /// # Panics
+    /// When it is installed and does not start.
+    pub fn start_blocking(arguments: &[&str]) -> Option<Self> {
+        Self::start_blocking_with(Settings::arguments(arguments))
+    }
+
+    fn start_blocking_with(settings: Settings) -> Option<Self> {
+        find(launcher::PROGRAM)?;
+        let folder = folder();
+        let process = launcher::start(folder.path(), &settings, Lifetime::WithOwner);
+        Some(Self::of(process.unwrap_or_else(|why| panic!("{why}")), settings, folder))
+    }
+
+    /// The servers of a topology, which the launcher started in this folder with these settings.
+    pub(super) fn all_of(processes: Vec<Process>, settings: &Settings, folder: TempDir) -> Vec<Self> {
+        let folder = std::sync::Arc::new(folder);
+        let of = |process| Self { process, settings: settings.clone(), password: None, folder: folder.clone() };
+        processes.into_iter().map(of).collect()
+    }
+
+    fn of(process: Process, settings: Settings, folder: TempDir) -> Self {
+        let arguments = settings.arguments.iter();
+        let password = arguments.skip_while(|argument| *argument != "--requirepass").nth(1).cloned();
+        Self { process, settings, password, folder: std::sync::Arc::new(folder) }
+    }
+
+    /// The port on which the server listens, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.process.port()
+    }
+
+    /// The server's URL for the default user, with the password if the server asks for one.
+    pub fn url(&self) -> String {
+        let login = self.password.as_ref().map(|password| format!("redis://:{password}@"));
+        launcher::url(self.port()).replacen("redis://", login.as_deref().unwrap_or("redis://"), 1)
+    }
+
+    /// Has the server serve TLS too, on the port that this returns, with these files: the certificate of an authority, and
+    /// the server's own certificate and key. `clients` says whether it asks clients for certificates: `yes`, `no` or
+    /// `optional`. `None`: the server was built without TLS.
+    ///
+    /// # Panics
+    /// When the server was built with TLS and refuses.
     pub async fn serve_tls(&self, [ca, cert, key]: [&Path; 3], clients: &str) -> Option<u16> {
         if self.ask(&["CONFIG", "GET", "tls-port"]).await == Answer::List(Vec::new()) {
-            eprintln!("not run: redis-server was built without TLS");
             return None;
         }
         let file = |path: &Path| path.to_str().expect("a path in UTF-8").to_owned();
-        let port = free_port();
+        let port = free_port().expect("a free port");
         let settings = ["tls-cert-file", &file(cert), "tls-key-file", &file(key), "tls-ca-cert-file", &file(ca)];
         let port_number = port.to_string();
         let command =
@@ -77,19 +98,19 @@ impl Server {
         Some(port)
     }
 
-    /// Asks it on a connection of its own.
+    /// Sends a command over a connection of its own, and gives the answer.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// When the server does not answer.
     pub async fn ask(&self, words: &[&str]) -> Answer {
         let answer = match &self.password {
-            Some(password) => ask(self.port, &[&["AUTH", password], words]).await,
-            None => ask(self.port, &[words]).await,
+            Some(password) => ask(self.port(), &[&["AUTH", password], words]).await,
+            None => ask(self.port(), &[words]).await,
         };
         answer.expect("the test's server answers")
     }
 
-    /// How often it has carried out a command, such as `evalsha`, and what scripts did counts too.
+    /// How often the server has carried out a command, such as `evalsha`; commands of scripts count too.
     pub async fn calls(&self, command: &str) -> u64 {
         let stats = self.ask(&["INFO", "commandstats"]).await;
         let line = stats
@@ -104,94 +125,54 @@ impl Server {
         self.ask(&["CLIENT", "LIST"]).await.text().lines().count() - 1
     }
 
-    /// Stops it in its tracks: connections stay open, nothing is answered.
+    /// Stops the server's process: connections stay open, nothing is answered.
     pub fn pause(&self) {
-        signal(&self.process, Signal::STOP);
+        self.process.pause();
     }
 
-    /// Lets it go on, with all that was sent meanwhile.
+    /// Lets the server's process go on, with all that was sent meanwhile.
     pub fn resume(&self) {
-        signal(&self.process, Signal::CONT);
+        self.process.resume();
     }
 
-    /// Ends it, and with it all that it kept.
+    /// Ends the server, and with it all that it kept.
     pub fn kill(&mut self) {
-        end(&mut self.process);
+        self.process.kill();
     }
 
-    /// Ends it and starts another on the same port.
+    /// Ends the server and starts another one on the same port.
     ///
     /// # Panics
     /// When that does not start.
     pub async fn restart(&mut self) {
         self.kill();
-        self.process = spawn(self.port, &self.folder, &self.arguments);
-        assert!(answers(self.port, &mut self.process).await, "redis-server does not start again");
+        let (port, settings, folder) = (self.port(), self.settings.clone(), self.folder.clone());
+        let started = blocking(move || launcher::start_on(port, folder.path(), &settings, Lifetime::WithOwner)).await;
+        self.process = started.unwrap_or_else(|why| panic!("{why}"));
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        end(&mut self.process);
-    }
+/// Sends commands to the server on this port of 127.0.0.1, one after the other over a connection of their own, and gives the
+/// last answer.
+///
+/// # Errors
+/// When the server does not answer within two seconds.
+pub async fn ask(port: u16, commands: &[&[&str]]) -> io::Result<Answer> {
+    let owned = |words: &&[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let commands: Vec<_> = commands.iter().map(owned).collect();
+    // In a box: the futures of tests nest deeply enough without this one.
+    let answer: BoxFuture<'_, _> = Box::pin(blocking(move || resp::ask(port, &commands)));
+    answer.await
 }
 
-#[allow(clippy::print_stderr, reason = "a test that cannot run says why")]
-pub(super) fn is_installed(program: &str, argument: &str) -> bool {
-    let found = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if found.is_err() {
-        eprintln!("not run: {program} is not installed");
-    }
-    found.is_ok()
+/// Runs work that blocks beside the runtime of the test.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    spawn_blocking(work).await.unwrap_or_else(|failed| match failed.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(cancelled) => panic!("{cancelled}"),
+    })
 }
 
-fn spawn(port: u16, folder: &TempDir, arguments: &[String]) -> Child {
-    let mut command = Command::new("redis-server");
-    if arguments.first().is_some_and(|first| first == "--sentinel") {
-        // A Sentinel keeps its state in its configuration file.
-        let file = folder.path().join("sentinel.conf");
-        std::fs::write(&file, "").expect("a configuration file");
-        command.arg(file);
-    }
-    let port = port.to_string();
-    command.args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
-    command.arg("--dir").arg(folder.path()).args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("redis-server starts")
-}
-
-/// Whether it comes to answer; not if it ended.
-async fn answers(port: u16, process: &mut Child) -> bool {
-    loop {
-        if !matches!(process.try_wait(), Ok(None)) {
-            return false;
-        }
-        // Any answer will do: it may want a password.
-        if ask(port, &[&["PING"]]).await.is_ok() {
-            return matches!(process.try_wait(), Ok(None));
-        }
-        sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// One that is free, as is the port of the Cluster's bus above it.
-fn free_port() -> u16 {
-    loop {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = listener.local_addr().expect("its address").port();
-        if port.checked_add(10_000).is_some_and(|bus| TcpListener::bind((Ipv4Addr::LOCALHOST, bus)).is_ok()) {
-            return port;
-        }
-    }
-}
-
-fn signal(process: &Child, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(process.id().cast_signed()) {
-        // It may have ended by itself.
-        let _ = kill_process(pid, signal);
-    }
-}
-
-fn end(process: &mut Child) {
-    let _ = process.kill();
-    let _ = process.wait();
+pub(super) fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("leasehold-redis-").tempdir().expect("a temporary folder")
 }

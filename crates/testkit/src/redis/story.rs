@@ -7,7 +7,8 @@ use leasehold_core::{Admin, Capability, Error, ErrorKind, LockKey, LockOptions, 
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, yield_now};
 
-use super::{LeastUser, Recorder, Server, eventually};
+use super::{LeastUser, Recorder, Server};
+use crate::eventually;
 
 /// What became of three who waited for a key, one behind the other, and of all else that can be asked for.
 #[derive(Debug, Default)]
@@ -120,7 +121,7 @@ impl LeastUser {
     /// # Panics
     /// When it is not so.
     pub async fn leave_out_each(&self, servers: &[Server], untold: Untold, tell: impl AsyncFn(Vec<String>) -> Story) {
-        let everything = tell(self.make_on(servers, &[]).await).await;
+        let everything = Box::pin(tell(self.make_on(servers, &[]).await)).await;
         assert!(everything.refusals.is_empty() && everything.served == [1, 2, 3], "{everything:?}");
         for command in self.commands() {
             let log = Recorder::start();
@@ -128,7 +129,7 @@ impl LeastUser {
                 server.ask(&["FLUSHALL"]).await;
                 server.ask(&["SCRIPT", "FLUSH"]).await;
             }
-            let story = tell(self.make_on(servers, &[command]).await).await;
+            let story = Box::pin(tell(self.make_on(servers, &[command]).await)).await;
             let (name, recorded) = (command.trim_start_matches('+'), log.recorded());
             assert!(story.served.is_sorted(), "{command}: {story:?}");
             if self.can_do_without(command) {

@@ -4,8 +4,8 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::install::find;
 use crate::workspace::{cargo, target};
+use leasehold_testkit::launch::find;
 
 /// Another one may know other mutants, and the list of those that change nothing is of these.
 const VERSION: &str = "27.1.0";

@@ -1,5 +1,3 @@
-//! Ports on loopback that nothing listens on.
-
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Mutex;
@@ -12,8 +10,11 @@ static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 /// A port that is free, as is the one of the cluster bus above it.
 ///
-/// Another program may take it before the server does: whoever starts a server tries again then.
-pub(super) fn free_port() -> Result<u16, String> {
+/// Another program may take it before the server does: the start of a server is tried again then.
+///
+/// # Errors
+/// When the machine has no such port.
+pub fn free_port() -> Result<u16, String> {
     let mut given = GIVEN.lock().map_err(|e| e.to_string())?;
     for _ in 0..1000 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| format!("bind: {e}"))?;

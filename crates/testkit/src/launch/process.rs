@@ -1,0 +1,259 @@
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Settings;
+use crate::waiting::Deadline;
+
+/// How long a server has to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the server beside a reader of a pipe whose other end this process holds, and prints the server's process id.
+///
+/// When this process is gone, also by SIGKILL, the pipe closes: the reader ends the server, and its folder is removed, as is the
+/// folder above it if nothing else is there. The word `keep` in the pipe ends the server and keeps the folder. The reader sends SIGKILL, because the data are disposable
+/// and a server that a test has stopped heeds nothing else. The reader ends when the server does, so that it never ends
+/// another process that got the server's id.
+const WATCHED: &str = r#"
+exec 3<&0
+log=$1 folder=$2
+shift 2
+"$@" </dev/null 3<&- >>"$log" 2>&1 &
+server=$!
+echo "$server"
+exec >/dev/null 2>&1
+trap '' HUP INT TERM
+(read -r word <&3; [ "$word" = keep ] || : >"$folder/abandoned"; kill -9 "$server") &
+reader=$!
+wait "$server"
+status=$?
+kill -9 "$reader"
+[ -e "$folder/abandoned" ] && rm -rf "$folder" && rmdir "${folder%/*}"
+exit "$status"
+"#;
+
+/// How long a server lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It ends when its [`Process`] is dropped, and when this program ends, whatever ends it.
+    WithOwner,
+    /// It stays when its [`Process`] was told to [leave it running](Process::leave_running). An [`Identity`] is written into
+    /// its folder, by which another program finds it.
+    Detached,
+}
+
+/// A server process. Dropping it ends the server.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    id: u32,
+    program: String,
+    port: u16,
+    log: PathBuf,
+    left_running: bool,
+}
+
+impl Process {
+    /// Starts `program`, which will listen on `port`, and has its output written to `log` in `folder`.
+    pub(super) fn start(
+        program: &Path,
+        settings: &Settings,
+        port: u16,
+        folder: &Path,
+        lifetime: Lifetime,
+    ) -> Result<Self, String> {
+        let failed = |e: io::Error| format!("{}: {e}", program.display());
+        let log = folder.join("log");
+        let mut command = match lifetime {
+            Lifetime::WithOwner => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", WATCHED, "watch"]).args([log.as_path(), folder]).arg("env");
+                shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+                shell
+            }
+            Lifetime::Detached => {
+                let mut server = Command::new("env");
+                let out = File::options().create(true).append(true).open(&log).map_err(failed)?;
+                // A group of its own: Ctrl-C or the end of the terminal does not reach it.
+                server.process_group(0).stdin(Stdio::null());
+                server.stderr(out.try_clone().map_err(failed)?).stdout(out);
+                server
+            }
+        };
+        // Variables by `env`: a library that is to be preloaded into the server is none of the shell's.
+        command.args(&settings.variables).arg(program).args(&settings.arguments);
+        let mut child = command.spawn().map_err(failed)?;
+        let id = match child.stdout.take() {
+            Some(output) => {
+                let mut line = String::new();
+                BufReader::new(output).read_line(&mut line).map_err(failed)?;
+                line.trim().parse().map_err(|_| format!("{} does not start", program.display()))?
+            }
+            None => child.id(),
+        };
+        let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let process = Self { child, id, program, port, log, left_running: false };
+        if lifetime == Lifetime::Detached {
+            // Before anything is waited for, so that the server is found also when this program is broken off.
+            process.identity().write(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+        Ok(process)
+    }
+
+    /// Returns when `ready` holds. The error of a server that ended, or that takes longer than half a minute, has the end of
+    /// its log.
+    pub(super) fn wait_until(&mut self, ready: impl Fn(u16) -> bool) -> Result<(), String> {
+        let deadline = Deadline::after(PATIENCE);
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(self.complaint(&format!("ended by itself ({status})")));
+            }
+            if ready(self.port) {
+                // The answer of a stranger on that port, whose presence has just ended ours, is none.
+                return if self.is_running() { Ok(()) } else { Err(self.complaint("ended by itself")) };
+            }
+            if deadline.is_over() {
+                return Err(self.complaint(&format!("did not answer within {} s", PATIENCE.as_secs())));
+            }
+            pause(Duration::from_millis(5));
+        }
+    }
+
+    /// The port on which the server listens, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process id of the server itself.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether the server has not ended.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Stops the server with SIGSTOP: connections stay open, and nothing is answered.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a paused server go on, with all that was sent meanwhile.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Ends the server with SIGKILL, as a power cut would, and waits until it is gone. Its folder stays.
+    pub fn kill(&mut self) {
+        match self.child.stdin.take() {
+            // It may have ended by itself.
+            Some(mut pipe) => drop(pipe.write_all(b"keep\n")),
+            None => drop(self.child.kill()),
+        }
+        drop(self.child.wait());
+    }
+
+    /// Gives the server up without ending it.
+    pub fn leave_running(mut self) {
+        self.left_running = true;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself.
+            let _ = kill_process(id, signal);
+        }
+    }
+
+    fn identity(&self) -> Identity {
+        Identity { id: self.id, port: self.port, program: self.program.clone() }
+    }
+
+    fn complaint(&self, what: &str) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        let tail = lines[lines.len().saturating_sub(15)..].join("\n  ");
+        format!("{} on port {} {what}\n  the end of its log:\n  {tail}", self.program, self.port)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.left_running {
+            self.kill();
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "between two looks at whether a server is ready")]
+fn pause(duration: Duration) {
+    thread::sleep(duration);
+}
+
+/// What tells a server from any other process, also to a later run of this program.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Identity {
+    id: u32,
+    port: u16,
+    program: String,
+}
+
+impl Identity {
+    fn write(&self, folder: &Path) -> io::Result<()> {
+        fs::write(folder.join("process"), format!("{} {} {}\n", self.id, self.port, self.program))
+    }
+
+    /// Reads the identity of the server that was started in `folder`. `None`: no [detached](Lifetime::Detached) server was.
+    pub fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read_to_string(folder.join("process")).ok()?;
+        let (id, rest) = text.trim_end().split_once(' ')?;
+        let (port, program) = rest.split_once(' ')?;
+        Some(Self { id: id.parse().ok()?, port: port.parse().ok()?, program: program.to_owned() })
+    }
+
+    /// Whether the server runs. Compares the command line too: the id of a server that is gone may belong to another process
+    /// by now.
+    pub fn is_running(&self) -> bool {
+        let line = fs::read(format!("/proc/{}/cmdline", self.id)).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.contains(&self.program) && line.contains(&self.port.to_string())
+    }
+
+    /// Ends the server with SIGKILL, and waits until it is gone.
+    ///
+    /// # Errors
+    /// When it does not end within ten seconds.
+    pub fn end(&self) -> Result<(), String> {
+        let deadline = Deadline::after(Duration::from_secs(10));
+        if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw).filter(|_| self.is_running()) {
+            // It may end by itself meanwhile.
+            let _ = kill_process(id, Signal::KILL);
+        }
+        while self.is_running() {
+            if deadline.is_over() {
+                return Err(format!("{} with the process id {} does not end", self.program, self.id));
+            }
+            pause(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stranger_with_a_servers_id_is_not_that_server() {
+        let stranger = Identity { id: std::process::id(), port: 1, program: "redis-server".into() };
+        assert!(!stranger.is_running());
+    }
+}

@@ -1,0 +1,161 @@
+//! Starts Redis: single servers, several of them, a Cluster, Sentinels.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use super::programs::need;
+use super::resp::{Answer, ask};
+use super::{Lifetime, Process, Settings, on_a_free_port};
+use crate::waiting::eventually_some;
+
+/// The program of a Redis server.
+pub const PROGRAM: &str = "redis-server";
+
+/// What makes a server the node of a Cluster. Five seconds: on a busy machine a node that is merely late must not count as
+/// dead.
+pub const CLUSTER_NODE: [&str; 4] = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
+
+/// Starts a server without persistence on a free port, in a folder of its own below `parent`, and waits until it answers.
+///
+/// # Errors
+/// When the server is not installed or does not start; with the end of its log.
+pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
+    on_a_free_port(|port| start_on(port, parent, settings, lifetime))
+}
+
+/// Starts a server on this port: the first time, or again after it ended.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_on(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
+    let program = need(PROGRAM)?;
+    let folder = parent.join(format!("redis-{port}"));
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let mut arguments = Vec::new();
+    if settings.arguments.first().is_some_and(|first| first == "--sentinel") {
+        // A Sentinel keeps its state in its configuration file.
+        let file = folder.join("sentinel.conf");
+        fs::write(&file, "").map_err(failed)?;
+        arguments.push(file.display().to_string());
+    }
+    let usual = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"];
+    arguments.extend(usual.map(str::to_owned));
+    arguments.extend(["--port".into(), port.to_string(), "--dir".into(), folder.display().to_string()]);
+    arguments.extend(settings.arguments.iter().cloned());
+    let settings = Settings { arguments, variables: settings.variables.clone() };
+    let mut server = Process::start(&program, &settings, port, &folder, lifetime)?;
+    // Any answer will do: it may want a password.
+    server.wait_until(|port| ask(port, &[["PING"]]).is_ok())?;
+    Ok(server)
+}
+
+/// Starts so many servers at the same time, with the same settings.
+///
+/// # Errors
+/// As for [`start`], of one of them.
+pub fn start_many(
+    count: usize,
+    parent: &Path,
+    settings: &Settings,
+    lifetime: Lifetime,
+) -> Result<Vec<Process>, String> {
+    thread::scope(|scope| {
+        let starting: Vec<_> = (0..count).map(|_| scope.spawn(|| start(parent, settings, lifetime))).collect();
+        let panicked = |_| Err("a thread that starts a server panicked".to_owned());
+        starting.into_iter().map(|one| one.join().unwrap_or_else(panicked)).collect()
+    })
+}
+
+/// Starts a Cluster of three nodes without replicas, and waits until all nodes agree about it.
+///
+/// # Errors
+/// As for [`start`], or when the nodes refuse.
+pub fn start_cluster(parent: &Path, lifetime: Lifetime) -> Result<Vec<Process>, String> {
+    let nodes = start_many(3, parent, &Settings::arguments(&CLUSTER_NODE), lifetime)?;
+    let ports: Vec<u16> = nodes.iter().map(Process::port).collect();
+    form_cluster(&ports)?;
+    Ok(nodes)
+}
+
+/// Shares the hash slots out to three nodes, in this order, and waits until all agree.
+///
+/// # Errors
+/// When a node refuses.
+///
+/// # Panics
+/// When they do not agree within a minute.
+pub fn form_cluster(ports: &[u16]) -> Result<(), String> {
+    let first = ports.first().copied().unwrap_or_default().to_string();
+    for (port, (from, to)) in ports.iter().zip([("0", "5460"), ("5461", "10922"), ("10923", "16383")]) {
+        expect_ok(*port, &["CLUSTER", "ADDSLOTSRANGE", from, to])?;
+        expect_ok(*port, &["CLUSTER", "MEET", "127.0.0.1", &first])?;
+    }
+    wait_for_cluster(ports);
+    Ok(())
+}
+
+/// Waits until each of these nodes knows all of them, and serves.
+///
+/// # Panics
+/// When they do not within a minute.
+pub fn wait_for_cluster(ports: &[u16]) {
+    let known = format!("cluster_known_nodes:{}", ports.len());
+    for port in ports {
+        eventually_some("the nodes of the Cluster agree", || {
+            let info = ask(*port, &[["CLUSTER", "INFO"]]).ok()?;
+            (info.text().contains("cluster_state:ok") && info.text().contains(&known)).then_some(())
+        });
+    }
+}
+
+/// The address of a Cluster of these nodes, as the backends take it.
+pub fn cluster_url(ports: &[u16]) -> String {
+    let (first, others) = ports.split_first().map_or((0, ports), |(first, others)| (*first, others));
+    let others: Vec<String> = others.iter().map(|port| format!("node=127.0.0.1:{port}")).collect();
+    format!("redis-cluster://127.0.0.1:{first}?{}", others.join("&"))
+}
+
+/// The address of a single server.
+pub fn url(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}")
+}
+
+/// Starts three Sentinels that watch over the primary on this port under the name `main`, and have another server made
+/// primary when it was silent for `patience` milliseconds. Waits until they know each other and so many replicas.
+///
+/// # Errors
+/// As for [`start`].
+///
+/// # Panics
+/// When they do not know all that within a minute.
+pub fn start_sentinels(
+    parent: &Path,
+    primary: u16,
+    replicas: usize,
+    patience: &str,
+    lifetime: Lifetime,
+) -> Result<Vec<Process>, String> {
+    let sentinels = start_many(3, parent, &Settings::arguments(&["--sentinel"]), lifetime)?;
+    let primary = primary.to_string();
+    for sentinel in &sentinels {
+        expect_ok(sentinel.port(), &["SENTINEL", "MONITOR", "main", "127.0.0.1", &primary, "2"])?;
+        expect_ok(sentinel.port(), &["SENTINEL", "SET", "main", "down-after-milliseconds", patience])?;
+        expect_ok(sentinel.port(), &["SENTINEL", "SET", "main", "failover-timeout", "3000"])?;
+    }
+    let all = format!("slaves={replicas},sentinels=3");
+    for sentinel in &sentinels {
+        eventually_some("the Sentinels know each other", || {
+            ask(sentinel.port(), &[["INFO", "sentinel"]]).ok()?.text().contains(&all).then_some(())
+        });
+    }
+    Ok(sentinels)
+}
+
+fn expect_ok(port: u16, command: &[&str]) -> Result<(), String> {
+    match ask(port, &[command]) {
+        Ok(Answer::Text(text)) if text == "OK" => Ok(()),
+        other => Err(format!("{}: {other:?}", command.join(" "))),
+    }
+}

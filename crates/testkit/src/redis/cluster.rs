@@ -1,0 +1,118 @@
+use super::Server;
+use super::server::{blocking, folder};
+use crate::launch::redis as launcher;
+use crate::launch::{Lifetime, Settings, find};
+
+/// Three servers that share the hash slots.
+#[derive(Debug)]
+pub struct Cluster(Vec<Server>);
+
+impl Cluster {
+    /// Starts the Cluster, and waits until all nodes agree about it. `None`: `redis-server` is not installed.
+    ///
+    /// # Panics
+    /// When they do not within a minute.
+    pub async fn start() -> Option<Self> {
+        find(launcher::PROGRAM)?;
+        let started = blocking(|| {
+            let folder = folder();
+            launcher::start_cluster(folder.path(), Lifetime::WithOwner).map(|nodes| (nodes, folder))
+        });
+        let (nodes, folder) = started.await.unwrap_or_else(|why| panic!("{why}"));
+        Some(Self(Server::all_of(nodes, &Settings::arguments(&launcher::CLUSTER_NODE), folder)))
+    }
+
+    /// The nodes, in the order of their slots.
+    pub fn nodes(&self) -> &[Server] {
+        &self.0
+    }
+
+    /// The nodes, to end one.
+    pub fn nodes_mut(&mut self) -> &mut [Server] {
+        &mut self.0
+    }
+
+    /// Starts another node, which serves no slot, and waits until all know it. `None` as for [`Server::start`].
+    ///
+    /// # Panics
+    /// When they do not within a minute.
+    pub async fn newcomer(&self) -> Option<Server> {
+        let node = Server::start(&launcher::CLUSTER_NODE).await?;
+        let first = self.0[0].port().to_string();
+        assert_eq!(node.ask(&["CLUSTER", "MEET", "127.0.0.1", &first]).await.text(), "OK");
+        let ports: Vec<u16> = self.0.iter().chain([&node]).map(Server::port).collect();
+        blocking(move || launcher::wait_for_cluster(&ports)).await;
+        Some(node)
+    }
+
+    /// How to connect.
+    pub fn url(&self) -> String {
+        launcher::cluster_url(&self.0.iter().map(Server::port).collect::<Vec<_>>())
+    }
+
+    /// Which node serves an entry of this name as long as no slot has moved.
+    ///
+    /// # Panics
+    /// When no node answers.
+    pub async fn home(&self, name: &str) -> usize {
+        let slot = self.0[0].ask(&["CLUSTER", "KEYSLOT", name]).await.number();
+        usize::from(slot > 5460) + usize::from(slot > 10922)
+    }
+
+    /// Begins to move the slot of `name` to the next node, as tools that rebalance do.
+    ///
+    /// # Panics
+    /// When the nodes refuse.
+    pub async fn begin_to_move(&self, name: &str) -> Moving<'_> {
+        let next = (self.home(name).await + 1) % 3;
+        self.begin_to_move_to(&self.0[next], name).await
+    }
+
+    /// The same, to a node that may be new.
+    ///
+    /// # Panics
+    /// When the nodes refuse.
+    pub async fn begin_to_move_to<'c>(&'c self, target: &'c Server, name: &str) -> Moving<'c> {
+        let slot = self.0[0].ask(&["CLUSTER", "KEYSLOT", name]).await.number().to_string();
+        let source = &self.0[self.home(name).await];
+        let (source_id, target_id) = (source.ask(&["CLUSTER", "MYID"]).await, target.ask(&["CLUSTER", "MYID"]).await);
+        let import = ["CLUSTER", "SETSLOT", &slot, "IMPORTING", source_id.text()];
+        assert_eq!(target.ask(&import).await.text(), "OK");
+        let migrate = ["CLUSTER", "SETSLOT", &slot, "MIGRATING", target_id.text()];
+        assert_eq!(source.ask(&migrate).await.text(), "OK");
+        Moving { cluster: self, source, target, target_id: target_id.text().to_owned(), slot }
+    }
+}
+
+/// A slot on its way from node to node.
+#[derive(Debug)]
+pub struct Moving<'c> {
+    cluster: &'c Cluster,
+    /// Where it was.
+    pub source: &'c Server,
+    /// Where it goes.
+    pub target: &'c Server,
+    target_id: String,
+    slot: String,
+}
+
+impl Moving<'_> {
+    /// Moves one entry.
+    ///
+    /// # Panics
+    /// When the source refuses.
+    pub async fn take_along(&self, name: &str) {
+        let port = self.target.port().to_string();
+        assert_eq!(self.source.ask(&["MIGRATE", "127.0.0.1", &port, name, "0", "5000"]).await.text(), "OK");
+    }
+
+    /// Makes it final, on all nodes.
+    ///
+    /// # Panics
+    /// When a node refuses.
+    pub async fn end(self) {
+        for node in [self.target].into_iter().chain(self.cluster.nodes()) {
+            assert_eq!(node.ask(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &self.target_id]).await.text(), "OK");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Waiting for what a test expects, with a deadline.
+
+use std::time::{Duration, Instant};
+
+/// A moment after which a test or a task gives up.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Instant);
+
+impl Deadline {
+    /// The moment that is `patience` from now.
+    pub fn after(patience: Duration) -> Self {
+        Self(now() + patience)
+    }
+
+    /// Whether that moment has passed.
+    pub fn is_over(self) -> bool {
+        now() > self.0
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a deadline of a test must not move with a clock that the test moves")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// How long anything may take before a test gives up: far longer than it takes on the busiest machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Polls every 10 ms until `is_so` answers true.
+///
+/// # Panics
+/// When it does not within a minute.
+#[cfg(feature = "harness")]
+pub async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
+    let deadline = Deadline::after(PATIENCE);
+    while !is_so().await {
+        assert!(!deadline.is_over(), "not within a minute: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Asks every 10 ms until `ask` answers, on this thread: [`eventually`] for a test without a runtime.
+///
+/// # Panics
+/// When it does not within a minute.
+#[track_caller]
+#[allow(clippy::disallowed_methods, reason = "it polls with a deadline")]
+pub fn eventually_some<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(!deadline.is_over(), "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
