@@ -7,7 +7,7 @@ use std::time::Duration;
 use divan::{Bencher, black_box};
 use leasehold_core::{Clock, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory};
 use leasehold_file::FileLocks;
-use leasehold_redis::{Names, Namespace};
+use leasehold_redis::Namespace;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
@@ -92,7 +92,7 @@ fn memory_leases_renewed(bencher: Bencher<'_, '_>, held: usize) {
 /// The names in Redis of what is kept for a key, with and without characters to encode.
 #[divan::bench(args = ["invoice/42", "{Straße} 100 %"])]
 fn redis_names(bencher: Bencher<'_, '_>, key: &str) {
-    let names = Names::new(&Namespace::default());
+    let names = Namespace::default();
     let key = LockKey::new(key).expect("a key");
     bencher.bench_local(|| {
         let names = names.of(black_box(&key));

@@ -1,14 +1,14 @@
+use std::ops::Range;
 use std::slice;
 use std::time::Duration;
 
 use leasehold_core::{Cursor, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
-use leasehold_redis::{CHANNEL, Metadata, Reply, Script, lease, millis, number};
+use leasehold_redis::{CHANNEL, Lease, Reply, Script, ScriptArguments, decode_metadata, read_epoch};
 
 use crate::store::{FORCED, LOCK, Store};
 
-static INSPECT: Script = Script::new(concat!(include_str!("lua/epoch.lua"), include_str!("lua/inspect.lua")));
-static FORCE_RELEASE: Script =
-    Script::new(concat!(include_str!("lua/epoch.lua"), include_str!("lua/force_release.lua")));
+static INSPECT: Script = Script::new(&[include_str!("lua/epoch.lua"), include_str!("lua/inspect.lua")]);
+static FORCE_RELEASE: Script = Script::new(&[include_str!("lua/epoch.lua"), include_str!("lua/force_release.lua")]);
 
 /// Reads who holds a key.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
@@ -18,7 +18,7 @@ pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
 
 /// Reads one page of the held keys that start with `prefix`.
 pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    let (keys, next) = store.connection.keys(&store.names, LOCK, prefix, after).await?;
+    let (keys, next) = store.redis.keys(LOCK, prefix, after).await?;
     let mut page = Page { keys: Vec::new(), next };
     for (key, seen) in keys.iter().zip(inspect_all(store, &keys).await?) {
         // Freed since the scan, or not ours: not a held key either way.
@@ -33,19 +33,22 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
-    let names = store.names.of(key);
-    let arguments = [names.part(CHANNEL), millis(GRACE)];
-    let reply = store.connection.run(&FORCE_RELEASE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
+    let names = store.redis.names(key);
+    let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED);
+    let arguments = arguments.name(&names, CHANNEL).text(GRACE.as_millis());
+    let reply = store.redis.run(&FORCE_RELEASE, 2, arguments, None).await?;
     let words = reply.words();
-    if let ["held", _, _, _, why @ ..] = &words[..] {
-        store.signals.released(&[&["held"], why].concat());
+    if let ["held", _, _, _, reason @ ..] = &words[..] {
+        store.redis.warn_of_waiters(reason);
     }
     holders(store, key, &words)
 }
 
 async fn inspect_all(store: &Store, keys: &[LockKey]) -> Result<Vec<Reply>> {
-    let names = keys.iter().map(|key| store.names.of(key).part(LOCK)).collect();
-    store.connection.inspect(&INSPECT, names).await
+    let locks = |range: Range<usize>| {
+        keys[range].iter().fold(ScriptArguments::default(), |locks, key| locks.name(&store.redis.names(key), LOCK))
+    };
+    store.redis.run_for_each(&INSPECT, keys.len(), &locks, None).await.into_iter().collect()
 }
 
 /// Reads what a script says of one key.
@@ -64,9 +67,9 @@ fn holders(store: &Store, key: &LockKey, words: &[&str]) -> Result<Holders> {
 /// What the fields of a lock's hash, as text, say of its holder. `None`: they are none that a script tells.
 fn holder(epoch: &str, metadata: &str, left: &str) -> Option<Holder> {
     let mut holder = Holder::new(Mode::Exclusive);
-    holder.token = Some(FencingToken::of_epoch(number(epoch)?));
-    holder.remaining = lease(left)?.remaining();
-    Metadata::read(metadata).describe(&mut holder);
+    holder.token = Some(FencingToken::of_epoch(read_epoch(epoch)?));
+    holder.remaining = Lease::read(left)?.remaining();
+    decode_metadata(metadata, &mut holder);
     Some(holder)
 }
 

@@ -7,7 +7,7 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     Page, Renewal, Result, SessionId,
 };
-use leasehold_redis::{ScriptFunctions, digest};
+use leasehold_redis::{ScriptFunction, digest};
 
 use crate::store::{Store, session_id};
 use crate::{acquire, admin, release, renew};
@@ -15,7 +15,7 @@ use crate::{acquire, admin, release, renew};
 pub(crate) const NAME: &str = "redis-reentrant";
 
 /// The scripts that may leave together with those of other keys.
-pub(crate) static STEPS: ScriptFunctions = ScriptFunctions::new(&[&acquire::TRY_ACQUIRE, &release::RELEASE]);
+pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&acquire::TRY_ACQUIRE, &release::RELEASE];
 
 /// The store-level backend of a [`Session`](crate::Session): each operation is one script in Redis. Made by
 /// [`RedisReentrantBuilder::backend`](crate::RedisReentrantBuilder::backend).
@@ -62,11 +62,11 @@ impl Backend for SessionBackend {
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
-        Some(&self.store.signals)
+        Some(&self.store.redis)
     }
 
     fn answers_within(&self) -> Duration {
-        self.store.connection.command_timeout()
+        self.store.redis.command_timeout()
     }
 }
 

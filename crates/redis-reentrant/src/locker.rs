@@ -78,7 +78,7 @@ impl RedisReentrant {
         let sessions = std::mem::take(&mut *self.sessions.lock().unwrap_or_else(PoisonError::into_inner));
         let engines: Vec<_> = sessions.iter().filter_map(WeakEngine::upgrade).collect();
         join_all(engines.iter().map(Engine::close)).await;
-        self.store.close().await;
+        self.store.redis.close().await;
     }
 
     fn open(&self, id: Arc<str>) -> Session {

@@ -7,14 +7,16 @@ pub(crate) static RELEASE: ScriptFunction = ScriptFunction::new("release", 1, 4,
 
 /// Gives back one level of the session `id`; with the last level, frees the key.
 pub(crate) async fn release(store: &Store, id: &str, grant: &GrantRef) -> Result<LeaseStatus> {
-    let names = store.names.of(&grant.key);
-    let words = ScriptArguments::new()
+    let names = store.redis.names(&grant.key);
+    let arguments = ScriptArguments::default()
         .name(&names, LOCK)
         .text(id)
-        .owner(grant.owner)
-        .text(&epoch_argument(grant))
+        .text(grant.owner.to_hex())
+        .text(epoch_argument(grant))
         .name(&names, CHANNEL);
-    let reply = store.commits.run(&RELEASE, words, None).await?;
-    store.signals.released(&reply.words());
+    let reply = store.redis.run_function(&RELEASE, arguments, None).await?;
+    if let ["held", reason @ ..] = &reply.words()[..] {
+        store.redis.warn_of_waiters(reason);
+    }
     store.lease_status(id, &reply, grant).await
 }

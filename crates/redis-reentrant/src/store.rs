@@ -1,8 +1,7 @@
 use std::time::Duration;
 
-use futures::future::join;
-use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, Result, SessionId, Waiters};
-use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, PubSub, Reply, script_error};
+use leasehold_core::{Error, GrantRef, LeaseStatus, Result, SessionId, Waiters};
+use leasehold_redis::Reply;
 
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";
@@ -12,31 +11,18 @@ pub(crate) const FORCED: &str = "forced";
 /// What the sessions of one [`RedisReentrant`](crate::RedisReentrant) share.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) connection: Connection,
-    pub(crate) commits: GroupCommit,
-    pub(crate) names: Names,
+    pub(crate) redis: leasehold_redis::Store,
     /// Who waits for a key, through any of the sessions.
     pub(crate) waiters: Waiters,
-    pub(crate) signals: PubSub,
     /// How long the counter of a key is kept after its last grant.
     pub(crate) fence_retention: Duration,
     /// How often one session may hold a key at the same time.
     pub(crate) max_depth: u32,
-    pub(crate) confirmation: Option<Confirmation>,
 }
 
 impl Store {
-    pub(crate) fn new(
-        connection: Connection,
-        namespace: &Namespace,
-        commits: GroupCommit,
-        fence_retention: Duration,
-        max_depth: u32,
-        confirmation: Option<Confirmation>,
-    ) -> Self {
-        let names = Names::new(namespace);
-        let signals = PubSub::new(&connection, &names);
-        Self { connection, commits, names, waiters: Waiters::new(), signals, fence_retention, max_depth, confirmation }
+    pub(crate) fn new(redis: leasehold_redis::Store, fence_retention: Duration, max_depth: u32) -> Self {
+        Self { redis, waiters: Waiters::new(), fence_retention, max_depth }
     }
 
     /// Reads what a script says of one grant of the session `id`: `held`, `gone`, or why it cannot be said.
@@ -51,25 +37,19 @@ impl Store {
     /// Asks apart from the script itself, so that the script touches one key only: a Cluster refuses scripts on several
     /// keys while a slot moves. If nobody answers, the grant is gone all the same.
     async fn why_not_held(&self, id: &str, grant: &GrantRef) -> LeaseStatus {
-        match Box::pin(self.connection.get(&self.names.of(&grant.key).part(FORCED))).await {
+        match self.redis.get(&self.redis.names(&grant.key).part(FORCED)).await {
             Ok(Some(whose)) if whose == format!("{} {id}", epoch_argument(grant)) => LeaseStatus::ForceReleased,
             _ => LeaseStatus::NotHeld,
         }
-    }
-
-    /// Ends the connection and the subscriptions of all sessions.
-    pub(crate) async fn close(&self) {
-        join(self.signals.close(), self.connection.close()).await;
     }
 
     /// The error for an answer that is none of a script's own results.
     pub(crate) fn script_error(&self, words: &[&str]) -> Error {
         if let ["foreign", key, "string"] = *words {
             let whose = "is not of a session: another backend may lock there; give each a namespace of its own";
-            let told = self.connection.quote(&format!("the entry `{key}` {whose}"));
-            return Error::new(ErrorKind::Backend, "ask Redis").detail(told);
+            return self.redis.refusal(&format!("the entry `{key}` {whose}"));
         }
-        script_error(&self.connection, words)
+        self.redis.script_error(words)
     }
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
 use leasehold_redis::{
-    KeyNames, Lease, Metadata, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction, lease, number, script_error,
+    KeyNames, Lease, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction, encode_metadata, read_epoch,
 };
 
 use crate::release::release;
@@ -23,66 +23,57 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
     if claim.mode == Mode::Shared {
         return Err(Error::new(ErrorKind::Unsupported, "acquire"));
     }
-    let (names, inbox) = (store.names.of(&claim.key), inbox(store, claim));
-    let words = ScriptArguments::new()
+    let (names, inbox) = (store.redis.names(&claim.key), inbox(store, claim));
+    let arguments = ScriptArguments::default()
         .name(&names, LOCK)
         .name(&names, FENCE)
         .name(&names, QUEUE)
-        .owner(claim.owner)
-        .millis(claim.ttl)
-        .millis(store.fence_retention)
-        .text(&Metadata::of(claim).tail())
+        .text(claim.owner.to_hex())
+        .text(claim.ttl.as_millis())
+        .text(store.fence_retention.as_millis())
+        .text(encode_metadata(claim))
         .text(&inbox);
-    let reply = store.commits.run(&TRY_ACQUIRE, words, None).await?;
+    let reply = store.redis.run_function(&TRY_ACQUIRE, arguments, None).await?;
     answered(store, claim, &names, &inbox, &reply).await
 }
 
 /// Reads the answer of `try_acquire.lua`.
 async fn answered(store: &Store, claim: &Claim, names: &KeyNames, inbox: &str, reply: &Reply) -> Result<Attempt> {
-    let refused = |told: String| Err(Error::new(ErrorKind::Backend, "acquire").detail(store.connection.quote(&told)));
     match *reply.words() {
-        ["granted", epoch] => match number(epoch) {
+        ["granted", epoch] => match read_epoch(epoch) {
             Some(epoch) => granted(store, claim, names, epoch).await,
-            None => refused(format!("the entry of {} has lost its token", claim.key)),
+            None => Err(store.redis.refusal(&format!("the entry of {} has lost its token", claim.key))),
         },
         ["busy", left] => {
-            let left = lease(left).and_then(Lease::remaining).ok_or_else(|| script_error(&store.connection, &[]))?;
+            let left = Lease::read(left).and_then(Lease::remaining).ok_or_else(|| store.redis.script_error(&[]))?;
             Ok(Attempt::Busy { retry_in: Some(left) })
         }
-        ["queued", left, numbers] => {
-            queued(claim, left, numbers, inbox).ok_or_else(|| script_error(&store.connection, &[]))
-        }
-        ["endless", key] => {
-            refused(format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it"))
-        }
-        ["spent", key] => refused(format!("the counter `{key}` is beyond 2^53; delete it")),
-        ref words => Err(script_error(&store.connection, words)),
+        ["queued", left, numbers] => queued(claim, left, numbers, inbox).ok_or_else(|| store.redis.script_error(&[])),
+        ref words => Err(store.redis.script_error(words)),
     }
 }
 
 /// Has the replicas confirm a grant, where the builder asked for that; gives it back if they do not.
 async fn granted(store: &Store, claim: &Claim, names: &KeyNames, epoch: u64) -> Result<Attempt> {
-    let Some(confirmation) = store.confirmation else { return Ok(Attempt::Granted { epoch: Some(epoch) }) };
+    if !store.redis.awaits_replicas() {
+        return Ok(Attempt::Granted { epoch: Some(epoch) });
+    }
     let grant = claim.grant(Some(epoch));
-    let give_back = release(store, &grant);
-    Box::pin(confirmation.confirm(&store.connection, &names.part(LOCK), epoch, give_back)).await
+    store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
 }
 
 /// Where this claim will be notified of a grant from the queue, as `queue.lua` takes it; empty if it does not queue.
 fn inbox(store: &Store, claim: &Claim) -> String {
-    match store.signals.inbox() {
-        _ if !store.queues || !claim.waits => String::new(),
-        None => NO_INBOX.to_owned(),
-        // A node of a Cluster knows only its own subscribers.
-        Some(inbox) if store.connection.is_clustered() => format!("?{inbox}"),
-        Some(inbox) => format!("!{inbox}"),
+    if !store.queues || !claim.waits {
+        return String::new();
     }
+    store.redis.inbox().unwrap_or_else(|| NO_INBOX.to_owned())
 }
 
 /// Reads an answer `queued`. `None`: it is nothing that the script answers.
 fn queued(claim: &Claim, left: &str, numbers: &str, inbox: &str) -> Option<Attempt> {
     let (holder, latest) = numbers.split_once(' ').filter(|(holder, _)| *holder == "-" || is_digits(holder))?;
-    let (left, latest) = (lease(left)?.remaining()?, latest.parse::<i64>().ok()?);
+    let (left, latest) = (Lease::read(left)?.remaining()?, latest.parse::<i64>().ok()?);
     let lease = claim.ttl.min(LONGEST_FIRST_LEASE);
     Some(Attempt::Queued {
         epoch_of_holder: holder.parse().ok(),

@@ -1,8 +1,9 @@
+use std::ops::Range;
 use std::slice;
 use std::time::Duration;
 
-use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, OwnerId, Page, Result};
-use leasehold_redis::{CHANNEL, Entry, FORCE_RELEASE, INSPECT, Reply, lease, millis, script_error};
+use leasehold_core::{Cursor, Holders, LockKey, OwnerId, Page, Result};
+use leasehold_redis::{CHANNEL, Entry, FORCE_RELEASE, INSPECT, Lease, Reply, ScriptArguments};
 
 use crate::release::release_owner;
 use crate::store::{FORCED, LOCK, Store};
@@ -15,7 +16,7 @@ pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
 
 /// Reads one page of the held keys that start with `prefix`.
 pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    let (keys, next) = store.connection.keys(&store.names, LOCK, prefix, after).await?;
+    let (keys, next) = store.redis.keys(LOCK, prefix, after).await?;
     let mut page = Page { keys: Vec::new(), next };
     for (key, seen) in keys.iter().zip(inspect_all(store, &keys).await?) {
         // Freed since the scan, or not ours: not a held key either way.
@@ -30,17 +31,24 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
-    let names = store.names.of(key);
-    let arguments = [names.part(CHANNEL), millis(GRACE)];
-    let reply = store.connection.run(&FORCE_RELEASE, [names.part(LOCK), names.part(FORCED)], arguments, None).await?;
+    let names = store.redis.names(key);
+    let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED);
+    let arguments = arguments.name(&names, CHANNEL).text(GRACE.as_millis());
+    let reply = store.redis.run(&FORCE_RELEASE, 2, arguments, None).await?;
     // A release of a free key grants it to the first in the queue. If this one fails, those in the queue ask again.
     let _ = release_owner(store, &names, OwnerId::random()).await;
-    store.signals.forced(&reply.words());
-    holders(store, key, &reply.words())
+    let words = reply.words();
+    if let ["held", _, _, reason @ ..] = &words[..] {
+        store.redis.warn_of_waiters(reason);
+    }
+    holders(store, key, &words)
 }
 
 async fn inspect_all(store: &Store, keys: &[LockKey]) -> Result<Vec<Reply>> {
-    store.connection.inspect(&INSPECT, keys.iter().map(|key| store.names.of(key).part(LOCK)).collect()).await
+    let locks = |range: Range<usize>| {
+        keys[range].iter().fold(ScriptArguments::default(), |locks, key| locks.name(&store.redis.names(key), LOCK))
+    };
+    store.redis.run_for_each(&INSPECT, keys.len(), &locks, None).await.into_iter().collect()
 }
 
 /// Reads what a script says of one key.
@@ -48,13 +56,12 @@ fn holders(store: &Store, key: &LockKey, words: &[&str]) -> Result<Holders> {
     let holders = match *words {
         ["free"] => Vec::new(),
         ["held", entry, left, ..] => {
-            let Some(left) = lease(left) else { return Err(script_error(&store.connection, &[])) };
-            let entry = Entry::read(entry);
-            let mut holder = entry.map_or_else(|| Holder::new(Mode::Exclusive), |entry| entry.to_holder());
+            let Some(left) = Lease::read(left) else { return Err(store.redis.script_error(&[])) };
+            let mut holder = Entry::read(entry).to_holder();
             holder.remaining = left.remaining();
             vec![holder]
         }
-        _ => return Err(script_error(&store.connection, words)),
+        _ => return Err(store.redis.script_error(words)),
     };
     Ok(Holders { key: key.clone(), holders })
 }

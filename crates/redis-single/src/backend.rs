@@ -1,20 +1,19 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::join;
 use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     OwnerId, Page, Renewal, Result,
 };
-use leasehold_redis::{Confirmation, Connection, GroupCommit, Names, Namespace, PubSub, ScriptFunctions};
+use leasehold_redis::ScriptFunction;
 
-use crate::store::{LOCK, Store};
+use crate::store::Store;
 use crate::{acquire, admin, release, renew};
 
 pub(crate) const NAME: &str = "redis-single";
 
 /// The scripts that may leave together with those of other keys.
-static STEPS: ScriptFunctions = ScriptFunctions::new(&[&acquire::TRY_ACQUIRE, &release::RELEASE]);
+pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&acquire::TRY_ACQUIRE, &release::RELEASE];
 
 /// The store-level backend of [`RedisSingle`](crate::RedisSingle): each operation is one script in Redis. Made by
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).
@@ -63,52 +62,21 @@ impl Backend for RedisSingleBackend {
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
-        Some(&self.store.signals)
+        Some(&self.store.redis)
     }
 
     fn answers_within(&self) -> Duration {
-        self.store.connection.command_timeout()
+        self.store.redis.command_timeout()
     }
 
     async fn close(&self) {
-        join(self.store.signals.close(), self.store.connection.close()).await;
-    }
-}
-
-/// Whether waiters queue in Redis, and whether the notification of a grant is believed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum QueueMode {
-    Off,
-    Trusted,
-    Verified,
-}
-
-impl QueueMode {
-    pub(crate) fn of(queue: bool, verify: bool) -> Self {
-        match (queue, verify) {
-            (false, _) => Self::Off,
-            (true, false) => Self::Trusted,
-            (true, true) => Self::Verified,
-        }
+        self.store.redis.close().await;
     }
 }
 
 impl RedisSingleBackend {
-    pub(crate) fn new(
-        connection: Connection,
-        namespace: &Namespace,
-        fence_retention: Duration,
-        confirmation: Option<Confirmation>,
-        group_commit: bool,
-        queue: QueueMode,
-    ) -> Self {
-        let names = Names::new(namespace);
-        // `WAIT` confirms what this connection wrote, and a grant from the queue is written by another process.
-        let queues = queue != QueueMode::Off && confirmation.is_none();
-        let inbox = || PubSub::with_inbox(&connection, &names, LOCK, queue == QueueMode::Trusted);
-        let signals = if queues { inbox() } else { PubSub::new(&connection, &names) };
-        let commits = GroupCommit::new(&connection, &STEPS, group_commit);
-        Self { store: Store { connection, commits, names, signals, fence_retention, confirmation, queues } }
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
     }
 
     /// What this backend promises beyond mutual exclusion, before anything is connected.

@@ -1,84 +1,23 @@
-use std::time::Duration;
-
 use leasehold_core::{EngineOptions, LocalHandoff, Result};
 use leasehold_redis::fred::clients::Client;
-use leasehold_redis::{Confirmation, Connection, ConnectionSettings, Namespace, Source};
+use leasehold_redis::{ConnectionSettings, Notify, StoreOptions};
 
-use crate::backend::{NAME, QueueMode};
+use crate::backend::{FUNCTIONS, NAME};
+use crate::store::{LOCK, Store};
 use crate::{RedisSingle, RedisSingleBackend};
 
 /// Settings of a [`RedisSingle`]. Nothing is checked or sent before [`connect`](Self::connect).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RedisSingleBuilder {
-    access: ConnectionSettings,
-    group_commit: bool,
+    connection: ConnectionSettings,
     queue: bool,
     verify_grants: bool,
     local_handoff: LocalHandoff,
 }
 
 impl RedisSingleBuilder {
-    /// Where the server is: `redis://[[user]:password@]host[:port][/database][?namespace=…]`.
-    ///
-    /// Also `redis-sentinel://host[:port]?sentinelServiceName=…`, with `&node=host:port` for further Sentinels and
-    /// `&sentinelUsername=…&sentinelPassword=…` where they want their own; and `redis-cluster://host[:port]`, with
-    /// `?node=host:port` for further nodes to start from. With TLS `rediss…`, and with
-    /// `?cacert=FILE` and `?cert=FILE&key=FILE` roots and a certificate of one's own; `valkey…` and `valkeys…` mean the same.
-    pub fn url(mut self, url: impl Into<String>) -> Self {
-        self.access.source = Some(Source::Url(url.into()));
-        self
-    }
-
-    /// A client that the caller made, connected and will close, instead of a URL.
-    pub fn client(mut self, client: Client) -> Self {
-        self.access.source = Some(Source::Client(client));
-        self
-    }
-
-    /// Keeps the keys of programs that share a Redis apart: 1 to 64 bytes. Wins over the URL's; default `leasehold`.
-    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.access.namespace = Some(namespace.into());
-        self
-    }
-
-    /// How long a command may take, from 1 ms to a minute; default 1 s. Renewals take at most a quarter of the lease.
-    pub fn command_timeout(mut self, limit: Duration) -> Self {
-        self.access.command_timeout = limit;
-        self
-    }
-
-    /// How long the counter of a key is kept after its last grant, from an hour to ten years; default 7 days.
-    ///
-    /// A counter takes about 130 bytes. One that is gone starts again at the server's clock, so tokens repeat only if that
-    /// was set back by more than this, or if the numbers had run ahead of it by more: with 5,000 grants of one key a second
-    /// they gain four seconds each second, with a thousand and less none.
-    pub fn fence_retention(mut self, retention: Duration) -> Self {
-        self.access.fence_retention = retention;
-        self
-    }
-
-    /// Grants and renews only what so many replicas have within that time, from 1 ms to 10 s; by default none is asked.
-    ///
-    /// Replication is asynchronous: without this, a fail-over can forget a grant that was just made, and a primary that is
-    /// cut off goes on renewing what its successor grants to others. With it neither happens, as long as the replica that is
-    /// promoted is one that confirmed: for certain if all do. A grant that falls short is given back, and the attempt fails with
-    /// [`Unavailable`](leasehold_core::ErrorKind::Unavailable), which a waiting acquire rides out; a renewal that falls short
-    /// is tried again until the guard's deadline. Each attempt takes one more round trip (`WAIT`), and each batch of
-    /// renewals one to each primary; meanwhile the connection does nothing else.
-    pub fn confirm_replicas(mut self, replicas: u32, within: Duration) -> Self {
-        self.access.confirmation = Confirmation::of(replicas, within);
-        self
-    }
-
-    /// Whether acquisitions and releases that come in while others are on their way leave together, as one script;
-    /// default yes.
-    ///
-    /// It carries several times as many of them over the connection, and changes nothing for one that comes alone. In a
-    /// Cluster each leaves alone.
-    pub fn group_commit(self, group_commit: bool) -> Self {
-        Self { group_commit, ..self }
-    }
+    leasehold_redis::connection_settings!();
 
     /// Whether the waiters of all processes queue in Redis, where a release grants the key to the first of them and tells
     /// that process alone; default yes. If not, a release signals all processes, and who asks first has it.
@@ -127,26 +66,37 @@ impl RedisSingleBuilder {
     }
 
     async fn open(self) -> Result<RedisSingleBackend> {
-        let (retention, confirmation) = (self.access.fence_retention, self.access.confirmation);
-        let (connection, namespace) = self.access.open().await?;
-        let queue = QueueMode::of(self.queue, self.verify_grants);
-        Ok(RedisSingleBackend::new(connection, &namespace, retention, confirmation, self.group_commit, queue))
+        let redis = leasehold_redis::Store::open(self.connection.clone(), self.options()).await?;
+        Ok(self.backend_on(redis))
     }
 
-    /// With default settings and without a word to the server.
+    /// The backend with these settings, which are not checked, on a client of the caller's. Sends nothing.
     pub(crate) fn borrowing(self, client: Client) -> RedisSingleBackend {
-        let connection = Connection::borrow(client, self.access.command_timeout);
-        let retention = self.access.fence_retention;
-        let queue = QueueMode::of(self.queue, self.verify_grants);
-        RedisSingleBackend::new(connection, &Namespace::default(), retention, None, self.group_commit, queue)
+        let redis = leasehold_redis::Store::from_client(client, &self.connection, self.options());
+        self.backend_on(redis)
+    }
+
+    fn backend_on(self, redis: leasehold_redis::Store) -> RedisSingleBackend {
+        let (fence_retention, queues) = (self.connection.fence_retention, self.queues());
+        RedisSingleBackend::new(Store { redis, fence_retention, queues })
+    }
+
+    fn options(&self) -> StoreOptions {
+        let grants = Notify::Grants { part: LOCK, trusted: !self.verify_grants };
+        StoreOptions { functions: &FUNCTIONS, notifications: if self.queues() { grants } else { Notify::Releases } }
+    }
+
+    /// Whether waiters queue in Redis. `WAIT` confirms what this connection wrote, and a grant from the queue is written by
+    /// another process.
+    fn queues(&self) -> bool {
+        self.queue && self.connection.replicas.0 == 0
     }
 }
 
 impl Default for RedisSingleBuilder {
     fn default() -> Self {
         Self {
-            access: ConnectionSettings::default(),
-            group_commit: true,
+            connection: ConnectionSettings::default(),
             queue: true,
             verify_grants: false,
             local_handoff: LocalHandoff::new(),

@@ -8,14 +8,17 @@ pub(crate) static RELEASE: ScriptFunction =
 
 /// Frees a key if the server still has its owner, or takes the owner out of the queue of the key.
 pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
-    let reply = release_owner(store, &store.names.of(&grant.key), grant.owner).await?;
+    let reply = release_owner(store, &store.redis.names(&grant.key), grant.owner).await?;
     store.lease_status(&reply, grant).await
 }
 
 /// Runs `release.lua` for one owner of a key.
 pub(crate) async fn release_owner(store: &Store, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
-    let words = ScriptArguments::new().name(names, LOCK).name(names, FENCE).name(names, QUEUE);
-    let reply = store.commits.run(&RELEASE, words.owner(owner).name(names, CHANNEL), None).await?;
-    store.signals.released(&reply.words());
+    let arguments = ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE);
+    let arguments = arguments.text(owner.to_hex()).name(names, CHANNEL);
+    let reply = store.redis.run_function(&RELEASE, arguments, None).await?;
+    if let ["held", reason @ ..] = &reply.words()[..] {
+        store.redis.warn_of_waiters(reason);
+    }
     Ok(reply)
 }

@@ -1,41 +1,41 @@
+use std::fmt::Write;
+use std::ops::Range;
 use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
-use leasehold_redis::{Script, ScriptArguments, millis};
+use leasehold_redis::{Script, ScriptArguments};
 
 use crate::store::{LOCK, Store};
 
-static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static TAKE_OVER: Script = Script::new(include_str!("lua/take_over.lua"));
+static RENEW: Script = Script::new(&[include_str!("lua/renew.lua")]);
+static TAKE_OVER: Script = Script::new(&[include_str!("lua/take_over.lua")]);
 
 /// Prolongs grants, each only if the server still has its owner under its epoch.
 pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-    let batches = renewals.chunks(store.connection.keys_in_a_script());
-    let answers =
-        join_all(batches.map(|batch| renew_batch(store, batch, within))).await.into_iter().flatten().collect();
-    let Some(confirmation) = store.confirmation else { return answers };
-    let names = renewals.iter().map(|renewal| store.names.of(&renewal.grant.key).part(LOCK)).collect();
-    confirmation.confirm_renewals(within, &store.connection, names, answers).await
+    let arguments = |range: Range<usize>| renew_arguments(store, &renewals[range]);
+    let answers = store.redis.run_for_each(&RENEW, renewals.len(), &arguments, Some(within)).await;
+    let statuses = answers.into_iter().zip(renewals).map(async |(answer, renewal)| match answer {
+        Ok(answer) => store.lease_status(&answer, &renewal.grant).await,
+        Err(error) => Err(error),
+    });
+    let statuses = join_all(statuses).await;
+    if !store.redis.awaits_replicas() {
+        return statuses;
+    }
+    let names = renewals.iter().map(|renewal| store.redis.names(&renewal.grant.key).part(LOCK)).collect();
+    store.redis.confirm_renewals(within, names, statuses).await
 }
 
-/// Renews grants that may share a script.
-async fn renew_batch(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-    let locks = renewals.iter().map(|renewal| store.names.of(&renewal.grant.key));
-    let words = locks.fold(ScriptArguments::new(), |words, names| words.name(&names, LOCK));
-    let number = |grant: &GrantRef| grant.epoch.unwrap_or_default();
-    let leases = renewals.iter().map(|renewal| (renewal.grant.owner, number(&renewal.grant), renewal.ttl));
-    let words = words.leases(leases);
-    match store.connection.ask(&RENEW, renewals.len(), words, Some(within)).await {
-        Ok(reply) if *reply.words() == ["held"] => renewals.iter().map(|_| Ok(LeaseStatus::Held)).collect(),
-        Ok(reply) => {
-            let answers = reply.each_of(renewals.len());
-            let statuses =
-                answers.iter().zip(renewals).map(|(answer, renewal)| store.lease_status(answer, &renewal.grant));
-            join_all(statuses).await
-        }
-        Err(error) => renewals.iter().map(|_| Err(error.retell())).collect(),
+/// The locks, and in one text the owner id, the epoch and the lease in ms of each.
+fn renew_arguments(store: &Store, renewals: &[Renewal]) -> ScriptArguments {
+    let (mut arguments, mut grants) = (ScriptArguments::default(), String::new());
+    for Renewal { grant, ttl } in renewals {
+        arguments = arguments.name(&store.redis.names(&grant.key), LOCK);
+        // Writing to a string does not fail.
+        let _ = write!(grants, "{} {} {} ", grant.owner.to_hex(), grant.epoch.unwrap_or_default(), ttl.as_millis());
     }
+    arguments.text(grants)
 }
 
 /// Gives a grant to `new_owner` and prolongs it to `ttl`, if the server still has its owner under its epoch.
@@ -45,13 +45,16 @@ pub(crate) async fn take_over(
     new_owner: OwnerId,
     ttl: Duration,
 ) -> Result<LeaseStatus> {
-    let lock = store.names.of(&grant.key).part(LOCK);
+    let lock = store.redis.names(&grant.key).part(LOCK);
     let epoch = grant.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
-    let arguments = [grant.owner.to_hex(), epoch, new_owner.to_hex(), millis(ttl)];
-    let reply = store.connection.run(&TAKE_OVER, [lock.clone()], arguments, None).await?;
+    let arguments = ScriptArguments::default().text(&lock).text(grant.owner.to_hex()).text(epoch);
+    let arguments = arguments.text(new_owner.to_hex()).text(ttl.as_millis());
+    let reply = store.redis.run(&TAKE_OVER, 1, arguments, None).await?;
     let status = store.lease_status(&reply, grant).await;
-    let Some(confirmation) = store.confirmation else { return status };
-    let confirmed = confirmation.confirm_renewals(ttl, &store.connection, vec![lock], vec![status]).await.pop();
+    if !store.redis.awaits_replicas() {
+        return status;
+    }
+    let confirmed = store.redis.confirm_renewals(ttl, vec![lock], vec![status]).await.pop();
     // A replica that does not have it would let the old owner go on, or be taken over once more.
     let unknown = |error| Error::new(ErrorKind::Indeterminate, "attach").caused_by(error);
     confirmed.unwrap_or(Ok(LeaseStatus::NotHeld)).map_err(unknown)

@@ -5,19 +5,30 @@ use std::time::Duration;
 
 use leasehold_core::ErrorKind;
 use leasehold_redis::fred::interfaces::ClientLike;
-use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Script};
+use leasehold_redis::fred::types::Builder;
+use leasehold_redis::fred::types::config::Config;
+use leasehold_redis::{
+    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
+};
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Proxy, eventually, needs};
 use tokio::time::timeout;
 
-static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");
+static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
 
-async fn open(url: &str) -> leasehold_core::Result<Connection> {
-    Connection::open(&Endpoint::parse(url)?, DEFAULT_COMMAND_TIMEOUT).await
+async fn open(url: &str) -> leasehold_core::Result<Store> {
+    let endpoint = Endpoint::of(&Source::Url(url.to_owned()))?;
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await
 }
 
-async fn echo(connection: &Connection, word: &str) -> leasehold_core::Result<String> {
-    let reply = connection.run(&ECHO, ["{k}:lock".to_owned()], [word.to_owned()], None).await?;
+fn key() -> ScriptArguments {
+    ScriptArguments::default().text("k")
+}
+
+async fn echo(store: &Store, word: &str) -> leasehold_core::Result<String> {
+    let arguments = ScriptArguments::default().text("{k}:lock").text(word);
+    let reply = store.run(&ECHO, 1, arguments, None).await?;
     Ok(reply.words().join(" "))
 }
 
@@ -88,14 +99,19 @@ async fn closing_ends_the_connection_for_all_clones() {
 
 async fn a_borrowed_client_is_left_alone() {
     let server = needs("redis-server", Server::start(&[]).await);
-    let own = open(&server.url()).await.unwrap();
-    let borrowed = Connection::borrow(own.client().unwrap().clone(), DEFAULT_COMMAND_TIMEOUT);
+    let own = Builder::from_config(Config::from_url(&server.url()).unwrap()).build().unwrap();
+    own.init().await.unwrap();
+    let settings = ConnectionSettings::default();
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    let borrowed = Store::from_client(own.clone(), &settings, options);
     assert_eq!(echo(&borrowed, "a").await.unwrap(), "heard a");
     borrowed.close().await;
     assert_eq!(echo(&borrowed, "a").await.unwrap_err().kind(), ErrorKind::Closed);
     drop(borrowed);
-    assert_eq!(echo(&own, "a").await.unwrap(), "heard a");
+    let again = Store::from_client(own.clone(), &settings, options);
+    assert_eq!(echo(&again, "a").await.unwrap(), "heard a");
     assert_eq!(server.clients().await, 1);
+    own.quit().await.unwrap();
 }
 
 async fn a_script_is_sent_as_source_only_when_the_server_does_not_know_it() {
@@ -113,11 +129,11 @@ async fn a_script_is_sent_as_source_only_when_the_server_does_not_know_it() {
 }
 
 async fn a_command_is_never_sent_twice() {
-    static COUNT: Script = Script::new("return { 'counted', tostring(redis.call('INCR', KEYS[1])) }");
+    static COUNT: Script = Script::new(&["return { 'counted', tostring(redis.call('INCR', KEYS[1])) }"]);
     let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port());
     let connection = open(&proxy.url(&server.url())).await.unwrap();
-    let count = async || connection.run(&COUNT, ["k".to_owned()], [], None).await;
+    let count = async || connection.run(&COUNT, 1, key(), None).await;
     assert_eq!(count().await.unwrap().words(), ["counted", "1"]);
     proxy.drop_next_reply();
     assert_eq!(count().await.unwrap_err().kind(), ErrorKind::Indeterminate);
@@ -139,13 +155,6 @@ async fn without_a_connection_it_is_certain_that_nothing_was_sent() {
     eventually("it is connected again", async || echo(&connection, "a").await.is_ok()).await;
 }
 
-async fn a_driver_that_gave_up_is_started_again() {
-    let server = needs("redis-server", Server::start(&[]).await);
-    let connection = open(&server.url()).await.unwrap();
-    connection.client().unwrap().quit().await.unwrap();
-    eventually("it works again", async || echo(&connection, "a").await.is_ok()).await;
-}
-
 async fn a_connection_through_which_nothing_comes_is_replaced() {
     let server = needs("redis-server", Server::start(&[]).await);
     let proxy = Proxy::start(server.port());
@@ -161,7 +170,7 @@ async fn a_silent_server_costs_no_more_than_the_time_allowed() {
     let connection = open(&server.url()).await.unwrap();
     server.pause();
     let limit = Some(Duration::from_millis(100));
-    let asked = connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], limit);
+    let asked = connection.run(&ECHO, 1, key().text("a"), limit);
     let error = timeout(Duration::from_secs(20), asked).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Indeterminate);
     server.resume();
@@ -169,17 +178,17 @@ async fn a_silent_server_costs_no_more_than_the_time_allowed() {
 }
 
 async fn a_replica_is_told_by_a_typed_error_and_left_for_the_primary() {
-    static WRITE: Script = Script::new(
+    static WRITE: Script = Script::new(&[
         "local done = redis.pcall('SET', KEYS[1], 'x') if done.err then return { 'refused', done.err } end return { 'done' }",
-    );
+    ]);
     let server = needs("redis-server", Server::start(&[]).await);
     let primary = needs("redis-server", Server::start(&[]).await);
     let connection = open(&server.url()).await.unwrap();
-    let write = async || connection.run(&WRITE, ["k".to_owned()], [], None).await;
+    let write = async || connection.run(&WRITE, 1, key(), None).await;
     assert_eq!(write().await.unwrap().words(), ["done"]);
     server.ask(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]).await;
     eventually("it is a replica", async || write().await.is_ok_and(|reply| reply.words()[0] == "refused")).await;
-    let error = connection.refused(write().await.unwrap().words()[1]);
+    let error = connection.script_error(&write().await.unwrap().words());
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("read-only replica"), "{error}");
     server.ask(&["REPLICAOF", "NO", "ONE"]).await;
@@ -197,7 +206,6 @@ leasehold_testkit::main! {
     a_script_is_sent_as_source_only_when_the_server_does_not_know_it,
     a_command_is_never_sent_twice,
     without_a_connection_it_is_certain_that_nothing_was_sent,
-    a_driver_that_gave_up_is_started_again,
     a_connection_through_which_nothing_comes_is_replaced,
     a_silent_server_costs_no_more_than_the_time_allowed,
     a_replica_is_told_by_a_typed_error_and_left_for_the_primary,

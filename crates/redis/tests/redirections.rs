@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use leasehold_core::ErrorKind;
-use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Script};
+use leasehold_redis::{
+    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
+};
 use leasehold_testkit::redis::Fake;
 
-static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");
+static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
 
 /// Serves all slots, at least so it says, and sends every script elsewhere. Whether it lists that node is up to the test.
 async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> Fake {
@@ -39,8 +41,10 @@ async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> 
 
 async fn echo(node: &Fake) -> leasehold_core::Result<String> {
     let url = format!("redis-cluster://:secret@127.0.0.1:{}", node.port());
-    let connection = Connection::open(&Endpoint::parse(&url)?, DEFAULT_COMMAND_TIMEOUT).await?;
-    let reply = connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await?;
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    let endpoint = Endpoint::of(&Source::Url(url))?;
+    let connection = Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await?;
+    let reply = connection.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await?;
     Ok(reply.words().join(" "))
 }
 

@@ -5,34 +5,30 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscription};
-use leasehold_redis::{CHANNEL, Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, PubSub};
+use leasehold_redis::{CHANNEL, ConnectionSettings, Endpoint, Namespace, Notify, Source, Store, StoreOptions};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{Proxy, eventually, needs};
 use tokio::time::timeout;
 
 struct Radio {
-    signals: PubSub,
+    store: Store,
 }
 
 impl Radio {
     async fn new(url: &str) -> Self {
-        let endpoint = Endpoint::parse(url).expect("a good URL");
-        let connection = Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection");
-        let signals = PubSub::new(&connection, &names());
-        Self { signals }
+        let endpoint = Endpoint::of(&Source::Url(url.to_owned())).expect("a good URL");
+        let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+        let store = Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await;
+        Self { store: store.expect("a connection") }
     }
 
     async fn subscribe(&self, key: &str) -> leasehold_core::Result<Box<dyn Subscription>> {
-        self.signals.subscribe(&LockKey::new(key)?).await
+        self.store.subscribe(&LockKey::new(key)?).await
     }
 }
 
-fn names() -> Names {
-    Names::new(&Namespace::default())
-}
-
 fn channel(key: &str) -> String {
-    names().of(&LockKey::new(key).expect("a good key")).part(CHANNEL)
+    Namespace::default().of(&LockKey::new(key).expect("a good key")).part(CHANNEL)
 }
 
 /// Returns to how many it went.
@@ -198,8 +194,8 @@ async fn nobody_listens_after_close() {
     let server = needs("redis-server", Server::start(&[]).await);
     let radio = Radio::new(&server.url()).await;
     let _listener = radio.subscribe("a").await.unwrap();
-    radio.signals.close().await;
-    eventually("one connection is left", async || server.clients().await == 1).await;
+    radio.store.close().await;
+    eventually("no connection is left", async || server.clients().await == 0).await;
     assert_eq!(radio.subscribe("a").await.err().unwrap().kind(), ErrorKind::Closed);
 }
 

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use leasehold_core::{Error, ErrorKind, LockKey, Notifications};
-use leasehold_redis::{Connection, DEFAULT_COMMAND_TIMEOUT, Endpoint, Names, Namespace, PubSub, Script};
+use leasehold_redis::{
+    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
+};
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Authority, Issued, eventually, needs};
 use tokio::io::AsyncReadExt;
@@ -18,19 +20,19 @@ use tokio::time::timeout;
 const PASSWORD: &str = "hunter2-canary";
 const HERE: &str = "IP:127.0.0.1,DNS:localhost";
 
-static ECHO: Script = Script::new("return { 'heard', ARGV[1] }");
+static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
 
-async fn open(url: &str) -> Result<Connection, Error> {
-    Connection::open(&Endpoint::parse(url)?, DEFAULT_COMMAND_TIMEOUT).await
+async fn open(url: &str) -> Result<Store, Error> {
+    let endpoint = Endpoint::of(&Source::Url(url.to_owned()))?;
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await
 }
 
 async fn works(url: &str) {
     let connection = open(url).await.unwrap();
-    let reply = connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await.unwrap();
+    let reply = connection.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await.unwrap();
     assert_eq!(reply.words(), ["heard", "a"]);
-    let signals = PubSub::new(&connection, &Names::new(&Namespace::default()));
-    signals.subscribe(&LockKey::new("k").unwrap()).await.unwrap();
-    signals.close().await;
+    connection.subscribe(&LockKey::new("k").unwrap()).await.unwrap();
     connection.close().await;
 }
 
@@ -81,7 +83,7 @@ async fn a_certificate_that_is_exchanged_for_one_that_is_not_trusted_is_told_unt
     let theirs = stranger.issue("server", HERE);
     let port = needs("redis-server with TLS", server.serve_tls(authority.files(&issued), "no").await);
     let connection = open(&url(port, &[("cacert", authority.cert())])).await.unwrap();
-    let ask = async || connection.run(&ECHO, ["k".to_owned()], ["a".to_owned()], None).await;
+    let ask = async || connection.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await;
     ask().await.unwrap();
     let show = async |issued: &Issued| {
         let (cert, key) = (issued.cert.to_str().unwrap(), issued.key.to_str().unwrap());
@@ -166,7 +168,7 @@ async fn files_that_are_not_what_they_should_be_are_refused_before_anything_is_s
         (vec![("cert", &one.cert), ("key", &one.cert)], "has no private key"),
         (vec![("cert", &one.cert), ("key", &other.key)], "do not go together"),
     ] {
-        let error = Endpoint::parse(&url(1, &parameters)).unwrap_err();
+        let error = Endpoint::of(&Source::Url(url(1, &parameters))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{why}: {error}");
         assert!(error.to_string().contains(why), "{why}: {error}");
         assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error}");

@@ -5,7 +5,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use leasehold_core::clock::{Moment, lease_deadline};
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
-use leasehold_redis::Metadata;
+use leasehold_redis::encode_metadata;
 
 use crate::answer::{Claimed, Confirmed};
 use crate::attempt::{ClaimAttempt, RegisteredAttempt};
@@ -58,9 +58,9 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
 fn register(store: &Store, claim: &Claim) -> Arc<RegisteredAttempt> {
     let request = ClaimRequest {
         owner: claim.owner,
-        names: store.names.of(&claim.key),
+        names: store.namespace.of(&claim.key),
         lease: claim.ttl + store.drift,
-        metadata: Metadata::of(claim).tail(),
+        metadata: encode_metadata(claim),
     };
     store.attempts.register(ClaimAttempt::new(request, store.limit(claim.ttl)))
 }

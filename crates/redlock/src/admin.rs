@@ -226,7 +226,7 @@ mod tests {
 
     fn view(entries: &[Option<(usize, &str, u64)>], failed: usize) -> View {
         let read = |(owner, epoch, left): &(usize, &str, u64)| {
-            let entry = Entry::read(&format!("{} {epoch} {{}}", OWNERS[*owner])).unwrap();
+            let entry = Entry::read(&format!("{} {epoch} {{}}", OWNERS[*owner]));
             (entry, Some(Duration::from_millis(*left)))
         };
         let mut view = View::default();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, FencingToken, LeaseStatus};
-use leasehold_redis::{Connection, Entry, lease, number, script_error};
+use leasehold_core::{FencingToken, LeaseStatus};
+use leasehold_redis::{Entry, Lease, Store, read_epoch};
 
 use crate::error::Failure;
 use crate::node_state::NodeCondition;
@@ -31,7 +31,7 @@ pub(crate) struct NodeHolder {
 impl Claimed {
     /// Reads an answer `granted`. `None`: no script of ours answers so.
     pub(crate) fn granted(seed: &str, epoch: &str) -> Option<Self> {
-        let read = |text| number(text).filter(|epoch| *epoch <= FencingToken::MAX_EPOCH);
+        let read = |text| read_epoch(text).filter(|epoch| *epoch <= FencingToken::MAX_EPOCH);
         let epoch = if epoch == "-" { None } else { Some(read(epoch)?) };
         let seed = read(seed).filter(|seed| *seed < FencingToken::MAX_EPOCH)?;
         Some(Self::Granted { seed, epoch })
@@ -84,42 +84,41 @@ pub(crate) enum Phase {
 }
 
 /// Reads what a script says of one grant on the node.
-pub(crate) fn lease_status(connection: &Connection, words: &[&str]) -> Result<LeaseStatus, Failure> {
+pub(crate) fn lease_status(redis: &Store, words: &[&str]) -> Result<LeaseStatus, Failure> {
     match *words {
         ["held"] | ["held", "refused", _] => Ok(LeaseStatus::Held),
         ["gone"] => Ok(LeaseStatus::NotHeld),
         ["forced"] => Ok(LeaseStatus::ForceReleased),
-        _ => Err(failure(connection, words)),
+        _ => Err(failure(redis, words)),
     }
 }
 
 /// Reads what a script says of the entry of one key on the node.
-pub(crate) fn node_entry(connection: &Connection, words: &[&str]) -> Result<NodeEntry, Failure> {
+pub(crate) fn node_entry(redis: &Store, words: &[&str]) -> Result<NodeEntry, Failure> {
     match *words {
         ["free"] => Ok(None),
-        ["held", entry, left, ..] => match lease(left) {
-            Some(left) => Ok(Some((Entry::read(entry).unwrap_or_else(Entry::of_somebody_else), left.remaining()))),
-            None => Err(failure(connection, &[])),
+        ["held", entry, left, ..] => match Lease::read(left) {
+            Some(left) => Ok(Some((Entry::read(entry), left.remaining()))),
+            None => Err(failure(redis, &[])),
         },
-        ["foreign", ..] => Err(failure(connection, words).of_a_foreign_entry()),
-        _ => Err(failure(connection, words)),
+        ["foreign", ..] => Err(failure(redis, words).of_a_foreign_entry()),
+        _ => Err(failure(redis, words)),
     }
 }
 
 /// The failure of a node whose entry `name` has no lease.
-pub(crate) fn endless_entry(connection: &Connection, name: &str) -> Failure {
-    let text = format!("the entry `{name}` never expires, so Leasehold did not write it; force-release frees it");
-    Failure::from(Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&text)))
+pub(crate) fn endless_entry(redis: &Store, name: &str) -> Failure {
+    redis.script_error(&["endless", name]).into()
 }
 
 /// The failure that an answer stands for which is none of the script's own results.
-pub(crate) fn failure(connection: &Connection, words: &[&str]) -> Failure {
+pub(crate) fn failure(redis: &Store, words: &[&str]) -> Failure {
     match *words {
         ["reset"] => Failure::of(NodeCondition::Reset),
-        ["endless", name] => endless_entry(connection, name),
-        ["foreign" | "refused", ..] => script_error(connection, words).into(),
+        ["endless", name] => endless_entry(redis, name),
+        ["foreign" | "refused", ..] => redis.script_error(words).into(),
         // An answer that nobody understands does not say what the script did.
-        _ => Failure { maybe_done: true, ..script_error(connection, words).into() },
+        _ => Failure { maybe_done: true, ..redis.script_error(words).into() },
     }
 }
 

@@ -7,7 +7,6 @@ use leasehold_core::{
     Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
     OwnerId, Page, Renewal, Result,
 };
-use leasehold_redis::DEFAULT_COMMAND_TIMEOUT;
 
 use crate::membership::JoiningTask;
 use crate::node_state::NodeState;
@@ -65,7 +64,7 @@ impl Backend for RedlockBackend {
     }
 
     fn answers_within(&self) -> Duration {
-        self.store.node_limit.max(DEFAULT_COMMAND_TIMEOUT)
+        self.store.command_timeout
     }
 
     async fn close(&self) {

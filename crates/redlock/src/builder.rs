@@ -1,37 +1,29 @@
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Clock, EngineOptions, LocalHandoff, Result};
+use leasehold_core::{Clock, EngineOptions, Error, ErrorKind, LocalHandoff, Result};
 use leasehold_redis::fred::clients::Client;
-use leasehold_redis::fred::interfaces::ClientLike;
-use leasehold_redis::fred::types::config::ServerConfig;
-use leasehold_redis::{
-    DEFAULT_COMMAND_TIMEOUT, DEFAULT_FENCE_RETENTION, Endpoint, Names, Namespace, check, check_fence_retention, invalid,
-};
+use leasehold_redis::{ConnectionSettings, Endpoint, Namespace, Source, check_setting};
 
 use crate::attempt::AttemptsInFlight;
 use crate::backend::{NAME, RedlockBackend};
 use crate::background_tasks::BackgroundTasks;
 use crate::locker::Redlock;
 use crate::membership;
-use crate::node::{Node, Source};
+use crate::node::Node;
 use crate::nodes::Nodes;
 use crate::pending_releases::PendingReleases;
 use crate::store::Store;
 
 /// Settings of a [`Redlock`]. Nothing is checked or sent before [`connect`](Self::connect).
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct RedlockBuilder {
-    urls: Vec<String>,
-    clients: Vec<Client>,
-    namespace: Option<String>,
+    nodes: Vec<Source>,
+    connection: ConnectionSettings,
     fencing: bool,
     node_limit: Duration,
     drift: Duration,
-    fence_retention: Duration,
-    group_commit: bool,
     local_handoff: LocalHandoff,
 }
 
@@ -41,27 +33,24 @@ impl RedlockBuilder {
     /// A comma in a password is written `%2C`.
     pub fn url(mut self, url: &str) -> Self {
         let nodes = url.strip_prefix("redlock:").unwrap_or(url);
-        self.urls.extend(nodes.split(',').map(|url| url.trim().to_owned()));
+        self.nodes.extend(nodes.split(',').map(|url| Source::Url(url.trim().to_owned())));
         self
     }
 
     /// The nodes, `redis://[[user]:password@]host[:port][/database][?namespace=…]` each, with TLS `rediss://…` and
     /// `?cacert=FILE`, `?cert=FILE&key=FILE` as elsewhere: an odd number from 3 on, each a server of its own. Adds to those there are.
     pub fn nodes<U: Into<String>>(mut self, urls: impl IntoIterator<Item = U>) -> Self {
-        self.urls.extend(urls.into_iter().map(Into::into));
+        self.nodes.extend(urls.into_iter().map(|url| Source::Url(url.into())));
         self
     }
 
     /// Nodes by clients that the caller made, connected and will close. Adds to those there are.
     pub fn clients(mut self, clients: impl IntoIterator<Item = Client>) -> Self {
-        self.clients.extend(clients);
+        self.nodes.extend(clients.into_iter().map(Source::Client));
         self
     }
 
-    /// Keeps the keys of programs that share the nodes apart: 1 to 64 bytes. Wins over the URLs'; default `leasehold`.
-    pub fn namespace(self, namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), ..self }
-    }
+    leasehold_redis::connection_settings!(namespace, group_commit);
 
     /// Whether grants carry tokens, which takes a second round; default yes.
     ///
@@ -88,13 +77,9 @@ impl RedlockBuilder {
     ///
     /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if those were set back,
     /// or if the key was granted more than 1,000 times a second on average, and so was ahead of them.
-    pub fn fence_retention(self, retention: Duration) -> Self {
-        Self { fence_retention: retention, ..self }
-    }
-
-    /// Whether requests to a node that come in while others are on their way leave together, as one script; default yes.
-    pub fn group_commit(self, group_commit: bool) -> Self {
-        Self { group_commit, ..self }
+    pub fn fence_retention(mut self, retention: Duration) -> Self {
+        self.connection.fence_retention = retention;
+        self
     }
 
     /// How far grants pass from guard to guard inside this process; see [`LocalHandoff`].
@@ -129,97 +114,75 @@ impl RedlockBuilder {
     }
 
     async fn open(self) -> Result<RedlockBackend> {
-        check("node_limit", self.node_limit, Duration::from_millis(10), Duration::from_secs(10))?;
-        check("drift", self.drift, Duration::ZERO, Duration::from_secs(10))?;
-        check_fence_retention(self.fence_retention, Duration::from_secs(24 * 3600))?;
-        let (sources, namespace) = self.sources()?;
-        let names = Names::new(&namespace);
-        let command_timeout = self.node_limit.max(DEFAULT_COMMAND_TIMEOUT);
-        let node = |source| Node::new(source, names.clone(), self.fence_retention, command_timeout, self.group_commit);
-        let nodes = Arc::new(Nodes::new(sources.into_iter().map(node).collect()));
+        check_setting("node_limit", self.node_limit, Duration::from_millis(10), Duration::from_secs(10))?;
+        check_setting("drift", self.drift, Duration::ZERO, Duration::from_secs(10))?;
+        let (day, ten_years) = (Duration::from_secs(24 * 3600), Duration::from_secs(3650 * 24 * 3600));
+        check_setting("fence_retention", self.connection.fence_retention, day, ten_years)?;
+        let (endpoints, namespace) = self.endpoints()?;
+        let command_timeout = self.node_limit.max(self.connection.command_timeout);
+        let settings = ConnectionSettings { command_timeout, ..self.connection };
+        let node = |endpoint| Node::new(endpoint, namespace.clone(), settings.clone());
+        let nodes = Arc::new(Nodes::new(endpoints.into_iter().map(node).collect()));
         membership::connect(&nodes).await?;
         let clock = Clock::system();
         Ok(RedlockBackend::new(Store {
             pending_releases: Arc::new(PendingReleases::new(&nodes, self.node_limit, &clock)),
             nodes,
-            names,
+            namespace,
             fencing: self.fencing,
             drift: self.drift,
             node_limit: self.node_limit,
+            command_timeout,
             clock,
             attempts: Arc::new(AttemptsInFlight::default()),
             background: BackgroundTasks::new(),
         }))
     }
 
-    fn sources(&self) -> Result<(Vec<Source>, Namespace)> {
-        let mut namespace = self.namespace.clone().map(Namespace::new).transpose()?;
-        let endpoints = self.urls.iter().map(|url| Endpoint::parse(url)).collect::<Result<Vec<Endpoint>>>()?;
-        let mut named: Vec<Option<&Namespace>> = endpoints.iter().map(Endpoint::namespace).collect();
+    fn endpoints(&self) -> Result<(Vec<Endpoint>, Namespace)> {
+        let namespace = self.connection.namespace.clone().map(Namespace::new).transpose()?;
+        let endpoints = self.nodes.iter().map(Endpoint::of).collect::<Result<Vec<Endpoint>>>()?;
+        let urls = self.nodes.iter().zip(&endpoints).filter(|(source, _)| matches!(source, Source::Url(_)));
+        let mut named: Vec<Option<&Namespace>> = urls.map(|(_, endpoint)| endpoint.namespace()).collect();
         named.dedup();
-        if namespace.is_none() {
-            match named[..] {
-                [] | [None] => {}
-                [Some(one)] => namespace = Some(one.clone()),
-                _ => return Err(invalid("the nodes' URLs name different namespaces")),
-            }
+        let namespace = match (namespace, &named[..]) {
+            (Some(namespace), _) => namespace,
+            (None, [] | [None]) => Namespace::default(),
+            (None, [Some(one)]) => (*one).clone(),
+            (None, _) => return Err(invalid("the nodes' URLs name different namespaces")),
+        };
+        if endpoints.len() < 3 || endpoints.len().is_multiple_of(2) {
+            let count = endpoints.len();
+            return Err(invalid(format!("{count} nodes; it takes 3, 5, 7 or another odd number of servers")));
         }
-        let urls = endpoints.into_iter().map(Box::new).map(Source::Url);
-        let sources: Vec<Source> = urls.chain(self.clients.iter().cloned().map(Source::Client)).collect();
-        if sources.len() < 3 || sources.len().is_multiple_of(2) {
-            return Err(invalid(format!("{} nodes; it takes 3, 5, 7 or another odd number of servers", sources.len())));
-        }
-        let mut shown: Vec<String> = sources.iter().map(ToString::to_string).collect();
+        let mut shown: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         shown.sort_unstable();
         if let Some([one, _]) = shown.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(invalid(format!("{one} is there twice: its votes are one vote")));
         }
-        if let Some(source) = sources.iter().find(|source| !source.is_one_server()) {
+        if let Some(endpoint) = endpoints.iter().find(|endpoint| !endpoint.is_one_server()) {
             // Behind either, a fail-over would lose votes without a trace.
-            return Err(invalid(format!("{source}: a node is one server, not a Sentinel set or a Cluster")));
+            return Err(invalid(format!("{endpoint}: a node is one server, not a Sentinel set or a Cluster")));
         }
-        Ok((sources, namespace.unwrap_or_default()))
+        Ok((endpoints, namespace))
     }
 }
 
-impl Source {
-    fn is_one_server(&self) -> bool {
-        match self {
-            Self::Url(endpoint) => !endpoint.to_string().split("://").next().is_some_and(|scheme| scheme.contains('-')),
-            Self::Client(client) => matches!(client.client_config().server, ServerConfig::Centralized { .. }),
-        }
-    }
+/// The error for settings that make no deployment.
+fn invalid(detail: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOptions, "connect").detail(detail)
 }
 
 impl Default for RedlockBuilder {
     fn default() -> Self {
         Self {
-            urls: Vec::new(),
-            clients: Vec::new(),
-            namespace: None,
+            nodes: Vec::new(),
+            connection: ConnectionSettings::default(),
             fencing: true,
             node_limit: Duration::from_millis(200),
             drift: Duration::ZERO,
-            fence_retention: DEFAULT_FENCE_RETENTION,
-            group_commit: true,
             local_handoff: LocalHandoff::new(),
         }
-    }
-}
-
-impl fmt::Debug for RedlockBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedlockBuilder")
-            .field("nodes", &self.urls.iter().map(|url| Endpoint::shown(url)).collect::<Vec<_>>())
-            .field("clients", &self.clients.len())
-            .field("namespace", &self.namespace)
-            .field("fencing", &self.fencing)
-            .field("node_limit", &self.node_limit)
-            .field("drift", &self.drift)
-            .field("fence_retention", &self.fence_retention)
-            .field("group_commit", &self.group_commit)
-            .field("local_handoff", &self.local_handoff)
-            .finish()
     }
 }
 
@@ -228,8 +191,8 @@ mod tests {
     use super::*;
 
     fn refused(builder: &RedlockBuilder) -> String {
-        let error = builder.sources().unwrap_err();
-        assert_eq!(error.kind(), leasehold_core::ErrorKind::InvalidOptions, "{error}");
+        let error = builder.endpoints().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         let told = format!("{error} {builder:?}");
         assert!(!told.contains("hunter2"), "{told}");
         told
@@ -260,12 +223,12 @@ mod tests {
 
     #[test]
     fn nodes_are_read_from_one_text_or_from_a_list() {
-        let (sources, namespace) = of("redlock:redis://a, redis://:pw@b:1,redis://c").sources().unwrap();
-        let shown: Vec<_> = sources.iter().map(ToString::to_string).collect();
+        let (endpoints, namespace) = of("redlock:redis://a, redis://:pw@b:1,redis://c").endpoints().unwrap();
+        let shown: Vec<_> = endpoints.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["redis://a:6379", "redis://b:1", "redis://c:6379"]);
-        assert_eq!(namespace.as_str(), "leasehold");
+        assert_eq!(namespace.to_string(), "leasehold");
         let listed = Redlock::builder().nodes(["a", "b", "c"].map(|host| format!("redis://{host}?namespace=shop")));
-        assert_eq!(listed.sources().unwrap().1.as_str(), "shop");
-        assert_eq!(listed.namespace("other").sources().unwrap().1.as_str(), "other");
+        assert_eq!(listed.endpoints().unwrap().1.to_string(), "shop");
+        assert_eq!(listed.namespace("other").endpoints().unwrap().1.to_string(), "other");
     }
 }

@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, OwnerId, Result};
-use leasehold_redis::warn_of_eviction;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -206,7 +205,7 @@ async fn join(node: &Node, peer: Option<Peer>, marker: Option<Marker>) {
     let Some(peer) = peer else { return };
     match Node::load_scripts(&peer).await {
         Ok(()) => {
-            warn_of_eviction(&peer.connection).await;
+            peer.warn_of_eviction().await;
             node.join(peer, marker);
         }
         Err(failure) => node.leave(failure.condition),

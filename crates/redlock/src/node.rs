@@ -1,15 +1,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use futures::future::join;
 use leasehold_core::{Cursor, LeaseStatus, LockKey, OwnerId, Result};
-use leasehold_redis::fred::clients::Client;
-use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::{
-    CHANNEL, Connection, Endpoint, FORCE_RELEASE, GroupCommit, INSPECT, KeyNames, Names, PubSub, Reply, Script,
-    ScriptArguments, ScriptFunction, ScriptFunctions, millis, number,
+    CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, Reply, Script,
+    ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
 };
 
 use crate::answer::{
@@ -30,34 +27,23 @@ static TRY_ACQUIRE: ScriptFunction =
     ScriptFunction::new("try_acquire", 3, 3, &[COUNTER, include_str!("lua/try_acquire.lua")]);
 static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 3, &[COUNTER, include_str!("lua/confirm.lua")]);
 static RELEASE: ScriptFunction = ScriptFunction::new("release", 2, 2, &[include_str!("lua/release.lua")]);
-static SCRIPTS: ScriptFunctions = ScriptFunctions::new(&[&TRY_ACQUIRE, &CONFIRM, &RELEASE]);
-static RENEW: Script = Script::new(include_str!("lua/renew.lua"));
-static TAKE_OVER: Script = Script::new(include_str!("lua/take_over.lua"));
-static MARKER_STEP: Script = Script::new(include_str!("lua/marker_step.lua"));
-static READ_COUNTERS: Script =
-    Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/read_counters.lua")));
-static RAISE_COUNTERS: Script =
-    Script::new(concat!(include_str!("lua/counter.lua"), include_str!("lua/raise_counters.lua")));
-static CLOCK: Script = Script::new(include_str!("lua/clock.lua"));
+static FUNCTIONS: [&ScriptFunction; 3] = [&TRY_ACQUIRE, &CONFIRM, &RELEASE];
+static RENEW: Script = Script::new(&[include_str!("lua/renew.lua")]);
+static TAKE_OVER: Script = Script::new(&[include_str!("lua/take_over.lua")]);
+static MARKER_STEP: Script = Script::new(&[include_str!("lua/marker_step.lua")]);
+static READ_COUNTERS: Script = Script::new(&[COUNTER, include_str!("lua/read_counters.lua")]);
+static RAISE_COUNTERS: Script = Script::new(&[COUNTER, include_str!("lua/raise_counters.lua")]);
+static CLOCK: Script = Script::new(&[include_str!("lua/clock.lua")]);
 
 /// One of the servers. Each request to it is one script.
 pub(crate) struct Node {
-    source: Source,
+    endpoint: Endpoint,
     name: String,
-    names: Names,
-    fence_retention: Duration,
-    command_timeout: Duration,
-    group_commit: bool,
+    namespace: Namespace,
+    settings: ConnectionSettings,
     membership: RwLock<Membership>,
     /// The longest limit, in ms, that the node has missed since it last answered in time.
     silent_for: AtomicU64,
-}
-
-/// How to connect to a node.
-#[derive(Clone)]
-pub(crate) enum Source {
-    Url(Box<Endpoint>),
-    Client(Client),
 }
 
 /// Whether a node takes part in votes.
@@ -68,13 +54,8 @@ enum Membership {
     Absent(NodeCondition),
 }
 
-/// The connection to a node, and what goes over it.
-#[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) connection: Connection,
-    commits: Arc<GroupCommit>,
-    pub(crate) signals: Arc<PubSub>,
-}
+/// The connection to a node.
+pub(crate) type Peer = leasehold_redis::Store;
 
 /// What an attempt asks a node for.
 #[derive(Debug)]
@@ -106,16 +87,10 @@ pub(crate) enum MarkerStep {
 }
 
 impl Node {
-    pub(crate) fn new(
-        source: Source,
-        names: Names,
-        fence_retention: Duration,
-        command_timeout: Duration,
-        group_commit: bool,
-    ) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, namespace: Namespace, settings: ConnectionSettings) -> Self {
         let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
-        let (name, membership, silent_for) = (source.to_string(), RwLock::new(absent), AtomicU64::new(0));
-        Self { source, name, names, fence_retention, command_timeout, group_commit, membership, silent_for }
+        let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
+        Self { endpoint, name, namespace, settings, membership, silent_for }
     }
 
     /// The address, without credentials.
@@ -125,13 +100,8 @@ impl Node {
 
     /// Opens a connection; the node uses it from [`join`](Self::join) on.
     pub(crate) async fn connect(&self) -> Result<Peer> {
-        let connection = match &self.source {
-            Source::Url(endpoint) => Connection::open(endpoint, self.command_timeout).await?,
-            Source::Client(client) => Connection::borrow(client.clone(), self.command_timeout),
-        };
-        let signals = Arc::new(PubSub::new(&connection, &self.names));
-        let commits = Arc::new(GroupCommit::new(&connection, &SCRIPTS, self.group_commit));
-        Ok(Peer { connection, commits, signals })
+        let options = StoreOptions { functions: &FUNCTIONS, notifications: Notify::Releases };
+        Peer::connect(&self.endpoint, &self.namespace, &self.settings, options).await
     }
 
     /// Lets the node take part in votes, over this connection.
@@ -162,40 +132,41 @@ impl Node {
 
     pub(crate) async fn close(&self) {
         if let Ok(peer) = self.peer() {
-            join(peer.signals.close(), peer.connection.close()).await;
+            peer.close().await;
         }
     }
 
     /// First round: claims the key on the node.
     pub(crate) async fn try_acquire(&self, request: &ClaimRequest, limit: Duration) -> Claimed {
         let names = &request.names;
-        let words = ScriptArguments::new()
+        let arguments = ScriptArguments::default()
             .name(names, LOCK)
             .name(names, FENCE)
-            .text(&self.names.own(MARKER))
-            .owner(request.owner)
-            .millis(request.lease)
+            .text(self.namespace.own(MARKER))
+            .text(request.owner.to_hex())
+            .text(request.lease.as_millis())
             .text(&request.metadata);
-        let answered = self.run_batched(&TRY_ACQUIRE, words, limit).await;
-        let answered = answered.and_then(|(peer, reply)| claimed(&peer.connection, &reply.words()));
+        let answered = self.run_batched(&TRY_ACQUIRE, arguments, limit).await;
+        let answered = answered.and_then(|(peer, reply)| claimed(&peer, &reply.words()));
         answered.unwrap_or_else(Claimed::Failed)
     }
 
     /// Second round: writes the epoch on a node that granted.
     pub(crate) async fn confirm(&self, request: &ClaimRequest, epoch: u64, limit: Duration) -> Confirmed {
         let names = &request.names;
-        let words = ScriptArguments::new()
+        let arguments = ScriptArguments::default()
             .name(names, LOCK)
             .name(names, FENCE)
-            .text(&self.names.own(MARKER))
-            .owner(request.owner)
-            .text(&epoch.to_string())
-            .millis(self.fence_retention);
-        let answered = self.run_batched(&CONFIRM, words, limit).await.and_then(|(peer, reply)| match *reply.words() {
-            ["fenced"] => Ok(Confirmed::Written),
-            ["gone"] | ["conflict", _] => Ok(Confirmed::Conflict),
-            ref words => Err(failure(&peer.connection, words)),
-        });
+            .text(self.namespace.own(MARKER))
+            .text(request.owner.to_hex())
+            .text(epoch)
+            .text(self.settings.fence_retention.as_millis());
+        let answered =
+            self.run_batched(&CONFIRM, arguments, limit).await.and_then(|(peer, reply)| match *reply.words() {
+                ["fenced"] => Ok(Confirmed::Written),
+                ["gone"] | ["conflict", _] => Ok(Confirmed::Conflict),
+                ref words => Err(failure(&peer, words)),
+            });
         answered.unwrap_or_else(Confirmed::Failed)
     }
 
@@ -207,11 +178,13 @@ impl Node {
         signal: bool,
         limit: Duration,
     ) -> Result<LeaseStatus, Failure> {
-        let words = ScriptArguments::new().name(names, LOCK).name(names, FORCED).owner(owner);
-        let words = if signal { words.name(names, CHANNEL) } else { words.text("") };
-        let (peer, reply) = self.run_batched(&RELEASE, words, limit).await?;
-        peer.signals.released(&reply.words());
-        lease_status(&peer.connection, &reply.words())
+        let arguments = ScriptArguments::default().name(names, LOCK).name(names, FORCED).text(owner.to_hex());
+        let arguments = if signal { arguments.name(names, CHANNEL) } else { arguments.text("") };
+        let (peer, reply) = self.run_batched(&RELEASE, arguments, limit).await?;
+        if let ["held", reason @ ..] = &reply.words()[..] {
+            peer.warn_of_waiters(reason);
+        }
+        lease_status(&peer, &reply.words())
     }
 
     /// Prolongs grants on the node; answers one status for each, in their order.
@@ -220,48 +193,55 @@ impl Node {
         grants: &[(KeyNames, OwnerId, Duration)],
         limit: Duration,
     ) -> Result<Vec<Result<LeaseStatus, Failure>>, Failure> {
-        let keys = grants.iter().flat_map(|(names, ..)| [names.part(LOCK), names.part(FORCED)]);
-        let arguments = grants.iter().flat_map(|(_, owner, lease)| [owner.to_hex(), millis(*lease)]);
-        let (peer, reply) = self.run(&RENEW, keys, arguments, limit).await?;
-        Ok(reply.each_of(grants.len()).iter().map(|answer| lease_status(&peer.connection, &answer.words())).collect())
+        let keys = |keys: ScriptArguments, names: &KeyNames| keys.name(names, LOCK).name(names, FORCED);
+        let keys = grants.iter().fold(ScriptArguments::default(), |all, (names, ..)| keys(all, names));
+        let arguments = grants
+            .iter()
+            .fold(keys, |arguments, (_, owner, lease)| arguments.text(owner.to_hex()).text(lease.as_millis()));
+        let (peer, reply) = self.run(&RENEW, 2 * grants.len(), arguments, limit).await?;
+        Ok(reply.each_of(grants.len()).iter().map(|answer| lease_status(&peer, &answer.words())).collect())
     }
 
     /// Gives the grant on the node to a new owner, if the old owner has it there.
     pub(crate) async fn take_over(&self, request: &TakeOverRequest, limit: Duration) -> Result<LeaseStatus, Failure> {
         let TakeOverRequest { names, owner, epoch, new_owner, lease } = request;
         let epoch = epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
-        let arguments = [owner.to_hex(), epoch, new_owner.to_hex(), millis(*lease)];
-        let (peer, reply) = self.run(&TAKE_OVER, [names.part(LOCK), names.part(FORCED)], arguments, limit).await?;
-        lease_status(&peer.connection, &reply.words())
+        let arguments = ScriptArguments::default().name(names, LOCK).name(names, FORCED).text(owner.to_hex());
+        let arguments = arguments.text(epoch).text(new_owner.to_hex()).text(lease.as_millis());
+        let (peer, reply) = self.run(&TAKE_OVER, 2, arguments, limit).await?;
+        lease_status(&peer, &reply.words())
     }
 
     /// Reads the entries of these keys on the node, in their order.
     pub(crate) async fn inspect(&self, keys: &[LockKey]) -> Result<Vec<Result<NodeEntry, Failure>>, Failure> {
-        let locks = keys.iter().map(|key| self.names.of(key).part(LOCK));
-        let (peer, reply) = self.run(&INSPECT, locks, [], self.command_timeout).await?;
-        Ok(reply.each_of(keys.len()).iter().map(|answer| node_entry(&peer.connection, &answer.words())).collect())
+        let locks = self.parts(keys.iter(), LOCK);
+        let (peer, reply) = self.run(&INSPECT, keys.len(), locks, self.settings.command_timeout).await?;
+        Ok(reply.each_of(keys.len()).iter().map(|answer| node_entry(&peer, &answer.words())).collect())
     }
 
     /// The failure that stands for an entry of this key without a lease.
     pub(crate) fn endless_entry(&self, key: &LockKey) -> Failure {
-        let lock = self.names.of(key).part(LOCK);
-        self.peer().map_or_else(|absent| absent, |peer| endless_entry(&peer.connection, &lock))
+        let lock = self.namespace.of(key).part(LOCK);
+        self.peer().map_or_else(|absent| absent, |peer| endless_entry(&peer, &lock))
     }
 
     /// The failure that stands for an entry of this key that Leasehold did not write.
     pub(crate) fn foreign_entry(&self, key: &LockKey) -> Failure {
-        let lock = self.names.of(key).part(LOCK);
-        self.peer().map_or_else(|absent| absent, |peer| failure(&peer.connection, &["foreign", &lock, "not a lock"]))
+        let lock = self.namespace.of(key).part(LOCK);
+        self.peer().map_or_else(|absent| absent, |peer| failure(&peer, &["foreign", &lock, "not a lock"]))
     }
 
     /// Frees the key on the node whoever holds it, and answers the entry that was there.
     pub(crate) async fn force_release(&self, key: &LockKey, grace: Duration) -> Result<NodeEntry, Failure> {
-        let names = self.names.of(key);
-        let keys = [names.part(LOCK), names.part(FORCED)];
-        let arguments = [names.part(CHANNEL), millis(grace)];
-        let (peer, reply) = self.run(&FORCE_RELEASE, keys, arguments, self.command_timeout).await?;
-        peer.signals.forced(&reply.words());
-        node_entry(&peer.connection, &reply.words())
+        let names = self.namespace.of(key);
+        let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED);
+        let arguments = arguments.name(&names, CHANNEL).text(grace.as_millis());
+        let (peer, reply) = self.run(&FORCE_RELEASE, 2, arguments, self.settings.command_timeout).await?;
+        let words = reply.words();
+        if let ["held", _, _, reason @ ..] = &words[..] {
+            peer.warn_of_waiters(reason);
+        }
+        node_entry(&peer, &words)
     }
 
     /// Some of the keys that have this part on the node and start with `prefix`, and where to go on.
@@ -271,39 +251,40 @@ impl Node {
         part: &str,
         after: Option<&Cursor>,
     ) -> Result<(Vec<LockKey>, Option<Cursor>), Failure> {
-        Ok(self.peer()?.connection.keys(&self.names, part, prefix, after).await?)
+        Ok(self.peer()?.keys(part, prefix, after).await?)
     }
 
     /// The clock of the node, in ms.
     pub(crate) async fn clock(&self) -> Result<u64, Failure> {
-        let (peer, reply) = self.run(&CLOCK, [], [], self.command_timeout).await?;
+        let (peer, reply) = self.run(&CLOCK, 0, ScriptArguments::default(), self.settings.command_timeout).await?;
         match *reply.words() {
-            ["now", millis] => millis.parse().map_err(|_| failure(&peer.connection, &[])),
-            ref words => Err(failure(&peer.connection, words)),
+            ["now", millis] => millis.parse().map_err(|_| failure(&peer, &[])),
+            ref words => Err(failure(&peer, words)),
         }
     }
 
     /// Reads the counters of these keys on the node; 0 where there is none.
     pub(crate) async fn read_counters(&self, keys: &[LockKey]) -> Result<Vec<u64>, Failure> {
-        let fences = keys.iter().map(|key| self.names.of(key).part(FENCE));
-        let (peer, reply) = self.run(&READ_COUNTERS, fences, [], self.command_timeout).await?;
+        let fences = self.parts(keys.iter(), FENCE);
+        let (peer, reply) = self.run(&READ_COUNTERS, keys.len(), fences, self.settings.command_timeout).await?;
         let counter = |answer: &Reply| match *answer.words() {
             ["none"] => Ok(0),
-            ["counter", last] => number(last).ok_or_else(|| failure(&peer.connection, &[])),
-            ref words => Err(failure(&peer.connection, words)),
+            ["counter", last] => read_epoch(last).ok_or_else(|| failure(&peer, &[])),
+            ref words => Err(failure(&peer, words)),
         };
         reply.each_of(keys.len()).iter().map(counter).collect()
     }
 
     /// Raises counters on the node to at least these numbers.
     pub(crate) async fn raise_counters(&self, counters: &[(LockKey, u64)]) -> Result<(), Failure> {
-        let fences = counters.iter().map(|(key, _)| self.names.of(key).part(FENCE));
-        let numbers = counters.iter().map(|(_, number)| number.to_string());
-        let arguments = std::iter::once(millis(self.fence_retention)).chain(numbers);
-        let (peer, reply) = self.run(&RAISE_COUNTERS, fences, arguments, self.command_timeout).await?;
+        let fences = self.parts(counters.iter().map(|(key, _)| key), FENCE);
+        let arguments = fences.text(self.settings.fence_retention.as_millis());
+        let arguments = counters.iter().fold(arguments, |arguments, (_, number)| arguments.text(number));
+        let limit = self.settings.command_timeout;
+        let (peer, reply) = self.run(&RAISE_COUNTERS, counters.len(), arguments, limit).await?;
         match *reply.words() {
             ["raised"] => Ok(()),
-            ref words => Err(failure(&peer.connection, words)),
+            ref words => Err(failure(&peer, words)),
         }
     }
 
@@ -321,8 +302,9 @@ impl Node {
             MarkerStep::Heal => "heal",
             MarkerStep::Healed => "healed",
         };
-        let arguments = [step.to_owned(), incarnation.to_hex()];
-        let reply = peer.connection.run(&MARKER_STEP, [self.names.own(MARKER)], arguments, None).await?;
+        let arguments = ScriptArguments::default().text(self.namespace.own(MARKER));
+        let arguments = arguments.text(step).text(incarnation.to_hex());
+        let reply = peer.run(&MARKER_STEP, 1, arguments, None).await?;
         let marker = |phase, incarnation: &str, run: &str| Marker {
             phase,
             incarnation: incarnation.to_owned(),
@@ -333,40 +315,42 @@ impl Node {
             ["new", incarnation, run] => Ok(marker(Phase::New, incarnation, run)),
             ["healing", incarnation, run] => Ok(marker(Phase::Healing, incarnation, run)),
             ["up", incarnation, run] => Ok(marker(Phase::Up, incarnation, run)),
-            ref words => Err(failure(&peer.connection, words)),
+            ref words => Err(failure(&peer, words)),
         }
     }
 
     /// Loads the scripts whose order matters into the server.
     pub(crate) async fn load_scripts(peer: &Peer) -> Result<(), Failure> {
-        peer.commits.load().await?;
-        peer.connection.run(&RENEW, [], [], None).await?;
-        peer.connection.run(&TAKE_OVER, [], [], None).await?;
-        Ok(())
+        Ok(peer.load(&[&RENEW, &TAKE_OVER]).await?)
     }
 
     /// Runs a script that may leave together with those of other keys.
     async fn run_batched(
         &self,
-        step: &'static ScriptFunction,
-        words: ScriptArguments,
+        function: &'static ScriptFunction,
+        arguments: ScriptArguments,
         limit: Duration,
     ) -> Result<(Peer, Reply), Failure> {
         let peer = self.peer()?;
-        let reply = self.note_answer(peer.commits.run(step, words, Some(limit)).await, limit)?;
+        let reply = self.note_answer(peer.run_function(function, arguments, Some(limit)).await, limit)?;
         Ok((peer, reply))
+    }
+
+    /// This part of the names of all keys.
+    fn parts<'k>(&self, keys: impl Iterator<Item = &'k LockKey>, part: &str) -> ScriptArguments {
+        keys.fold(ScriptArguments::default(), |names, key| names.name(&self.namespace.of(key), part))
     }
 
     /// Runs a script on its own.
     async fn run(
         &self,
         script: &Script,
-        keys: impl IntoIterator<Item = String>,
-        arguments: impl IntoIterator<Item = String>,
+        keys: usize,
+        arguments: ScriptArguments,
         limit: Duration,
     ) -> Result<(Peer, Reply), Failure> {
         let peer = self.peer()?;
-        let reply = self.note_answer(peer.connection.run(script, keys, arguments, Some(limit)).await, limit)?;
+        let reply = self.note_answer(peer.run(script, keys, arguments, Some(limit)).await, limit)?;
         Ok((peer, reply))
     }
 
@@ -389,18 +373,18 @@ impl Node {
 }
 
 /// Reads a node's answer to a claim.
-fn claimed(connection: &Connection, words: &[&str]) -> Result<Claimed, Failure> {
+fn claimed(peer: &Peer, words: &[&str]) -> Result<Claimed, Failure> {
     match *words {
-        ["granted", seed, epoch] => Claimed::granted(seed, epoch).ok_or_else(|| failure(connection, &[])),
+        ["granted", seed, epoch] => Claimed::granted(seed, epoch).ok_or_else(|| failure(peer, &[])),
         [how @ ("taken" | "claimed"), left, owner] => match left.parse() {
             Ok(left) => Ok(Claimed::Busy(NodeHolder {
                 remaining: Duration::from_millis(left),
                 owner: owner.to_owned(),
                 confirmed: how == "taken",
             })),
-            Err(_) => Err(failure(connection, &[])),
+            Err(_) => Err(failure(peer, &[])),
         },
-        _ => Err(failure(connection, words)),
+        _ => Err(failure(peer, words)),
     }
 }
 
@@ -408,24 +392,5 @@ impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let condition = self.peer().err().map_or(NodeCondition::Serving, |failure| failure.condition);
         f.debug_struct("Node").field("name", &self.name).field("condition", &condition).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url(endpoint) => endpoint.fmt(f),
-            Self::Client(client) => {
-                let hosts: Vec<_> =
-                    client.client_config().server.hosts().iter().map(|host| format!("redis://{host}")).collect();
-                f.write_str(&hosts.join(","))
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Source({self})")
     }
 }

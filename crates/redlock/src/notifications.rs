@@ -30,8 +30,8 @@ impl Notifications for QuorumNotifications {
         let mut joining: Answers<Subscribed> = nodes.ask(|node| {
             let key = key.clone();
             async move {
-                let signals = node.peer()?.signals;
-                signals.subscribe(&key).await.map_err(|error: Error| error.into())
+                let peer = node.peer()?;
+                peer.subscribe(&key).await.map_err(|error: Error| error.into())
             }
         });
         let (mut open, mut failed) = (Vec::new(), Vec::new());

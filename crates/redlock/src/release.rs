@@ -25,7 +25,7 @@ pub(crate) async fn release_all(store: &Store, grant: &GrantRef) -> Tally {
     /// How long the release is sent again to a node that gives no answer.
     const PATIENCE: Duration = Duration::from_secs(10);
     store.attempts.end(grant.owner);
-    let (names, owner, limit) = (store.names.of(&grant.key), grant.owner, store.node_limit);
+    let (names, owner, limit) = (store.namespace.of(&grant.key), grant.owner, store.node_limit);
     let mut answers = store.nodes.ask(|node| {
         let names = names.clone();
         async move { node.release(&names, owner, true, limit).await }

@@ -21,7 +21,7 @@ pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration)
 async fn renew_all(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Tally> {
     let grants: Arc<[(KeyNames, OwnerId, Duration)]> = renewals
         .iter()
-        .map(|renewal| (store.names.of(&renewal.grant.key), renewal.grant.owner, renewal.ttl + store.drift))
+        .map(|renewal| (store.namespace.of(&renewal.grant.key), renewal.grant.owner, renewal.ttl + store.drift))
         .collect();
     let shortest = renewals.iter().map(|renewal| renewal.ttl).min().unwrap_or_default();
     let limit = store.limit(shortest).max(within.min(Duration::from_secs(1)));
@@ -66,7 +66,7 @@ pub(crate) async fn take_over(
 /// Waits for a majority that says the same.
 async fn take_over_all(store: &Store, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Tally {
     let request = TakeOverRequest {
-        names: store.names.of(&grant.key),
+        names: store.namespace.of(&grant.key),
         owner: grant.owner,
         epoch: grant.epoch,
         new_owner,

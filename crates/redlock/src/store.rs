@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use leasehold_core::Clock;
-use leasehold_redis::Names;
+use leasehold_redis::Namespace;
 
 use crate::attempt::AttemptsInFlight;
 use crate::background_tasks::BackgroundTasks;
@@ -14,13 +14,15 @@ use crate::pending_releases::PendingReleases;
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) nodes: Arc<Nodes>,
-    pub(crate) names: Names,
+    pub(crate) namespace: Namespace,
     /// Whether grants carry tokens.
     pub(crate) fencing: bool,
     /// How much longer than the guard believes the nodes keep a lease.
     pub(crate) drift: Duration,
     /// How long one node may take for an answer.
     pub(crate) node_limit: Duration,
+    /// How long a command may take at most: a second, or the limit of a node where that is longer.
+    pub(crate) command_timeout: Duration,
     pub(crate) clock: Clock,
     pub(crate) attempts: Arc<AttemptsInFlight>,
     pub(crate) background: BackgroundTasks,

@@ -15,14 +15,14 @@ use crate::client::connection::Connection;
 /// writing what its successor never hears of. With this neither counts, as long as a replica that confirmed is the one
 /// that is promoted.
 #[derive(Clone, Copy, Debug)]
-pub struct Confirmation {
+pub(crate) struct Confirmation {
     replicas: u32,
     within: Duration,
 }
 
 impl Confirmation {
     /// Of so many replicas, within 1 ms to 10 s; `None` for none.
-    pub fn of(replicas: u32, within: Duration) -> Option<Self> {
+    pub(crate) fn of(replicas: u32, within: Duration) -> Option<Self> {
         (replicas > 0).then_some(Self { replicas, within })
     }
 
@@ -30,7 +30,7 @@ impl Confirmation {
     ///
     /// # Errors
     /// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is too short or too long.
-    pub fn check(self) -> Result<()> {
+    pub(crate) fn check(self) -> Result<()> {
         if (Duration::from_millis(1)..=Duration::from_secs(10)).contains(&self.within) {
             return Ok(());
         }
@@ -44,7 +44,7 @@ impl Confirmation {
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when
     /// that failed too, so that whoever asked goes on giving it back.
-    pub async fn confirm(
+    pub(crate) async fn confirm(
         self,
         connection: &Connection,
         name: &str,
@@ -65,7 +65,7 @@ impl Confirmation {
     ///
     /// Those that fall short are [`Unavailable`](ErrorKind::Unavailable): the entry may live longer on the primary, but its
     /// successor would not know.
-    pub async fn confirm_renewals(
+    pub(crate) async fn confirm_renewals(
         self,
         within: Duration,
         connection: &Connection,

@@ -26,7 +26,7 @@ use crate::client::{error, secrets};
 /// An own connection ([`open`](Self::open)) ends with its last clone, or with [`close`](Self::close); a borrowed one
 /// ([`borrow`](Self::borrow)) is left alone.
 #[derive(Clone)]
-pub struct Connection(Arc<Inner>);
+pub(crate) struct Connection(Arc<Inner>);
 
 struct Inner {
     route: Route,
@@ -54,7 +54,10 @@ impl Connection {
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
-    pub async fn open(endpoint: &Endpoint, command_timeout: Duration) -> Result<Self> {
+    pub(crate) async fn open(endpoint: &Endpoint, command_timeout: Duration) -> Result<Self> {
+        if let Some(client) = endpoint.client() {
+            return Ok(Self::borrow(client.clone(), command_timeout));
+        }
         let (config, shown) = (endpoint.config(), endpoint.to_string());
         let route = match &config.server {
             ServerConfig::Sentinel { .. } => {
@@ -76,7 +79,7 @@ impl Connection {
     ///
     /// Its reconnection policy is the owner's business, and so is how it follows a fail-over or a Cluster that changes;
     /// timeouts and the rule that no command is sent twice are ours.
-    pub fn borrow(client: Client, command_timeout: Duration) -> Self {
+    pub(crate) fn borrow(client: Client, command_timeout: Duration) -> Self {
         let secrets = secrets::of(&client.client_config());
         let link = Link::borrow(client);
         let shown = link.shown().to_owned();
@@ -89,7 +92,7 @@ impl Connection {
 
     /// Says goodbye to the server and ends the connection, if it is our own, within the
     /// [`command_timeout`](Self::command_timeout). Later commands fail with [`Closed`](ErrorKind::Closed).
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         if self.0.closed.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -103,23 +106,18 @@ impl Connection {
         drop(timeout(self.command_timeout(), closing).await);
     }
 
-    /// The driver's client, where there is one: behind Sentinels and in a Cluster they come and go.
-    pub fn client(&self) -> Option<&Client> {
-        if let Route::One(link) = &self.0.route { Some(link.client()) } else { None }
-    }
-
     /// Where it is, without credentials.
     pub(crate) fn shown(&self) -> &str {
         &self.0.shown
     }
 
     /// How long a command may take unless the caller says otherwise.
-    pub fn command_timeout(&self) -> Duration {
+    pub(crate) fn command_timeout(&self) -> Duration {
         self.0.command_timeout
     }
 
     /// Whether keys are spread over nodes by hash slot, so that a script may touch those of one slot only.
-    pub fn is_clustered(&self) -> bool {
+    pub(crate) fn is_clustered(&self) -> bool {
         match &self.0.route {
             Route::One(link) => link.client().is_clustered(),
             Route::Sentinels(_) => false,
@@ -207,24 +205,24 @@ impl Connection {
     ///
     /// # Errors
     /// As [`classify`](crate::classify) says.
-    pub async fn get(&self, name: &str) -> Result<Option<String>> {
+    pub(crate) async fn get(&self, name: &str) -> Result<Option<String>> {
         let slot = Target::Slot(redis_keyslot(name.as_bytes()));
         let value = self.send("GET", vec![Value::from(name)], slot, self.command_timeout()).await?;
         Ok(Some(value).filter(|value| !value.is_null()).map(|value| text(&value).to_owned()))
     }
 
     /// The error of a command, for the engine, which adds operation, backend and key.
-    pub fn failed(&self, error: &DriverError) -> Error {
+    pub(crate) fn failed(&self, error: &DriverError) -> Error {
         error::failed(error, &self.0.secrets)
     }
 
     /// What a server said, without the passwords that it was told.
-    pub fn quote(&self, said: &str) -> String {
+    pub(crate) fn quote(&self, said: &str) -> String {
         self.0.secrets.hide(said)
     }
 
     /// The server refused a step inside a script, in these words.
-    pub fn refused(&self, reply: &str) -> Error {
+    pub(crate) fn refused(&self, reply: &str) -> Error {
         // Redis before 7 puts a `-` in front.
         let error = DriverError::new(DriverKind::Unknown, reply.trim_start_matches('-').to_owned());
         match &self.0.route {
@@ -290,5 +288,24 @@ impl From<CommandError> for Error {
             CommandError::NotSent(error) => error,
             CommandError::Sent(error, secrets) => error::failed(&error, &secrets),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_testkit::eventually;
+    use leasehold_testkit::redis::Fake;
+
+    use super::*;
+    use crate::client::driver::DEFAULT_COMMAND_TIMEOUT;
+
+    #[tokio::test]
+    async fn a_driver_that_gave_up_is_started_again() {
+        let fake = Fake::start(|words| Fake::greeting(words).unwrap_or_else(|| "$5\r\nthere\r\n".into())).await;
+        let endpoint = Endpoint::parse(&fake.url()).expect("a good URL");
+        let connection = Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection");
+        let Route::One(link) = &connection.0.route else { panic!("one server") };
+        link.client().quit().await.expect("it ends");
+        eventually("it works again", async || connection.get("k").await.is_ok()).await;
     }
 }

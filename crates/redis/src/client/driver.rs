@@ -6,7 +6,7 @@ use socket2::TcpKeepalive;
 
 /// How long a command may take unless the caller says otherwise: well below the usual lease, so that a server that
 /// does not answer shows before a deadline does.
-pub const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long connecting, and setting a connection up, may take each.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use fred::clients::Client;
+use fred::interfaces::ClientLike;
 use fred::types::config::{ClusterDiscoveryPolicy, Config, Server, ServerConfig};
 use leasehold_core::{Result, Secrets};
 use percent_encoding::percent_decode_str;
@@ -8,6 +10,15 @@ use url::{Host, Url};
 use crate::client::invalid_url::{READING, invalid};
 use crate::client::tls::{self, Files};
 use crate::keyspace::names::Namespace;
+
+/// What a builder was given to reach a server: a URL, or a client that the caller made and will close.
+#[derive(Clone)]
+pub enum Source {
+    /// A URL as [`Endpoint`] reads it.
+    Url(String),
+    /// A client of the driver.
+    Client(Client),
+}
 
 /// Where Redis is and as whom to go there: a URL that was understood as a whole before anything is sent.
 ///
@@ -24,16 +35,32 @@ pub struct Endpoint {
     config: Config,
     namespace: Option<Namespace>,
     shown: String,
+    /// `None`: Leasehold makes the client.
+    client: Option<Client>,
 }
 
 impl Endpoint {
-    /// Reads a URL, and the certificates that TLS takes.
+    /// Reads a URL, and the certificates that TLS takes, or what a client is configured with.
     ///
     /// # Errors
     /// [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions), and never with the URL in it: for an unknown scheme, query parameter or
     /// database, for a user without a password, for a file that cannot be read or is not what it should be, and for TLS
     /// in a build without it.
-    pub fn parse(url: &str) -> Result<Self> {
+    pub fn of(source: &Source) -> Result<Self> {
+        match source {
+            Source::Url(url) => Self::parse(url),
+            Source::Client(client) => Ok(Self::of_client(client.clone())),
+        }
+    }
+
+    /// The server or servers of a client.
+    pub(crate) fn of_client(client: Client) -> Self {
+        let config = client.client_config();
+        let hosts: Vec<_> = config.server.hosts().iter().map(|host| format!("redis://{host}")).collect();
+        Self { config, namespace: None, shown: hosts.join(","), client: Some(client) }
+    }
+
+    pub(crate) fn parse(url: &str) -> Result<Self> {
         let (mut endpoint, tls) = Self::read(url)?;
         if let Some(files) = tls {
             tls::enable(&mut endpoint.config, &files)?;
@@ -41,8 +68,13 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// Whether it is one server by itself, and neither a Sentinel set nor a Cluster.
+    pub fn is_one_server(&self) -> bool {
+        matches!(self.config.server, ServerConfig::Centralized { .. })
+    }
+
     /// What of a URL may be shown. One that cannot be read may hold a password anywhere.
-    pub fn shown(url: &str) -> String {
+    pub(crate) fn shown(url: &str) -> String {
         Self::read(url).map_or_else(|_| "…".to_owned(), |(endpoint, _)| endpoint.shown)
     }
 
@@ -74,12 +106,17 @@ impl Endpoint {
             return Err(invalid("certificates are for TLS, and the URL asks for none: write rediss…"));
         }
         let config = Config { username, password, server, database, ..Config::default() };
-        Ok((Self { config, namespace: query.namespace, shown }, tls.then_some(query.tls)))
+        Ok((Self { config, namespace: query.namespace, shown, client: None }, tls.then_some(query.tls)))
     }
 
     /// What `?namespace=` says.
     pub fn namespace(&self) -> Option<&Namespace> {
         self.namespace.as_ref()
+    }
+
+    /// The client that the caller made, if it did.
+    pub(crate) fn client(&self) -> Option<&Client> {
+        self.client.as_ref()
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -96,6 +133,15 @@ impl fmt::Display for Endpoint {
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Endpoint").field(&self.shown).finish()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => f.debug_tuple("Endpoint").field(&Endpoint::shown(url)).finish(),
+            Self::Client(client) => fmt::Debug::fmt(client, f),
+        }
     }
 }
 
@@ -265,7 +311,7 @@ mod tests {
         assert_eq!(endpoint.config().username.as_deref(), Some("a@b"));
         assert_eq!(endpoint.config().password.as_deref(), Some("p:/#"));
         assert_eq!(endpoint.config().database, Some(7));
-        assert_eq!(endpoint.namespace().unwrap().as_str(), "a/b");
+        assert_eq!(endpoint.namespace().unwrap().to_string(), "a/b");
         assert!(endpoint.config().fail_fast);
     }
 
@@ -327,7 +373,7 @@ mod tests {
                 assert!(!told.contains("hunter2"), "{told}");
             }
         }
-        assert_eq!(Endpoint::parse("redis://:a@h?namespace=a%40b").unwrap().namespace().unwrap().as_str(), "a@b");
+        assert_eq!(Endpoint::parse("redis://:a@h?namespace=a%40b").unwrap().namespace().unwrap().to_string(), "a@b");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::client::secrets;
 ///
 /// `Unavailable`: certainly not carried out, and worth another try. `Indeterminate`: it may have been carried out.
 /// `Backend`: refused for good.
-pub fn classify(error: &DriverError) -> ErrorKind {
+pub(crate) fn classify(error: &DriverError) -> ErrorKind {
     if let Some(refusal) = refusal(error) {
         return refusal.kind();
     }

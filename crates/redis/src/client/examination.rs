@@ -1,4 +1,5 @@
 use fred::types::Value;
+use futures::future::BoxFuture;
 use leasehold_core::{Error, Result};
 
 use crate::client::command::Target;
@@ -12,7 +13,11 @@ use crate::client::replication::refuse_a_replica;
 ///
 /// # Errors
 /// Those of connecting, also to a read-only replica.
-pub async fn examine(url: &str) -> Result<Vec<String>> {
+pub fn examine(url: &str) -> BoxFuture<'_, Result<Vec<String>>> {
+    Box::pin(examine_server(url))
+}
+
+async fn examine_server(url: &str) -> Result<Vec<String>> {
     let connection = Connection::open(&Endpoint::parse(url)?, DEFAULT_COMMAND_TIMEOUT).await?;
     let mut warnings: Vec<String> = refuse_a_replica(&connection).await?.into_iter().collect();
     for node in connection.primaries() {

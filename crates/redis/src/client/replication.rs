@@ -9,7 +9,7 @@ use crate::client::connection::Connection;
 /// is well, and where a server does not tell.
 ///
 /// A primary that has replicas, or Sentinels to replace it, and that writes on when it is cut off from all of them.
-pub async fn fail_over_risks(connection: &Connection) -> Vec<String> {
+pub(crate) async fn fail_over_risks(connection: &Connection) -> Vec<String> {
     let mut risks = Vec::new();
     for node in connection.primaries() {
         let server = node.as_ref().map(|node| format!("{}: ", node.to_string().escape_debug())).unwrap_or_default();
@@ -26,7 +26,7 @@ pub async fn fail_over_risks(connection: &Connection) -> Vec<String> {
 }
 
 /// Warns of them, through `tracing`.
-pub async fn warn_of_fail_over(connection: &Connection) {
+pub(crate) async fn warn_of_fail_over(connection: &Connection) {
     for risk in fail_over_risks(connection).await {
         tracing::warn!("{risk}");
     }

@@ -5,7 +5,7 @@ use leasehold_core::{Cursor, Error, ErrorKind, LockKey, Result};
 use crate::client::command::Target;
 use crate::client::connection::Connection;
 use crate::client::value::utf8;
-use crate::keyspace::names::Names;
+use crate::keyspace::names::Namespace;
 
 impl Connection {
     /// Some of the keys that have this part and start with `prefix`, in order, and where to go on; `None` after the
@@ -13,15 +13,15 @@ impl Connection {
     ///
     /// # Errors
     /// As for [`scan`](Self::scan).
-    pub async fn keys(
+    pub(crate) async fn keys(
         &self,
-        names: &Names,
+        namespace: &Namespace,
         part: &str,
         prefix: &str,
         after: Option<&Cursor>,
     ) -> Result<(Vec<LockKey>, Option<Cursor>)> {
-        let (found, next) = self.scan(&names.pattern(prefix, part), after).await?;
-        let mut keys: Vec<LockKey> = found.iter().filter_map(|name| names.key(name, part)).collect();
+        let (found, next) = self.scan(&namespace.pattern(prefix, part), after).await?;
+        let mut keys: Vec<LockKey> = found.iter().filter_map(|name| namespace.key(name, part)).collect();
         keys.sort_unstable();
         keys.dedup();
         Ok((keys, next))
@@ -35,7 +35,7 @@ impl Connection {
     /// As [`classify`](crate::classify) says; [`InvalidOptions`](ErrorKind::InvalidOptions) for a cursor that no scan
     /// gave; [`Backend`](ErrorKind::Backend) when it does not come to an end within a billion entries, or the server's
     /// answer is none.
-    pub async fn scan(&self, pattern: &str, after: Option<&Cursor>) -> Result<(Vec<String>, Option<Cursor>)> {
+    pub(crate) async fn scan(&self, pattern: &str, after: Option<&Cursor>) -> Result<(Vec<String>, Option<Cursor>)> {
         self.scan_at_most(pattern, after, 1_000_000_000 / EXAMINED).await
     }
 

@@ -3,7 +3,7 @@ use std::fmt;
 use leasehold_core::{FencingToken, Holder, Mode};
 
 use crate::keyspace::metadata::Metadata;
-use crate::keyspace::number::number;
+use crate::keyspace::number::read_epoch;
 
 /// What is kept under the name of a lock that is a string: `owner number metadata`. The owner always has 32 hex digits,
 /// the number is `-` as long as there is none, the metadata is JSON.
@@ -19,23 +19,23 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// `None`: somebody else wrote it.
-    pub fn read(text: &str) -> Option<Self> {
+    /// Reads an entry. A text that Leasehold did not write is an entry without owner, epoch and metadata: it is in the way
+    /// like any other.
+    pub fn read(text: &str) -> Self {
+        let foreign = || Self { owner: String::new(), epoch: None, since: None, metadata: Metadata::default() };
+        Self::parse(text).unwrap_or_else(foreign)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
         let (owner, rest) = text.split_at_checked(32)?;
         let (epoch, metadata) = rest.strip_prefix(' ')?.split_once(' ')?;
-        let epoch = if epoch == "-" { None } else { Some(number(epoch)?) };
+        let epoch = if epoch == "-" { None } else { Some(read_epoch(epoch)?) };
         let since = metadata.strip_prefix("{\"since\":").and_then(|rest| rest.split([',', '}']).next()?.parse().ok());
         let is_owner = owner.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_owner.then(|| Self { owner: owner.to_owned(), epoch, since, metadata: Metadata::read(metadata) })
     }
 
-    /// What stands for an entry that somebody else wrote: it is in the way like any other, and has no owner, number or
-    /// metadata.
-    pub fn of_somebody_else() -> Self {
-        Self { owner: String::new(), epoch: None, since: None, metadata: Metadata::read("{}") }
-    }
-
-    /// Whether we wrote it.
+    /// Whether Leasehold wrote the entry.
     pub fn is_ours(&self) -> bool {
         !self.owner.is_empty()
     }
@@ -69,7 +69,7 @@ mod tests {
             let written = serde_json::json!({ "label": label }).to_string();
             let metadata = Metadata::read(&written);
             let number = epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
-            let entry = Entry::read(&format!("{OWNER} {number} {{\"since\":1,{}", &written[1..]));
+            let entry = Entry::parse(&format!("{OWNER} {number} {{\"since\":1,{}", &written[1..]));
             prop_assert_eq!(entry, Some(Entry { owner: OWNER.into(), epoch, since: Some(1), metadata }));
         }
 
@@ -82,14 +82,15 @@ mod tests {
 
     #[test]
     fn foreign_text_is_not_an_entry_and_no_owner_is_shown() {
-        let entry = Entry::read(&format!("{OWNER} 7 not json")).unwrap();
+        let entry = Entry::read(&format!("{OWNER} 7 not json"));
         assert_eq!(entry.to_holder().token, Some(FencingToken::of_epoch(7)));
         assert!(!format!("{entry:?}").contains(OWNER));
-        assert!(Entry::read(&format!("{OWNER} - {{}}")).is_some());
+        assert!(Entry::read(&format!("{OWNER} - {{}}")).is_ours());
         for foreign in
             ["", "hello", OWNER, "0123456789abcdef0123456789abcdeg 7 {}", &format!("{OWNER} x {{}}"), &"é".repeat(40)]
         {
-            assert_eq!(Entry::read(foreign), None, "{foreign}");
+            assert!(!Entry::read(foreign).is_ours(), "{foreign}");
+            assert_eq!(Entry::read(foreign).to_holder().token, None, "{foreign}");
         }
     }
 }

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 /// Read leniently: whoever shares the server may write more than we know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Metadata {
+pub(crate) struct Metadata {
     label: Option<String>,
     reason: Option<String>,
 }
 
 /// The label and the reason of a claim, to be written beside its grant.
 #[derive(Debug, Serialize)]
-pub struct Written<'c> {
+struct Written<'c> {
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'c str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub struct Written<'c> {
 
 impl Written<'_> {
     /// Its JSON without the opening brace, to follow a first member that the script writes: `since`.
-    pub fn tail(&self) -> String {
+    fn tail(&self) -> String {
         if self.label.is_none() && self.reason.is_none() {
             return "}".to_owned();
         }
@@ -35,20 +35,31 @@ impl Written<'_> {
 
 impl Metadata {
     /// What a claim says.
-    pub fn of(claim: &Claim) -> Written<'_> {
+    fn of(claim: &Claim) -> Written<'_> {
         Written { label: claim.label.as_deref(), reason: claim.reason.as_deref() }
     }
 
     /// From its JSON; empty if it is none.
-    pub fn read(json: &str) -> Self {
+    pub(crate) fn read(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
 
     /// Tells what it says of a holder.
-    pub fn describe(self, holder: &mut Holder) {
+    pub(crate) fn describe(self, holder: &mut Holder) {
         holder.label = self.label;
         holder.reason = self.reason;
     }
+}
+
+/// The label and the reason of a claim, as scripts keep them: a JSON object without its opening brace, to follow a first
+/// member that the script writes, `since`.
+pub fn encode_metadata(claim: &Claim) -> String {
+    Metadata::of(claim).tail()
+}
+
+/// Adds to a holder the label and the reason that scripts kept as JSON. A text that is no such JSON adds nothing.
+pub fn decode_metadata(json: &str, holder: &mut Holder) {
+    Metadata::read(json).describe(holder);
 }
 
 #[cfg(test)]

@@ -1,48 +1,64 @@
-use std::borrow::Cow;
 use std::fmt;
 
-use fred::util::redis_keyslot;
 use leasehold_core::{Error, ErrorKind, LockKey, Result};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// The names of everything that is kept in Redis for the keys of one namespace: `{namespace:key}:part`.
+/// Keeps the keys of programs that share a Redis apart, and names everything that is kept for them: 1 to 64 bytes of
+/// UTF-8, `leasehold` by default.
 ///
-/// The braces make all parts of a key live in one hash slot of a Cluster. What is not printable ASCII, and space,
-/// `{`, `}` and `%`, is percent-encoded (in the namespace `:` too), so that different keys, and the same key in
-/// different namespaces, never share a name.
+/// Every name is `{namespace:key}:part`. The braces put all parts of a key into one hash slot of a Cluster. What is not
+/// printable ASCII, and space, `{`, `}` and `%`, is percent-encoded (in the namespace `:` too), so that different keys,
+/// and the same key in different namespaces, never share a name.
 ///
 /// ```
 /// use leasehold_core::LockKey;
-/// use leasehold_redis::{Names, Namespace};
+/// use leasehold_redis::Namespace;
 ///
-/// let names = Names::new(&Namespace::default());
-/// assert_eq!(names.of(&LockKey::new("invoice/42")?).part("lock"), "{leasehold:invoice/42}:lock");
-/// assert_eq!(names.of(&LockKey::new("}a b")?).part("lock"), "{leasehold:%7Da%20b}:lock");
+/// let namespace = Namespace::default();
+/// assert_eq!(namespace.of(&LockKey::new("invoice/42")?).part("lock"), "{leasehold:invoice/42}:lock");
+/// assert_eq!(namespace.of(&LockKey::new("}a b")?).part("lock"), "{leasehold:%7Da%20b}:lock");
 /// # Ok::<(), leasehold_core::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
-    /// `{namespace:`
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Namespace {
+    text: String,
+    /// `{namespace:`, encoded.
     head: String,
 }
 
-/// The names that belong to one key; see [`Names`].
+/// The names that belong to one key of a [`Namespace`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyNames {
-    /// `{namespace:key}`
+    /// `{namespace:key}`, encoded.
     tag: String,
 }
+
+/// The longest namespace, in bytes.
+const MAX_BYTES: usize = 64;
 
 const IN_KEY: AsciiSet = CONTROLS.add(b' ').add(b'{').add(b'}').add(b'%');
 const IN_NAMESPACE: AsciiSet = IN_KEY.add(b':');
 
-impl Names {
-    /// Those of one namespace.
-    pub fn new(namespace: &Namespace) -> Self {
-        Self { head: format!("{{{}:", utf8_percent_encode(&namespace.0, &IN_NAMESPACE)) }
+impl Namespace {
+    /// A namespace of this name.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) when it is empty or longer than 64 bytes.
+    pub fn new(namespace: impl Into<String>) -> Result<Self> {
+        let text = namespace.into();
+        if (1..=MAX_BYTES).contains(&text.len()) {
+            return Ok(Self::of_text(text));
+        }
+        let detail = format!("the namespace has {} bytes; it takes 1 to {MAX_BYTES}", text.len());
+        Err(Error::new(ErrorKind::InvalidOptions, "check a namespace").detail(detail))
     }
 
-    /// Those of one key.
+    fn of_text(text: String) -> Self {
+        let head = format!("{{{}:", utf8_percent_encode(&text, &IN_NAMESPACE));
+        Self { text, head }
+    }
+
+    /// The names of one key.
     pub fn of(&self, key: &LockKey) -> KeyNames {
         let mut tag = String::with_capacity(self.head.len() + key.as_str().len() + 1);
         tag.push_str(&self.head);
@@ -57,7 +73,7 @@ impl Names {
     }
 
     /// A pattern for `SCAN MATCH` that finds `part` of every key that starts with `prefix`, and nothing else.
-    pub fn pattern(&self, prefix: &str, part: &str) -> String {
+    pub(crate) fn pattern(&self, prefix: &str, part: &str) -> String {
         let start = format!("{}{}", self.head, utf8_percent_encode(prefix, &IN_KEY));
         let mut pattern = String::with_capacity(start.len() + part.len() + 8);
         for c in start.chars() {
@@ -70,7 +86,7 @@ impl Names {
     }
 
     /// The key whose `part` has this name. `None`: it is not one of ours.
-    pub fn key(&self, name: &str, part: &str) -> Option<LockKey> {
+    pub(crate) fn key(&self, name: &str, part: &str) -> Option<LockKey> {
         let encoded = name.strip_prefix(&self.head)?.strip_suffix(part)?.strip_suffix("}:")?;
         // Names come from whoever may write here: megabytes of them are not even decoded.
         if encoded.len() > 3 * LockKey::MAX_BYTES {
@@ -94,60 +110,29 @@ impl KeyNames {
         to.push(':');
         to.push_str(part);
     }
-
-    /// The hash slot of all parts.
-    pub fn slot(&self) -> u16 {
-        redis_keyslot(self.tag.as_bytes())
-    }
-}
-
-/// Keeps the keys of programs that share a Redis apart: 1 to 64 bytes of UTF-8, `leasehold` by default.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Namespace(Cow<'static, str>);
-
-impl Namespace {
-    /// The longest one, in bytes.
-    pub const MAX_BYTES: usize = 64;
-
-    /// Checks the length.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidOptions`] when it is empty or too long.
-    pub fn new(namespace: impl Into<String>) -> Result<Self> {
-        let namespace = namespace.into();
-        if (1..=Self::MAX_BYTES).contains(&namespace.len()) {
-            return Ok(Self(Cow::Owned(namespace)));
-        }
-        let detail = format!("the namespace has {} bytes; it takes 1 to {}", namespace.len(), Self::MAX_BYTES);
-        Err(Error::new(ErrorKind::InvalidOptions, "check a namespace").detail(detail))
-    }
-
-    /// As it was given.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl Default for Namespace {
     fn default() -> Self {
-        Self(Cow::Borrowed("leasehold"))
+        Self::of_text("leasehold".to_owned())
     }
 }
 
 impl fmt::Debug for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.text, f)
     }
 }
 
 impl fmt::Display for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use fred::util::redis_keyslot;
     use proptest::prelude::*;
 
     use super::*;
@@ -171,8 +156,8 @@ mod tests {
         .prop_map(String::from_iter)
     }
 
-    fn names(namespace: &str) -> Names {
-        Names::new(&Namespace::new(namespace).unwrap())
+    fn names(namespace: &str) -> Namespace {
+        Namespace::new(namespace).unwrap()
     }
 
     proptest! {
@@ -199,20 +184,20 @@ mod tests {
         fn all_parts_of_a_key_share_a_slot(namespace in tricky(), key in tricky()) {
             let names = names(&namespace).of(&LockKey::new(key).unwrap());
             for part in ["lock", "fence", "forced"] {
-                prop_assert_eq!(redis_keyslot(names.part(part).as_bytes()), names.slot());
+                prop_assert_eq!(redis_keyslot(names.part(part).as_bytes()), redis_keyslot(names.tag.as_bytes()));
             }
         }
 
         #[test]
         fn any_other_name_is_nobodys_key(name in ".{0,40}") {
             prop_assume!(!name.starts_with("{leasehold:"));
-            prop_assert_eq!(Names::new(&Namespace::default()).key(&name, "lock"), None);
+            prop_assert_eq!(Namespace::default().key(&name, "lock"), None);
         }
     }
 
     #[test]
     fn names_that_we_would_not_have_written_are_nobodys_key() {
-        let names = Names::new(&Namespace::default());
+        let names = Namespace::default();
         for name in [
             "{leasehold:}:lock",
             "{leasehold:%zz}:lock",
@@ -237,6 +222,6 @@ mod tests {
         for bad in [String::new(), "x".repeat(65)] {
             assert_eq!(Namespace::new(bad).unwrap_err().kind(), ErrorKind::InvalidOptions);
         }
-        assert_eq!(Namespace::default().as_str(), "leasehold");
+        assert_eq!(Namespace::default().to_string(), "leasehold");
     }
 }

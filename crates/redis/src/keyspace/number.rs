@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 /// A number that tokens are made of: below 2^53, from where on scripts cannot count. `None`: it is none of ours.
-pub fn number(text: &str) -> Option<u64> {
+pub fn read_epoch(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number| *number < 1 << 53)
 }
 
@@ -15,16 +15,16 @@ pub enum Lease {
 }
 
 impl Lease {
-    /// How long it lasts, if it ends.
+    /// Reads what a script says is left of a lease, in ms. `None`: Redis says no such thing of an entry that is there.
+    pub fn read(text: &str) -> Option<Self> {
+        match text.parse::<i64>().ok()? {
+            -1 => Some(Self::Endless),
+            left => u64::try_from(left).ok().map(|left| Self::Ends(Duration::from_millis(left))),
+        }
+    }
+
+    /// How long the lease lasts; `None` for an entry that has none.
     pub fn remaining(self) -> Option<Duration> {
         if let Self::Ends(left) = self { Some(left) } else { None }
-    }
-}
-
-/// What a script says is left of a lease, in ms. `None`: nothing that Redis says of an entry that is there.
-pub fn lease(text: &str) -> Option<Lease> {
-    match text.parse::<i64>().ok()? {
-        -1 => Some(Lease::Endless),
-        left => u64::try_from(left).ok().map(|left| Lease::Ends(Duration::from_millis(left))),
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::client::connection::Connection;
-use crate::keyspace::names::Names;
+use crate::keyspace::names::Namespace;
 use crate::pubsub::connection::PubSubConnection;
 use crate::pubsub::subscribers::Subscribers;
 use crate::pubsub::subscription::TopicSubscription;
@@ -26,9 +26,9 @@ const REFUSED: Duration = Duration::from_secs(5);
 /// A second connection, made when somebody waits for the first time, one subscription per key that is waited for.
 /// After a reconnection, and when signals came too fast, everybody is woken: one may have been lost. Where the server
 /// does not allow subscriptions, [`subscribe`](Notifications::subscribe) fails, and waiters poll; it is asked again after a few seconds.
-pub struct PubSub {
+pub(crate) struct PubSub {
     connection: Connection,
-    names: Names,
+    namespace: Namespace,
     /// By whose name a key is known in the subscribers.
     part: &'static str,
     subscribers: Arc<Subscribers>,
@@ -43,10 +43,10 @@ pub struct PubSub {
 
 impl PubSub {
     /// For the keys of one namespace. Connects later.
-    pub fn new(connection: &Connection, names: &Names) -> Self {
+    pub(crate) fn new(connection: &Connection, namespace: &Namespace) -> Self {
         Self {
             connection: connection.clone(),
-            names: names.clone(),
+            namespace: namespace.clone(),
             part: CHANNEL,
             subscribers: Arc::default(),
             listening: Mutex::default(),
@@ -62,38 +62,33 @@ impl PubSub {
     ///
     /// A message is the owner (32 hex digits), the epoch and the name of that `part` of the key. Whoever may
     /// publish can forge one: not `trusted`, it is only a reason to ask.
-    pub fn with_inbox(connection: &Connection, names: &Names, part: &'static str, trusted: bool) -> Self {
-        let inbox = names.own(&format!("inbox:{}", OwnerId::random().to_hex()));
-        let subscribers = Arc::new(Subscribers::with_inbox(inbox, names.clone(), part, trusted));
-        Self { part, subscribers, ..Self::new(connection, names) }
+    pub(crate) fn with_inbox(
+        connection: &Connection,
+        namespace: &Namespace,
+        part: &'static str,
+        trusted: bool,
+    ) -> Self {
+        let inbox = namespace.own(&format!("inbox:{}", OwnerId::random().to_hex()));
+        let subscribers = Arc::new(Subscribers::with_inbox(inbox, namespace.clone(), part, trusted));
+        Self { part, subscribers, ..Self::new(connection, namespace) }
     }
 
     /// The channel on which grants are heard at this moment, if there is one and somebody has begun to listen.
-    pub fn inbox(&self) -> Option<&str> {
+    pub(crate) fn inbox(&self) -> Option<&str> {
         self.subscribers.inbox()
     }
 
-    /// Warns, once, if a release answered `held` and then why those who wait were not served or told.
-    pub fn released(&self, words: &[&str]) {
-        if let ["held", why @ ..] = words
-            && !why.is_empty()
-            && !self.warned.swap(true, Ordering::AcqRel)
-        {
-            let refused = self.connection.quote(&why.join(" "));
+    /// Warns, once, if there is a reason why a release did not serve or notify those who wait.
+    pub(crate) fn warn_of_waiters(&self, reason: &[&str]) {
+        if !reason.is_empty() && !self.warned.swap(true, Ordering::AcqRel) {
+            let refused = self.connection.quote(&reason.join(" "));
             tracing::warn!(refused, "Redis does not let a release serve those who wait; they find out by asking");
-        }
-    }
-
-    /// The same of a release by force, which answers `held`, the entry, what was left, and then why.
-    pub fn forced(&self, words: &[&str]) {
-        if let ["held", _, _, why @ ..] = words {
-            self.released(&[&["held"], why].concat());
         }
     }
 
     /// Ends the second connection, within the connection's [`command_timeout`](Connection::command_timeout). Nobody is
     /// signalled any more.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let closing = async {
             let listening = self.listening.lock().await.take();
@@ -133,7 +128,7 @@ impl Notifications for PubSub {
         if self.refused_until().is_some_and(|until| self.clock.now() < until) {
             return Err(Error::new(ErrorKind::Unsupported, "listen for releases"));
         }
-        let subscription = TopicSubscription::new(&self.subscribers, self.names.of(key).part(self.part));
+        let subscription = TopicSubscription::new(&self.subscribers, self.namespace.of(key).part(self.part));
         // Whoever waits for this does not poll meanwhile.
         let listening = timeout(self.connection.command_timeout(), self.listen_to(subscription.topic()));
         let outcome = listening.await.unwrap_or_else(|_| {

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use leasehold_core::{Notification, OwnerId};
 use tokio::sync::{mpsc, watch};
 
-use crate::keyspace::names::Names;
-use crate::keyspace::number::number;
+use crate::keyspace::names::Namespace;
+use crate::keyspace::number::read_epoch;
 
 /// How many grants are kept for ears that come later: the answer to a claim and the message of its grant travel on two
 /// connections. A grant that is forgotten is found by asking again.
@@ -27,7 +27,7 @@ pub(super) struct Subscribers {
 struct Inbox {
     channel: String,
     /// Topics are the names of this part of the keys.
-    names: Names,
+    namespace: Namespace,
     part: &'static str,
     /// What a message says is so, and not only worth a question.
     trusted: bool,
@@ -43,8 +43,8 @@ struct State {
 }
 
 impl Subscribers {
-    pub(super) fn with_inbox(channel: String, names: Names, part: &'static str, trusted: bool) -> Self {
-        Self { inbox: Some(Inbox { channel, names, part, trusted }), ..Self::default() }
+    pub(super) fn with_inbox(channel: String, namespace: Namespace, part: &'static str, trusted: bool) -> Self {
+        Self { inbox: Some(Inbox { channel, namespace, part, trusted }), ..Self::default() }
     }
 
     /// What receives the notifications of a topic, from now on; the first is a grant that came before, if one did.
@@ -107,7 +107,7 @@ impl Subscribers {
     pub(super) fn received(&self, channel: &str, message: &str) {
         let Some(inbox) = &self.inbox else { return self.notify(channel, Notification::Freed) };
         let mut parts = message.splitn(3, ' ');
-        let granted = (parts.next().and_then(OwnerId::parse_hex), parts.next().and_then(number), parts.next());
+        let granted = (parts.next().and_then(OwnerId::parse_hex), parts.next().and_then(read_epoch), parts.next());
         if let (Some(owner), Some(epoch), Some(topic)) = granted {
             let granted = Notification::Granted { owner, epoch: Some(epoch) };
             self.notify(topic, if inbox.trusted { granted } else { Notification::Freed });
@@ -118,7 +118,7 @@ impl Subscribers {
         let mut state = self.state();
         if let Some(sender) = state.topics.get(topic) {
             sender.send_replace(notification);
-        } else if self.inbox.as_ref().is_some_and(|inbox| inbox.names.key(topic, inbox.part).is_some()) {
+        } else if self.inbox.as_ref().is_some_and(|inbox| inbox.namespace.key(topic, inbox.part).is_some()) {
             // Only a name that a claim of ours could have: anybody may publish here, and at any length.
             state.early.retain(|(of, _)| of != topic);
             state.early.truncate(KEPT - 1);

@@ -53,7 +53,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::keyspace::names::{Names, Namespace};
+    use crate::keyspace::names::Namespace;
     use crate::pubsub::subscribers::KEPT;
 
     fn subscribe(subscribers: &Arc<Subscribers>, topic: impl Into<String>) -> TopicSubscription {
@@ -142,11 +142,11 @@ mod tests {
     }
 
     fn with_inbox() -> Arc<Subscribers> {
-        Arc::new(Subscribers::with_inbox("inbox".into(), Names::new(&Namespace::default()), "lock", true))
+        Arc::new(Subscribers::with_inbox("inbox".into(), Namespace::default(), "lock", true))
     }
 
     fn lock(key: &str) -> String {
-        Names::new(&Namespace::default()).of(&LockKey::new(key).unwrap()).part("lock")
+        Namespace::default().of(&LockKey::new(key).unwrap()).part("lock")
     }
 
     fn granted(topic: &str) -> String {

@@ -1,9 +1,7 @@
-use std::fmt::Write;
-use std::time::Duration;
+use std::fmt::{self, Write};
 
 use fred::bytes::Bytes;
 use fred::types::Value;
-use leasehold_core::OwnerId;
 
 use crate::keyspace::names::KeyNames;
 
@@ -15,12 +13,6 @@ pub struct ScriptArguments {
 }
 
 impl ScriptArguments {
-    /// None yet.
-    pub fn new() -> Self {
-        // Enough for one usual key.
-        Self { text: String::with_capacity(240), ends: Vec::with_capacity(8) }
-    }
-
     /// Adds the name of a part of a key.
     #[must_use]
     pub fn name(mut self, names: &KeyNames, part: &str) -> Self {
@@ -28,42 +20,12 @@ impl ScriptArguments {
         self.end()
     }
 
-    /// Adds an owner, as 32 hexadecimal digits.
+    /// Adds a text or a number.
     #[must_use]
-    pub fn owner(self, owner: OwnerId) -> Self {
-        self.text(&owner.to_hex())
-    }
-
-    /// Adds a duration, in ms.
-    #[must_use]
-    pub fn millis(mut self, duration: Duration) -> Self {
-        self.push_millis(duration);
-        self.end()
-    }
-
-    /// Adds grants by owner and number with their leases in ms, all in one word, divided by spaces.
-    #[must_use]
-    pub fn leases(mut self, leases: impl IntoIterator<Item = (OwnerId, u64, Duration)>) -> Self {
-        for (owner, number, lease) in leases {
-            self.text.push_str(&owner.to_hex());
-            let _ = write!(self.text, " {number} ");
-            self.push_millis(lease);
-            self.text.push(' ');
-        }
-        self.end()
-    }
-
-    /// Adds a text.
-    #[must_use]
-    pub fn text(mut self, text: &str) -> Self {
-        self.text.push_str(text);
-        self.end()
-    }
-
-    fn push_millis(&mut self, duration: Duration) {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    pub fn text(mut self, text: impl fmt::Display) -> Self {
         // Writing to a string does not fail.
-        let _ = write!(self.text, "{millis}");
+        let _ = write!(self.text, "{text}");
+        self.end()
     }
 
     fn end(mut self) -> Self {
@@ -81,14 +43,10 @@ impl ScriptArguments {
     }
 }
 
-/// A duration as scripts take it, in ms.
-pub fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
-}
-
 impl Default for ScriptArguments {
     fn default() -> Self {
-        Self::new()
+        // Enough for one usual key.
+        Self { text: String::with_capacity(240), ends: Vec::with_capacity(8) }
     }
 }
 

@@ -6,11 +6,20 @@ use crate::client::connection::Connection;
 ///
 /// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
 /// a step.
-pub fn script_error(connection: &Connection, words: &[&str]) -> Error {
+pub(crate) fn script_error(connection: &Connection, words: &[&str]) -> Error {
     match *words {
         ["foreign", key, kind] => {
             let kind = if kind.is_empty() { "another type" } else { kind };
             let told = format!("the entry `{key}` is not Leasehold's: {kind}; look at it, then delete or rename it");
+            Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
+        }
+        ["endless", key] => {
+            let told =
+                format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
+            Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
+        }
+        ["spent", key] => {
+            let told = format!("the counter `{key}` is beyond 2^53; delete it");
             Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }
         ["refused", reply] => connection.refused(reply),

@@ -3,40 +3,41 @@ use std::sync::OnceLock;
 
 use fred::types::Value;
 
-use crate::script::source::Script;
+use crate::script::source::ScriptText;
 
-/// A Lua function that does one step on one lock, so that it can run alone or with others in one script.
+/// A Lua function that works on one lock, so that it can run alone or with others in one script.
 ///
-/// It is a local function of the step's name and of `k` and `a`: its keys are `KEYS[k + 1]` and the following, its
-/// arguments `ARGV[a + 1]` and the following. Beside the house rules of a [`Script`]: it answers with a list.
+/// It is a local function of this name and of the parameters `k` and `a`: its keys are `KEYS[k + 1]` and the following, its
+/// arguments `ARGV[a + 1]` and the following. It keeps to the same rules as a [`Script`](crate::Script), and answers with one
+/// text.
 #[derive(Debug)]
 pub struct ScriptFunction {
     name: &'static str,
     keys: usize,
     arguments: usize,
     sources: &'static [&'static str],
-    alone: OnceLock<Script>,
+    alone: OnceLock<ScriptText>,
 }
 
-/// The steps of a backend that may leave together.
+/// The functions of a backend, which may be sent together in one batch.
 #[derive(Debug)]
-pub struct ScriptFunctions {
-    steps: &'static [&'static ScriptFunction],
-    together: OnceLock<Script>,
+pub(super) struct ScriptFunctions {
+    functions: &'static [&'static ScriptFunction],
+    batch: ScriptText,
 }
 
 impl ScriptFunction {
-    /// By the function's name, how many keys and arguments it takes, and its sources: functions that it calls, which
-    /// other steps may share, and then its own.
+    /// A function of this name, with so many keys and arguments, from its sources: functions that it calls, which other
+    /// functions may share, and then its own text.
     pub const fn new(name: &'static str, keys: usize, arguments: usize, sources: &'static [&'static str]) -> Self {
         Self { name, keys, arguments, sources, alone: OnceLock::new() }
     }
 
-    /// The script that runs this step and nothing else; without keys it answers `loaded`.
-    pub fn alone(&self) -> &Script {
+    /// The script that runs this function and nothing else; without keys it answers `loaded`.
+    pub(super) fn alone(&self) -> &ScriptText {
         self.alone.get_or_init(|| {
             let alone = format!("if #KEYS == 0 then\n  return 'loaded'\nend\nreturn {}(0, 0)\n", self.name);
-            Script::composed([SCRIPT_ERROR, &self.sources.concat(), &alone].concat())
+            ScriptText::new([SCRIPT_ERROR, &self.sources.concat(), &alone].concat())
         })
     }
 
@@ -54,39 +55,34 @@ impl ScriptFunction {
 }
 
 impl ScriptFunctions {
-    /// Of these, each with a name of its own.
-    pub const fn new(steps: &'static [&'static ScriptFunction]) -> Self {
-        Self { steps, together: OnceLock::new() }
-    }
-
-    pub(crate) fn scripts(&self) -> impl Iterator<Item = &Script> {
-        self.steps.iter().map(|step| step.alone()).chain([self.together()])
-    }
-
-    /// The script that runs any of them, one after the other.
-    pub fn together(&self) -> &Script {
-        self.together.get_or_init(|| {
-            let mut source = SCRIPT_ERROR.to_owned();
-            let mut table = String::from("local steps = {}\n");
-            let mut included: Vec<&str> = Vec::new();
-            for ScriptFunction { name, keys, arguments, sources, .. } in self.steps {
-                for part in *sources {
-                    if !included.contains(part) {
-                        included.push(part);
-                        source.push_str(part);
-                    }
+    /// Functions of different names.
+    pub(super) fn new(functions: &'static [&'static ScriptFunction]) -> Self {
+        let mut source = SCRIPT_ERROR.to_owned();
+        let mut table = String::from("local steps = {}\n");
+        let mut included: Vec<&str> = Vec::new();
+        for ScriptFunction { name, keys, arguments, sources, .. } in functions {
+            for part in *sources {
+                if !included.contains(part) {
+                    included.push(part);
+                    source.push_str(part);
                 }
-                // Writing to a string does not fail.
-                let _ = writeln!(table, "steps['{name}'] = {{ {name}, {keys}, {arguments} }}");
             }
-            Script::composed(source + &table + BATCH)
-        })
+            // Writing to a string does not fail.
+            let _ = writeln!(table, "steps['{name}'] = {{ {name}, {keys}, {arguments} }}");
+        }
+        Self { functions, batch: ScriptText::new(source + &table + BATCH) }
+    }
+
+    pub(super) fn scripts(&self) -> impl Iterator<Item = &ScriptText> {
+        self.functions.iter().map(|function| function.alone()).chain([self.batch()])
+    }
+
+    /// The script that runs any of the functions, one after the other.
+    pub(super) fn batch(&self) -> &ScriptText {
+        &self.batch
     }
 }
 
-/// A source for steps that draw from a counter: see there.
-pub const NEXT_EPOCH: &str = include_str!("../lua/next_epoch.lua");
-
-/// What every step may call.
+/// Lua that every function may call.
 const SCRIPT_ERROR: &str = include_str!("../lua/script_error.lua");
 const BATCH: &str = include_str!("../lua/batch.lua");

@@ -2,7 +2,7 @@ use std::iter::once;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use leasehold_core::clock::Moment;
 use leasehold_core::{Clock, Error, ErrorKind, Result};
 use tokio::runtime::Handle;
@@ -25,70 +25,75 @@ const MAX_IN_FLIGHT: usize = 2;
 /// go together, because the round trip is most of what they cost.
 const MIN_BATCH: usize = 4;
 
-/// Sends steps on locks: alone as long as that keeps up, and as one script those that come in meanwhile.
+/// Sends script functions: alone as long as that keeps up, and as one batch those that come in meanwhile.
 ///
-/// With nothing in flight a step leaves at once and alone, so that an idle connection costs no delay. In a Cluster
-/// every step leaves alone: two keys are hardly ever in the same slot.
+/// With nothing in flight a function is sent at once and alone, so that an idle connection costs no delay. In a Cluster
+/// every function is sent alone: two keys are hardly ever in the same slot.
 #[derive(Debug)]
-pub struct GroupCommit {
+pub(crate) struct GroupCommit {
     connection: Connection,
-    functions: &'static ScriptFunctions,
-    /// `None`: each alone.
+    functions: Arc<ScriptFunctions>,
+    /// `None`: each function is sent alone.
     queue: Option<Arc<CommitQueue>>,
 }
 
 impl GroupCommit {
-    /// Over this connection, of these steps; each alone unless it is `enabled`.
-    pub fn new(connection: &Connection, functions: &'static ScriptFunctions, enabled: bool) -> Self {
-        let queue = || Arc::new(CommitQueue::new(connection, functions));
+    /// Sends these functions over this connection; each alone unless it is `enabled`.
+    pub(crate) fn new(connection: &Connection, functions: &'static [&'static ScriptFunction], enabled: bool) -> Self {
+        let functions = Arc::new(ScriptFunctions::new(functions));
+        let queue = || Arc::new(CommitQueue::new(connection, &functions));
         let queue = (enabled && connection.keys_in_a_script() > 1).then(queue);
         Self { connection: connection.clone(), functions, queue }
     }
 
-    /// Has the server learn the scripts, where the request of steps matters: one that is sent again with its source comes
-    /// after what was sent behind it.
+    /// Loads the scripts into the server. Where the order of commands matters this comes first: a script that is sent
+    /// again with its source comes after what was sent behind it.
     ///
     /// # Errors
-    /// As [`classify`](crate::classify) says.
-    pub async fn load(&self) -> Result<()> {
+    /// As `client::error::classify` says.
+    pub(crate) async fn load(&self) -> Result<()> {
         for script in self.functions.scripts() {
-            self.connection.run(script, [], [], None).await?;
+            self.connection.evaluate(script, 0, [].into_iter(), self.connection.command_timeout()).await?;
         }
         Ok(())
     }
 
-    /// Runs one of the steps, within the command timeout or less; before, as long again for what is in flight.
-    ///
-    /// What is given less time than the command timeout and misses it fails alone: others wait for as long as theirs.
+    /// Runs one of the functions, within the command timeout or less; before that, the wait for what is in flight takes as
+    /// long again at most. A function that is given less time than the command timeout, and misses it, fails alone: the
+    /// others of its batch go on for as long as they were given.
     ///
     /// # Errors
-    /// As [`classify`](crate::classify) says, each step its own; [`Unavailable`](ErrorKind::Unavailable) if it never
-    /// left because what left before got no answer.
+    /// As `client::error::classify` says, each function its own; [`Unavailable`](ErrorKind::Unavailable) if it was never
+    /// sent because what was sent before got no answer.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not keep the step from being done. Others are not touched.
-    pub async fn run(
+    /// Dropping the future may or may not keep the function from being run. Others are not touched.
+    pub(crate) fn run(
         &self,
         function: &'static ScriptFunction,
         arguments: ScriptArguments,
         within: Option<Duration>,
-    ) -> Result<Reply> {
+    ) -> BoxFuture<'_, Result<Reply>> {
         debug_assert!(function.takes(arguments.count()), "{function:?}");
         let request = Request { function, arguments: arguments.encode(), limit: self.connection.limit(within) };
-        let Some(queue) = &self.queue else { return Box::pin(request.alone(&self.connection)).await };
+        let Some(queue) = &self.queue else {
+            return Box::pin(async move { request.alone(&self.connection).await });
+        };
         match queue.enter(request) {
-            Admission::InFlight(request, flight) => {
+            Admission::InFlight(request, flight) => Box::pin(async move {
                 let (limit, sent_at) = (request.limit, queue.clock.now());
-                // Boxed, because the driver's futures have kilobytes, which those who wait need not copy.
-                let answer = Box::pin(request.alone(&self.connection)).await;
+                let answer = request.alone(&self.connection).await;
                 if let Err(error) = &answer {
                     flight.0.failed(error, limit, sent_at);
                 }
                 answer
-            }
-            Admission::Waiting(answer) => answer.await.unwrap_or_else(|_| {
-                let error = Error::new(ErrorKind::Indeterminate, "ask Redis");
-                Err(error.detail("the runtime that was sending it ended"))
+            }),
+            // Not the driver's future, which has kilobytes.
+            Admission::Waiting(answer) => Box::pin(async {
+                answer.await.unwrap_or_else(|_| {
+                    let error = Error::new(ErrorKind::Indeterminate, "ask Redis");
+                    Err(error.detail("the runtime that was sending it ended"))
+                })
             }),
         }
     }
@@ -112,7 +117,7 @@ impl Request {
 #[derive(Debug)]
 struct CommitQueue {
     connection: Connection,
-    functions: &'static ScriptFunctions,
+    functions: Arc<ScriptFunctions>,
     state: Mutex<State>,
     clock: Clock,
 }
@@ -139,7 +144,8 @@ enum Admission {
 }
 
 impl CommitQueue {
-    fn new(connection: &Connection, functions: &'static ScriptFunctions) -> Self {
+    fn new(connection: &Connection, functions: &Arc<ScriptFunctions>) -> Self {
+        let functions = Arc::clone(functions);
         Self { connection: connection.clone(), functions, state: Mutex::default(), clock: Clock::system() }
     }
 
@@ -311,6 +317,6 @@ impl CommitQueue {
         });
         let count = requests.iter().map(|request| request.function.keys()).sum();
         let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);
-        self.connection.evaluate(self.functions.together(), count, keys.chain(arguments), limit).await
+        self.connection.evaluate(self.functions.batch(), count, keys.chain(arguments), limit).await
     }
 }

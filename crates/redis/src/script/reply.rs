@@ -6,15 +6,9 @@ use crate::client::value::text;
 #[derive(Clone, Debug)]
 pub struct Reply(pub(super) Value);
 
-impl From<Value> for Reply {
-    fn from(value: Value) -> Self {
-        Self(value)
-    }
-}
-
 impl Reply {
     /// The answers that it is a list of.
-    pub fn each(self) -> Vec<Self> {
+    fn each(self) -> Vec<Self> {
         match self.0 {
             Value::Array(items) => items.into_iter().map(Self).collect(),
             _ => Vec::new(),

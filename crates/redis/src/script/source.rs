@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -7,36 +6,46 @@ use fred::util::sha1_hash;
 
 /// A Lua script that runs in the server as one atomic step.
 ///
-/// House rules: scripts answer with words, in a list or divided by spaces, they raise nothing after the first write; numbers travel as text; the first
-/// element of an answer is a word of the script's own (the driver takes a list that starts with `message` for a
-/// signal); all keys are passed, none is built inside.
+/// What every script keeps to: it answers with a list of texts, or with one text divided by spaces, and the first is a
+/// word of the script's own (the driver takes a list that starts with `message` for a pub/sub message); it raises no error
+/// after its first write; numbers travel as text; all keys are passed, none is built inside.
 pub struct Script {
-    pub(super) source: Cow<'static, str>,
-    sha: OnceLock<Str>,
+    parts: &'static [&'static str],
+    text: OnceLock<ScriptText>,
+}
+
+/// The text of a script, and its digest.
+#[derive(Debug)]
+pub(super) struct ScriptText {
+    pub(super) source: String,
+    pub(super) sha: Str,
 }
 
 impl Script {
-    /// From its source.
-    pub const fn new(source: &'static str) -> Self {
-        Self { source: Cow::Borrowed(source), sha: OnceLock::new() }
+    /// A script of these parts, one after the other. Scripts of several backends share parts.
+    pub const fn new(parts: &'static [&'static str]) -> Self {
+        Self { parts, text: OnceLock::new() }
     }
 
-    pub(crate) fn composed(source: String) -> Self {
-        Self { source: Cow::Owned(source), sha: OnceLock::new() }
-    }
-
-    pub(super) fn sha(&self) -> Str {
-        self.sha.get_or_init(|| Str::from(sha1_hash(&self.source))).clone()
+    pub(super) fn text(&self) -> &ScriptText {
+        self.text.get_or_init(|| ScriptText::new(self.parts.concat()))
     }
 }
 
-/// The 40 hexadecimal digits that `redis.sha1hex` has for a text.
+impl ScriptText {
+    pub(super) fn new(source: String) -> Self {
+        let sha = Str::from(sha1_hash(&source));
+        Self { source, sha }
+    }
+}
+
+/// The 40 hexadecimal digits that `redis.sha1hex` answers for a text.
 pub fn digest(text: &str) -> String {
     sha1_hash(text)
 }
 
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Script").field(&self.sha()).finish()
+        f.debug_tuple("Script").field(&self.text().sha).finish()
     }
 }

@@ -1,0 +1,15 @@
+use crate::script::source::Script;
+
+/// A source for a [`ScriptFunction`](crate::ScriptFunction) that grants: `draw(fence, lifetime)` takes the next epoch from a
+/// counter, above all earlier ones and not below the server's clock, and `clock()` is that clock in ms.
+pub const NEXT_EPOCH: &str = include_str!("../lua/next_epoch.lua");
+
+/// Reads who holds locks that are an [`Entry`](crate::Entry). Keys: their names. It answers a list for each: `held`, entry,
+/// ms left · `free` · an answer that [`Store::script_error`](crate::Store::script_error) reads.
+pub static INSPECT: Script = Script::new(&[include_str!("../lua/inspect.lua")]);
+
+/// Frees a lock that is an [`Entry`](crate::Entry), whoever holds it. Keys: its name, and the name under which the owner id
+/// is kept for the holder to find. Arguments: the channel for the notification, and how many ms beyond the lease the owner
+/// id is kept. It answers what the lock was, as [`INSPECT`] does, and then why waiters were not notified: see
+/// [`Store::warn_of_waiters`](crate::Store::warn_of_waiters).
+pub static FORCE_RELEASE: Script = Script::new(&[include_str!("../lua/force_release.lua")]);

@@ -1,0 +1,343 @@
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fred::clients::Client;
+use futures::future::{BoxFuture, join, join_all};
+use leasehold_core::{Attempt, Cursor, Error, ErrorKind, LeaseStatus, LockKey, Notifications, Result, Subscription};
+
+use crate::client::confirmation::Confirmation;
+use crate::client::connection::Connection;
+use crate::client::endpoint::Endpoint;
+use crate::client::eviction::warn_of_eviction;
+use crate::client::replication::{refuse_a_replica, warn_of_fail_over};
+use crate::client::settings::ConnectionSettings;
+use crate::keyspace::names::{KeyNames, Namespace};
+use crate::pubsub::notifications::PubSub;
+use crate::script::arguments::ScriptArguments;
+use crate::script::error::script_error;
+use crate::script::function::ScriptFunction;
+use crate::script::group_commit::GroupCommit;
+use crate::script::reply::Reply;
+use crate::script::source::Script;
+
+/// One Redis (a server, a Sentinel set or a Cluster) as a backend uses it: scripts, group commit, notifications, and the
+/// names of one namespace. Clones share one connection to each primary, and a second one for notifications, which is made
+/// when somebody waits for the first time.
+///
+/// Connections that the store made end with [`close`](Self::close) or with the last clone; a client of the caller's is left
+/// alone. Futures are boxed, so that the driver is compiled in this crate only.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    connection: Connection,
+    namespace: Namespace,
+    group_commit: GroupCommit,
+    notifications: PubSub,
+    confirmation: Option<Confirmation>,
+}
+
+/// What a backend asks of a [`Store`] beside the settings of its caller.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreOptions {
+    /// The functions that [`Store::run_function`] runs.
+    pub functions: &'static [&'static ScriptFunction],
+    /// What the notifications are about.
+    pub notifications: Notify,
+}
+
+/// What the notifications of a [`Store`] are about.
+#[derive(Clone, Copy, Debug)]
+pub enum Notify {
+    /// Releases. Each is published on the channel of its key, [`CHANNEL`](crate::CHANNEL).
+    Releases,
+    /// Grants to waiters of this process. They are published on one channel of this process, its inbox, for all keys: owner
+    /// id (32 hex digits), epoch and the name of this `part` of the key, divided by spaces.
+    Grants {
+        /// The part of a key's names by which a message names the key.
+        part: &'static str,
+        /// Whether a message is believed. Whoever may publish can forge one; without trust it is only a reason to ask.
+        trusted: bool,
+    },
+}
+
+impl Store {
+    /// Checks the settings, connects, and warns through `tracing` of a server that evicts locks, or whose fail-over could
+    /// put two holders side by side.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) before anything is sent; then as for [`connect`](Self::connect), and
+    /// [`Unavailable`](ErrorKind::Unavailable) where the server is a read-only replica.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub fn open(settings: ConnectionSettings, options: StoreOptions) -> BoxFuture<'static, Result<Self>> {
+        Box::pin(async move {
+            let (endpoint, namespace) = settings.check()?;
+            let connection = Connection::open(&endpoint, settings.command_timeout).await?;
+            if let Some(warning) = refuse_a_replica(&connection).await? {
+                tracing::warn!("{warning}");
+            }
+            warn_of_eviction(&connection).await;
+            // What replicas confirm is on them.
+            if settings.confirmation().is_none() {
+                warn_of_fail_over(&connection).await;
+            }
+            Ok(Self::new(connection, namespace, &settings, options))
+        })
+    }
+
+    /// Uses a client that the caller made, connected and will close, with settings that are not checked. Sends nothing.
+    ///
+    /// Its reconnection policy is the caller's business, and so is how it follows a fail-over or a Cluster that changes;
+    /// time limits and the rule that no command is sent twice are this crate's.
+    pub fn from_client(client: Client, settings: &ConnectionSettings, options: StoreOptions) -> Self {
+        Self::new(Connection::borrow(client, settings.command_timeout), Namespace::default(), settings, options)
+    }
+
+    /// Connects to an endpoint, in a namespace that was chosen before, without asking the server anything.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when nobody answers at that address, and [`Backend`](ErrorKind::Backend) when
+    /// the server does not let us in; both say what to check, and neither shows a password.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub fn connect<'a>(
+        endpoint: &'a Endpoint,
+        namespace: &'a Namespace,
+        settings: &'a ConnectionSettings,
+        options: StoreOptions,
+    ) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            let connection = Connection::open(endpoint, settings.command_timeout).await?;
+            Ok(Self::new(connection, namespace.clone(), settings, options))
+        })
+    }
+
+    fn new(connection: Connection, namespace: Namespace, settings: &ConnectionSettings, options: StoreOptions) -> Self {
+        let notifications = match options.notifications {
+            Notify::Releases => PubSub::new(&connection, &namespace),
+            Notify::Grants { part, trusted } => PubSub::with_inbox(&connection, &namespace, part, trusted),
+        };
+        let group_commit = GroupCommit::new(&connection, options.functions, settings.group_commit);
+        let confirmation = settings.confirmation();
+        Self(Arc::new(Inner { connection, namespace, group_commit, notifications, confirmation }))
+    }
+
+    /// The names of one key.
+    pub fn names(&self, key: &LockKey) -> KeyNames {
+        self.0.namespace.of(key)
+    }
+
+    /// How long a command may take unless its caller gives it less.
+    pub fn command_timeout(&self) -> Duration {
+        self.0.connection.command_timeout()
+    }
+
+    /// Runs a script function, alone or in a batch with others, within the command timeout or less; before that, the wait
+    /// for what is in flight takes as long again at most.
+    ///
+    /// # Errors
+    /// Each function its own. [`Unavailable`](ErrorKind::Unavailable): certainly not run, and worth another try.
+    /// [`Indeterminate`](ErrorKind::Indeterminate): it may have been run. [`Backend`](ErrorKind::Backend): refused for good.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not keep the function from being run. Others of its batch are not touched.
+    pub fn run_function(
+        &self,
+        function: &'static ScriptFunction,
+        arguments: ScriptArguments,
+        within: Option<Duration>,
+    ) -> BoxFuture<'_, Result<Reply>> {
+        self.0.group_commit.run(function, arguments, within)
+    }
+
+    /// Runs a script by itself on keys of one hash slot, within the command timeout or less; `arguments` are so many keys,
+    /// then the arguments.
+    ///
+    /// # Errors
+    /// As for [`run_function`](Self::run_function).
+    pub fn run<'a>(
+        &'a self,
+        script: &'a Script,
+        keys: usize,
+        arguments: ScriptArguments,
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Result<Reply>> {
+        Box::pin(self.0.connection.run(script, keys, arguments, within))
+    }
+
+    /// Runs a script that answers for each of `count` locks, with as many locks at once as the server allows: 250, in a
+    /// Cluster one. `arguments` makes the keys, one for each lock of a range, and the arguments.
+    ///
+    /// The answer has one reply for each lock, in order. A script that replies `held` and nothing else says so of all.
+    ///
+    /// # Errors
+    /// As for [`run_function`](Self::run_function), for all locks of a run that failed.
+    pub fn run_for_each<'a>(
+        &'a self,
+        script: &'a Script,
+        count: usize,
+        arguments: &'a (dyn Fn(Range<usize>) -> ScriptArguments + Sync),
+        within: Option<Duration>,
+    ) -> BoxFuture<'a, Vec<Result<Reply>>> {
+        Box::pin(async move {
+            let step = self.0.connection.keys_in_a_script();
+            let ranges = (0..count).step_by(step).map(|start| start..count.min(start + step));
+            let runs = ranges.map(|range| self.run_for_range(script, range.len(), arguments(range), within));
+            join_all(runs).await.into_iter().flatten().collect()
+        })
+    }
+
+    async fn run_for_range(
+        &self,
+        script: &Script,
+        count: usize,
+        arguments: ScriptArguments,
+        within: Option<Duration>,
+    ) -> Vec<Result<Reply>> {
+        match self.0.connection.run(script, count, arguments, within).await {
+            Ok(reply) if reply.words() == ["held"] => vec![Ok(reply); count],
+            Ok(reply) => reply.each_of(count).into_iter().map(Ok).collect(),
+            Err(error) => (0..count).map(|_| Err(error.retell())).collect(),
+        }
+    }
+
+    /// Loads the scripts of all functions, and these, where the order of commands matters: a script that the server does not
+    /// know is sent again with its source, and comes after what was sent behind it. They are run without keys.
+    ///
+    /// # Errors
+    /// As for [`run_function`](Self::run_function).
+    pub fn load<'a>(&'a self, scripts: &'a [&'a Script]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.0.group_commit.load().await?;
+            for script in scripts {
+                self.0.connection.run(script, 0, ScriptArguments::default(), None).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Warns through `tracing` of a server that deletes entries when it runs out of memory: among them locks that are held,
+    /// and their counters. Also of a server that does not tell.
+    pub fn warn_of_eviction(&self) -> BoxFuture<'_, ()> {
+        Box::pin(warn_of_eviction(&self.0.connection))
+    }
+
+    /// Some of the keys that have this part and start with `prefix`, in order, and where to go on; `None` after the last.
+    ///
+    /// # Errors
+    /// As for [`run_function`](Self::run_function); [`InvalidOptions`](ErrorKind::InvalidOptions) for a cursor that no call
+    /// gave; [`Backend`](ErrorKind::Backend) when the server does not come to an end within a billion entries, or gives an
+    /// answer that makes no sense.
+    pub fn keys<'a>(
+        &'a self,
+        part: &'a str,
+        prefix: &'a str,
+        after: Option<&'a Cursor>,
+    ) -> BoxFuture<'a, Result<(Vec<LockKey>, Option<Cursor>)>> {
+        Box::pin(self.0.connection.keys(&self.0.namespace, part, prefix, after))
+    }
+
+    /// The text under a name, if there is one.
+    ///
+    /// # Errors
+    /// As for [`run_function`](Self::run_function).
+    pub fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<String>>> {
+        Box::pin(self.0.connection.get(name))
+    }
+
+    /// Whether grants and renewals count only when replicas have them.
+    pub fn awaits_replicas(&self) -> bool {
+        self.0.confirmation.is_some()
+    }
+
+    /// Grants `epoch` if enough replicas have what this connection wrote under `name`, and gives the lock back if not: a
+    /// fail-over could forget it.
+    ///
+    /// # Errors
+    /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when that
+    /// failed too, so that the engine goes on giving it back.
+    pub fn confirm<'a>(
+        &'a self,
+        name: &'a str,
+        epoch: u64,
+        give_back: BoxFuture<'a, Result<LeaseStatus>>,
+    ) -> BoxFuture<'a, Result<Attempt>> {
+        Box::pin(async move {
+            let Some(confirmation) = self.0.confirmation else { return Ok(Attempt::Granted { epoch: Some(epoch) }) };
+            confirmation.confirm(&self.0.connection, name, epoch, give_back).await
+        })
+    }
+
+    /// Counts those renewals that enough replicas have; `names` are the names of the locks, in the order of `statuses`. Each
+    /// primary is asked once for all of them.
+    ///
+    /// A renewal that falls short is [`Unavailable`](ErrorKind::Unavailable): the entry may live longer on the primary, but
+    /// its successor would not know.
+    pub fn confirm_renewals(
+        &self,
+        within: Duration,
+        names: Vec<String>,
+        statuses: Vec<Result<LeaseStatus>>,
+    ) -> BoxFuture<'_, Vec<Result<LeaseStatus>>> {
+        Box::pin(async move {
+            let Some(confirmation) = self.0.confirmation else { return statuses };
+            confirmation.confirm_renewals(within, &self.0.connection, names, statuses).await
+        })
+    }
+
+    /// The error for a reply that is none of a script's own answers: `foreign`, key, type (there is an entry under our name
+    /// that Leasehold did not write) · `refused`, reply (the server refused a command) · `endless`, key (an entry without a
+    /// lease) · `spent`, key (a counter without numbers left) · anything else, which no script answers.
+    pub fn script_error(&self, words: &[&str]) -> Error {
+        script_error(&self.0.connection, words)
+    }
+
+    /// An error of kind [`Backend`](ErrorKind::Backend) that quotes the server, without the passwords that it was told.
+    pub fn refusal(&self, detail: &str) -> Error {
+        Error::new(ErrorKind::Backend, "ask Redis").detail(self.0.connection.quote(detail))
+    }
+
+    /// Warns through `tracing`, once, if there is a reason why a release did not serve or notify those who wait.
+    pub fn warn_of_waiters(&self, reason: &[&str]) {
+        self.0.notifications.warn_of_waiters(reason);
+    }
+
+    /// The channel on which grants are received at this moment, behind `!` or, in a Cluster, behind `?`: there a node knows
+    /// only its own subscribers. `None` until somebody has subscribed.
+    pub fn inbox(&self) -> Option<String> {
+        let prefix = if self.0.connection.is_clustered() { '?' } else { '!' };
+        self.0.notifications.inbox().map(|inbox| format!("{prefix}{inbox}"))
+    }
+
+    /// Ends both connections, if they are our own, within the [`command_timeout`](Self::command_timeout) each. Later
+    /// commands and subscriptions fail with [`Closed`](ErrorKind::Closed).
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            join(self.0.notifications.close(), self.0.connection.close()).await;
+        })
+    }
+}
+
+/// Subscriptions to the releases or grants of one key.
+#[async_trait]
+impl Notifications for Store {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        self.0.notifications.subscribe(key).await
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("connection", &self.0.connection)
+            .field("namespace", &self.0.namespace)
+            .field("notifications", &self.0.notifications)
+            .finish_non_exhaustive()
+    }
+}
