@@ -24,6 +24,7 @@ const KNOWN: &[&str] = &[
     "crates/redis-single/",
     "crates/redis/",
     "crates/redlock/",
+    "crates/testkit/",
     "xtask/",
 ];
 
