@@ -196,7 +196,7 @@ pub enum Attempt {
         retry_in: Duration,
         /// Whether a grant will be told to a listener, also to one that begins to listen only now. If not, the claim
         /// is to be made again when somebody listens.
-        told: bool,
+        notifies: bool,
         /// What lease a grant out of the queue begins with, at most the one that was asked for: short, so that a
         /// waiter that died does not keep the others for long. The engine prolongs it.
         lease: Duration,

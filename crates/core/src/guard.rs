@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::engine::{GuardInner, Hold};
+use crate::engine::{GuardInner, GuardState};
 use crate::{
     Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, LocalHandoff, LockKey, LockOptions, LossReason,
     Mode, OwnerId, ReleaseOutcome, Result, Shared,
@@ -23,7 +23,7 @@ use crate::{
 /// [`fencing_token`](Self::fencing_token) along and let the resource refuse smaller ones.
 #[must_use = "the lock is released when the guard is dropped; bind it to a name (not `_`) for as long as you need it"]
 pub struct Guard<M: GuardMode> {
-    hold: Hold,
+    inner: GuardInner,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -34,13 +34,13 @@ pub type LockGuard = Guard<Exclusive>;
 pub type ReadGuard = Guard<Shared>;
 
 impl<M: GuardMode> Guard<M> {
-    pub(crate) fn new(hold: Hold) -> Self {
-        Self { hold, mode: PhantomData }
+    pub(crate) fn new(inner: GuardInner) -> Self {
+        Self { inner, mode: PhantomData }
     }
 
     /// What is locked.
     pub fn key(&self) -> &LockKey {
-        self.hold.inner().key()
+        self.inner.state().key()
     }
 
     /// The number that a resource can tell stale holders by. `None` only on a backend that does not claim
@@ -49,7 +49,7 @@ impl<M: GuardMode> Guard<M> {
     /// Taken with the grant and never read again: reading it later could return a successor's.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.hold.inner().fencing_token()
+        self.inner.state().fencing_token()
     }
 
     /// Whether the lease is certainly still ours: a comparison of two clock readings, no I/O.
@@ -57,20 +57,20 @@ impl<M: GuardMode> Guard<M> {
     /// True means that it was when the clock was read. The process can be stopped right after.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.hold.inner().is_held()
+        self.inner.state().is_held()
     }
 
     /// How long it stays ours without another renewal; zero once it is lost, [`Duration::MAX`] on a backend without
     /// a lease.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.hold.inner().remaining()
+        self.inner.state().remaining()
     }
 
     /// Why it was lost, if it was.
     #[must_use]
     pub fn loss(&self) -> Option<LossReason> {
-        self.hold.inner().loss()
+        self.inner.state().loss()
     }
 
     /// Resolves with the reason when the grant is lost, at the deadline at the latest, also while the store is
@@ -83,7 +83,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Cancel safety
     /// Safe; it can be called again, also after the loss.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
-        self.hold.inner().lost()
+        self.inner.state().lost()
     }
 
     /// Renews the lease now, in addition to the background.
@@ -97,7 +97,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Cancel safety
     /// Dropping the future may or may not renew; the deadline is moved only by an answer that was seen.
     pub async fn renew(&self) -> Result<()> {
-        self.hold.renew().await
+        self.inner.renew().await
     }
 
     /// Releases, and says how it ended.
@@ -112,7 +112,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Cancel safety
     /// Dropping the future does not stop the release.
     pub async fn release(self) -> Result<ReleaseOutcome> {
-        self.hold.release().await
+        self.inner.release().await
     }
 }
 
@@ -132,7 +132,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Ok(()) }
     /// ```
     pub fn handle(&self) -> GuardHandle {
-        GuardHandle(Arc::clone(self.hold.inner()))
+        GuardHandle(Arc::clone(self.inner.state()))
     }
 }
 
@@ -143,9 +143,9 @@ impl LockGuard {
     /// the grant was lost already.
     #[must_use = "nobody renews or releases the grant until it is attached"]
     pub fn detach(self) -> Option<DetachedLock> {
-        let GrantRef { key, owner, epoch, .. } = self.hold.inner().grant();
-        let handoffs = self.hold.inner().number();
-        self.hold.detach().then_some(DetachedLock { key, owner, epoch, handoffs })
+        let GrantRef { key, owner, epoch, .. } = self.inner.state().grant();
+        let handoffs = self.inner.state().number();
+        self.inner.detach().then_some(DetachedLock { key, owner, epoch, handoffs })
     }
 
     /// Goes on as a reader, by one step of the store: no other writer has the key in between.
@@ -162,7 +162,7 @@ impl LockGuard {
     /// # Cancel safety
     /// Dropping the future releases the lock, at once or when its lease is over.
     pub async fn downgrade(self, options: &LockOptions) -> Result<ReadGuard> {
-        Ok(Guard::new(self.hold.downgraded(options).await?))
+        Ok(Guard::new(self.inner.downgraded(options).await?))
     }
 }
 
@@ -182,7 +182,7 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
 /// Cloning is cheap. After the guard was released, dropped or detached, [`is_held`](Self::is_held) is false and
 /// [`loss`](Self::loss) is `None`.
 #[derive(Clone)]
-pub struct GuardHandle(Arc<GuardInner>);
+pub struct GuardHandle(Arc<GuardState>);
 
 impl GuardHandle {
     /// What is locked.

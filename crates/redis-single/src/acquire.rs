@@ -81,7 +81,7 @@ fn queued(claim: &Claim, left: &str, numbers: &str, inbox: &str) -> Option<Attem
         latest_epoch: Some(latest.try_into().unwrap_or(0)),
         // Three times within its first lease, and when the lease in the way runs out.
         retry_in: (lease / 3).min(left + Duration::from_millis(1)),
-        told: inbox != NO_INBOX,
+        notifies: inbox != NO_INBOX,
         lease,
     })
 }

@@ -36,7 +36,7 @@ async fn a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_p
     assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
     assert!(has_it(&server, &second).await);
     let third = takes_a_place(&store).await?;
-    assert!(matches!(store.try_acquire(&first).await?, Attempt::Queued { told: true, .. }));
+    assert!(matches!(store.try_acquire(&first).await?, Attempt::Queued { notifies: true, .. }));
     assert_eq!(leaves(&store, &second).await?, LeaseStatus::Held);
     assert!(has_it(&server, &first).await, "it lost its place");
     assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);

@@ -70,7 +70,7 @@ async fn whoever_asks_again_keeps_the_place() -> Result<()> {
     assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
     let (first, second) = (takes_a_place(&there).await?, takes_a_place(&here).await?);
     for _ in 0..3 {
-        assert!(matches!(there.try_acquire(&first).await?, Attempt::Queued { told: true, .. }));
+        assert!(matches!(there.try_acquire(&first).await?, Attempt::Queued { notifies: true, .. }));
     }
     assert_eq!(places(&server).await, 2);
     assert_eq!(here.release(&holder.grant(None)).await?, LeaseStatus::Held);

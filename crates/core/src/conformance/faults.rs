@@ -269,17 +269,17 @@ impl<B: Backend> Notifications for Faulty<B> {
         let Some(notifications) = self.inner.notifications() else {
             return Err(Error::new(ErrorKind::Unsupported, "subscribe"));
         };
-        Ok(Box::new(HardOfHearing { inner: notifications.subscribe(key).await?, faults: self.faults.clone() }))
+        Ok(Box::new(LossySubscription { inner: notifications.subscribe(key).await?, faults: self.faults.clone() }))
     }
 }
 
-struct HardOfHearing {
+struct LossySubscription {
     inner: Box<dyn Subscription>,
     faults: Faults,
 }
 
 #[async_trait]
-impl Subscription for HardOfHearing {
+impl Subscription for LossySubscription {
     async fn next(&mut self) -> Notification {
         loop {
             let notification = self.inner.next().await;

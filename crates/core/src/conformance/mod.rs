@@ -89,7 +89,7 @@ pub use self::needs::{Shown, ahead_of_the_clock, needs, needs_or_why, shows_noth
 #[doc(hidden)]
 pub use self::report::{Report, report};
 #[doc(hidden)]
-pub use self::subject::{Contender, Shareable, Subject, Unshared};
+pub use self::subject::{Shareable, Subject, TestClient, Unshared};
 pub use self::tokens::tokens_grow_although_all_is_forgotten;
 pub use self::told::shown;
 

@@ -45,13 +45,13 @@ pub(super) fn play(role: &Role, subject: &dyn Subject) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let held = runtime.block_on(async {
-        let contender = subject.contender(&role.namespace, Clock::system(), LocalHandoff::new()).await?;
+        let client = subject.client(&role.namespace, Clock::system(), LocalHandoff::new()).await?;
         let options = LockOptions::new().ttl(role.ttl).wait(Wait::UpTo(Duration::from_secs(20)));
         let guard = match &role.attaches {
-            Some(text) => contender.locker.attach(&text.parse()?, &options).await?,
-            None => contender.acquire(&LockKey::new(role.key.as_str())?, &options).await?,
+            Some(text) => client.locker.attach(&text.parse()?, &options).await?,
+            None => client.acquire(&LockKey::new(role.key.as_str())?, &options).await?,
         };
-        Ok::<_, crate::Error>(guard.map(|guard| (guard, contender)))
+        Ok::<_, crate::Error>(guard.map(|guard| (guard, client)))
     });
     let (guard, _contender) = match held {
         Ok(Some(held)) => held,

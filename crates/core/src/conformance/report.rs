@@ -8,7 +8,7 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
-use super::cases::{Bench, Case, ClauseCheck, all};
+use super::cases::{Case, ClauseCheck, TestContext, all};
 use super::clause;
 use super::expected::Expected;
 use super::subject::Subject;
@@ -38,8 +38,8 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
         if why_ignored(case, &capabilities).is_some() {
             report.ignored += 1;
         } else {
-            let bench = Bench::new(Arc::clone(&subject), case.name, LocalHandoff::new());
-            running.spawn(async move { (case.name, check(case, bench).await) });
+            let context = TestContext::new(Arc::clone(&subject), case.name, LocalHandoff::new());
+            running.spawn(async move { (case.name, check(case, context).await) });
         }
     }
     while let Some(ended) = running.join_next().await {
@@ -111,8 +111,8 @@ fn trials_of(
             println!("{name} is ignored: {why}");
         }
         for (off, local_handoff) in handoffs {
-            let bench = Bench::new(Arc::clone(&subject), case.name, *local_handoff);
-            trials.push(trial(format!("{name}{off}"), case, bench, why.clone(), runtime, broken));
+            let context = TestContext::new(Arc::clone(&subject), case.name, *local_handoff);
+            trials.push(trial(format!("{name}{off}"), case, context, why.clone(), runtime, broken));
         }
     }
     trials
@@ -121,7 +121,7 @@ fn trials_of(
 fn trial(
     name: String,
     case: &'static Case,
-    bench: Bench,
+    context: TestContext,
     why_ignored: Option<String>,
     runtime: &Arc<Runtime>,
     broken: &Arc<Broken>,
@@ -132,8 +132,8 @@ fn trial(
         if let Some(why) = why_ignored {
             return Ok(Completion::ignored_with(why));
         }
-        let backend = bench.subject.capabilities().backend();
-        let verdict = runtime.block_on(check(case, bench));
+        let backend = context.subject.capabilities().backend();
+        let verdict = runtime.block_on(check(case, context));
         if let Some(expected) = Expected::of(backend, case.name) {
             return expected.settle(&verdict).map(Completion::ignored_with).map_err(Failed::from);
         }
@@ -169,9 +169,9 @@ impl Broken {
     }
 }
 
-async fn check(case: &Case, bench: Bench) -> Result<(), String> {
+async fn check(case: &Case, context: TestContext) -> Result<(), String> {
     let run: ClauseCheck = case.run;
-    match tokio::time::timeout(CASE_LIMIT, run(bench)).await {
+    match tokio::time::timeout(CASE_LIMIT, run(context)).await {
         Ok(verdict) => verdict.map_err(|failure| failure.0),
         Err(_) => Err(format!("still running after {CASE_LIMIT:?}")),
     }

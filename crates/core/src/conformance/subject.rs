@@ -20,14 +20,14 @@ pub trait Subject: Send + Sync + 'static {
     /// See [`Fixture::available`].
     async fn available(&self) -> std::result::Result<(), String>;
     /// A locker of its own in this namespace, whose deadlines run on this clock and whose grants pass on so far.
-    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender>;
+    async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient>;
     /// See [`Fixture::environment`].
     fn environment(&self) -> Vec<(String, String)>;
 }
 
 /// A locker of its own, as another process would have it, with its faults, its clock and the store behind it.
 #[derive(Debug)]
-pub struct Contender {
+pub struct TestClient {
     /// What locks.
     pub locker: Arc<dyn Locker>,
     /// What locks shared, where that is claimed.
@@ -93,7 +93,7 @@ impl<B: Backend> Store for Engine<Faulty<B>> {
     }
 }
 
-impl Contender {
+impl TestClient {
     /// A contender on the engine that every backend crate uses.
     pub fn new<B: Backend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
         let (engine, faults) = faulty(backend, &clock, local_handoff);
@@ -150,8 +150,8 @@ impl<F: Fixture> Subject for Unshared<F> {
         self.0.available().await
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender> {
-        Ok(Contender::new(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
+    async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
+        Ok(TestClient::new(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
     }
 
     fn environment(&self) -> Vec<(String, String)> {
@@ -169,8 +169,8 @@ impl<F: Fixture<Backend: SharedBackend>> Subject for Shareable<F> {
         self.0.available().await
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender> {
-        Ok(Contender::with_readers(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
+    async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
+        Ok(TestClient::with_readers(self.0.connect_at(namespace, &clock).await?, clock, local_handoff))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::subject::{Contender, Subject};
+use super::subject::{TestClient, Subject};
 use crate::{Capabilities, Clock, LocalHandoff, Result};
 
 /// Chooses one variant: for a run, and for the helper processes of a run.
@@ -41,8 +41,8 @@ impl Subject for Variant {
         self.subject.available().await
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender> {
-        self.subject.contender(namespace, clock, local_handoff).await
+    async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
+        self.subject.client(namespace, clock, local_handoff).await
     }
 
     fn environment(&self) -> Vec<(String, String)> {

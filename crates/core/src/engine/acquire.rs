@@ -2,9 +2,9 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use super::caller::{Caller, SeenThrough};
+use super::caller::{Caller, DetachOnDrop};
 use super::cell::Cell;
-use super::guard_inner::Hold;
+use super::guard_inner::GuardInner;
 use super::inner::Inner;
 use super::observe::Acquired;
 use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
@@ -18,7 +18,7 @@ impl Inner {
         key: &LockKey,
         mode: Mode,
         options: &LockOptions,
-    ) -> Result<OrBusy<Hold>> {
+    ) -> Result<OrBusy<GuardInner>> {
         let started = self.clock.now();
         let limit = match options.wait {
             Wait::Never => started,
@@ -27,10 +27,10 @@ impl Inner {
         };
         let token = tracing::field::Empty;
         let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode, token);
-        let wish = Wish { key, mode, options, limit, caller: Caller::new() };
-        let result = self.wait(&wish, limit == started).instrument(span.clone()).await;
-        if let Ok(Ok(hold)) = &result {
-            span.record("token", hold.inner().fencing_token().map(FencingToken::get));
+        let request = AcquireRequest { key, mode, options, limit, caller: Caller::new() };
+        let result = self.wait(&request, limit == started).instrument(span.clone()).await;
+        if let Ok(Ok(inner)) = &result {
+            span.record("token", inner.state().fencing_token().map(FencingToken::get));
         }
         let outcome = match &result {
             Ok(Ok(_)) => Acquired::Granted,
@@ -42,27 +42,27 @@ impl Inner {
     }
 
     /// Waits in the line until something comes of it, and comes for what that is.
-    async fn wait(self: &Arc<Self>, wish: &Wish<'_>, is_try: bool) -> Result<OrBusy<Hold>> {
-        let _seen_through = SeenThrough(&wish.caller, &*self.driver);
-        let mut waiting = Waiting::join(self, wish);
-        let _queued = waiting.is_behind.then(|| self.driver.observer.queued(wish.key));
-        let mut limit = if is_try { Moment::NEVER } else { wish.limit };
+    async fn wait(self: &Arc<Self>, request: &AcquireRequest<'_>, is_try: bool) -> Result<OrBusy<GuardInner>> {
+        let _detach_on_drop = DetachOnDrop(&request.caller, &*self.driver);
+        let mut waiting = WaiterHandle::join(self, request);
+        let _queued = waiting.is_behind.then(|| self.driver.observer.queued(request.key));
+        let mut limit = if is_try { Moment::NEVER } else { request.limit };
         loop {
             let outcome = tokio::select! {
                 biased;
-                outcome = wish.caller.outcome(&*self.driver) => outcome,
+                outcome = request.caller.outcome(&*self.driver) => outcome,
                 () = self.clock.reach(limit) => {
-                    let latest = self.driver.look(|state| state.latest(self.member, wish.limit));
+                    let latest = self.driver.look(|state| state.latest(self.member, request.limit));
                     limit = if limit < latest { latest } else { Moment::NEVER };
-                    self.apply(Event::TimesUp(wish.key.clone(), waiting.id));
+                    self.apply(Event::TimesUp(request.key.clone(), waiting.id));
                     continue;
                 }
             };
             match outcome {
                 Outcome::Granted(granted) => match waiting.collect(&granted) {
-                    Collected::Yes => return Ok(Ok(Hold::new(self, granted))),
+                    Collected::Yes => return Ok(Ok(GuardInner::new(self, granted))),
                     Collected::NotYet => {}
-                    Collected::TooLate => waiting = Waiting::join(self, wish),
+                    Collected::TooLate => waiting = WaiterHandle::join(self, request),
                 },
                 Outcome::Busy(busy) => return waiting.answered(Ok(Err(busy))),
                 Outcome::Failed(error) => return waiting.answered(Err(error)),
@@ -72,7 +72,7 @@ impl Inner {
 }
 
 /// What a caller asks for.
-struct Wish<'w> {
+struct AcquireRequest<'w> {
     key: &'w LockKey,
     mode: Mode,
     options: &'w LockOptions,
@@ -81,7 +81,7 @@ struct Wish<'w> {
 }
 
 /// A place in the line of a key. Dropping it leaves the line, and lets go of what it was given there.
-pub(super) struct Waiting<'w> {
+pub(super) struct WaiterHandle<'w> {
     engine: &'w Arc<Inner>,
     key: &'w LockKey,
     id: WaiterId,
@@ -89,22 +89,22 @@ pub(super) struct Waiting<'w> {
     is_over: bool,
 }
 
-impl<'w> Waiting<'w> {
-    fn join(engine: &'w Arc<Inner>, wish: &Wish<'w>) -> Self {
+impl<'w> WaiterHandle<'w> {
+    fn join(engine: &'w Arc<Inner>, request: &AcquireRequest<'w>) -> Self {
         let join = Join {
             member: engine.member,
-            key: wish.key.clone(),
-            mode: wish.mode,
-            options: wish.options.clone(),
-            limit: wish.limit,
-            handle: wish.caller.clone(),
+            key: request.key.clone(),
+            mode: request.mode,
+            options: request.options.clone(),
+            limit: request.limit,
+            handle: request.caller.clone(),
         };
-        let (id, is_behind) = engine.driver.with_caller(engine, &wish.caller, |state, at| state.join(at, join));
-        Self { engine, key: wish.key, id, is_behind, is_over: false }
+        let (id, is_behind) = engine.driver.with_caller(engine, &request.caller, |state, at| state.join(at, join));
+        Self { engine, key: request.key, id, is_behind, is_over: false }
     }
 
     /// Not in the line, but beside it: for a lease that has another owner until then.
-    pub(super) fn beside(engine: &'w Arc<Inner>, key: &'w LockKey, id: WaiterId) -> Self {
+    pub(super) fn outside_queue(engine: &'w Arc<Inner>, key: &'w LockKey, id: WaiterId) -> Self {
         Self { engine, key, id, is_behind: false, is_over: false }
     }
 
@@ -120,7 +120,7 @@ impl<'w> Waiting<'w> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterHandle<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.engine.apply(Event::Leave(self.key.clone(), self.id));

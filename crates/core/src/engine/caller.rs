@@ -16,16 +16,16 @@ pub(super) trait Spawn {
 
 /// Who waits for something: a caller in the line of a key, or one that waits for an answer of the store.
 #[derive(Clone)]
-pub(super) struct Caller(Arc<Callee>);
+pub(super) struct Caller(Arc<CallerInner>);
 
-struct Callee {
-    told: Mutex<Told>,
+struct CallerInner {
+    state: Mutex<CallerState>,
     /// Where it is: what is sent for it is carried out there, and not where the release of somebody else came to an end.
     runtime: Option<Handle>,
 }
 
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct CallerState {
     pub(super) outcome: Option<Outcome<Cell>>,
     pub(super) answer: Option<Result<LeaseStatus>>,
     waker: Option<Waker>,
@@ -36,25 +36,25 @@ pub(super) struct Told {
 
 impl Caller {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Callee { told: Mutex::default(), runtime: Handle::try_current().ok() }))
+        Self(Arc::new(CallerInner { state: Mutex::default(), runtime: Handle::try_current().ok() }))
     }
 
     /// What it came to. Cancel safe.
     pub(super) async fn outcome(&self, spawner: &impl Spawn) -> Outcome<Cell> {
-        poll_fn(|context| self.poll(context, spawner, |told| told.outcome.take())).await
+        poll_fn(|context| self.poll(context, spawner, |state| state.outcome.take())).await
     }
 
     /// What the store said. Cancel safe.
     pub(super) async fn answer(&self, spawner: &impl Spawn) -> Result<LeaseStatus> {
-        poll_fn(|context| self.poll(context, spawner, |told| told.answer.take())).await
+        poll_fn(|context| self.poll(context, spawner, |state| state.answer.take())).await
     }
 
     /// It is not polled any more: what it has under way goes on by itself.
     pub(super) fn detach(&self, spawner: &impl Spawn) {
         let request = {
-            let mut told = self.lock();
-            told.detached = true;
-            told.request.take()
+            let mut state = self.lock();
+            state.detached = true;
+            state.request.take()
         };
         if let Some(request) = request {
             spawner.spawn(request);
@@ -62,14 +62,14 @@ impl Caller {
     }
 
     pub(super) fn poll_itself(&self, spawner: &impl Spawn, request: BoxFuture<'static, ()>) {
-        let mut told = self.lock();
-        if told.detached {
-            drop(told);
+        let mut state = self.lock();
+        if state.detached {
+            drop(state);
             return spawner.spawn(request);
         }
-        told.request = Some(request);
-        let waker = told.waker.take();
-        drop(told);
+        state.request = Some(request);
+        let waker = state.waker.take();
+        drop(state);
         waker.into_iter().for_each(Waker::wake);
     }
 
@@ -81,54 +81,54 @@ impl Caller {
         &self,
         context: &mut Context<'_>,
         spawner: &impl Spawn,
-        take: impl Fn(&mut Told) -> Option<T>,
+        take: impl Fn(&mut CallerState) -> Option<T>,
     ) -> Poll<T> {
         let waker = context.waker().clone();
         let (request, waker) = {
-            let mut told = self.lock();
-            if let Some(found) = take(&mut told) {
+            let mut state = self.lock();
+            if let Some(found) = take(&mut state) {
                 return Poll::Ready(found);
             }
-            (told.request.take(), told.waker.replace(waker))
+            (state.request.take(), state.waker.replace(waker))
         };
         drop(waker);
         let Some(mut request) = request else { return Poll::Pending };
         // Not under the lock: its answer may be this caller's.
         let ended = request.as_mut().poll(context).is_ready();
-        let mut told = self.lock();
-        let found = take(&mut told);
-        if !ended && told.detached {
-            drop(told);
+        let mut state = self.lock();
+        let found = take(&mut state);
+        if !ended && state.detached {
+            drop(state);
             spawner.spawn(request);
         } else if !ended {
-            told.request = Some(request);
+            state.request = Some(request);
         }
         found.map_or(Poll::Pending, Poll::Ready)
     }
 
-    pub(super) fn tell(&self, tell: impl FnOnce(&mut Told)) {
-        let mut told = self.lock();
-        tell(&mut told);
-        let waker = told.waker.take();
-        drop(told);
+    pub(super) fn update(&self, update: impl FnOnce(&mut CallerState)) {
+        let mut state = self.lock();
+        update(&mut state);
+        let waker = state.waker.take();
+        drop(state);
         waker.into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CallerState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A caller that sees a request through: in place as long as it is polled, and in a task of its own from the moment in which
 /// it is dropped. Dropping a driver's future never un-sends a command (measured with fred and `mysql_async`).
-pub(super) struct SeenThrough<'c, S: Spawn>(pub(super) &'c Caller, pub(super) &'c S);
+pub(super) struct DetachOnDrop<'c, S: Spawn>(pub(super) &'c Caller, pub(super) &'c S);
 
-impl<S: Spawn> Drop for SeenThrough<'_, S> {
+impl<S: Spawn> Drop for DetachOnDrop<'_, S> {
     fn drop(&mut self) {
-        let mut told = self.0.lock();
-        told.detached = true;
-        let (request, waker) = (told.request.take(), told.waker.take());
-        drop(told);
+        let mut state = self.0.lock();
+        state.detached = true;
+        let (request, waker) = (state.request.take(), state.waker.take());
+        drop(state);
         if let Some(request) = request {
             self.1.spawn(request);
         }

@@ -45,7 +45,7 @@ impl Cell {
     }
 
     /// Has everybody who waits for a loss look again.
-    pub(super) fn tell(&self) {
+    pub(super) fn notify(&self) {
         self.0.changed.notify_waiters();
     }
 

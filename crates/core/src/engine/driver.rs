@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use super::caller::{Caller, Spawn};
 use super::cell::Cell;
 use super::observe::Observer;
-use super::state::{Action, Applying, Chance, End, Event, Member, Request, RequestId, State};
+use super::state::{Action, Applying, End, Event, Member, Randomness, Request, RequestId, State};
 use crate::clock::Moment;
 use crate::{Clock, OwnerId};
 
@@ -49,7 +49,7 @@ struct Locked<E> {
     /// Those that nobody else has any more, as long as they have something to give back.
     kept: HashMap<Member, Arc<E>>,
     /// Where new owner ids and jitter come from: not of a thread, which may be ending when it drops its last guard.
-    dice: Dice,
+    random: SystemRandom,
     /// What ends the subscriptions.
     subscriptions: HashMap<RequestId, Arc<Notify>>,
     /// The moment that the timers wait for.
@@ -69,7 +69,7 @@ impl<E: Participant> Driver<E> {
             engines: HashMap::new(),
             timers: HashMap::new(),
             kept: HashMap::new(),
-            dice: Dice(StdRng::from_os_rng()),
+            random: SystemRandom(StdRng::from_os_rng()),
             subscriptions: HashMap::new(),
             armed: Moment::NEVER,
         };
@@ -135,8 +135,8 @@ impl<E: Participant> Driver<E> {
             self.keep_time_on(runtime, locked);
         }
         let now = self.timing.clock.now();
-        let result = change(&mut locked.state, Applying { now, chance: &mut locked.dice, out: &mut actions });
-        actions.retain(|action| locked.at_once(action, engine, &mut others));
+        let result = change(&mut locked.state, Applying { now, random: &mut locked.random, out: &mut actions });
+        actions.retain(|action| locked.apply_locked(action, engine, &mut others));
         let next = locked.state.next();
         let earlier = next < locked.armed;
         if earlier {
@@ -161,18 +161,18 @@ impl<E: Participant> Driver<E> {
                 }
             }
             Action::Detached(caller) => caller.detach(&**self),
-            Action::Wake(caller, outcome) => caller.tell(|told| told.outcome = Some(outcome)),
-            Action::Limit(cell, _) => cell.tell(),
+            Action::Wake(caller, outcome) => caller.update(|state| state.outcome = Some(outcome)),
+            Action::Limit(cell, _) => cell.notify(),
             Action::End { cell, key, end, held_for } => {
-                cell.tell();
+                cell.notify();
                 if let End::Lost(reason) = end {
                     self.observer.lost(&key, reason, held_for);
                 }
             }
-            Action::HandedOver => self.observer.handed_over(),
+            Action::HandedOff => self.observer.handed_off(),
             Action::AttemptFailed(key, error) => self.observer.attempt_failed(&key, &error),
             Action::ReleaseFailed(key, error) => self.observer.release_failed(&key, &error),
-            Action::Unlisten(request) => {
+            Action::Unsubscribe(request) => {
                 if let Some(subscription) = self.lock().subscriptions.remove(&request) {
                     subscription.notify_one();
                 }
@@ -192,8 +192,8 @@ impl<E: Participant> Driver<E> {
     fn send(self: &Arc<Self>, engine: &Arc<E>, request: Request, by: Option<&Caller>, alone: bool) {
         let gives = matches!(request, Request::Release(..) | Request::Downgrade(..));
         let in_place = gives && engine.releases_in_place();
-        let told = by.filter(|_| !matches!(request, Request::Claim(..))).cloned();
-        let mut request = engine.request(request, told);
+        let waiting = by.filter(|_| !matches!(request, Request::Claim(..))).cloned();
+        let mut request = engine.request(request, waiting);
         if in_place && request.poll_unpin(&mut Context::from_waker(Waker::noop())).is_ready() {
             return;
         }
@@ -245,7 +245,7 @@ impl<E> Driver<E> {
 
 impl<E: Participant> Locked<E> {
     /// What has to be done about an action under the lock already. False if that is all.
-    fn at_once(
+    fn apply_locked(
         &mut self,
         action: &Action<Caller, Cell>,
         engine: Option<&Arc<E>>,
@@ -327,9 +327,9 @@ impl<E> Drop for Subscription<E> {
     }
 }
 
-struct Dice(StdRng);
+struct SystemRandom(StdRng);
 
-impl Chance for Dice {
+impl Randomness for SystemRandom {
     fn owner(&mut self) -> OwnerId {
         OwnerId::random()
     }

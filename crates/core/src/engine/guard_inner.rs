@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::caller::{Caller, SeenThrough};
+use super::caller::{Caller, DetachOnDrop};
 use super::cell::Cell;
 use super::inner::Inner;
-use super::state::{End, Granted, GuardRef, Join, LeaseCell, LetGo, WaiterId};
+use super::state::{End, Granted, GuardRef, GuardRelease, Join, LeaseCell, WaiterId};
 use crate::clock::Moment;
 use crate::{
     Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, OwnerId,
@@ -16,9 +16,9 @@ use crate::{
 
 /// What a guard holds: its part of a lease. Dropping it lets go.
 #[must_use]
-pub(crate) struct Hold(Arc<GuardInner>);
+pub(crate) struct GuardInner(Arc<GuardState>);
 
-pub(crate) struct GuardInner {
+pub(crate) struct GuardState {
     engine: Arc<Inner>,
     guard: GuardRef,
     owner: OwnerId,
@@ -29,14 +29,14 @@ pub(crate) struct GuardInner {
     over: AtomicBool,
 }
 
-impl Hold {
+impl GuardInner {
     pub(super) fn new(engine: &Arc<Inner>, granted: Granted<Cell>) -> Self {
         let Granted { guard, owner, number, cell } = granted;
         let (engine, since) = (Arc::clone(engine), engine.clock.now());
-        Self(Arc::new(GuardInner { engine, guard, owner, number, cell, since, over: AtomicBool::new(false) }))
+        Self(Arc::new(GuardState { engine, guard, owner, number, cell, since, over: AtomicBool::new(false) }))
     }
 
-    pub(crate) fn inner(&self) -> &Arc<GuardInner> {
+    pub(crate) fn state(&self) -> &Arc<GuardState> {
         &self.0
     }
 
@@ -57,15 +57,15 @@ impl Hold {
         let engine = &self.0.engine;
         let lost = self.0.loss();
         let caller = Caller::new();
-        match self.0.let_go(Some(&caller)) {
-            LetGo::Passed => return Ok(ReleaseOutcome::Released),
-            LetGo::Gone => {
+        match self.0.release_guard(Some(&caller)) {
+            GuardRelease::Passed => return Ok(ReleaseOutcome::Released),
+            GuardRelease::Gone => {
                 let lost = lost.or_else(|| self.0.lease_loss());
                 return Ok(lost.map_or(ReleaseOutcome::Released, ReleaseOutcome::AlreadyLost));
             }
-            LetGo::Sent => {}
+            GuardRelease::Sent => {}
         }
-        let _seen_through = SeenThrough(&caller, &*engine.driver);
+        let _detach_on_drop = DetachOnDrop(&caller, &*engine.driver);
         match caller.answer(&*engine.driver).await {
             Ok(LeaseStatus::Held) => Ok(ReleaseOutcome::Released),
             Ok(LeaseStatus::NotHeld) => Ok(ReleaseOutcome::AlreadyLost(LossReason::Stolen)),
@@ -97,15 +97,15 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for GuardInner {
     fn drop(&mut self) {
         if !self.0.is_over() {
-            self.0.let_go(None);
+            self.0.release_guard(None);
         }
     }
 }
 
-impl GuardInner {
+impl GuardState {
     pub(crate) fn key(&self) -> &LockKey {
         &self.cell.grant().key
     }
@@ -164,7 +164,7 @@ impl GuardInner {
                 if let Some(reason) = guard.loss() {
                     return reason;
                 }
-                if guard.is_over() || matches!(cell.end(), Some(End::LetGo | End::Detached)) {
+                if guard.is_over() || matches!(cell.end(), Some(End::Released | End::Detached)) {
                     break;
                 }
                 tokio::select! {
@@ -185,21 +185,21 @@ impl GuardInner {
     fn left_to_others<T>(&self, came_to: Option<T>) -> Option<T> {
         if came_to.is_some() {
             self.over.store(true, Ordering::Release);
-            self.cell.tell();
+            self.cell.notify();
             self.was_held();
         }
         came_to
     }
 
-    fn let_go(&self, by: Option<&Caller>) -> LetGo {
+    fn release_guard(&self, by: Option<&Caller>) -> GuardRelease {
         self.over.store(true, Ordering::Release);
         let engine = &self.engine;
-        let ended = engine.driver.with(engine, |state, at| state.let_go(at, &self.guard, by.cloned()));
-        if ended != LetGo::Sent {
+        let ended = engine.driver.with(engine, |state, at| state.release_guard(at, &self.guard, by.cloned()));
+        if ended != GuardRelease::Sent {
             // Nobody else tells who waits for the loss of this guard alone.
-            self.cell.tell();
+            self.cell.notify();
         }
-        if ended != LetGo::Gone {
+        if ended != GuardRelease::Gone {
             self.was_held();
         }
         ended
@@ -207,12 +207,12 @@ impl GuardInner {
 
     /// What was lost was counted with its loss.
     fn was_held(&self) {
-        self.engine.driver.observer.let_go(self.engine.clock.now().since(self.since));
+        self.engine.driver.observer.guard_ended(self.engine.clock.now().since(self.since));
     }
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for GuardInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hold").field(&self.0.grant()).finish()
+        f.debug_tuple("Guard").field(&self.0.grant()).finish()
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-pub(crate) use self::guard_inner::{GuardInner, Hold};
+pub(crate) use self::guard_inner::{GuardInner, GuardState};
 pub use self::local_handoff::LocalHandoff;
 
 use self::driver::Driver;

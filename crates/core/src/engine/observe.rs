@@ -93,11 +93,11 @@ impl Observer {
         tracing::warn!(backend, key = key.as_str(), reason = reason.as_str(), held_ms = millis(held), "lock lost");
     }
 
-    pub(super) fn handed_over(&self) {
+    pub(super) fn handed_off(&self) {
         count(&self.handoffs);
     }
 
-    pub(super) fn let_go(&self, held: Duration) {
+    pub(super) fn guard_ended(&self, held: Duration) {
         histogram(&self.hold).record(held);
     }
 

@@ -17,34 +17,34 @@ impl Participant for Inner {
     fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()> {
         match request {
             Request::Claim(request, claim) => {
-                let asking = Asking::new(self, None, (request, claim));
+                let pending = PendingAnswer::new(self, None, (request, claim));
                 Box::pin(async move {
-                    let (_, claim) = &asking.question;
-                    let answer = asking.engine.backend.try_acquire(claim).await;
-                    asking.answered(answer);
+                    let (_, claim) = &pending.query;
+                    let answer = pending.engine.backend.try_acquire(claim).await;
+                    pending.answered(answer);
                 })
             }
             Request::Release(request, grant) => {
-                let asking = Asking::new(self, by, (request, grant));
+                let pending = PendingAnswer::new(self, by, (request, grant));
                 Box::pin(async move {
-                    let (_, grant) = &asking.question;
-                    let answer = asking.engine.backend.release(grant).await;
-                    asking.answered(answer);
+                    let (_, grant) = &pending.query;
+                    let answer = pending.engine.backend.release(grant).await;
+                    pending.answered(answer);
                 })
             }
             Request::TakeOver(request, grant, owner, ttl) => {
-                let asking = Asking::new(self, None, TakesOver(request, grant));
+                let pending = PendingAnswer::new(self, None, OwnerChange(request, grant));
                 Box::pin(async move {
-                    let held = asking.engine.backend.take_over(&asking.question.1, owner, ttl).await;
-                    let answer = held.map(|held| asking.question.came_to(held));
-                    asking.answered(answer);
+                    let held = pending.engine.backend.take_over(&pending.query.1, owner, ttl).await;
+                    let answer = held.map(|held| pending.query.came_to(held));
+                    pending.answered(answer);
                 })
             }
             Request::Downgrade(request, writer, claim) => {
-                let asking = Asking::new(self, None, TakesOver(request, writer));
+                let pending = PendingAnswer::new(self, None, OwnerChange(request, writer));
                 Box::pin(async move {
-                    let answer = asking.engine.backend.downgrade(&asking.question.1, &claim).await;
-                    asking.answered(answer);
+                    let answer = pending.engine.backend.downgrade(&pending.query.1, &claim).await;
+                    pending.answered(answer);
                 })
             }
             Request::Renew(batch) => self.renew(batch, by),
@@ -63,9 +63,9 @@ impl Participant for Inner {
 
 impl Inner {
     fn renew(self: &Arc<Self>, batch: Batch, by: Option<Caller>) -> BoxFuture<'static, ()> {
-        let asking = Asking::new(self, by, batch);
+        let pending = PendingAnswer::new(self, by, batch);
         Box::pin(async move {
-            let (engine, batch) = (&asking.engine, &asking.question);
+            let (engine, batch) = (&pending.engine, &pending.query);
             let answers = engine.backend.renew(&batch.renewals, batch.within);
             // Backends keep to that themselves; one that does not is given up before the next renewal is due.
             let answers = tokio::time::timeout(batch.within * 5 / 4, answers).await;
@@ -73,17 +73,17 @@ impl Inner {
             for (renewal, answer) in batch.renewals.iter().zip(&answers) {
                 engine.driver.observer.renewed(&renewal.grant.key, answer);
             }
-            asking.answered(answers);
+            pending.answered(answers);
         })
     }
 
     fn subscribe(self: &Arc<Self>, request: RequestId, key: LockKey) -> BoxFuture<'static, ()> {
         let subscription = self.driver.subscribed(request);
-        let begins = Asking::new(self, None, Begins(request, key.clone()));
-        let listens = Asking::new(self, None, Subscribes(request, key));
+        let start = PendingAnswer::new(self, None, SubscriptionStart(request, key.clone()));
+        let events = PendingAnswer::new(self, None, SubscriptionEvents(request, key));
         Box::pin(async move {
-            let engine = Arc::clone(&listens.engine);
-            let key = &listens.question.1;
+            let engine = Arc::clone(&events.engine);
+            let key = &events.query.1;
             let listening = async {
                 let mut subscription = match engine.backend.notifications() {
                     Some(notifications) => match notifications.subscribe(key).await {
@@ -95,33 +95,33 @@ impl Inner {
                     },
                     None => return,
                 };
-                begins.answered(true);
+                start.answered(true);
                 loop {
                     if !engine.driver.look(|state| state.is_subscribed(key, request)) {
                         return;
                     }
                     let notification = subscription.next().await;
-                    engine.apply(Event::Heard { key: key.clone(), request, notification });
+                    engine.apply(Event::Notified { key: key.clone(), request, notification });
                 }
             };
             tokio::select! {
                 () = listening => {}
                 () = subscription.over() => {}
             }
-            listens.answered(Notification::Ended);
+            events.answered(Notification::Ended);
         })
     }
 }
 
 /// What the store, or a subscription, is asked.
-trait Question {
+trait Query {
     type Answer;
 
     /// The answer where nobody knows.
     fn unknown(&self) -> Self::Answer;
 
     /// What the caller is told who waits for just that.
-    fn told(_: &Self::Answer) -> Option<Result<LeaseStatus>> {
+    fn for_caller(_: &Self::Answer) -> Option<Result<LeaseStatus>> {
         None
     }
 
@@ -129,7 +129,7 @@ trait Question {
     fn event(&mut self, answer: Self::Answer) -> Event;
 }
 
-impl Question for (RequestId, Claim) {
+impl Query for (RequestId, Claim) {
     type Answer = Result<Attempt>;
 
     fn unknown(&self) -> Self::Answer {
@@ -141,14 +141,14 @@ impl Question for (RequestId, Claim) {
     }
 }
 
-impl Question for (RequestId, GrantRef) {
+impl Query for (RequestId, GrantRef) {
     type Answer = Result<LeaseStatus>;
 
     fn unknown(&self) -> Self::Answer {
         Err(Error::new(ErrorKind::Indeterminate, "release"))
     }
 
-    fn told(answer: &Self::Answer) -> Option<Result<LeaseStatus>> {
+    fn for_caller(answer: &Self::Answer) -> Option<Result<LeaseStatus>> {
         Some(answer.clone())
     }
 
@@ -158,9 +158,9 @@ impl Question for (RequestId, GrantRef) {
 }
 
 /// Whether a lease that was detached, or is downgraded, gets a new owner.
-struct TakesOver(RequestId, GrantRef);
+struct OwnerChange(RequestId, GrantRef);
 
-impl TakesOver {
+impl OwnerChange {
     fn came_to(&self, held: LeaseStatus) -> Attempt {
         match held {
             LeaseStatus::Held => Attempt::Granted { epoch: self.1.epoch },
@@ -169,7 +169,7 @@ impl TakesOver {
     }
 }
 
-impl Question for TakesOver {
+impl Query for OwnerChange {
     type Answer = Result<Attempt>;
 
     fn unknown(&self) -> Self::Answer {
@@ -181,14 +181,14 @@ impl Question for TakesOver {
     }
 }
 
-impl Question for Batch {
+impl Query for Batch {
     type Answer = Vec<Result<LeaseStatus>>;
 
     fn unknown(&self) -> Self::Answer {
         self.answered(Vec::new())
     }
 
-    fn told(answers: &Self::Answer) -> Option<Result<LeaseStatus>> {
+    fn for_caller(answers: &Self::Answer) -> Option<Result<LeaseStatus>> {
         answers.first().cloned()
     }
 
@@ -198,9 +198,9 @@ impl Question for Batch {
 }
 
 /// Whether a subscription begins.
-struct Begins(RequestId, LockKey);
+struct SubscriptionStart(RequestId, LockKey);
 
-impl Question for Begins {
+impl Query for SubscriptionStart {
     type Answer = bool;
 
     fn unknown(&self) -> bool {
@@ -213,9 +213,9 @@ impl Question for Begins {
 }
 
 /// What a subscription hears last.
-struct Subscribes(RequestId, LockKey);
+struct SubscriptionEvents(RequestId, LockKey);
 
-impl Question for Subscribes {
+impl Query for SubscriptionEvents {
     type Answer = Notification;
 
     fn unknown(&self) -> Notification {
@@ -223,42 +223,42 @@ impl Question for Subscribes {
     }
 
     fn event(&mut self, notification: Notification) -> Event {
-        Event::Heard { key: self.1.clone(), request: self.0, notification }
+        Event::Notified { key: self.1.clone(), request: self.0, notification }
     }
 }
 
 /// A question that is answered in any case: a future that is dropped, by a runtime that ends or by a panic, says that
 /// nobody knows.
-struct Asking<Q: Question> {
+struct PendingAnswer<Q: Query> {
     engine: Arc<Inner>,
     by: Option<Caller>,
-    question: Q,
+    query: Q,
     is_answered: bool,
 }
 
-impl<Q: Question> Asking<Q> {
-    fn new(engine: &Arc<Inner>, by: Option<Caller>, question: Q) -> Self {
-        Self { engine: Arc::clone(engine), by, question, is_answered: false }
+impl<Q: Query> PendingAnswer<Q> {
+    fn new(engine: &Arc<Inner>, by: Option<Caller>, query: Q) -> Self {
+        Self { engine: Arc::clone(engine), by, query, is_answered: false }
     }
 
     fn answered(mut self, answer: Q::Answer) {
-        self.say(answer);
+        self.deliver(answer);
     }
 
-    fn say(&mut self, answer: Q::Answer) {
+    fn deliver(&mut self, answer: Q::Answer) {
         self.is_answered = true;
-        let told = self.by.take().zip(Q::told(&answer));
-        self.engine.apply(self.question.event(answer));
-        if let Some((by, answer)) = told {
-            by.tell(|told| told.answer = Some(answer));
+        let waiting = self.by.take().zip(Q::for_caller(&answer));
+        self.engine.apply(self.query.event(answer));
+        if let Some((by, answer)) = waiting {
+            by.update(|state| state.answer = Some(answer));
         }
     }
 }
 
-impl<Q: Question> Drop for Asking<Q> {
+impl<Q: Query> Drop for PendingAnswer<Q> {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.say(self.question.unknown());
+            self.deliver(self.query.unknown());
         }
     }
 }

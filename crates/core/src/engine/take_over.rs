@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use super::acquire::Waiting;
-use super::caller::{Caller, SeenThrough};
-use super::guard_inner::Hold;
+use super::acquire::WaiterHandle;
+use super::caller::{Caller, DetachOnDrop};
+use super::guard_inner::GuardInner;
 use super::inner::Inner;
 use super::state::{Attach, Collected, Join, Outcome};
 use crate::{DetachedLock, Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, Result};
@@ -13,26 +13,26 @@ impl Inner {
         self: &Arc<Self>,
         detached: &DetachedLock,
         options: &LockOptions,
-    ) -> Result<Option<Hold>> {
+    ) -> Result<Option<GuardInner>> {
         let (caller, grant) = (Caller::new(), detached.to_grant());
-        let _seen_through = SeenThrough(&caller, &*self.driver);
+        let _detach_on_drop = DetachOnDrop(&caller, &*self.driver);
         let join = self.joins(detached.key(), Mode::Exclusive, options, &caller);
         let attach = Attach { join, grant, number: detached.handoffs() };
         let id = self.driver.with_caller(self, &caller, |state, at| state.attach(at, attach));
-        let taken = self.taken_over(Waiting::beside(self, detached.key(), id), &caller).await;
+        let taken = self.taken_over(WaiterHandle::outside_queue(self, detached.key(), id), &caller).await;
         taken.map_err(|error| error.within("attach", self.name(), Some(detached.key())))
     }
 
     /// Makes a reader of a writer by one step of the store. The writer's guard is over in any case.
-    pub(super) async fn downgrade(self: &Arc<Self>, writer: Hold, options: &LockOptions) -> Result<Hold> {
-        let key = writer.inner().grant().key.clone();
+    pub(super) async fn downgrade(self: &Arc<Self>, writer: GuardInner, options: &LockOptions) -> Result<GuardInner> {
+        let key = writer.state().grant().key.clone();
         let error = |kind| Error::new(kind, "downgrade").with_backend(self.name()).key(&key);
         let caller = Caller::new();
-        let _seen_through = SeenThrough(&caller, &*self.driver);
+        let _detach_on_drop = DetachOnDrop(&caller, &*self.driver);
         let join = self.joins(&key, Mode::Shared, options, &caller);
-        let lost = || error(ErrorKind::Lost(writer.inner().loss().unwrap_or(LossReason::Expired)));
+        let lost = || error(ErrorKind::Lost(writer.state().loss().unwrap_or(LossReason::Expired)));
         let id = writer.downgrade(&caller, join).ok_or_else(lost)?;
-        match self.taken_over(Waiting::beside(self, &key, id), &caller).await {
+        match self.taken_over(WaiterHandle::outside_queue(self, &key, id), &caller).await {
             Ok(Some(reader)) => Ok(reader),
             // Its lease ended before its caller came for it.
             Ok(None) => Err(error(ErrorKind::Lost(LossReason::Expired))),
@@ -45,10 +45,14 @@ impl Inner {
         Join { member: self.member, key: key.clone(), mode, options, limit, handle: caller.clone() }
     }
 
-    async fn taken_over(self: &Arc<Self>, mut waiting: Waiting<'_>, caller: &Caller) -> Result<Option<Hold>> {
+    async fn taken_over(
+        self: &Arc<Self>,
+        mut waiting: WaiterHandle<'_>,
+        caller: &Caller,
+    ) -> Result<Option<GuardInner>> {
         match caller.outcome(&*self.driver).await {
             Outcome::Granted(granted) => match waiting.collect(&granted) {
-                Collected::Yes => Ok(Some(Hold::new(self, granted))),
+                Collected::Yes => Ok(Some(GuardInner::new(self, granted))),
                 _ if self.is_closed() => Err(Error::new(ErrorKind::Closed, "take over")),
                 // It ended before its caller came for it.
                 _ => Ok(None),

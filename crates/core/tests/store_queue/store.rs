@@ -112,7 +112,7 @@ impl Backend for Queueing {
                 latest_epoch: None,
                 retry_in: ASK_AGAIN,
                 lease: FIRST_LEASE,
-                told: true,
+                notifies: true,
             }),
         }
     }

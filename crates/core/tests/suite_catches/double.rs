@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::conformance::{Contender, Fixture, Shareable, Subject};
+use leasehold_core::conformance::{Fixture, Shareable, Subject, TestClient};
 use leasehold_core::{
     Attempt, Backend, Capabilities, Claim, Clock, Cursor, GrantRef, Holders, LeaseStatus, LocalHandoff, LockKey,
     MemoryBackend, Notifications, OwnerId, Page, Renewal, Result, SharedBackend,
@@ -75,8 +75,8 @@ pub(crate) trait Double: Send + Sync + 'static {
     }
 
     /// What the client's program uses.
-    fn contender(&self, contender: Contender) -> Contender {
-        contender
+    fn client(&self, client: TestClient) -> TestClient {
+        client
     }
 }
 
@@ -176,9 +176,9 @@ impl Subject for Broken {
         Ok(())
     }
 
-    async fn contender(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<Contender> {
-        let contender = Shareable(self.clone()).contender(namespace, clock, local_handoff).await?;
-        Ok(self.double.contender(contender))
+    async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient> {
+        let client = Shareable(self.clone()).client(namespace, clock, local_handoff).await?;
+        Ok(self.double.client(client))
     }
 
     fn environment(&self) -> Vec<(String, String)> {

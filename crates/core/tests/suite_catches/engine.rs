@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::conformance::Contender;
+use leasehold_core::conformance::TestClient;
 use leasehold_core::{Capabilities, Clock, DetachedLock, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
 
 use crate::double::Double;
@@ -26,8 +26,8 @@ type Acquire = fn(Arc<dyn Locker>, LockKey, LockOptions) -> Acquiring;
 struct Instead(Acquire);
 
 impl Double for Instead {
-    fn contender(&self, contender: Contender) -> Contender {
-        Contender { locker: Arc::new(Wrong { inner: contender.locker, acquire: self.0 }), ..contender }
+    fn client(&self, client: TestClient) -> TestClient {
+        TestClient { locker: Arc::new(Wrong { inner: client.locker, acquire: self.0 }), ..client }
     }
 }
 

@@ -24,8 +24,8 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
     Equivalent {
         file: "pending.rs",
         mutant: "replace < with <= in PendingClaim<W>::goes_to",
-        line: "waiter.id.0 <= self.horizon",
-        why: "the horizon is the number of a request, and no waiter has that",
+        line: "waiter.id.0 <= self.join_limit",
+        why: "the limit is the number of a request, and no waiter has that",
     },
     Equivalent {
         file: "grant.rs",
@@ -61,8 +61,8 @@ pub(super) const EQUIVALENT: &[Equivalent] = &[
     Equivalent {
         file: "local_handoff.rs",
         mutant: "replace < with <= in Key<W, L>::share",
-        line: "waiter.id.0 <= claim.horizon",
-        why: "the horizon is the number of a request, and no waiter has that",
+        line: "waiter.id.0 <= claim.join_limit",
+        why: "the limit is the number of a request, and no waiter has that",
     },
 ];
 

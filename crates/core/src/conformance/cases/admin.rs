@@ -1,18 +1,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::bench::{Bench, SHORT, patient, soon};
-use crate::conformance::Contender;
+use super::context::{SHORT, TestContext, patient, soon};
+use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Capability, Holder, LockKey, LossReason, Mode};
 
 /// Everything that a listing shows, page by page.
-pub(super) async fn listed(contender: &Contender, prefix: &str) -> Result<BTreeMap<LockKey, Vec<Holder>>, Failure> {
+pub(super) async fn listed(client: &TestClient, prefix: &str) -> Result<BTreeMap<LockKey, Vec<Holder>>, Failure> {
     let mut keys = BTreeMap::new();
     let mut after = None;
     // Far more pages than keys: a cursor that does not move on must not loop for ever.
     for _ in 0..10_000 {
-        let page = contender.admin.list(prefix, after.as_ref()).await?;
+        let page = client.admin.list(prefix, after.as_ref()).await?;
         for holders in page.keys {
             ensure!(!holders.holders.is_empty(), "{:?} is listed and held by nobody", holders.key);
             keys.insert(holders.key, holders.holders);
@@ -25,8 +25,8 @@ pub(super) async fn listed(contender: &Contender, prefix: &str) -> Result<BTreeM
     Err(Failure("the listing does not end".into()))
 }
 
-pub(super) async fn c25_inspect_shows_the_holder(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_inspect_shows_the_holder(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let lease = Duration::from_secs(30);
     let guard = ours.take(&key, &patient().ttl(lease).label("the tester").reason("a check")).await?;
     let seen = theirs.admin.inspect(&key).await?;
@@ -34,14 +34,14 @@ pub(super) async fn c25_inspect_shows_the_holder(bench: Bench) -> Verdict {
     ensure!(holder.mode == Mode::Exclusive, "{holder:?}");
     ensure!(holder.label.as_deref() == Some("the tester") && holder.reason.as_deref() == Some("a check"), "{holder:?}");
     ensure!(holder.token == guard.fencing_token(), "{holder:?} and {:?}", guard.fencing_token());
-    let leased = bench.subject.capabilities().has(Capability::Lease);
+    let leased = context.subject.capabilities().has(Capability::Lease);
     let left = holder.remaining.is_some_and(|left| !left.is_zero() && left <= lease);
     ensure!(left || !leased, "{:?} left of {lease:?}", holder.remaining);
     Ok(())
 }
 
-pub(super) async fn c25_a_free_key_has_no_holders(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c25_a_free_key_has_no_holders(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     ensure!(ours.admin.inspect(&key).await?.holders.is_empty(), "a fresh key has holders");
     ours.take(&key, &patient()).await?.release().await?;
     let seen = ours.admin.inspect(&key).await?;
@@ -49,9 +49,9 @@ pub(super) async fn c25_a_free_key_has_no_holders(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c25_list_pages_through_held_keys(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
-    let stem = bench.key();
+pub(super) async fn c25_list_pages_through_held_keys(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let stem = context.key();
     let mut guards = Vec::new();
     let mut held = BTreeSet::new();
     for number in 0..150 {
@@ -65,9 +65,9 @@ pub(super) async fn c25_list_pages_through_held_keys(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c25_list_takes_the_prefix_literally(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
-    let stem = bench.key();
+pub(super) async fn c25_list_takes_the_prefix_literally(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
+    let stem = context.key();
     let mut guards = Vec::new();
     for ending in ["%a", "_a", "*a", "?a", "[x]a", "\\a", "{a", "ba"] {
         guards.push(ours.take(&LockKey::new(format!("{stem}{ending}"))?, &patient()).await?);
@@ -81,8 +81,8 @@ pub(super) async fn c25_list_takes_the_prefix_literally(bench: Bench) -> Verdict
     Ok(())
 }
 
-pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT).label("the tester")).await?;
     let taken = theirs.admin.force_release(&key).await?;
     ensure!(taken.holders.len() == 1 && taken.holders[0].label.as_deref() == Some("the tester"), "{taken:?}");
@@ -92,13 +92,13 @@ pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(bench: 
     drop(guard);
     successor.renew().await?;
     drop(successor);
-    let nobody = theirs.admin.force_release(&bench.key()).await?;
+    let nobody = theirs.admin.force_release(&context.key()).await?;
     ensure!(nobody.holders.is_empty(), "a free key was taken from {nobody:?}");
     Ok(())
 }
 
-pub(super) async fn c25_force_release_is_told_as_such(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_force_release_is_told_as_such(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     theirs.admin.force_release(&key).await?;
     let reason = soon("the holder is told", guard.lost()).await?;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::bench::{BRIEF, Bench, eventually, once, outlast, patient};
+use super::context::{BRIEF, TestContext, eventually, once, outlast, patient};
 use crate::conformance::process::{Holder, Role};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{
     DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, Mode, OwnerId, ReleaseOutcome, Result,
 };
@@ -16,8 +16,8 @@ use crate::{
 const LONG: Duration = Duration::from_secs(600);
 
 /// A lock that was taken and detached, as the message that carries it has it.
-async fn detached(contender: &Contender, key: &LockKey) -> Result<(DetachedLock, String), Failure> {
-    let text = contender.take(key, &patient()).await?.detach().map(|handed| handed.expose());
+async fn detached(client: &TestClient, key: &LockKey) -> Result<(DetachedLock, String), Failure> {
+    let text = client.take(key, &patient()).await?.detach().map(|handed| handed.expose());
     let text = text.ok_or_else(|| Failure("a held guard was not handed off".into()))?;
     Ok((text.parse()?, text))
 }
@@ -28,15 +28,15 @@ fn one_of<T>(attached: Vec<Option<T>>) -> Result<T, Failure> {
     guard.ok_or_else(|| Failure(format!("a detached lock was attached {} times", guards.len())))
 }
 
-pub(super) async fn c28_a_detached_lock_is_attached_once(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c28_a_detached_lock_is_attached_once(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let (handed, _) = detached(&ours, &key).await?;
     let first = theirs.locker.attach(&handed, &once()).await?;
     ensure!(first.is_some(), "a detached lock was not attached");
     // As when the message that carries it comes twice, while the lock is held and afterwards.
     for first in [first, None] {
-        for contender in [&ours, &theirs] {
-            let second = contender.locker.attach(&handed, &once()).await?;
+        for client in [&ours, &theirs] {
+            let second = client.locker.attach(&handed, &once()).await?;
             ensure!(second.is_none(), "{second:?} beside or after {first:?}");
         }
         if let Some(first) = first {
@@ -47,11 +47,11 @@ pub(super) async fn c28_a_detached_lock_is_attached_once(bench: Bench) -> Verdic
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c28_of_two_who_attach_at_once_one_has_the_lock(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c28_of_two_who_attach_at_once_one_has_the_lock(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for (one, other) in [(&ours, &theirs), (&theirs, &theirs)] {
         for _ in 0..10 {
-            let key = bench.key();
+            let key = context.key();
             let (handed, _) = detached(&ours, &key).await?;
             let options = once();
             let attached = futures::join!(one.locker.attach(&handed, &options), other.locker.attach(&handed, &options));
@@ -65,11 +65,11 @@ pub(super) async fn c28_of_two_who_attach_at_once_one_has_the_lock(bench: Bench)
     Ok(())
 }
 
-pub(super) async fn c28_of_two_processes_that_attach_at_once_one_has_the_lock(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c28_of_two_processes_that_attach_at_once_one_has_the_lock(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let (handed, text) = detached(&ours, &key).await?;
-    let role = Role { attaches: Some(text), ..Bench::role(&key, LONG) };
-    let start = || Holder::try_start(bench.subject.as_ref(), &role);
+    let role = Role { attaches: Some(text), ..TestContext::role(&key, LONG) };
+    let start = || Holder::try_start(context.subject.as_ref(), &role);
     let (one, other) = futures::join!(start(), start());
     let mut holder = one_of(vec![one?, other?])?;
     ensure!(holder.ask().await? == "held", "the process that attached it lost it");
@@ -78,9 +78,9 @@ pub(super) async fn c28_of_two_processes_that_attach_at_once_one_has_the_lock(be
     holder.kill().await
 }
 
-pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
-    for mode in bench.modes() {
+pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    for mode in context.modes() {
         let old = ours.claims(&key, *mode, LONG).await?;
         let new = GrantRef { owner: OwnerId::random(), ..old.clone() };
         let take_over = async |owner| theirs.store.steps().take_over(&old, owner, LONG).await;
@@ -106,8 +106,8 @@ pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(b
     Ok(())
 }
 
-pub(super) async fn c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let old = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let before = ours.store.steps().inspect(&key).await?.holders;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG / 10).await?;
@@ -121,16 +121,16 @@ pub(super) async fn c28_attaching_keeps_number_and_texts_and_never_shortens_the_
     Ok(())
 }
 
-pub(super) async fn c28_attaching_gives_the_lease_that_was_asked_for(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c28_attaching_gives_the_lease_that_was_asked_for(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let old = ours.claims(&key, Mode::Exclusive, LONG / 10).await?;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
     ensure!(held == LeaseStatus::Held, "{held:?}");
     ours.sees_left(&key, LONG).await
 }
 
-pub(super) async fn c28_a_text_with_another_number_attaches_nothing(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c28_a_text_with_another_number_attaches_nothing(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let held = ours.claims(&key, Mode::Exclusive, LONG).await?;
     // The number goes to whoever the lock guards: one that somebody made up could keep all others out for good.
     let forged = GrantRef { epoch: held.epoch.map(|epoch| epoch + 1000), ..held.clone() };
@@ -141,8 +141,8 @@ pub(super) async fn c28_a_text_with_another_number_attaches_nothing(bench: Bench
 }
 
 /// Whoever waits behind an attached lock in its process, and asked for just what it was attached with.
-pub(super) async fn c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let [first, second] = ["first", "second"].map(|text| patient().label(text).reason(text));
     let shown = async || {
         let holders = theirs.admin.inspect(&key).await?.holders;
@@ -165,8 +165,8 @@ pub(super) async fn c28_who_comes_after_an_attached_lock_is_shown_with_its_own_t
     Ok(())
 }
 
-pub(super) async fn c28_what_ran_out_is_not_attached(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c28_what_ran_out_is_not_attached(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let old = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
@@ -174,8 +174,8 @@ pub(super) async fn c28_what_ran_out_is_not_attached(bench: Bench) -> Verdict {
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c28_an_attach_whose_answer_was_lost_leaves_nothing(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c28_an_attach_whose_answer_was_lost_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let (handed, _) = detached(&ours, &key).await?;
     theirs.faults.next(Op::TakeOver, Fault::LoseReply, 1);
     let error = theirs.locker.attach(&handed, &once()).await.err().map(|error| error.kind());
@@ -187,8 +187,8 @@ pub(super) async fn c28_an_attach_whose_answer_was_lost_leaves_nothing(bench: Be
     Ok(())
 }
 
-pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, Arc::new(bench.contender().await?), bench.key());
+pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, Arc::new(context.client().await?), context.key());
     let (handed, _) = detached(&ours, &key).await?;
     theirs.faults.next(Op::TakeOver, Fault::KeepReply, 1);
     let attaching = tokio::spawn({
@@ -203,8 +203,8 @@ pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(bench: Bench)
     eventually("what was taken over for nobody is given back", is_free).await
 }
 
-pub(super) async fn c28_an_attached_lock_is_renewed_and_told_of_its_loss(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c28_an_attached_lock_is_renewed_and_told_of_its_loss(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let (handed, _) = detached(&ours, &key).await?;
     let guard = theirs.locker.attach(&handed, &once()).await?;
     let guard = guard.ok_or_else(|| Failure("a detached lock was not attached".into()))?;

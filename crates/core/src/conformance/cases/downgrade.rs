@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::bench::{BRIEF, Bench, eventually, once, outlast, patient};
+use super::context::{BRIEF, TestContext, eventually, once, outlast, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{
     Attempt, Capability, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, Mode, ReadGuard,
     ReleaseOutcome, Wait,
@@ -14,39 +14,41 @@ use crate::{
 const LONG: Duration = Duration::from_secs(600);
 
 /// A reader that was the writer of this key.
-async fn downgraded(contender: &Contender, key: &LockKey) -> Result<ReadGuard, Failure> {
-    Ok(contender.take(key, &patient()).await?.downgrade(&once()).await?)
+async fn downgraded(client: &TestClient, key: &LockKey) -> Result<ReadGuard, Failure> {
+    Ok(client.take(key, &patient()).await?.downgrade(&once()).await?)
 }
 
 /// The step in the store.
-async fn step(contender: &Contender, writer: &GrantRef, ttl: Duration) -> Result<(Claim, Attempt), Failure> {
+async fn step(client: &TestClient, writer: &GrantRef, ttl: Duration) -> Result<(Claim, Attempt), Failure> {
     let claim = Claim::new(&writer.key, Mode::Shared, ttl);
-    let attempt = contender.store.steps().downgrade(writer, &claim).await?;
+    let attempt = client.store.steps().downgrade(writer, &claim).await?;
     Ok((claim, attempt))
 }
 
-async fn became(contender: &Contender, writer: &GrantRef, ttl: Duration) -> Result<GrantRef, Failure> {
-    match step(contender, writer, ttl).await? {
+async fn became(client: &TestClient, writer: &GrantRef, ttl: Duration) -> Result<GrantRef, Failure> {
+    match step(client, writer, ttl).await? {
         (claim, Attempt::Granted { epoch }) => Ok(claim.grant(epoch)),
         (_, other) => Err(Failure(format!("the writer did not become a reader: {other:?}"))),
     }
 }
 
-async fn becomes_nothing(contender: &Contender, writer: &GrantRef) -> Verdict {
-    let (_, attempt) = step(contender, writer, LONG).await?;
+async fn becomes_nothing(client: &TestClient, writer: &GrantRef) -> Verdict {
+    let (_, attempt) = step(client, writer, LONG).await?;
     ensure!(matches!(attempt, Attempt::Busy { .. } | Attempt::HeldBy { .. }), "{attempt:?} for {writer:?}");
     Ok(())
 }
 
-pub(super) async fn c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), Arc::new(bench.contender().await?), bench.key());
+pub(super) async fn c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes(
+    context: TestContext,
+) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), Arc::new(context.client().await?), context.key());
     let writer = ours.take(&key, &patient()).await?;
     // They ask all the while, here and elsewhere, so that one of them would be granted in any gap.
-    let contend = |contender: &Arc<Contender>| {
-        let (contender, key) = (Arc::clone(contender), key.clone());
+    let contend = |client: &Arc<TestClient>| {
+        let (client, key) = (Arc::clone(client), key.clone());
         tokio::spawn(async move {
             loop {
-                if let Some(guard) = contender.acquire(&key, &once()).await? {
+                if let Some(guard) = client.acquire(&key, &once()).await? {
                     return Ok::<LockGuard, Error>(guard);
                 }
                 tokio::task::yield_now().await;
@@ -70,15 +72,15 @@ pub(super) async fn c29_no_writer_comes_between_a_writer_and_the_reader_that_it_
     Ok(())
 }
 
-pub(super) async fn c29_no_writer_is_granted_between_the_two_tokens(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), Arc::new(bench.contender().await?), bench.key());
+pub(super) async fn c29_no_writer_is_granted_between_the_two_tokens(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), Arc::new(context.client().await?), context.key());
     let granted = Arc::new(Mutex::new(Vec::new()));
     // Without a pause, so that one of them is granted in the shortest gap.
-    let contend = |contender: &Arc<Contender>| {
-        let (contender, key, granted) = (Arc::clone(contender), key.clone(), Arc::clone(&granted));
+    let contend = |client: &Arc<TestClient>| {
+        let (client, key, granted) = (Arc::clone(client), key.clone(), Arc::clone(&granted));
         tokio::spawn(async move {
             loop {
-                if let Ok(Some(guard)) = contender.acquire(&key, &once()).await {
+                if let Ok(Some(guard)) = client.acquire(&key, &once()).await {
                     granted.lock().unwrap_or_else(PoisonError::into_inner).push(guard.fencing_token());
                     let _ = guard.release().await;
                 }
@@ -104,23 +106,23 @@ pub(super) async fn c29_no_writer_is_granted_between_the_two_tokens(bench: Bench
     verdict
 }
 
-pub(super) async fn c29_readers_come_in_beside_one_that_was_the_writer(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_readers_come_in_beside_one_that_was_the_writer(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let reader = downgraded(&ours, &key).await?;
-    for contender in [&ours, &theirs] {
-        let beside = contender.acquire_read(&key, &patient()).await?;
+    for client in [&ours, &theirs] {
+        let beside = client.acquire_read(&key, &patient()).await?;
         let token = beside.as_ref().map(crate::Guard::fencing_token);
         ensure!(beside.is_some(), "{key} could not be read");
-        let fenced = bench.subject.capabilities().has(Capability::Fencing);
+        let fenced = context.subject.capabilities().has(Capability::Fencing);
         ensure!(!fenced || token > Some(reader.fencing_token()), "{token:?} beside {:?}", reader.fencing_token());
-        contender.finds_it_held(&key).await?;
+        client.finds_it_held(&key).await?;
     }
     ensure!(reader.release().await? == ReleaseOutcome::Released, "the reader was gone");
     Ok(())
 }
 
-pub(super) async fn c29_the_tokens_of_writer_reader_and_the_next_writer_grow(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_the_tokens_of_writer_reader_and_the_next_writer_grow(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let mut newest = None;
     for _ in 0..5 {
         let writer = ours.take(&key, &patient()).await?;
@@ -137,8 +139,8 @@ pub(super) async fn c29_the_tokens_of_writer_reader_and_the_next_writer_grow(ben
     Ok(())
 }
 
-pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_release(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_release(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let reader = became(&ours, &writer, LONG / 10).await?;
     // As by a renewal that was under way, and by a release that is made once more.
@@ -148,7 +150,7 @@ pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_rele
     }
     becomes_nothing(&ours, &writer).await?;
     theirs.finds_it_held(&key).await?;
-    if bench.subject.capabilities().has(Capability::Lease) {
+    if context.subject.capabilities().has(Capability::Lease) {
         ours.sees_left(&key, LONG / 10).await?;
     }
     let held = (ours.store.renew(&reader, LONG).await?, ours.store.release(&reader).await?);
@@ -156,10 +158,10 @@ pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_rele
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c29_the_reader_has_the_lease_that_it_asked_for(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
+pub(super) async fn c29_the_reader_has_the_lease_that_it_asked_for(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
     for (before, after) in [(LONG, LONG / 10), (LONG / 10, LONG)] {
-        let key = bench.key();
+        let key = context.key();
         let writer = ours.claims(&key, Mode::Exclusive, before).await?;
         became(&ours, &writer, after).await?;
         ours.sees_left(&key, after).await?;
@@ -167,8 +169,8 @@ pub(super) async fn c29_the_reader_has_the_lease_that_it_asked_for(bench: Bench)
     Ok(())
 }
 
-pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let reader = became(&ours, &writer, BRIEF).await?;
     outlast(BRIEF).await;
@@ -178,8 +180,8 @@ pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(bench: Bench
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     becomes_nothing(&ours, &writer).await?;
@@ -189,8 +191,8 @@ pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(bench: Bench) ->
     Ok(())
 }
 
-pub(super) async fn c29_the_reader_has_texts_of_its_own(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c29_the_reader_has_texts_of_its_own(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let writer = ours.take(&key, &patient().label("writer").reason("writing")).await?;
     let reader = writer.downgrade(&once().label("reader")).await?;
     let held = ours.store.steps().inspect(&key).await?.holders;
@@ -200,8 +202,8 @@ pub(super) async fn c29_the_reader_has_texts_of_its_own(bench: Bench) -> Verdict
     Ok(())
 }
 
-pub(super) async fn c29_who_is_not_the_writer_becomes_no_reader(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_who_is_not_the_writer_becomes_no_reader(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let stranger = GrantRef { owner: crate::OwnerId::random(), ..writer.clone() };
     becomes_nothing(&theirs, &stranger).await?;
@@ -214,8 +216,8 @@ pub(super) async fn c29_who_is_not_the_writer_becomes_no_reader(bench: Bench) ->
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c29_a_writer_under_another_number_becomes_no_reader(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c29_a_writer_under_another_number_becomes_no_reader(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let other = GrantRef { epoch: writer.epoch.map(|epoch| epoch - 1), ..writer.clone() };
     becomes_nothing(&ours, &other).await?;
@@ -223,8 +225,8 @@ pub(super) async fn c29_a_writer_under_another_number_becomes_no_reader(bench: B
     Ok(())
 }
 
-pub(super) async fn c29_a_writer_that_was_taken_away_becomes_no_reader(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_a_writer_that_was_taken_away_becomes_no_reader(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.take(&key, &patient()).await?;
     theirs.admin.force_release(&key).await?;
     let error = writer.downgrade(&once()).await.err().map(|error| error.kind());
@@ -233,14 +235,14 @@ pub(super) async fn c29_a_writer_that_was_taken_away_becomes_no_reader(bench: Be
 }
 
 /// Long before the lease could have ended.
-async fn is_given_back(contender: &Contender, key: &LockKey) -> Verdict {
-    let is_free = || async { Ok(contender.store.steps().inspect(key).await?.holders.is_empty()) };
+async fn is_given_back(client: &TestClient, key: &LockKey) -> Verdict {
+    let is_free = || async { Ok(client.store.steps().inspect(key).await?.holders.is_empty()) };
     eventually("reader and writer are given back", is_free).await?;
-    contender.finds_it_free(key).await
+    client.finds_it_free(key).await
 }
 
-pub(super) async fn c29_a_downgrade_whose_answer_was_lost_leaves_nothing(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c29_a_downgrade_whose_answer_was_lost_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let writer = ours.take(&key, &patient().ttl(LONG)).await?;
     ours.faults.next(Op::Downgrade, Fault::LoseReply, 1);
     let error = writer.downgrade(&once().ttl(LONG)).await.err().map(|error| error.kind());
@@ -248,8 +250,8 @@ pub(super) async fn c29_a_downgrade_whose_answer_was_lost_leaves_nothing(bench: 
     is_given_back(&ours, &key).await
 }
 
-pub(super) async fn c29_a_downgrade_that_is_refused_leaves_nothing(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c29_a_downgrade_that_is_refused_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     for kind in [ErrorKind::Unavailable, ErrorKind::Backend] {
         let writer = ours.take(&key, &patient().ttl(LONG)).await?;
         ours.faults.next(Op::Downgrade, Fault::Refuse(kind), 1);
@@ -260,8 +262,8 @@ pub(super) async fn c29_a_downgrade_that_is_refused_leaves_nothing(bench: Bench)
     Ok(())
 }
 
-pub(super) async fn c29_a_downgrade_that_is_cancelled_leaves_nothing(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c29_a_downgrade_that_is_cancelled_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let writer = ours.take(&key, &patient().ttl(LONG)).await?;
     ours.faults.next(Op::Downgrade, Fault::KeepReply, 1);
     let options = once().ttl(LONG);
@@ -273,8 +275,8 @@ pub(super) async fn c29_a_downgrade_that_is_cancelled_leaves_nothing(bench: Benc
     is_given_back(&ours, &key).await
 }
 
-pub(super) async fn c29_the_reader_is_renewed_and_told_of_its_loss(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c29_the_reader_is_renewed_and_told_of_its_loss(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let reader = downgraded(&ours, &key).await?;
     reader.renew().await?;
     ensure!(reader.is_held(), "a reader that was renewed is lost: {:?}", reader.loss());

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bench::{Bench, MARGIN, eventually, once, patient, soon};
+use super::context::{MARGIN, TestContext, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{Capability, ErrorKind, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
 
 /// Longer than any case: whoever is served meanwhile was not served by the end of a lease.
 const LONG: Duration = Duration::from_secs(600);
 
-pub(super) async fn c06_after_closing_no_guard_is_born(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c06_after_closing_no_guard_is_born(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::KeepReply, 1);
     let acquiring = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));
     asks(&ours, &key, 0).await?;
@@ -22,7 +22,7 @@ pub(super) async fn c06_after_closing_no_guard_is_born(bench: Bench) -> Verdict 
         async move { ours.store.close().await }
     });
     // It refuses from now on, and waits for what is under way.
-    let refuses = || async { Ok(ours.try_once(&bench.key()).await.is_err()) };
+    let refuses = || async { Ok(ours.try_once(&context.key()).await.is_err()) };
     eventually("closing has begun", refuses).await?;
     ours.faults.heal();
     soon("closing", closing).await??;
@@ -33,10 +33,10 @@ pub(super) async fn c06_after_closing_no_guard_is_born(bench: Bench) -> Verdict 
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c06_closing_ends_while_the_store_is_silent(bench: Bench) -> Verdict {
-    let (ours, theirs) = (Arc::new(bench.contender().await?), bench.contender().await?);
+pub(super) async fn c06_closing_ends_while_the_store_is_silent(context: TestContext) -> Verdict {
+    let (ours, theirs) = (Arc::new(context.client().await?), context.client().await?);
     let long = patient().ttl(LONG);
-    let [here, there, asked, dropped] = [bench.key(), bench.key(), bench.key(), bench.key()];
+    let [here, there, asked, dropped] = [context.key(), context.key(), context.key(), context.key()];
     let guard = ours.take(&here, &long).await?;
     let _theirs = theirs.take(&there, &long).await?;
     let released = ours.take(&dropped, &long).await?;
@@ -60,8 +60,8 @@ pub(super) async fn c06_closing_ends_while_the_store_is_silent(bench: Bench) -> 
     Ok(())
 }
 
-pub(super) async fn c06_closing_waits_for_a_release_under_way(bench: Bench) -> Verdict {
-    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
+pub(super) async fn c06_closing_waits_for_a_release_under_way(context: TestContext) -> Verdict {
+    let (ours, key) = (Arc::new(context.client().await?), context.key());
     let guard = ours.take(&key, &patient()).await?;
     ours.faults.next(Op::Release, Fault::KeepReply, 1);
     let releasing = tokio::spawn(guard.release());
@@ -70,7 +70,7 @@ pub(super) async fn c06_closing_waits_for_a_release_under_way(bench: Bench) -> V
         let ours = Arc::clone(&ours);
         async move { ours.store.close().await }
     });
-    let refuses = || async { Ok(ours.try_once(&bench.key()).await.is_err()) };
+    let refuses = || async { Ok(ours.try_once(&context.key()).await.is_err()) };
     eventually("closing has begun", refuses).await?;
     ensure!(!closing.is_finished(), "it did not wait");
     ours.faults.heal();
@@ -80,8 +80,8 @@ pub(super) async fn c06_closing_waits_for_a_release_under_way(bench: Bench) -> V
     Ok(())
 }
 
-pub(super) async fn c25_force_release_spares_who_was_granted_since(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c25_force_release_spares_who_was_granted_since(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let old = theirs.take(&key, &patient()).await?;
     let waiter = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));
     asks(&ours, &key, 0).await?;
@@ -101,11 +101,11 @@ pub(super) async fn c25_force_release_spares_who_was_granted_since(bench: Bench)
 
 /// A waiter behind a guard of its own locker is served although `end` ends that guard by something else than a release.
 async fn wakes_who_waits<E: Future<Output = Verdict>>(
-    bench: &Bench,
-    end: impl FnOnce(crate::LockGuard, Arc<Contender>, LockKey) -> E,
+    context: &TestContext,
+    end: impl FnOnce(crate::LockGuard, Arc<TestClient>, LockKey) -> E,
 ) -> Verdict {
-    let (ours, theirs) = (Arc::new(bench.contender().await?), Arc::new(bench.contender().await?));
-    let key = bench.key();
+    let (ours, theirs) = (Arc::new(context.client().await?), Arc::new(context.client().await?));
+    let key = context.key();
     let guard = ours.take(&key, &patient().ttl(LONG)).await?;
     let options = LockOptions::new().wait(Wait::UpTo(MARGIN));
     let mut waiting = Box::pin(ours.acquire(&key, &options));
@@ -122,8 +122,8 @@ async fn wakes_who_waits<E: Future<Output = Verdict>>(
     Ok(())
 }
 
-pub(super) async fn c13_a_detached_lock_does_not_keep_who_waits_here(bench: Bench) -> Verdict {
-    wakes_who_waits(&bench, async |guard, theirs, key| {
+pub(super) async fn c13_a_detached_lock_does_not_keep_who_waits_here(context: TestContext) -> Verdict {
+    wakes_who_waits(&context, async |guard, theirs, key| {
         let handed = guard.detach().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
         let attached = theirs.locker.attach(&handed, &once()).await?;
         attached.ok_or_else(|| Failure(format!("{key} was not attached")))?.release().await?;
@@ -132,8 +132,8 @@ pub(super) async fn c13_a_detached_lock_does_not_keep_who_waits_here(bench: Benc
     .await
 }
 
-pub(super) async fn c13_a_lock_that_was_taken_away_does_not_keep_who_waits_here(bench: Bench) -> Verdict {
-    wakes_who_waits(&bench, async |guard, theirs, key| {
+pub(super) async fn c13_a_lock_that_was_taken_away_does_not_keep_who_waits_here(context: TestContext) -> Verdict {
+    wakes_who_waits(&context, async |guard, theirs, key| {
         theirs.admin.force_release(&key).await?;
         guard.release().await?;
         Ok(())
@@ -141,8 +141,8 @@ pub(super) async fn c13_a_lock_that_was_taken_away_does_not_keep_who_waits_here(
     .await
 }
 
-pub(super) async fn c18_after_the_cap_the_key_is_free_also_if_the_guard_is_kept(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c18_after_the_cap_the_key_is_free_also_if_the_guard_is_kept(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(LONG).max_hold(Duration::from_millis(300))).await?;
     soon("the cap is told", guard.lost()).await?;
     theirs.finds_it_free(&key).await?;

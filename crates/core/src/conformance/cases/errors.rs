@@ -1,11 +1,11 @@
-use super::bench::{Bench, once, patient};
+use super::context::{TestContext, once, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::{Cursor, ErrorKind, LockOptions};
 
-pub(super) async fn c23_errors_name_key_operation_and_backend(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
-    let backend = bench.subject.capabilities().backend();
+pub(super) async fn c23_errors_name_key_operation_and_backend(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
+    let backend = context.subject.capabilities().backend();
     ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable), 1);
     let refused = ours.acquire(&key, &once()).await;
     let Err(error) = refused else { return Err(Failure("a refused claim was no error".into())) };
@@ -17,8 +17,8 @@ pub(super) async fn c23_errors_name_key_operation_and_backend(bench: Bench) -> V
     Ok(())
 }
 
-pub(super) async fn c23_owner_ids_are_not_shown(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c23_owner_ids_are_not_shown(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?.owner;
     // Whoever knows the owner id can release the lock.
@@ -27,8 +27,8 @@ pub(super) async fn c23_owner_ids_are_not_shown(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c24_odd_texts_come_back_as_they_were(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c24_odd_texts_come_back_as_they_were(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let longest = "x".repeat(LockOptions::MAX_TEXT_BYTES);
     for text in [
         "",
@@ -52,8 +52,8 @@ pub(super) async fn c24_odd_texts_come_back_as_they_were(bench: Bench) -> Verdic
     Ok(())
 }
 
-pub(super) async fn c24_odd_listings_do_not_panic(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
+pub(super) async fn c24_odd_listings_do_not_panic(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
     for cursor in ["", "0", "no such place", "18446744073709551616", "-1", "\0", "😀", "9:9:9"] {
         // An answer or a typed error; a cursor from elsewhere promises neither.
         let _ = ours.admin.list("", Some(&Cursor(cursor.into()))).await;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::bench::{AMPLE, BRIEF, Bench, SHORT, brief, past, patient};
+use super::context::{AMPLE, BRIEF, SHORT, TestContext, brief, past, patient};
 use crate::conformance::process::Holder;
 use crate::conformance::verdict::{Verdict, ensure};
 use crate::{Attempt, Claim, GrantRef, LeaseStatus, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
 
-pub(super) async fn c01_a_second_holder_is_excluded(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c01_a_second_holder_is_excluded(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     ensure!(guard.is_held(), "a fresh guard is not held");
     theirs.finds_it_held(&key).await?;
@@ -22,34 +22,34 @@ pub(super) async fn c01_a_second_holder_is_excluded(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c01_a_locker_contends_with_itself(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c01_a_locker_contends_with_itself(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     ours.finds_it_held(&key).await?;
     drop(guard);
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c01_distinct_keys_do_not_contend(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
+pub(super) async fn c01_distinct_keys_do_not_contend(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
     let mut guards = Vec::new();
     for _ in 0..20 {
-        guards.push(ours.take(&bench.key(), &LockOptions::new().wait(Wait::Never)).await?);
+        guards.push(ours.take(&context.key(), &LockOptions::new().wait(Wait::Never)).await?);
     }
     ensure!(guards.iter().all(crate::Guard::is_held), "one of 20 keys was lost");
     Ok(())
 }
 
-pub(super) async fn c01_sixteen_contenders_never_overlap(bench: Bench) -> Verdict {
+pub(super) async fn c01_sixteen_contenders_never_overlap(context: TestContext) -> Verdict {
     const ROUNDS: usize = 5;
-    let (inside, overlaps, key) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), bench.key());
+    let (inside, overlaps, key) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), context.key());
     let mut tasks = tokio::task::JoinSet::new();
-    for contender in bench.rivals(16, 4).await? {
+    for client in context.clients(16, 4).await? {
         let key = key.clone();
         let (inside, overlaps) = (Arc::clone(&inside), Arc::clone(&overlaps));
         tasks.spawn(async move {
             for _ in 0..ROUNDS {
-                let guard = contender.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
+                let guard = client.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
                 overlaps.fetch_add(inside.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
                 tokio::task::yield_now().await;
                 inside.fetch_sub(1, Ordering::SeqCst);
@@ -66,12 +66,12 @@ pub(super) async fn c01_sixteen_contenders_never_overlap(bench: Bench) -> Verdic
 }
 
 /// Random steps of three owners, each on a locker of its own, each compared with what a table of one row would answer.
-pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
+pub(super) async fn c01_random_steps_match_the_model(context: TestContext) -> Verdict {
     let seed = rand::rng().random::<u64>();
     let mut random = StdRng::seed_from_u64(seed);
-    let contenders = [bench.contender().await?, bench.contender().await?, bench.contender().await?];
+    let contenders = [context.client().await?, context.client().await?, context.client().await?];
     for _ in 0..10 {
-        let key = bench.key();
+        let key = context.key();
         let grant = |owner, epoch| GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch };
         let owners: Vec<_> = (0..3).map(|_| OwnerId::random()).collect();
         let mut holder: Option<(OwnerId, Option<u64>)> = None;
@@ -126,18 +126,18 @@ pub(super) async fn c01_random_steps_match_the_model(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c01_processes_exclude_each_other(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
-    let role = Bench::role(&key, Duration::from_secs(30));
-    let mut theirs = Holder::start(bench.subject.as_ref(), &role).await?;
+pub(super) async fn c01_processes_exclude_each_other(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
+    let role = TestContext::role(&key, Duration::from_secs(30));
+    let mut theirs = Holder::start(context.subject.as_ref(), &role).await?;
     ours.finds_it_held(&key).await?;
     let answer = theirs.ask().await?;
     ensure!(answer == "held", "the other process says {answer}");
     theirs.kill().await
 }
 
-pub(super) async fn c03_an_unrenewed_holder_frees_the_key(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c03_an_unrenewed_holder_frees_the_key(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &brief()).await?;
     let began = theirs.clock.now();
     theirs.take(&key, &past(BRIEF)).await?.release().await?;
@@ -146,10 +146,10 @@ pub(super) async fn c03_an_unrenewed_holder_frees_the_key(bench: Bench) -> Verdi
     Ok(())
 }
 
-pub(super) async fn c03_a_killed_holder_frees_the_key(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
-    let role = Bench::role(&key, SHORT);
-    let theirs = Holder::start(bench.subject.as_ref(), &role).await?;
+pub(super) async fn c03_a_killed_holder_frees_the_key(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
+    let role = TestContext::role(&key, SHORT);
+    let theirs = Holder::start(context.subject.as_ref(), &role).await?;
     ours.finds_it_held(&key).await?;
     theirs.kill().await?;
     ours.finds_it_free(&key).await

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::bench::{BRIEF, Bench, MARGIN, past, patient};
+use super::context::{BRIEF, MARGIN, TestContext, past, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{Attempt, Claim, Clock, Guard, GuardMode, LeaseStatus, LockKey, Mode};
 
 /// Not a whole number of seconds, which a store may round to.
 const LEASE: Duration = Duration::from_millis(1900);
 
 /// Asks the store for the key until it is granted, which must be after the guard has given up hope, and soon.
-async fn is_granted_only_after<M: GuardMode>(guard: &Guard<M>, next: &Contender, lease: Duration) -> Verdict {
+async fn is_granted_only_after<M: GuardMode>(guard: &Guard<M>, next: &TestClient, lease: Duration) -> Verdict {
     let clock = Clock::system();
     let limit = clock.now().plus(lease + MARGIN);
     loop {
@@ -27,14 +27,14 @@ async fn is_granted_only_after<M: GuardMode>(guard: &Guard<M>, next: &Contender,
     }
 }
 
-pub(super) async fn c05_nobody_is_granted_before_the_guard_gives_up(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c05_nobody_is_granted_before_the_guard_gives_up(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(LEASE).renew(false)).await?;
     is_granted_only_after(&guard, &theirs, LEASE).await
 }
 
-pub(super) async fn c05_nobody_is_granted_before_a_renewed_guard_gives_up(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c05_nobody_is_granted_before_a_renewed_guard_gives_up(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(LEASE).renew(false)).await?;
     tokio::time::sleep(LEASE / 2).await;
     guard.renew().await?;
@@ -42,8 +42,8 @@ pub(super) async fn c05_nobody_is_granted_before_a_renewed_guard_gives_up(bench:
     is_granted_only_after(&guard, &theirs, LEASE).await
 }
 
-pub(super) async fn c05_no_writer_is_granted_before_a_reader_gives_up(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c05_no_writer_is_granted_before_a_reader_gives_up(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.acquire_read(&key, &patient().ttl(LEASE).renew(false)).await?;
     let guard = guard.ok_or_else(|| Failure(format!("{key} could not be read")))?;
     tokio::time::sleep(LEASE / 2).await;
@@ -51,8 +51,8 @@ pub(super) async fn c05_no_writer_is_granted_before_a_reader_gives_up(bench: Ben
     is_granted_only_after(&guard, &theirs, LEASE).await
 }
 
-pub(super) async fn c05_a_renewals_deadline_runs_from_before_the_request(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c05_a_renewals_deadline_runs_from_before_the_request(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let (lease, delay) = (Duration::from_secs(20), Duration::from_millis(600));
     let guard = ours.take(&key, &patient().ttl(lease).renew(false)).await?;
     ours.faults.next(Op::Renew, Fault::Delay(delay), 1);
@@ -62,7 +62,7 @@ pub(super) async fn c05_a_renewals_deadline_runs_from_before_the_request(bench: 
     Ok(())
 }
 
-async fn lease_lasts_as_long_as_it_says(from: &Contender, to: &Contender, key: &LockKey) -> Verdict {
+async fn lease_lasts_as_long_as_it_says(from: &TestClient, to: &TestClient, key: &LockKey) -> Verdict {
     let lease = Duration::from_secs(600);
     let grant = from.claims(key, Mode::Exclusive, lease).await?;
     to.finds_it_held(key).await?;
@@ -76,10 +76,10 @@ async fn lease_lasts_as_long_as_it_says(from: &Contender, to: &Contender, key: &
     Ok(())
 }
 
-pub(super) async fn c08_a_lease_lasts_as_long_whoever_looks_at_it(bench: Bench) -> Verdict {
+pub(super) async fn c08_a_lease_lasts_as_long_whoever_looks_at_it(context: TestContext) -> Verdict {
     let clock = Clock::system();
     clock.advance(Duration::from_secs(3600));
-    let (ahead, on_time, key) = (bench.contender_at(clock).await?, bench.contender().await?, bench.key());
+    let (ahead, on_time, key) = (context.client_at(clock).await?, context.client().await?, context.key());
     lease_lasts_as_long_as_it_says(&ahead, &on_time, &key).await?;
     lease_lasts_as_long_as_it_says(&on_time, &ahead, &key).await
 }

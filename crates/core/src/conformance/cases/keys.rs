@@ -1,11 +1,11 @@
 use super::admin::listed;
-use super::bench::{AMPLE, Bench, once, patient};
+use super::context::{AMPLE, TestContext, once, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Clock, ErrorKind, LockKey, LockOptions, ReleaseOutcome, Wait};
 
-pub(super) async fn c22_keys_that_look_alike_are_distinct(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
-    let stem = bench.key();
+pub(super) async fn c22_keys_that_look_alike_are_distinct(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
+    let stem = context.key();
     let endings = [
         "k",
         "K",
@@ -37,12 +37,12 @@ pub(super) async fn c22_keys_that_look_alike_are_distinct(bench: Bench) -> Verdi
     Ok(())
 }
 
-pub(super) async fn c22_long_keys_are_distinct_to_their_last_byte(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c22_long_keys_are_distinct_to_their_last_byte(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for (length, endings) in
         [(100, ["a", "b"]), (200, ["a", "b"]), (254, ["a", "b"]), (255, ["a", "b"]), (255, ["è", "é"])]
     {
-        let stem = bench.key();
+        let stem = context.key();
         let filled = format!("{stem}{}", "x".repeat(length - stem.as_str().len() - endings[0].len()));
         let [first, second] = endings.map(|ending| LockKey::new(format!("{filled}{ending}")));
         let (first, second) = (first?, second?);
@@ -56,8 +56,8 @@ pub(super) async fn c22_long_keys_are_distinct_to_their_last_byte(bench: Bench) 
     Ok(())
 }
 
-pub(super) async fn c22_awkward_keys_are_ordinary(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c22_awkward_keys_are_ordinary(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     let unique = uuid::Uuid::new_v4().simple().to_string();
     let longest = format!("{}{unique}", "é".repeat((LockKey::MAX_BYTES - unique.len()) / 2));
     let keys = [
@@ -86,8 +86,8 @@ pub(super) async fn c22_awkward_keys_are_ordinary(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c22_bad_keys_are_refused(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
+pub(super) async fn c22_bad_keys_are_refused(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
     for bad in [String::new(), "x".repeat(LockKey::MAX_BYTES + 1), "é".repeat(128)] {
         let kind = LockKey::new(bad.as_str()).err().map(|error| error.kind());
         ensure!(kind == Some(ErrorKind::InvalidKey), "{} bytes gave {kind:?}", bad.len());
@@ -98,12 +98,12 @@ pub(super) async fn c22_bad_keys_are_refused(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c22_namespaces_do_not_see_each_other(bench: Bench) -> Verdict {
+pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -> Verdict {
     // Of its own, because this case may run twice at the same time.
-    let there = format!("{}-{}", Bench::namespace(), uuid::Uuid::new_v4().simple());
-    let ours = bench.contender().await?;
-    let theirs = bench.contender_in(&there, Clock::system()).await?;
-    let key = bench.key();
+    let there = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let ours = context.client().await?;
+    let theirs = context.client_in(&there, Clock::system()).await?;
+    let key = context.key();
     let guard = ours.take(&key, &patient()).await?;
     ensure!(theirs.admin.inspect(&key).await?.holders.is_empty(), "a key of another namespace was seen");
     ensure!(theirs.admin.list("", None).await?.keys.is_empty(), "a listing showed another namespace");
@@ -114,20 +114,20 @@ pub(super) async fn c22_namespaces_do_not_see_each_other(bench: Bench) -> Verdic
     Ok(())
 }
 
-pub(super) async fn c22_namespaces_that_begin_alike_do_not_meet(bench: Bench) -> Verdict {
-    let base = format!("{}-{}", Bench::namespace(), uuid::Uuid::new_v4().simple());
-    let there = bench.contender_in(&base, Clock::system()).await?;
+pub(super) async fn c22_namespaces_that_begin_alike_do_not_meet(context: TestContext) -> Verdict {
+    let base = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let there = context.client_in(&base, Clock::system()).await?;
     // What joins a namespace with a key: nothing, or what a store's names are joined with.
     for joint in ["", ":", "/", ".", "-"] {
         // A name that a backend refuses meets no other.
-        let Ok(here) = bench.contender_in(&format!("{base}{joint}b"), Clock::system()).await else { continue };
+        let Ok(here) = context.client_in(&format!("{base}{joint}b"), Clock::system()).await else { continue };
         let ours = LockKey::new("c")?;
         for key in [format!("b{joint}c"), format!("{joint}b{joint}c")] {
             let guard = there.take(&LockKey::new(key)?, &patient()).await?;
             here.sees_nobody(&ours).await?;
             let beside = here.acquire(&ours, &once()).await?;
-            for (namespace, contender, theirs) in [("the longer", &here, &ours), ("the shorter", &there, guard.key())] {
-                let shown = listed(contender, "").await?;
+            for (namespace, client, theirs) in [("the longer", &here, &ours), ("the shorter", &there, guard.key())] {
+                let shown = listed(client, "").await?;
                 ensure!(
                     shown.keys().all(|seen| seen == theirs),
                     "{namespace} of {base}{joint}b and {base} lists {shown:?}"

@@ -1,25 +1,25 @@
 use std::time::Duration;
 
-use super::bench::{BRIEF, Bench, SHORT, brief, eventually, once, patient, soon};
+use super::context::{BRIEF, SHORT, TestContext, brief, eventually, once, patient, soon};
 use crate::conformance::verdict::{Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{ErrorKind, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
 
 /// Watches for twice the lease that nothing more is sent for the key.
-async fn stays_silent(contender: &Contender, key: &LockKey, ttl: Duration) -> Verdict {
-    let before = contender.faults.count(Op::Renew, key);
+async fn stays_silent(client: &TestClient, key: &LockKey, ttl: Duration) -> Verdict {
+    let before = client.faults.count(Op::Renew, key);
     tokio::time::sleep(ttl * 2).await;
-    let after = contender.faults.count(Op::Renew, key);
+    let after = client.faults.count(Op::Renew, key);
     ensure!(after == before, "{} renewals after the end", after - before);
     Ok(())
 }
 
-async fn renewals(contender: &Contender, key: &LockKey, at_least: usize) -> Verdict {
-    eventually("renewals are sent", || async { Ok(contender.faults.count(Op::Renew, key) >= at_least) }).await
+async fn renewals(client: &TestClient, key: &LockKey, at_least: usize) -> Verdict {
+    eventually("renewals are sent", || async { Ok(client.faults.count(Op::Renew, key) >= at_least) }).await
 }
 
-pub(super) async fn c16_renewal_outlives_the_lease(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c16_renewal_outlives_the_lease(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     let began = ours.clock.now();
     while ours.clock.now().since(began) < SHORT * 3 {
@@ -32,8 +32,8 @@ pub(super) async fn c16_renewal_outlives_the_lease(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c16_renewal_begins_after_a_third(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c16_renewal_begins_after_a_third(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let before = ours.clock.now();
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     renewals(&ours, &key, 1).await?;
@@ -43,16 +43,16 @@ pub(super) async fn c16_renewal_begins_after_a_third(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c16_renewal_can_be_switched_off(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c16_renewal_can_be_switched_off(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &brief()).await?;
     soon("the lease runs out", guard.lost()).await?;
     ensure!(ours.faults.count(Op::Renew, &key) == 0, "renewed although switched off");
     Ok(())
 }
 
-pub(super) async fn c16_a_failed_renewal_is_not_a_loss(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c16_a_failed_renewal_is_not_a_loss(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     for fault in [Fault::Refuse(ErrorKind::Unavailable), Fault::LoseReply, Fault::Refuse(ErrorKind::Backend)] {
         let guard = ours.take(&key, &patient().ttl(SHORT * 2)).await?;
         let before = ours.faults.count(Op::Renew, &key);
@@ -64,30 +64,30 @@ pub(super) async fn c16_a_failed_renewal_is_not_a_loss(bench: Bench) -> Verdict 
     Ok(())
 }
 
-pub(super) async fn c17_no_renewal_after_release(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c17_no_renewal_after_release(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     renewals(&ours, &key, 1).await?;
     guard.release().await?;
     stays_silent(&ours, &key, SHORT).await
 }
 
-pub(super) async fn c17_no_renewal_after_drop(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c17_no_renewal_after_drop(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     drop(ours.take(&key, &patient().ttl(BRIEF * 2)).await?);
     stays_silent(&ours, &key, BRIEF * 2).await
 }
 
-pub(super) async fn c17_no_renewal_after_loss(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c17_no_renewal_after_loss(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(BRIEF * 2)).await?;
     theirs.admin.force_release(&key).await?;
     soon("the loss is told", guard.lost()).await?;
     stays_silent(&ours, &key, BRIEF * 2).await
 }
 
-pub(super) async fn c18_max_hold_ends_renewal_and_is_told(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c18_max_hold_ends_renewal_and_is_told(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let cap = SHORT * 2;
     let began = ours.clock.now();
     let guard = ours.take(&key, &patient().ttl(SHORT).max_hold(cap)).await?;
@@ -99,8 +99,8 @@ pub(super) async fn c18_max_hold_ends_renewal_and_is_told(bench: Bench) -> Verdi
     stays_silent(&ours, &key, SHORT).await
 }
 
-pub(super) async fn c18_a_capped_hold_is_released_like_any_other(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c18_a_capped_hold_is_released_like_any_other(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().max_hold(BRIEF)).await?;
     soon("the cap is told", guard.lost()).await?;
     let outcome = guard.release().await?;
@@ -109,8 +109,8 @@ pub(super) async fn c18_a_capped_hold_is_released_like_any_other(bench: Bench) -
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c19_bad_leases_are_refused_before_anything_is_sent(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c19_bad_leases_are_refused_before_anything_is_sent(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     for ttl in [Duration::ZERO, Duration::from_millis(5), Duration::from_secs(25 * 3600), Duration::MAX] {
         let kind = ours.acquire(&key, &once().ttl(ttl)).await.err().map(|error| error.kind());
         ensure!(kind == Some(ErrorKind::InvalidOptions), "a lease of {ttl:?} gave {kind:?}");
@@ -119,8 +119,8 @@ pub(super) async fn c19_bad_leases_are_refused_before_anything_is_sent(bench: Be
     Ok(())
 }
 
-pub(super) async fn c19_the_longest_lease_is_granted(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c19_the_longest_lease_is_granted(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let options = LockOptions::new().ttl(LockOptions::MAX_TTL).wait(Wait::Never);
     let guard = ours.take(&key, &options).await?;
     ensure!(guard.is_held(), "lost at once: {:?}", guard.loss());

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use super::bench::{BRIEF, Bench, SHORT, brief, once, patient, soon};
+use super::context::{BRIEF, SHORT, TestContext, brief, once, patient, soon};
 use crate::conformance::process::Holder;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::{Clock, ErrorKind, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
 
-pub(super) async fn c05_the_deadline_runs_from_before_the_request(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c05_the_deadline_runs_from_before_the_request(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let (lease, delay) = (Duration::from_secs(20), Duration::from_millis(300));
     ours.faults.next(Op::TryAcquire, Fault::Delay(delay), 1);
     let guard = ours.take(&key, &once().ttl(lease)).await?;
@@ -16,8 +16,8 @@ pub(super) async fn c05_the_deadline_runs_from_before_the_request(bench: Bench) 
     Ok(())
 }
 
-pub(super) async fn c05_a_grant_that_comes_too_late_is_none(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c05_a_grant_that_comes_too_late_is_none(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::Delay(BRIEF), 1);
     match ours.acquire(&key, &once().ttl(BRIEF).renew(false)).await {
         Ok(Some(guard)) => ensure!(!guard.is_held(), "held although the lease ran out before the reply"),
@@ -27,8 +27,8 @@ pub(super) async fn c05_a_grant_that_comes_too_late_is_none(bench: Bench) -> Ver
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c05_loss_is_told_while_a_renewal_hangs(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c05_loss_is_told_while_a_renewal_hangs(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     ours.faults.always(Op::Renew, Fault::Hang);
     let reason = soon("the loss is told", guard.lost()).await?;
@@ -38,9 +38,9 @@ pub(super) async fn c05_loss_is_told_while_a_renewal_hangs(bench: Bench) -> Verd
     Ok(())
 }
 
-pub(super) async fn c05_is_held_compares_clocks_at_the_point_of_use(bench: Bench) -> Verdict {
+pub(super) async fn c05_is_held_compares_clocks_at_the_point_of_use(context: TestContext) -> Verdict {
     let clock = Clock::system();
-    let (ours, key) = (bench.contender_at(clock.clone()).await?, bench.key());
+    let (ours, key) = (context.client_at(clock.clone()).await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     ensure!(guard.is_held(), "a fresh guard is not held");
     // As after a suspend: no task has run between the jump and the question.
@@ -51,10 +51,10 @@ pub(super) async fn c05_is_held_compares_clocks_at_the_point_of_use(bench: Bench
     Ok(())
 }
 
-pub(super) async fn c05_a_stopped_holder_learns_of_its_loss_first(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
-    let role = Bench::role(&key, SHORT);
-    let mut theirs = Holder::start(bench.subject.as_ref(), &role).await?;
+pub(super) async fn c05_a_stopped_holder_learns_of_its_loss_first(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
+    let role = TestContext::role(&key, SHORT);
+    let mut theirs = Holder::start(context.subject.as_ref(), &role).await?;
     theirs.stop()?;
     let successor = ours.take(&key, &patient()).await?;
     if let Some(token) = successor.fencing_token() {
@@ -67,8 +67,8 @@ pub(super) async fn c05_a_stopped_holder_learns_of_its_loss_first(bench: Bench) 
     Ok(())
 }
 
-pub(super) async fn c06_a_lease_that_ran_out_is_expired(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c06_a_lease_that_ran_out_is_expired(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &brief()).await?;
     let reason = soon("the loss is told", guard.lost()).await?;
     ensure!(reason == LossReason::Expired, "{reason:?}");
@@ -77,8 +77,8 @@ pub(super) async fn c06_a_lease_that_ran_out_is_expired(bench: Bench) -> Verdict
     Ok(())
 }
 
-pub(super) async fn c06_a_grant_that_vanished_is_stolen(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c06_a_grant_that_vanished_is_stolen(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     let step = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?;
     // As if an operator had deleted it by hand.
@@ -90,8 +90,8 @@ pub(super) async fn c06_a_grant_that_vanished_is_stolen(bench: Bench) -> Verdict
     Ok(())
 }
 
-pub(super) async fn c06_a_silent_store_is_unreachable(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c06_a_silent_store_is_unreachable(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     ours.faults.always(Op::Renew, Fault::Refuse(ErrorKind::Unavailable));
     let reason = soon("the loss is told", guard.lost()).await?;
@@ -100,8 +100,8 @@ pub(super) async fn c06_a_silent_store_is_unreachable(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c06_closing_is_shutdown(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c06_closing_is_shutdown(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     soon("closing", ours.store.close()).await?;
     let reason = soon("the loss is told", guard.lost()).await?;
@@ -111,10 +111,10 @@ pub(super) async fn c06_closing_is_shutdown(bench: Bench) -> Verdict {
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c08_a_client_an_hour_off_behaves_like_any_other(bench: Bench) -> Verdict {
+pub(super) async fn c08_a_client_an_hour_off_behaves_like_any_other(context: TestContext) -> Verdict {
     let ahead = Clock::system();
     ahead.advance(Duration::from_secs(3600));
-    let (ahead, on_time, key) = (bench.contender_at(ahead).await?, bench.contender().await?, bench.key());
+    let (ahead, on_time, key) = (context.client_at(ahead).await?, context.client().await?, context.key());
     let guard = ahead.take(&key, &patient()).await?;
     on_time.finds_it_held(&key).await?;
     ensure!(guard.is_held(), "a client an hour ahead lost its lock");

@@ -2,7 +2,7 @@
 
 mod admin;
 mod attach;
-mod bench;
+mod context;
 mod downgrade;
 mod ends;
 mod errors;
@@ -26,7 +26,7 @@ mod waiting;
 
 use futures::future::BoxFuture;
 
-pub(super) use self::bench::Bench;
+pub(super) use self::context::TestContext;
 
 use crate::Capability;
 use crate::conformance::verdict::Failure;
@@ -40,7 +40,7 @@ pub(super) struct Case {
     pub(super) run: ClauseCheck,
 }
 
-pub(super) type ClauseCheck = fn(Bench) -> BoxFuture<'static, Result<(), Failure>>;
+pub(super) type ClauseCheck = fn(TestContext) -> BoxFuture<'static, Result<(), Failure>>;
 
 pub(super) fn all() -> &'static [Case] {
     CASES
@@ -52,7 +52,7 @@ macro_rules! cases {
             name: stringify!($name),
             needs: &[$($(Capability::$need),+)?],
             unless: &[$($(Capability::$spoiler),+)?],
-            run: |bench| Box::pin($module::$name(bench)),
+            run: |context| Box::pin($module::$name(context)),
         }),*]
     };
 }

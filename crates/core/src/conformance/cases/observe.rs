@@ -5,7 +5,7 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
-use super::bench::{Bench, SHORT, eventually, patient, soon};
+use super::context::{SHORT, TestContext, eventually, patient, soon};
 use crate::conformance::Op;
 use crate::conformance::verdict::{Verdict, ensure};
 use crate::{LockOptions, Wait};
@@ -82,9 +82,9 @@ impl Subscriber for Witness {
     fn exit(&self, _: &Id) {}
 }
 
-pub(super) async fn c26_metrics_have_the_same_names_everywhere(bench: Bench) -> Verdict {
+pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestContext) -> Verdict {
     let seen = Seen::here();
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     let busy = LockOptions::new().wait(Wait::UpTo(SHORT / 10));
     let (head, behind) = futures::join!(theirs.acquire(&key, &busy), theirs.acquire(&key, &busy));
@@ -92,7 +92,7 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(bench: Bench) -> 
     eventually("a renewal", || async { Ok(ours.faults.count(Op::Renew, &key) > 0) }).await?;
     theirs.admin.force_release(&key).await?;
     soon("the loss is told", guard.lost()).await?;
-    let backend = bench.subject.capabilities().backend();
+    let backend = context.subject.capabilities().backend();
     for name in [
         "leasehold_acquire_wait_seconds",
         "leasehold_hold_seconds",
@@ -106,9 +106,9 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(bench: Bench) -> 
     Ok(())
 }
 
-pub(super) async fn c26_acquiring_is_a_span(bench: Bench) -> Verdict {
+pub(super) async fn c26_acquiring_is_a_span(context: TestContext) -> Verdict {
     let seen = Seen::here();
-    let (ours, key) = (bench.contender().await?, bench.key());
+    let (ours, key) = (context.client().await?, context.key());
     ours.take(&key, &patient()).await?.release().await?;
     ensure!(seen.has("span acquire"), "no span named acquire");
     Ok(())

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::bench::{AMPLE, Bench, SHORT, eventually, once, patient, soon};
+use super::context::{AMPLE, SHORT, TestContext, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use crate::conformance::Op;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, LeaseStatus, LockOptions, Mode, Wait};
 
-pub(super) async fn c14_waiters_are_served_in_order(bench: Bench) -> Verdict {
-    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
+pub(super) async fn c14_waiters_are_served_in_order(context: TestContext) -> Verdict {
+    let (ours, key) = (Arc::new(context.client().await?), context.key());
     let served = Arc::new(Mutex::new(Vec::new()));
     let guard = ours.take(&key, &patient()).await?;
     let mut tasks = Vec::new();
@@ -42,13 +42,13 @@ pub(super) async fn c14_waiters_are_served_in_order(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c14_the_store_serves_lockers_in_order(bench: Bench) -> Verdict {
-    let (holder, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c14_the_store_serves_lockers_in_order(context: TestContext) -> Verdict {
+    let (holder, key) = (context.client().await?, context.key());
     let guard = holder.take(&key, &patient()).await?;
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut waiters = tokio::task::JoinSet::new();
     for number in 0..5 {
-        let (waiter, key, served) = (Arc::new(bench.contender().await?), key.clone(), Arc::clone(&served));
+        let (waiter, key, served) = (Arc::new(context.client().await?), key.clone(), Arc::clone(&served));
         let asking = Arc::clone(&waiter);
         waiters.spawn(async move {
             let guard = waiter.take(&key, &patient()).await?;
@@ -67,8 +67,8 @@ pub(super) async fn c14_the_store_serves_lockers_in_order(bench: Bench) -> Verdi
     Ok(())
 }
 
-pub(super) async fn c14_a_place_that_is_given_up_is_skipped(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c14_a_place_that_is_given_up_is_skipped(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
     let attempt = ours.store.try_acquire(&claim).await?;
@@ -83,10 +83,10 @@ pub(super) async fn c14_a_place_that_is_given_up_is_skipped(bench: Bench) -> Ver
     Ok(())
 }
 
-pub(super) async fn c14_a_waiter_that_died_does_not_keep_the_others(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c14_a_waiter_that_died_does_not_keep_the_others(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
-    let dead = bench.contender().await?;
+    let dead = context.client().await?;
     // It listens and then neither asks again nor does anything with what it is granted.
     let _listener = dead.store.subscribe(&key).await?;
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
@@ -98,9 +98,9 @@ pub(super) async fn c14_a_waiter_that_died_does_not_keep_the_others(bench: Bench
     Ok(())
 }
 
-pub(super) async fn c14_a_cancelled_waiter_is_skipped(bench: Bench) -> Verdict {
-    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
-    let theirs = bench.contender().await?;
+pub(super) async fn c14_a_cancelled_waiter_is_skipped(context: TestContext) -> Verdict {
+    let (ours, key) = (Arc::new(context.client().await?), context.key());
+    let theirs = context.client().await?;
     let guard = theirs.take(&key, &patient()).await?;
     let head = wait_in_background(&ours, &key, Wait::Forever);
     asks(&ours, &key, 0).await?;
@@ -115,15 +115,14 @@ pub(super) async fn c14_a_cancelled_waiter_is_skipped(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c14_no_contender_starves(bench: Bench) -> Verdict {
-    let key = bench.key();
+pub(super) async fn c14_no_contender_starves(context: TestContext) -> Verdict {
+    let key = context.key();
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..3 {
-        let (contender, key) = (bench.contender().await?, key.clone());
+        let (client, key) = (context.client().await?, key.clone());
         tasks.spawn(async move {
             for _ in 0..10 {
-                let guard =
-                    contender.take(&key, &LockOptions::new().ttl(SHORT * 4).wait(Wait::UpTo(AMPLE * 2))).await?;
+                let guard = client.take(&key, &LockOptions::new().ttl(SHORT * 4).wait(Wait::UpTo(AMPLE * 2))).await?;
                 guard.release().await?;
             }
             Ok::<_, Failure>(())
@@ -132,7 +131,7 @@ pub(super) async fn c14_no_contender_starves(bench: Bench) -> Verdict {
     while let Some(ended) = tasks.join_next().await {
         ended??;
     }
-    let last = bench.contender().await?;
+    let last = context.client().await?;
     ensure!(last.acquire(&key, &once()).await?.is_some(), "the key is not free after all were served");
     Ok(())
 }

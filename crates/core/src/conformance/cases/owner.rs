@@ -1,9 +1,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::bench::{BRIEF, Bench, brief, once, outlast, past, patient, soon};
+use super::context::{BRIEF, TestContext, brief, once, outlast, past, patient, soon};
 use crate::conformance::verdict::{Verdict, ensure};
-use crate::conformance::{Contender, Op};
+use crate::conformance::{Op, TestClient};
 use crate::{Attempt, Claim, DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, ReleaseOutcome};
 
 fn claim(key: &LockKey, ttl: Duration) -> Claim {
@@ -23,8 +23,8 @@ fn grant(claim: &Claim, attempt: Attempt) -> Result<GrantRef, super::Failure> {
 
 const LONG: Duration = Duration::from_secs(60);
 
-pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c02_a_stale_release_spares_the_next_holder(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let stale = ours.take(&key, &brief()).await?;
     let stale_owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
     let successor = theirs.take(&key, &past(BRIEF)).await?;
@@ -40,8 +40,8 @@ pub(super) async fn c02_a_stale_release_spares_the_next_holder(bench: Bench) -> 
     Ok(())
 }
 
-pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let first = claim(&key, BRIEF);
     let stale = grant(&first, ours.store.try_acquire(&first).await?)?;
     let successor = theirs.take(&key, &past(BRIEF).ttl(BRIEF).renew(false)).await?;
@@ -51,8 +51,8 @@ pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(bench: Be
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c02_a_stranger_can_neither_renew_nor_release(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c02_a_stranger_can_neither_renew_nor_release(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let stranger = GrantRef { key: key.clone(), owner: OwnerId::random(), mode: Mode::Exclusive, epoch: None };
     ensure!(theirs.store.renew(&stranger, LONG).await? != LeaseStatus::Held, "a stranger renewed");
@@ -62,8 +62,8 @@ pub(super) async fn c02_a_stranger_can_neither_renew_nor_release(bench: Bench) -
     Ok(())
 }
 
-pub(super) async fn c02_every_epoch_has_an_owner_of_its_own(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c02_every_epoch_has_an_owner_of_its_own(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     for _ in 0..5 {
         ours.take(&key, &patient()).await?.release().await?;
     }
@@ -73,8 +73,8 @@ pub(super) async fn c02_every_epoch_has_an_owner_of_its_own(bench: Bench) -> Ver
     Ok(())
 }
 
-pub(super) async fn c02_a_claim_is_idempotent_for_its_owner(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c02_a_claim_is_idempotent_for_its_owner(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let claim = claim(&key, LONG);
     let first = ours.store.try_acquire(&claim).await?;
     let second = ours.store.try_acquire(&claim).await?;
@@ -83,8 +83,8 @@ pub(super) async fn c02_a_claim_is_idempotent_for_its_owner(bench: Bench) -> Ver
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c02_a_repeated_claim_prolongs_nothing(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c02_a_repeated_claim_prolongs_nothing(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let first = claim(&key, LONG);
     let grant = grant(&first, ours.store.try_acquire(&first).await?)?;
     let again = Claim { ttl: LONG * 60, ..first };
@@ -94,8 +94,8 @@ pub(super) async fn c02_a_repeated_claim_prolongs_nothing(bench: Bench) -> Verdi
 }
 
 /// A waiter asks with one owner until it is served, so that a claim of it that comes late begins another lease.
-pub(super) async fn c02_a_renewal_is_of_its_own_grant(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c02_a_renewal_is_of_its_own_grant(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let claim = claim(&key, LONG);
     let first = grant(&claim, ours.store.try_acquire(&claim).await?)?;
     ensure!(ours.store.release(&first).await? == LeaseStatus::Held, "the grant was gone");
@@ -106,8 +106,8 @@ pub(super) async fn c02_a_renewal_is_of_its_own_grant(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let claim = Claim { mode: Mode::Shared, ..claim(&key, LONG) };
     let first = ours.store.try_acquire(&claim).await?;
     let second = ours.store.try_acquire(&claim).await?;
@@ -119,7 +119,7 @@ pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(bench: Bench) -
 }
 
 /// A claim whose grant has ended is made again: what it is told then must be so.
-async fn is_granted_in_the_store(ours: &Contender, theirs: &Contender, claim: &Claim, ended: &GrantRef) -> Verdict {
+async fn is_granted_in_the_store(ours: &TestClient, theirs: &TestClient, claim: &Claim, ended: &GrantRef) -> Verdict {
     let (key, mode) = (&claim.key, claim.mode);
     let Attempt::Granted { epoch } = ours.store.try_acquire(claim).await? else { return Ok(()) };
     ensure!(epoch > ended.epoch || epoch.is_none(), "{mode:?} again with {epoch:?} after {:?}", ended.epoch);
@@ -136,10 +136,12 @@ async fn is_granted_in_the_store(ours: &Contender, theirs: &Contender, claim: &C
     Ok(())
 }
 
-pub(super) async fn c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
-    for mode in bench.modes() {
-        let claim = Claim { mode: *mode, ..claim(&bench.key(), LONG) };
+pub(super) async fn c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store(
+    context: TestContext,
+) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    for mode in context.modes() {
+        let claim = Claim { mode: *mode, ..claim(&context.key(), LONG) };
         let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
         theirs.store.steps().force_release(&claim.key).await?;
         is_granted_in_the_store(&ours, &theirs, &claim, &ended).await?;
@@ -147,11 +149,11 @@ pub(super) async fn c02_a_claim_repeated_after_a_forced_release_is_granted_in_th
     Ok(())
 }
 
-pub(super) async fn c02_a_claim_repeated_after_its_lease_is_granted_in_the_store(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c02_a_claim_repeated_after_its_lease_is_granted_in_the_store(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     let mut claims = Vec::new();
-    for mode in bench.modes() {
-        let claim = Claim { mode: *mode, ..claim(&bench.key(), BRIEF) };
+    for mode in context.modes() {
+        let claim = Claim { mode: *mode, ..claim(&context.key(), BRIEF) };
         let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
         claims.push((Claim { ttl: LONG, ..claim }, ended));
     }
@@ -162,8 +164,8 @@ pub(super) async fn c02_a_claim_repeated_after_its_lease_is_granted_in_the_store
     Ok(())
 }
 
-pub(super) async fn c02_a_stranger_can_neither_renew_nor_release_a_reader(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c02_a_stranger_can_neither_renew_nor_release_a_reader(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let reader = ours.claims(&key, Mode::Shared, LONG).await?;
     for mode in [Mode::Shared, Mode::Exclusive] {
         let stranger = GrantRef { owner: OwnerId::random(), mode, ..reader.clone() };
@@ -178,8 +180,8 @@ pub(super) async fn c02_a_stranger_can_neither_renew_nor_release_a_reader(bench:
     Ok(())
 }
 
-pub(super) async fn c02_a_stale_reader_spares_the_next_holder(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c02_a_stale_reader_spares_the_next_holder(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let stale = ours.claims(&key, Mode::Shared, LONG).await?;
     ours.store.release(&stale).await?;
     for mode in [Mode::Exclusive, Mode::Shared] {
@@ -193,8 +195,8 @@ pub(super) async fn c02_a_stale_reader_spares_the_next_holder(bench: Bench) -> V
     Ok(())
 }
 
-pub(super) async fn c02_a_handed_off_grant_is_attached_and_released_elsewhere(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c02_a_handed_off_grant_is_attached_and_released_elsewhere(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let token = guard.fencing_token();
     let text = guard.detach().map(|handed| handed.expose());
@@ -208,8 +210,8 @@ pub(super) async fn c02_a_handed_off_grant_is_attached_and_released_elsewhere(be
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c09_renewal_of_a_released_grant_creates_nothing(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c09_renewal_of_a_released_grant_creates_nothing(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let claim = claim(&key, LONG);
     let grant = grant(&claim, ours.store.try_acquire(&claim).await?)?;
     ours.store.release(&grant).await?;
@@ -217,8 +219,8 @@ pub(super) async fn c09_renewal_of_a_released_grant_creates_nothing(bench: Bench
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &brief()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
     soon("the loss is told", guard.lost()).await?;

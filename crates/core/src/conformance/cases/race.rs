@@ -7,62 +7,62 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::bench::{AMPLE, Bench};
-use crate::conformance::Contender;
+use super::context::{AMPLE, TestContext};
+use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, GrantRef, LockKey, LockOptions, Mode, Wait};
 
 const LEASE: Duration = Duration::from_secs(60);
 
 /// Sends these claims at one moment. Those that were granted; a claim that failed was not.
-async fn at_once(rivals: &[Arc<Contender>], key: &LockKey, mode: impl Fn(usize) -> Mode) -> Vec<GrantRef> {
-    let claims: Vec<_> = (0..rivals.len()).map(|number| Claim::new(key, mode(number), LEASE)).collect();
-    let attempts = join_all(rivals.iter().zip(&claims).map(|(rival, claim)| rival.store.try_acquire(claim))).await;
+async fn at_once(clients: &[Arc<TestClient>], key: &LockKey, mode: impl Fn(usize) -> Mode) -> Vec<GrantRef> {
+    let claims: Vec<_> = (0..clients.len()).map(|number| Claim::new(key, mode(number), LEASE)).collect();
+    let attempts = join_all(clients.iter().zip(&claims).map(|(rival, claim)| rival.store.try_acquire(claim))).await;
     let granted = claims.iter().zip(&attempts).filter_map(|(claim, attempt)| match attempt {
         Ok(Attempt::Granted { epoch }) => Some(claim.grant(*epoch)),
         _ => None,
     });
     let granted = granted.collect();
-    for (rival, claim) in rivals.iter().zip(&claims) {
+    for (rival, claim) in clients.iter().zip(&claims) {
         let _ = rival.store.release(&claim.grant(None)).await;
     }
     granted
 }
 
-pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(bench: Bench) -> Verdict {
-    let rivals = bench.rivals(8, 4).await?;
+pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(context: TestContext) -> Verdict {
+    let clients = context.clients(8, 4).await?;
     for _ in 0..10 {
-        let granted = at_once(&rivals, &bench.key(), |_| Mode::Exclusive).await;
-        ensure!(granted.len() <= 1, "{} of {} claims: {granted:?}", granted.len(), rivals.len());
+        let granted = at_once(&clients, &context.key(), |_| Mode::Exclusive).await;
+        ensure!(granted.len() <= 1, "{} of {} claims: {granted:?}", granted.len(), clients.len());
     }
     Ok(())
 }
 
-pub(super) async fn c01_readers_and_writers_at_one_moment_exclude_each_other(bench: Bench) -> Verdict {
-    let rivals = bench.rivals(8, 4).await?;
+pub(super) async fn c01_readers_and_writers_at_one_moment_exclude_each_other(context: TestContext) -> Verdict {
+    let clients = context.clients(8, 4).await?;
     for round in 0..10 {
         let mode = |number: usize| if (number + round).is_multiple_of(2) { Mode::Exclusive } else { Mode::Shared };
-        let granted = at_once(&rivals, &bench.key(), mode).await;
+        let granted = at_once(&clients, &context.key(), mode).await;
         let writers = granted.iter().filter(|grant| grant.mode == Mode::Exclusive).count();
         ensure!(writers == 0 || granted.len() == 1, "{granted:?}");
     }
     Ok(())
 }
 
-pub(super) async fn c01_readers_and_writers_of_several_lockers_never_overlap(bench: Bench) -> Verdict {
+pub(super) async fn c01_readers_and_writers_of_several_lockers_never_overlap(context: TestContext) -> Verdict {
     /// Long enough for others to come meanwhile.
     const STAY: Duration = Duration::from_millis(3);
     let (writers, readers) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (key, options) = (bench.key(), LockOptions::new().wait(Wait::UpTo(AMPLE * 2)));
+    let (key, options) = (context.key(), LockOptions::new().wait(Wait::UpTo(AMPLE * 2)));
     let mut tasks = tokio::task::JoinSet::new();
-    for (number, contender) in bench.rivals(8, 2).await?.into_iter().enumerate() {
+    for (number, client) in context.clients(8, 2).await?.into_iter().enumerate() {
         let (key, options) = (key.clone(), options.clone());
         let (writers, readers) = (Arc::clone(&writers), Arc::clone(&readers));
         tasks.spawn(async move {
             let missed = || Failure(format!("{key} was not granted within {:?}", options.wait));
             for round in 0..4 {
                 if (number + round).is_multiple_of(3) {
-                    let guard = contender.take(&key, &options).await?;
+                    let guard = client.take(&key, &options).await?;
                     let others = writers.fetch_add(1, Ordering::SeqCst) + readers.load(Ordering::SeqCst);
                     tokio::time::sleep(STAY).await;
                     let others = others + readers.load(Ordering::SeqCst);
@@ -70,7 +70,7 @@ pub(super) async fn c01_readers_and_writers_of_several_lockers_never_overlap(ben
                     ensure!(others == 0, "{others} others inside beside a writer");
                     guard.release().await?;
                 } else {
-                    let guard = contender.acquire_read(&key, &options).await?.ok_or_else(missed)?;
+                    let guard = client.acquire_read(&key, &options).await?.ok_or_else(missed)?;
                     readers.fetch_add(1, Ordering::SeqCst);
                     tokio::time::sleep(STAY).await;
                     let others = writers.load(Ordering::SeqCst);
@@ -90,10 +90,10 @@ pub(super) async fn c01_readers_and_writers_of_several_lockers_never_overlap(ben
 
 /// Claims whose releases follow without waiting for the answer: the grants come as fast as the store can, and not only
 /// once in a round trip.
-pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(bench: Bench) -> Verdict {
+pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(context: TestContext) -> Verdict {
     const ROUNDS: usize = 8;
-    let (rivals, key) = (bench.rivals(8, 4).await?, bench.key());
-    let issued = join_all(rivals.iter().map(async |rival| {
+    let (clients, key) = (context.clients(8, 4).await?, context.key());
+    let issued = join_all(clients.iter().map(async |rival| {
         let mut epochs = Vec::new();
         for _ in 0..ROUNDS {
             let claim = Claim::new(&key, Mode::Exclusive, LEASE);
@@ -117,32 +117,34 @@ pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(bench: B
     Ok(())
 }
 
-pub(super) async fn c04_readers_at_one_moment_have_tokens_of_their_own(bench: Bench) -> Verdict {
-    let rivals = bench.rivals(16, 8).await?;
-    let granted = at_once(&rivals, &bench.key(), |_| Mode::Shared).await;
+pub(super) async fn c04_readers_at_one_moment_have_tokens_of_their_own(context: TestContext) -> Verdict {
+    let clients = context.clients(16, 8).await?;
+    let granted = at_once(&clients, &context.key(), |_| Mode::Shared).await;
     let different: BTreeSet<_> = granted.iter().map(|grant| grant.epoch).collect();
     ensure!(!granted.is_empty() && different.len() == granted.len(), "{granted:?}");
     Ok(())
 }
 
 /// No writer is granted a key beside a reader, so that whoever reads now was granted it after every writer so far.
-pub(super) async fn c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked(bench: Bench) -> Verdict {
+pub(super) async fn c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked(
+    context: TestContext,
+) -> Verdict {
     const ENOUGH: usize = 10;
-    let (rivals, key) = (bench.rivals(3, 1).await?, bench.key());
+    let (clients, key) = (context.clients(3, 1).await?, context.key());
     let (newest, written, over) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let write = async {
         while !over.load(Ordering::SeqCst) {
             let claim = Claim::new(&key, Mode::Exclusive, LEASE);
-            if let Attempt::Granted { epoch } = rivals[0].store.try_acquire(&claim).await? {
+            if let Attempt::Granted { epoch } = clients[0].store.try_acquire(&claim).await? {
                 newest.fetch_max(epoch.unwrap_or(u64::MAX), Ordering::SeqCst);
                 written.fetch_add(1, Ordering::SeqCst);
-                rivals[0].store.release(&claim.grant(epoch)).await?;
+                clients[0].store.release(&claim.grant(epoch)).await?;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok::<_, Failure>(())
     };
-    let read = async |rival: &Contender| {
+    let read = async |rival: &TestClient| {
         let (limit, mut granted) = (rival.clock.now().plus(AMPLE), 0);
         while granted < ENOUGH || written.load(Ordering::SeqCst) < ENOUGH {
             ensure!(rival.clock.now() < limit, "{granted} grants of a reader beside {written:?} of a writer");
@@ -158,7 +160,7 @@ pub(super) async fn c04_a_reader_has_a_larger_number_than_a_writer_that_came_whi
         Ok::<_, Failure>(())
     };
     let readers = async {
-        let read = futures::try_join!(read(&rivals[1]), read(&rivals[2]));
+        let read = futures::try_join!(read(&clients[1]), read(&clients[2]));
         over.store(true, Ordering::SeqCst);
         read
     };

@@ -5,16 +5,16 @@ use std::time::Duration;
 use futures::FutureExt;
 use rand::Rng;
 
-use super::bench::{AMPLE, BRIEF, Bench, SHORT, eventually, once, patient, soon};
+use super::context::{AMPLE, BRIEF, SHORT, TestContext, eventually, once, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{
     Attempt, Claim, ErrorKind, FencingToken, GrantRef, Guard, LeaseStatus, LockGuard, LockKey, LockOptions, LossReason,
     Mode, ReleaseOutcome, Wait,
 };
 
 /// So many levels of one session, none of which may have to wait.
-async fn levels(ours: &Contender, key: &LockKey, depth: usize, ttl: Duration) -> Result<Vec<LockGuard>, Failure> {
+async fn levels(ours: &TestClient, key: &LockKey, depth: usize, ttl: Duration) -> Result<Vec<LockGuard>, Failure> {
     let mut guards = Vec::new();
     for level in 1..=depth {
         let guard = ours.acquire(key, &once().ttl(ttl)).await?;
@@ -31,8 +31,8 @@ async fn gives_back(guard: LockGuard) -> Verdict {
 
 const LONG: Duration = Duration::from_secs(30);
 
-pub(super) async fn c27_a_session_reenters_at_once_and_counts(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_a_session_reenters_at_once_and_counts(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let mut guards = levels(&ours, &key, 5, LONG).await?;
     ensure!(guards.iter().all(Guard::is_held), "one of five levels is not held");
     while let Some(guard) = guards.pop() {
@@ -44,8 +44,8 @@ pub(super) async fn c27_a_session_reenters_at_once_and_counts(bench: Bench) -> V
     Ok(())
 }
 
-pub(super) async fn c27_the_inner_guard_may_outlive_the_outer(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_the_inner_guard_may_outlive_the_outer(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let outer = ours.take(&key, &patient().ttl(SHORT)).await?;
     let inner = ours.take(&key, &once().ttl(SHORT)).await?;
     gives_back(outer).await?;
@@ -58,10 +58,10 @@ pub(super) async fn c27_the_inner_guard_may_outlive_the_outer(bench: Bench) -> V
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c27_the_last_level_frees_the_key(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c27_the_last_level_frees_the_key(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for _ in 0..5 {
-        let key = bench.key();
+        let key = context.key();
         let mut guards = levels(&ours, &key, 4, LONG).await?;
         while guards.len() > 1 {
             let guard = guards.swap_remove(rand::rng().random_range(0..guards.len()));
@@ -79,16 +79,16 @@ pub(super) async fn c27_the_last_level_frees_the_key(bench: Bench) -> Verdict {
 }
 
 /// Tasks of one session overlap, and never those of two.
-pub(super) async fn c27_other_sessions_are_excluded_throughout(bench: Bench) -> Verdict {
-    let (inside, key) = (Arc::new(Mutex::new([0_usize; 4])), bench.key());
+pub(super) async fn c27_other_sessions_are_excluded_throughout(context: TestContext) -> Verdict {
+    let (inside, key) = (Arc::new(Mutex::new([0_usize; 4])), context.key());
     let mut tasks = tokio::task::JoinSet::new();
     for session in 0..4 {
-        let contender = Arc::new(bench.contender().await?);
+        let client = Arc::new(context.client().await?);
         for _ in 0..3 {
-            let (contender, key, inside) = (Arc::clone(&contender), key.clone(), Arc::clone(&inside));
+            let (client, key, inside) = (Arc::clone(&client), key.clone(), Arc::clone(&inside));
             tasks.spawn(async move {
                 for _ in 0..5 {
-                    let outer = contender.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
+                    let outer = client.take(&key, &LockOptions::new().wait(Wait::UpTo(AMPLE * 2))).await?;
                     let entered = {
                         let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
                         inside[session] += 1;
@@ -96,7 +96,7 @@ pub(super) async fn c27_other_sessions_are_excluded_throughout(bench: Bench) -> 
                     };
                     let alone = entered.iter().enumerate().all(|(who, count)| who == session || *count == 0);
                     ensure!(alone, "session {session} overlaps another: {entered:?}");
-                    let inner = contender.take(&key, &once()).await?;
+                    let inner = client.take(&key, &once()).await?;
                     gives_back(outer).await?;
                     inside.lock().unwrap_or_else(PoisonError::into_inner)[session] -= 1;
                     gives_back(inner).await?;
@@ -108,11 +108,11 @@ pub(super) async fn c27_other_sessions_are_excluded_throughout(bench: Bench) -> 
     while let Some(ended) = tasks.join_next().await {
         ended??;
     }
-    bench.contender().await?.finds_it_free(&key).await
+    context.client().await?.finds_it_free(&key).await
 }
 
-pub(super) async fn c27_a_reentry_goes_past_those_who_wait(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, Arc::new(bench.contender().await?), bench.key());
+pub(super) async fn c27_a_reentry_goes_past_those_who_wait(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, Arc::new(context.client().await?), context.key());
     let outer = ours.take(&key, &patient()).await?;
     let waiter = {
         let (theirs, key) = (Arc::clone(&theirs), key.clone());
@@ -127,8 +127,8 @@ pub(super) async fn c27_a_reentry_goes_past_those_who_wait(bench: Bench) -> Verd
     Ok(())
 }
 
-pub(super) async fn c27_a_reentry_keeps_the_token(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c27_a_reentry_keeps_the_token(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let mut guards = levels(&ours, &key, 3, LONG).await?;
     gives_back(guards.swap_remove(0)).await?;
     guards.extend(levels(&ours, &key, 1, LONG).await?);
@@ -142,8 +142,8 @@ pub(super) async fn c27_a_reentry_keeps_the_token(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c27_a_loss_reaches_every_level(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_a_loss_reaches_every_level(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guards = levels(&ours, &key, 3, SHORT).await?;
     theirs.admin.force_release(&key).await?;
     let successor = theirs.take(&key, &patient()).await?;
@@ -159,8 +159,8 @@ pub(super) async fn c27_a_loss_reaches_every_level(bench: Bench) -> Verdict {
     gives_back(successor).await
 }
 
-pub(super) async fn c27_no_fresh_lease_begins_under_a_lost_guard(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_no_fresh_lease_begins_under_a_lost_guard(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let mut guards = levels(&ours, &key, 3, SHORT).await?;
     theirs.admin.force_release(&key).await?;
     soon("the loss is told", guards[0].lost()).await?;
@@ -178,8 +178,8 @@ pub(super) async fn c27_no_fresh_lease_begins_under_a_lost_guard(bench: Bench) -
 }
 
 /// The store has forgotten the epoch, and the session does not know that yet.
-pub(super) async fn c27_a_reentry_that_finds_the_lease_gone_is_a_loss(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_a_reentry_that_finds_the_lease_gone_is_a_loss(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let outer = ours.take(&key, &patient()).await?;
     theirs.admin.force_release(&key).await?;
     ensure!(outer.is_held(), "its first renewal is ten seconds away");
@@ -190,8 +190,8 @@ pub(super) async fn c27_a_reentry_that_finds_the_lease_gone_is_a_loss(bench: Ben
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c27_a_released_level_hears_nothing_of_a_later_loss(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_a_released_level_hears_nothing_of_a_later_loss(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let outer = ours.take(&key, &patient().ttl(SHORT)).await?;
     let inner = ours.take(&key, &once().ttl(SHORT)).await?;
     let inner_lost = inner.lost();
@@ -202,10 +202,10 @@ pub(super) async fn c27_a_released_level_hears_nothing_of_a_later_loss(bench: Be
     Ok(())
 }
 
-pub(super) async fn c27_a_level_whose_reply_was_lost_counts_once(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c27_a_level_whose_reply_was_lost_counts_once(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for waits in [true, false] {
-        let key = bench.key();
+        let key = context.key();
         let outer = ours.take(&key, &patient()).await?;
         ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
         if waits {
@@ -224,8 +224,8 @@ pub(super) async fn c27_a_level_whose_reply_was_lost_counts_once(bench: Bench) -
     Ok(())
 }
 
-pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let claim = || Claim::new(&key, Mode::Exclusive, Duration::from_secs(60));
     let (outer, inner) = (claim(), claim());
     let mut answers = Vec::new();
@@ -246,8 +246,8 @@ pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(bench:
 }
 
 /// A level may be left in the store of what a session has lost.
-pub(super) async fn c27_a_session_does_not_join_what_it_lost(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_a_session_does_not_join_what_it_lost(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let left = Claim::new(&key, Mode::Exclusive, SHORT);
     let Attempt::Granted { epoch } = ours.store.try_acquire(&left).await? else {
         return Err(Failure("a free key was refused".into()));
@@ -273,8 +273,8 @@ pub(super) async fn c27_a_session_does_not_join_what_it_lost(bench: Bench) -> Ve
     Ok(())
 }
 
-pub(super) async fn c27_an_earlier_epoch_of_the_same_session_is_over(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_an_earlier_epoch_of_the_same_session_is_over(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let earlier = ours.take(&key, &patient()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
     let owner = owner.ok_or_else(|| Failure("no claim was seen".into()))?;
@@ -289,8 +289,8 @@ pub(super) async fn c27_an_earlier_epoch_of_the_same_session_is_over(bench: Benc
     gives_back(guard).await
 }
 
-pub(super) async fn c27_the_lease_is_renewed_once_for_all_levels(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c27_the_lease_is_renewed_once_for_all_levels(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let began = ours.clock.now();
     let guards = levels(&ours, &key, 5, SHORT).await?;
     eventually("it is renewed", || async { Ok(ours.faults.count(Op::Renew, &key) >= 6) }).await?;
@@ -302,10 +302,10 @@ pub(super) async fn c27_the_lease_is_renewed_once_for_all_levels(bench: Bench) -
     Ok(())
 }
 
-pub(super) async fn c27_a_short_level_does_not_shorten_the_lease(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c27_a_short_level_does_not_shorten_the_lease(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for [outer, inner] in [[SHORT, LONG], [LONG, SHORT]] {
-        let key = bench.key();
+        let key = context.key();
         let outer = ours.take(&key, &patient().ttl(outer)).await?;
         let inner = ours.take(&key, &once().ttl(inner)).await?;
         outer.renew().await?;
@@ -320,8 +320,8 @@ pub(super) async fn c27_a_short_level_does_not_shorten_the_lease(bench: Bench) -
     Ok(())
 }
 
-pub(super) async fn c27_the_tightest_cap_is_that_of_all_levels(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_the_tightest_cap_is_that_of_all_levels(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let outer = ours.take(&key, &patient()).await?;
     let inner = ours.take(&key, &once().max_hold(BRIEF)).await?;
     for guard in [outer, inner] {
@@ -335,10 +335,12 @@ pub(super) async fn c27_the_tightest_cap_is_that_of_all_levels(bench: Bench) -> 
 }
 
 /// What a level asked for ends with it: the others go on as they would without.
-pub(super) async fn c27_a_level_without_renewal_is_not_renewed_on_after_another_had_it(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c27_a_level_without_renewal_is_not_renewed_on_after_another_had_it(
+    context: TestContext,
+) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for inner_renews in [true, false] {
-        let key = bench.key();
+        let key = context.key();
         let outer = ours.take(&key, &patient().ttl(SHORT).renew(!inner_renews)).await?;
         let inner = ours.take(&key, &once().ttl(SHORT).renew(inner_renews)).await?;
         let (renewing, rest) = if inner_renews { (inner, outer) } else { (outer, inner) };
@@ -357,8 +359,8 @@ pub(super) async fn c27_a_level_without_renewal_is_not_renewed_on_after_another_
     Ok(())
 }
 
-pub(super) async fn c27_a_cap_ends_with_the_level_that_asked_for_it(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c27_a_cap_ends_with_the_level_that_asked_for_it(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let outer = ours.take(&key, &patient()).await?;
     let (began, cap) = (ours.clock.now(), BRIEF * 4);
     gives_back(ours.take(&key, &once().max_hold(cap)).await?).await?;
@@ -368,8 +370,8 @@ pub(super) async fn c27_a_cap_ends_with_the_level_that_asked_for_it(bench: Bench
     gives_back(outer).await
 }
 
-pub(super) async fn c27_closing_gives_back_every_level(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c27_closing_gives_back_every_level(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let mut guards = levels(&ours, &key, 4, LONG).await?;
     gives_back(guards.swap_remove(0)).await?;
     soon("closing", ours.store.close()).await?;

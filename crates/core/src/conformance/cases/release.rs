@@ -1,10 +1,10 @@
-use super::bench::{BRIEF, Bench, brief, eventually, outlast, patient, soon};
+use super::context::{BRIEF, TestContext, brief, eventually, outlast, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::{Clock, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
 
-pub(super) async fn c20_release_says_that_it_released(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c20_release_says_that_it_released(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let lost = guard.lost();
     let outcome = guard.release().await?;
@@ -14,8 +14,8 @@ pub(super) async fn c20_release_says_that_it_released(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c20_release_after_a_loss_says_why(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c20_release_after_a_loss_says_why(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &brief()).await?;
     soon("the loss is told", guard.lost()).await?;
     let outcome = guard.release().await?;
@@ -24,8 +24,8 @@ pub(super) async fn c20_release_after_a_loss_says_why(bench: Bench) -> Verdict {
     eventually("the store is told", || async { Ok(ours.faults.count(Op::Release, &key) == 1) }).await
 }
 
-pub(super) async fn c20_an_expired_grant_has_nothing_to_release(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c20_an_expired_grant_has_nothing_to_release(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     let held = ours.store.release(&grant).await?;
@@ -33,8 +33,8 @@ pub(super) async fn c20_an_expired_grant_has_nothing_to_release(bench: Bench) ->
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c20_a_lost_reply_is_settled_in_the_background(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c20_a_lost_reply_is_settled_in_the_background(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     ours.faults.next(Op::Release, Fault::LoseReply, 1);
     let error = guard.release().await.err();
@@ -45,8 +45,8 @@ pub(super) async fn c20_a_lost_reply_is_settled_in_the_background(bench: Bench) 
     Ok(())
 }
 
-pub(super) async fn c20_repeating_a_release_spares_the_successor(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c20_repeating_a_release_spares_the_successor(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let step = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?;
     guard.release().await?;
@@ -58,22 +58,22 @@ pub(super) async fn c20_repeating_a_release_spares_the_successor(bench: Bench) -
     Ok(())
 }
 
-pub(super) async fn c21_drop_releases(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c21_drop_releases(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     drop(ours.take(&key, &patient()).await?);
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c21_drop_works_on_a_foreign_thread(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c21_drop_works_on_a_foreign_thread(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let dropped = std::thread::spawn(move || drop(guard)).join();
     ensure!(dropped.is_ok(), "dropping outside the runtime panicked");
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c21_drop_works_in_a_panic(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c21_drop_works_in_a_panic(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let unwound = tokio::spawn(async move {
         let _guard = guard;
@@ -84,8 +84,8 @@ pub(super) async fn c21_drop_works_in_a_panic(bench: Bench) -> Verdict {
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c21_drop_does_not_wait_for_a_silent_store(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c21_drop_does_not_wait_for_a_silent_store(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     ours.faults.next(Op::Release, Fault::Hang, 1);
     // A drop that waited for the answer would block this thread for good.
@@ -95,22 +95,22 @@ pub(super) async fn c21_drop_does_not_wait_for_a_silent_store(bench: Bench) -> V
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c21_drop_after_the_runtime_ended_is_harmless(bench: Bench) -> Verdict {
-    let key = bench.key();
-    let elsewhere = bench.clone();
+pub(super) async fn c21_drop_after_the_runtime_ended_is_harmless(context: TestContext) -> Verdict {
+    let key = context.key();
+    let elsewhere = context.clone();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (guard, contender) = runtime.block_on(async {
-            let contender = elsewhere.contender_at(Clock::system()).await?;
-            let guard = contender.take(&key, &brief()).await?;
-            Ok::<_, Failure>((guard, contender))
+        let (guard, client) = runtime.block_on(async {
+            let client = elsewhere.client_at(Clock::system()).await?;
+            let guard = client.take(&key, &brief()).await?;
+            Ok::<_, Failure>((guard, client))
         })?;
         drop(runtime);
         drop(guard);
-        drop(contender);
+        drop(client);
         Ok::<_, Failure>(key)
     });
     let ended = tokio::task::spawn_blocking(|| thread.join()).await?;
     let key = ended.map_err(|_| Failure("dropping after the runtime ended panicked".into()))??;
-    bench.contender().await?.finds_it_free(&key).await
+    context.client().await?.finds_it_free(&key).await
 }

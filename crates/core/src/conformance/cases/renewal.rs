@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::future::try_join_all;
 
 use super::admin::listed;
-use super::bench::{BRIEF, Bench, outlast};
-use crate::conformance::Contender;
+use super::context::{BRIEF, TestContext, outlast};
+use crate::conformance::TestClient;
 use crate::conformance::subject::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Capability, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result};
@@ -18,8 +18,8 @@ fn of(grant: &GrantRef, ttl: Duration) -> Renewal {
     Renewal { grant: grant.clone(), ttl }
 }
 
-async fn renews(contender: &Contender, renewals: &[Renewal]) -> Result<Vec<LeaseStatus>, Failure> {
-    let answers = contender.store.steps().renew(renewals, WITHIN).await;
+async fn renews(client: &TestClient, renewals: &[Renewal]) -> Result<Vec<LeaseStatus>, Failure> {
+    let answers = client.store.steps().renew(renewals, WITHIN).await;
     ensure!(answers.len() == renewals.len(), "{} answers to {} renewals", answers.len(), renewals.len());
     Ok(answers.into_iter().collect::<Result<_>>()?)
 }
@@ -35,7 +35,7 @@ enum Gone {
 impl Gone {
     const ALL: [Self; 3] = [Self::Released, Self::NeverHeld, Self::AnothersNow];
 
-    async fn grant(self, ours: &Contender, theirs: &Contender, key: &LockKey) -> Result<GrantRef, Failure> {
+    async fn grant(self, ours: &TestClient, theirs: &TestClient, key: &LockKey) -> Result<GrantRef, Failure> {
         if let Self::NeverHeld = self {
             let (key, owner) = (key.clone(), OwnerId::random());
             return Ok(GrantRef { key, owner, mode: Mode::Exclusive, epoch: Some(1) });
@@ -49,8 +49,8 @@ impl Gone {
     }
 }
 
-pub(super) async fn c09_a_renewal_gives_the_whole_lease_and_no_more(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c09_a_renewal_gives_the_whole_lease_and_no_more(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let grant = ours.claims(&key, Mode::Exclusive, LEASE).await?;
     for lease in [LEASE, LONG] {
         let held = ours.store.renew(&grant, lease).await?;
@@ -60,8 +60,8 @@ pub(super) async fn c09_a_renewal_gives_the_whole_lease_and_no_more(bench: Bench
     Ok(())
 }
 
-pub(super) async fn c09_a_renewal_never_shortens_the_lease(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c09_a_renewal_never_shortens_the_lease(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let grant = ours.claims(&key, Mode::Exclusive, LONG).await?;
     // As one that was delayed on its way, and arrives after another asked for more.
     ours.store.renew(&grant, LEASE).await?;
@@ -70,10 +70,10 @@ pub(super) async fn c09_a_renewal_never_shortens_the_lease(bench: Bench) -> Verd
     ours.sees_left(&key, LONG).await
 }
 
-pub(super) async fn c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_counts(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
-    for mode in bench.modes() {
-        let key = bench.key();
+pub(super) async fn c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_counts(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
+    for mode in context.modes() {
+        let key = context.key();
         let grant = ours.claims(&key, *mode, LEASE).await?;
         let answers = renews(&ours, &[of(&grant, LONG), of(&grant, LONG * 2)]).await?;
         ensure!(answers == [LeaseStatus::Held; 2], "{answers:?} for {mode:?}");
@@ -82,8 +82,8 @@ pub(super) async fn c09_of_two_renewals_of_one_grant_in_a_batch_the_longer_count
     Ok(())
 }
 
-pub(super) async fn c09_the_largest_batch_renews_every_one(bench: Bench) -> Verdict {
-    let (ours, stem) = (bench.contender().await?, bench.key());
+pub(super) async fn c09_the_largest_batch_renews_every_one(context: TestContext) -> Verdict {
+    let (ours, stem) = (context.client().await?, context.key());
     let size = ours.store.steps().renewal_batch().min(1000);
     let keys = (0..size).map(|number| LockKey::new(format!("{stem}/{number}"))).collect::<Result<Vec<_>>>()?;
     let mut renewals = Vec::new();
@@ -101,10 +101,10 @@ pub(super) async fn c09_the_largest_batch_renews_every_one(bench: Bench) -> Verd
     Ok(())
 }
 
-pub(super) async fn c09_a_grant_is_renewed_as_often_as_is_asked(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
-    for mode in bench.modes() {
-        let key = bench.key();
+pub(super) async fn c09_a_grant_is_renewed_as_often_as_is_asked(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
+    for mode in context.modes() {
+        let key = context.key();
         let grant = ours.claims(&key, *mode, LEASE).await?;
         for number in 1..=100 {
             let held = ours.store.renew(&grant, LEASE * number).await?;
@@ -115,11 +115,11 @@ pub(super) async fn c09_a_grant_is_renewed_as_often_as_is_asked(bench: Bench) ->
     Ok(())
 }
 
-pub(super) async fn c09_each_renewal_of_a_batch_gives_its_own_lease(bench: Bench) -> Verdict {
-    let ours = bench.contender().await?;
+pub(super) async fn c09_each_renewal_of_a_batch_gives_its_own_lease(context: TestContext) -> Verdict {
+    let ours = context.client().await?;
     let mut renewals = Vec::new();
     for number in 1..=5 {
-        let grant = ours.claims(&bench.key(), Mode::Exclusive, LEASE).await?;
+        let grant = ours.claims(&context.key(), Mode::Exclusive, LEASE).await?;
         renewals.push(of(&grant, LONG * number));
     }
     let answers = renews(&ours, &renewals).await?;
@@ -130,14 +130,14 @@ pub(super) async fn c09_each_renewal_of_a_batch_gives_its_own_lease(bench: Bench
     Ok(())
 }
 
-pub(super) async fn c09_a_batch_answers_each_in_its_place(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
-    let leased = bench.subject.capabilities().has(Capability::Lease);
+pub(super) async fn c09_a_batch_answers_each_in_its_place(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let leased = context.subject.capabilities().has(Capability::Lease);
     for (gone, size) in Gone::ALL.into_iter().flat_map(|gone| [(gone, 2), (gone, 3)]) {
         for place in 0..size {
             let mut renewals = Vec::new();
             for number in 0..size {
-                let key = bench.key();
+                let key = context.key();
                 let grant = if number == place {
                     gone.grant(&ours, &theirs, &key).await?
                 } else {
@@ -161,8 +161,8 @@ pub(super) async fn c09_a_batch_answers_each_in_its_place(bench: Bench) -> Verdi
     Ok(())
 }
 
-pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     let held = ours.store.renew(&grant, LEASE).await?;
@@ -170,8 +170,8 @@ pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(bench: 
     theirs.sees_nobody(&key).await
 }
 
-pub(super) async fn c09_an_expired_reader_is_not_renewed(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c09_an_expired_reader_is_not_renewed(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let stale = ours.claims(&key, Mode::Shared, BRIEF).await?;
     // Another reader keeps what the store has of the key alive.
     theirs.claims(&key, Mode::Shared, LEASE).await?;
@@ -183,11 +183,11 @@ pub(super) async fn c09_an_expired_reader_is_not_renewed(bench: Bench) -> Verdic
     Ok(())
 }
 
-pub(super) async fn c09_an_expired_reader_is_not_renewed_beside_a_writer(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c09_an_expired_reader_is_not_renewed_beside_a_writer(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let stale = ours.claims(&key, Mode::Shared, BRIEF).await?;
     outlast(BRIEF).await;
-    let writer = theirs.take(&key, &super::bench::past(BRIEF)).await?;
+    let writer = theirs.take(&key, &super::context::past(BRIEF)).await?;
     let held = ours.store.renew(&stale, LEASE).await?;
     ensure!(held != LeaseStatus::Held, "beside a writer the renewal of an expired reader said {held:?}");
     let holders = theirs.store.steps().inspect(&key).await?.holders;

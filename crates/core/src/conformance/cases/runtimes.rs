@@ -5,32 +5,32 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::bench::{Bench, MARGIN, SHORT, eventually, patient};
+use super::context::{MARGIN, SHORT, TestContext, eventually, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{Capability, Clock, Error, LockGuard, LockKey, LockOptions, Wait};
 
 const LONG: Duration = Duration::from_secs(600);
 
 /// Takes a key on a runtime of its own, which nobody drives afterwards.
 async fn take_elsewhere(
-    contender: &Arc<Contender>,
+    client: &Arc<TestClient>,
     key: &LockKey,
     options: &LockOptions,
 ) -> Result<(LockGuard, Runtime), Failure> {
-    let (contender, key, options) = (Arc::clone(contender), key.clone(), options.clone());
+    let (client, key, options) = (Arc::clone(client), key.clone(), options.clone());
     let taken = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let guard = runtime.block_on(contender.take(&key, &options))?;
+        let guard = runtime.block_on(client.take(&key, &options))?;
         Ok::<_, Failure>((guard, runtime))
     });
     taken.await?
 }
 
-pub(super) async fn c16_renewal_goes_on_while_another_runtime_rests(bench: Bench) -> Verdict {
-    let (ours, theirs) = (Arc::new(bench.contender().await?), bench.contender().await?);
-    let (first, resting) = take_elsewhere(&ours, &bench.key(), &patient().ttl(LONG)).await?;
-    let key = bench.key();
+pub(super) async fn c16_renewal_goes_on_while_another_runtime_rests(context: TestContext) -> Verdict {
+    let (ours, theirs) = (Arc::new(context.client().await?), context.client().await?);
+    let (first, resting) = take_elsewhere(&ours, &context.key(), &patient().ttl(LONG)).await?;
+    let key = context.key();
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     tokio::time::sleep(SHORT + SHORT / 2).await;
     let (held, found) = (guard.is_held(), theirs.finds_it_held(&key).await);
@@ -40,16 +40,16 @@ pub(super) async fn c16_renewal_goes_on_while_another_runtime_rests(bench: Bench
     found
 }
 
-pub(super) async fn c21_a_guard_of_a_runtime_that_ended_is_released(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c21_a_guard_of_a_runtime_that_ended_is_released(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let (guard, ended) = take_elsewhere(&ours, &key, &patient().ttl(LONG)).await?;
     ended.shutdown_background();
     drop(guard);
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c12_a_caller_that_is_not_polled_stalls_nobody(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c12_a_caller_that_is_not_polled_stalls_nobody(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let forever = LockOptions::new().wait(Wait::Forever);
     ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_secs(1)), 1);
@@ -67,43 +67,43 @@ pub(super) async fn c12_a_caller_that_is_not_polled_stalls_nobody(bench: Bench) 
 }
 
 /// How long a wait of 100 ms took while the store was silent.
-async fn waits_on_silence(contender: &Contender, key: &LockKey) -> Duration {
+async fn waits_on_silence(client: &TestClient, key: &LockKey) -> Duration {
     let clock = Clock::system();
-    contender.faults.always(Op::TryAcquire, Fault::Hang);
+    client.faults.always(Op::TryAcquire, Fault::Hang);
     let began = clock.now();
-    let _ = contender.acquire(key, &LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)))).await;
+    let _ = client.acquire(key, &LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)))).await;
     let waited = clock.now().since(began);
-    contender.faults.heal();
+    client.faults.heal();
     waited
 }
 
-pub(super) async fn c11_the_limit_of_the_first_wait_is_kept_in_silence_too(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c11_the_limit_of_the_first_wait_is_kept_in_silence_too(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let waited = waits_on_silence(&ours, &key).await;
     ensure!(waited < Duration::from_millis(1600), "a wait of 100 ms took {waited:?}");
     Ok(())
 }
 
-pub(super) async fn c11_a_slow_failure_does_not_lengthen_the_next_wait(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c11_a_slow_failure_does_not_lengthen_the_next_wait(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_secs(3)), 1);
-    ours.try_once(&bench.key()).await?;
+    ours.try_once(&context.key()).await?;
     let waited = waits_on_silence(&ours, &key).await;
     ensure!(waited < Duration::from_secs(4), "a wait of 100 ms took {waited:?}");
     Ok(())
 }
 
-pub(super) async fn c12_a_locker_whose_runtime_ended_serves_or_says_that_it_cannot(bench: Bench) -> Verdict {
-    let connecting = bench.clone();
+pub(super) async fn c12_a_locker_whose_runtime_ended_serves_or_says_that_it_cannot(context: TestContext) -> Verdict {
+    let connecting = context.clone();
     let connected = tokio::task::spawn_blocking(move || {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let contender = runtime.block_on(connecting.contender())?;
+        let client = runtime.block_on(connecting.client())?;
         drop(runtime);
-        Ok::<_, Failure>(contender)
+        Ok::<_, Failure>(client)
     });
-    let (ours, key) = (connected.await??, bench.key());
+    let (ours, key) = (connected.await??, context.key());
     // Connections end with their runtime.
-    let connects = bench.subject.capabilities().has(Capability::CrossHost);
+    let connects = context.subject.capabilities().has(Capability::CrossHost);
     let answer = ours.acquire(&key, &LockOptions::new().wait(Wait::UpTo(MARGIN / 2))).await;
     let advises = |error: &Error| error.is_transient() && error.to_string().contains("connect again on");
     let says_so = connects && answer.as_ref().is_err_and(advises);

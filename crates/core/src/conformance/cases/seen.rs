@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use super::admin::listed;
-use super::bench::{BRIEF, Bench, SHORT, outlast, past, patient, soon};
-use crate::conformance::Contender;
+use super::context::{BRIEF, SHORT, TestContext, outlast, past, patient, soon};
+use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{LockKey, LossReason, Mode, ReadGuard};
 
 const LEASE: Duration = Duration::from_secs(60);
 
-async fn reads(contender: &Contender, key: &LockKey, label: &str) -> Result<ReadGuard, Failure> {
-    let guard = contender.acquire_read(key, &patient().ttl(SHORT).label(label)).await?;
+async fn reads(client: &TestClient, key: &LockKey, label: &str) -> Result<ReadGuard, Failure> {
+    let guard = client.acquire_read(key, &patient().ttl(SHORT).label(label)).await?;
     guard.ok_or_else(|| Failure(format!("{key} could not be read")))
 }
 
-pub(super) async fn c25_what_is_left_follows_the_lease(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c25_what_is_left_follows_the_lease(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for factor in [1, 10, 60] {
-        let key = bench.key();
+        let key = context.key();
         ours.claims(&key, Mode::Exclusive, LEASE * factor).await?;
         theirs.sees_left(&key, LEASE * factor).await?;
         let shown = listed(&theirs, key.as_str()).await?;
@@ -32,8 +32,8 @@ pub(super) async fn c25_what_is_left_follows_the_lease(bench: Bench) -> Verdict 
     Ok(())
 }
 
-pub(super) async fn c25_an_expired_holder_is_not_shown(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_an_expired_holder_is_not_shown(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
     theirs.sees_nobody(&key).await?;
@@ -44,8 +44,8 @@ pub(super) async fn c25_an_expired_holder_is_not_shown(bench: Bench) -> Verdict 
     Ok(())
 }
 
-pub(super) async fn c25_an_expired_reader_is_not_shown(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_an_expired_reader_is_not_shown(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     ours.claims(&key, Mode::Shared, BRIEF).await?;
     theirs.claims(&key, Mode::Shared, LEASE).await?;
     outlast(BRIEF).await;
@@ -55,8 +55,8 @@ pub(super) async fn c25_an_expired_reader_is_not_shown(bench: Bench) -> Verdict 
     Ok(())
 }
 
-pub(super) async fn c25_a_key_that_only_readers_hold_is_listed(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_a_key_that_only_readers_hold_is_listed(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     for _ in 0..2 {
         ours.claims(&key, Mode::Shared, LEASE).await?;
     }
@@ -66,8 +66,8 @@ pub(super) async fn c25_a_key_that_only_readers_hold_is_listed(bench: Bench) -> 
     Ok(())
 }
 
-pub(super) async fn c25_every_reader_is_shown(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_every_reader_is_shown(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guards = [reads(&ours, &key, "one").await?, reads(&theirs, &key, "two").await?];
     let mut tokens: Vec<_> = guards.iter().map(crate::Guard::fencing_token).collect();
     let mut seen = ours.store.steps().inspect(&key).await?.holders;
@@ -84,10 +84,10 @@ pub(super) async fn c25_every_reader_is_shown(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c25_force_release_frees_readers_too(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c25_force_release_frees_readers_too(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guards = [reads(&ours, &key, "one").await?, reads(&theirs, &key, "two").await?];
-    let taken = bench.contender().await?.admin.force_release(&key).await?.holders;
+    let taken = context.client().await?.admin.force_release(&key).await?.holders;
     ensure!(taken.len() == guards.len(), "taken by force from {taken:?}");
     let writer = ours.take(&key, &past(Duration::ZERO)).await?;
     for guard in &guards {

@@ -1,22 +1,22 @@
 use std::time::Duration;
 
-use super::bench::{AMPLE, Bench, brief, eventually, once, patient, soon};
-use crate::conformance::subject::Contender;
+use super::context::{AMPLE, TestContext, brief, eventually, once, patient, soon};
+use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Verdict, ensure};
 use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
 
-async fn finds_reading_barred(contender: &Contender, key: &LockKey) -> Verdict {
-    ensure!(contender.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
+async fn finds_reading_barred(client: &TestClient, key: &LockKey) -> Verdict {
+    ensure!(client.acquire_read(key, &once()).await?.is_none(), "{key} could be read");
     Ok(())
 }
 
-async fn read(contender: &Contender, key: &LockKey, options: &LockOptions) -> Result<crate::ReadGuard, super::Failure> {
-    let guard = contender.acquire_read(key, options).await?;
+async fn read(client: &TestClient, key: &LockKey, options: &LockOptions) -> Result<crate::ReadGuard, super::Failure> {
+    let guard = client.acquire_read(key, options).await?;
     guard.ok_or_else(|| super::Failure(format!("{key} could not be read")))
 }
 
-pub(super) async fn c01_readers_share(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c01_readers_share(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guards =
         [read(&ours, &key, &once()).await?, read(&ours, &key, &once()).await?, read(&theirs, &key, &once()).await?];
     ensure!(guards.iter().all(crate::Guard::is_held), "a reader was lost");
@@ -26,8 +26,8 @@ pub(super) async fn c01_readers_share(bench: Bench) -> Verdict {
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c01_writers_and_readers_exclude_each_other(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c01_writers_and_readers_exclude_each_other(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let reader = read(&ours, &key, &patient()).await?;
     theirs.finds_it_held(&key).await?;
     ours.finds_it_held(&key).await?;
@@ -40,8 +40,8 @@ pub(super) async fn c01_writers_and_readers_exclude_each_other(bench: Bench) -> 
     Ok(())
 }
 
-pub(super) async fn c01_the_last_reader_admits_a_writer(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c01_the_last_reader_admits_a_writer(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
     let second = read(&theirs, &key, &patient()).await?;
     first.release().await?;
@@ -50,8 +50,8 @@ pub(super) async fn c01_the_last_reader_admits_a_writer(bench: Bench) -> Verdict
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let lives = read(&ours, &key, &patient()).await?;
     let dies = read(&theirs, &key, &brief()).await?;
     let left = || async { Ok(ours.admin.inspect(&key).await?.holders.len() == 1) };
@@ -61,12 +61,12 @@ pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(bench: Bench) -> V
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c03_a_reader_renews_no_other_reader(bench: Bench) -> Verdict {
+pub(super) async fn c03_a_reader_renews_no_other_reader(context: TestContext) -> Verdict {
     const LEASE: Duration = Duration::from_secs(60);
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     // The one that came first, and the one that came last.
     for place in 0..2 {
-        let key = bench.key();
+        let key = context.key();
         let readers = [ours.claims(&key, Mode::Shared, LEASE).await?, theirs.claims(&key, Mode::Shared, LEASE).await?];
         let held = [&ours, &theirs][place].store.renew(&readers[place], LEASE * 10).await?;
         ensure!(held == LeaseStatus::Held, "the renewal of a reader said {held:?}");
@@ -78,8 +78,8 @@ pub(super) async fn c03_a_reader_renews_no_other_reader(bench: Bench) -> Verdict
     Ok(())
 }
 
-pub(super) async fn c15_a_writer_that_only_tried_holds_nobody_back(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c15_a_writer_that_only_tried_holds_nobody_back(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
     theirs.finds_it_held(&key).await?;
     // At once: a mark that is there for a moment is one.
@@ -89,8 +89,8 @@ pub(super) async fn c15_a_writer_that_only_tried_holds_nobody_back(bench: Bench)
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
     let before = ours.faults.count(crate::conformance::Op::TryAcquire, &key);
     let options = patient();
@@ -112,8 +112,8 @@ pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(bench: Bench) 
     Ok(())
 }
 
-pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
     let options = patient();
     let mut writer = Box::pin(ours.acquire(&key, &options));
@@ -128,8 +128,8 @@ pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(bench: Ben
     Ok(())
 }
 
-pub(super) async fn c15_the_mark_of_a_cancelled_writer_goes_away(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c15_the_mark_of_a_cancelled_writer_goes_away(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
     let gives_up = LockOptions::new().ttl(Duration::from_secs(1)).wait(Wait::UpTo(AMPLE / 40));
     ensure!(ours.acquire(&key, &gives_up).await?.is_none(), "a writer was granted beside a reader");

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bench::{BRIEF, Bench, brief, past, patient};
+use super::context::{BRIEF, TestContext, brief, past, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode};
 
@@ -9,8 +9,8 @@ fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure>
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
 }
 
-pub(super) async fn c01_a_place_in_the_queue_tells_the_number_before_its_grant(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c01_a_place_in_the_queue_tells_the_number_before_its_grant(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let before = token(&guard)?;
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };
@@ -29,11 +29,11 @@ pub(super) async fn c01_a_place_in_the_queue_tells_the_number_before_its_grant(b
     Ok(())
 }
 
-pub(super) async fn c04_tokens_grow_across_release(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c04_tokens_grow_across_release(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let mut newest = FencingToken::from(0);
-    for contender in [&ours, &ours, &theirs, &theirs, &ours] {
-        let guard = contender.take(&key, &patient()).await?;
+    for client in [&ours, &ours, &theirs, &theirs, &ours] {
+        let guard = client.take(&key, &patient()).await?;
         ensure!(token(&guard)? > newest, "{:?} after {newest:?}", token(&guard)?);
         newest = token(&guard)?;
         guard.release().await?;
@@ -41,16 +41,16 @@ pub(super) async fn c04_tokens_grow_across_release(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c04_tokens_grow_across_expiry(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c04_tokens_grow_across_expiry(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let stale = ours.take(&key, &brief()).await?;
     let successor = theirs.take(&key, &past(BRIEF)).await?;
     ensure!(token(&successor)? > token(&stale)?, "{:?} after {:?}", token(&successor)?, token(&stale)?);
     Ok(())
 }
 
-pub(super) async fn c04_tokens_grow_across_force_release(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c04_tokens_grow_across_force_release(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let old = ours.take(&key, &patient()).await?;
     theirs.admin.force_release(&key).await?;
     let new = theirs.take(&key, &patient()).await?;
@@ -58,29 +58,29 @@ pub(super) async fn c04_tokens_grow_across_force_release(bench: Bench) -> Verdic
     Ok(())
 }
 
-pub(super) async fn c04_tokens_grow_across_reconnect(bench: Bench) -> Verdict {
-    let key = bench.key();
+pub(super) async fn c04_tokens_grow_across_reconnect(context: TestContext) -> Verdict {
+    let key = context.key();
     let mut newest = FencingToken::from(0);
     for _ in 0..3 {
-        let contender = bench.contender().await?;
-        let guard = contender.take(&key, &patient()).await?;
+        let client = context.client().await?;
+        let guard = client.take(&key, &patient()).await?;
         ensure!(token(&guard)? > newest, "{:?} after {newest:?}", token(&guard)?);
         newest = token(&guard)?;
         guard.release().await?;
-        contender.store.close().await;
+        client.store.close().await;
     }
     Ok(())
 }
 
-pub(super) async fn c04_concurrent_tokens_are_unique_and_in_order(bench: Bench) -> Verdict {
-    let key = bench.key();
+pub(super) async fn c04_concurrent_tokens_are_unique_and_in_order(context: TestContext) -> Verdict {
+    let key = context.key();
     let issued = Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut tasks = tokio::task::JoinSet::new();
-    for contender in bench.rivals(9, 3).await? {
+    for client in context.clients(9, 3).await? {
         let (key, issued) = (key.clone(), Arc::clone(&issued));
         tasks.spawn(async move {
             for _ in 0..5 {
-                let guard = contender.take(&key, &patient()).await?;
+                let guard = client.take(&key, &patient()).await?;
                 // Written down while held, so the order of the list is the order of the grants.
                 issued.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(token(&guard)?);
                 guard.release().await?;
@@ -97,14 +97,14 @@ pub(super) async fn c04_concurrent_tokens_are_unique_and_in_order(bench: Bench) 
     Ok(())
 }
 
-pub(super) async fn c04_readers_have_tokens_too(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c04_readers_have_tokens_too(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.take(&key, &patient()).await?;
     let mut newest = token(&writer)?;
     writer.release().await?;
     let mut readers = Vec::new();
-    for contender in [&ours, &theirs, &ours, &theirs] {
-        let reader = contender.acquire_read(&key, &patient()).await?;
+    for client in [&ours, &theirs, &ours, &theirs] {
+        let reader = client.acquire_read(&key, &patient()).await?;
         let reader = reader.ok_or_else(|| Failure("a reader was refused beside readers".into()))?;
         ensure!(token(&reader)? > newest, "{:?} after {newest:?}", token(&reader)?);
         newest = token(&reader)?;
@@ -118,8 +118,8 @@ pub(super) async fn c04_readers_have_tokens_too(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c04_tokens_fit_into_53_bits(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c04_tokens_fit_into_53_bits(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     ensure!(token(&guard)?.get() < 1 << 53, "{:?} does not survive JSON and Lua", token(&guard)?);
     Ok(())
@@ -127,11 +127,11 @@ pub(super) async fn c04_tokens_fit_into_53_bits(bench: Bench) -> Verdict {
 
 /// A store that forgot everything (a restart without persistence, a fail-over to an empty node) goes on above what it
 /// has given only if it begins at its clock.
-pub(super) async fn c04_an_empty_store_begins_at_its_clock(bench: Bench) -> Verdict {
+pub(super) async fn c04_an_empty_store_begins_at_its_clock(context: TestContext) -> Verdict {
     const A_DAY: u64 = 24 * 3600 * 1000;
-    let empty = format!("{}-{}", Bench::namespace(), uuid::Uuid::new_v4().simple());
-    let ours = bench.contender_in(&empty, Clock::system()).await?;
-    let guard = ours.take(&bench.key(), &patient()).await?;
+    let empty = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let ours = context.client_in(&empty, Clock::system()).await?;
+    let guard = ours.take(&context.key(), &patient()).await?;
     let epoch = token(&guard)?.get() >> FencingToken::HANDOFF_BITS;
     let today = Clock::system().unix_millis() - A_DAY;
     ensure!(epoch >= today, "the first epoch of an empty store is {epoch}, and its clock says {today} or more");

@@ -3,27 +3,27 @@ use std::time::Duration;
 
 use rand::Rng;
 
-use super::bench::{AMPLE, Bench, SHORT, eventually, once, patient, soon};
+use super::context::{AMPLE, SHORT, TestContext, eventually, once, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Contender, Fault, Op};
+use crate::conformance::{Fault, Op, TestClient};
 use crate::{Attempt, Busy, Capability, Claim, ErrorKind, LockGuard, LockKey, LockOptions, Mode, Wait};
 
 pub(super) type Waiter = tokio::task::JoinHandle<crate::Result<Option<LockGuard>>>;
 
-pub(super) fn wait_in_background(contender: &Arc<Contender>, key: &LockKey, wait: Wait) -> Waiter {
-    let (contender, key) = (Arc::clone(contender), key.clone());
-    tokio::spawn(async move { contender.acquire(&key, &LockOptions::new().wait(wait)).await })
+pub(super) fn wait_in_background(client: &Arc<TestClient>, key: &LockKey, wait: Wait) -> Waiter {
+    let (client, key) = (Arc::clone(client), key.clone());
+    tokio::spawn(async move { client.acquire(&key, &LockOptions::new().wait(wait)).await })
 }
 
 /// Ends when the contender has sent more claims for the key than `before`.
-pub(super) async fn asks(contender: &Contender, key: &LockKey, before: usize) -> Verdict {
-    eventually("a claim is sent", || async { Ok(contender.faults.count(Op::TryAcquire, key) > before) }).await
+pub(super) async fn asks(client: &TestClient, key: &LockKey, before: usize) -> Verdict {
+    eventually("a claim is sent", || async { Ok(client.faults.count(Op::TryAcquire, key) > before) }).await
 }
 
-pub(super) async fn c07_a_cancelled_attempt_gives_back_what_it_wins(bench: Bench) -> Verdict {
-    let (ours, theirs) = (bench.contender().await?, bench.contender().await?);
+pub(super) async fn c07_a_cancelled_attempt_gives_back_what_it_wins(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
     for _ in 0..20 {
-        let key = bench.key();
+        let key = context.key();
         ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_millis(10)), 1);
         let leaves_after = Duration::from_micros(rand::rng().random_range(0..12_000));
         let granted = tokio::time::timeout(leaves_after, ours.acquire(&key, &patient())).await;
@@ -34,8 +34,8 @@ pub(super) async fn c07_a_cancelled_attempt_gives_back_what_it_wins(bench: Bench
     Ok(())
 }
 
-pub(super) async fn c07_a_cancelled_wait_leaves_no_trace(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c07_a_cancelled_wait_leaves_no_trace(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let waiter = wait_in_background(&ours, &key, Wait::Forever);
     asks(&ours, &key, 0).await?;
@@ -46,16 +46,16 @@ pub(super) async fn c07_a_cancelled_wait_leaves_no_trace(bench: Bench) -> Verdic
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c07_a_lost_reply_leaves_nothing(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c07_a_lost_reply_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
     let error = ours.try_once(&key).await.err().map(|error| error.kind());
     ensure!(error == Some(ErrorKind::Indeterminate), "a lost reply was reported as {error:?}");
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c07_a_lost_reply_does_not_block_its_own_waiter(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c07_a_lost_reply_does_not_block_its_own_waiter(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
     // With its lease of 30 s, the grant that nobody heard of would outlast this wait.
     let guard = ours.take(&key, &patient()).await?;
@@ -64,9 +64,9 @@ pub(super) async fn c07_a_lost_reply_does_not_block_its_own_waiter(bench: Bench)
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c07_the_wait_limit_leaves_nothing(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
-    ours.take(&bench.key(), &patient()).await?.release().await?;
+pub(super) async fn c07_the_wait_limit_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    ours.take(&context.key(), &patient()).await?.release().await?;
     ours.faults.next(Op::TryAcquire, Fault::Delay(Duration::from_millis(1500)), 1);
     let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(100)));
     match ours.acquire(&key, &limit).await {
@@ -76,8 +76,8 @@ pub(super) async fn c07_the_wait_limit_leaves_nothing(bench: Bench) -> Verdict {
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c10_try_answers_none_while_held(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c10_try_answers_none_while_held(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let answer = soon("try answers", ours.try_once(&key)).await??;
     ensure!(answer.is_none() && guard.is_held(), "{answer:?}");
@@ -86,8 +86,8 @@ pub(super) async fn c10_try_answers_none_while_held(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c10_try_answers_while_others_wait(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c10_try_answers_while_others_wait(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
     asks(&ours, &key, 0).await?;
@@ -98,8 +98,8 @@ pub(super) async fn c10_try_answers_while_others_wait(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c10_a_failing_store_is_an_error(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c10_a_failing_store_is_an_error(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     for kind in [ErrorKind::Unavailable, ErrorKind::Backend] {
         ours.faults.next(Op::TryAcquire, Fault::Refuse(kind), 1);
         let answer = ours.try_once(&key).await.err().map(|error| error.kind());
@@ -108,8 +108,8 @@ pub(super) async fn c10_a_failing_store_is_an_error(bench: Bench) -> Verdict {
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c10_a_failing_store_is_an_error_behind_the_head_too(bench: Bench) -> Verdict {
-    let (ours, key) = (Arc::new(bench.contender().await?), bench.key());
+pub(super) async fn c10_a_failing_store_is_an_error_behind_the_head_too(context: TestContext) -> Verdict {
+    let (ours, key) = (Arc::new(context.client().await?), context.key());
     ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
     let head = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
     asks(&ours, &key, 0).await?;
@@ -123,8 +123,8 @@ pub(super) async fn c10_a_failing_store_is_an_error_behind_the_head_too(bench: B
     Ok(())
 }
 
-pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let lease = Duration::from_secs(30);
     let guard = theirs.take(&key, &patient().ttl(lease)).await?;
     let claim = Claim::new(&key, Mode::Exclusive, lease);
@@ -135,9 +135,9 @@ pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Ve
         other => ensure!(false, "{other:?}"),
     }
     // And so are callers told, elsewhere and beside the holder.
-    let reenters = bench.subject.capabilities().has(Capability::Reentrancy);
-    for contender in [&ours, if reenters { &ours } else { &theirs }] {
-        match contender.locker.acquire_or_busy(&key, &once()).await? {
+    let reenters = context.subject.capabilities().has(Capability::Reentrancy);
+    for client in [&ours, if reenters { &ours } else { &theirs }] {
+        match client.locker.acquire_or_busy(&key, &once()).await? {
             Err(Busy { remaining: Some(left) }) => {
                 ensure!(!left.is_zero() && left <= lease, "{left:?} left of {lease:?}");
             }
@@ -148,8 +148,8 @@ pub(super) async fn c10_busy_tells_what_is_left_of_the_lease(bench: Bench) -> Ve
     Ok(())
 }
 
-pub(super) async fn c11_the_wait_limit_is_kept(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c11_the_wait_limit_is_kept(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let limit = Duration::from_millis(300);
     let began = ours.clock.now();
@@ -163,8 +163,8 @@ pub(super) async fn c11_the_wait_limit_is_kept(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c11_a_limit_of_zero_is_try(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c11_a_limit_of_zero_is_try(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let zero = LockOptions::new().wait(Wait::UpTo(Duration::ZERO));
     let guard = ours.take(&key, &zero).await?;
     ensure!(theirs.acquire(&key, &zero).await?.is_none(), "granted twice");
@@ -173,8 +173,8 @@ pub(super) async fn c11_a_limit_of_zero_is_try(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c11_without_a_limit_it_waits_until_granted(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c11_without_a_limit_it_waits_until_granted(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let waiter = wait_in_background(&ours, &key, Wait::Forever);
     asks(&ours, &key, 1).await?;
@@ -185,9 +185,9 @@ pub(super) async fn c11_without_a_limit_it_waits_until_granted(bench: Bench) -> 
     Ok(())
 }
 
-pub(super) async fn c11_the_limit_is_kept_while_the_store_is_silent(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
-    ours.take(&bench.key(), &patient()).await?.release().await?;
+pub(super) async fn c11_the_limit_is_kept_while_the_store_is_silent(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
+    ours.take(&context.key(), &patient()).await?.release().await?;
     ours.faults.always(Op::TryAcquire, Fault::Hang);
     let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(200)));
     let answer = soon("the limit is kept", ours.acquire(&key, &limit)).await?;
@@ -197,8 +197,8 @@ pub(super) async fn c11_the_limit_is_kept_while_the_store_is_silent(bench: Bench
     Ok(())
 }
 
-pub(super) async fn c12_transient_faults_are_ridden_out(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c12_transient_faults_are_ridden_out(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     for fault in [Fault::Refuse(ErrorKind::Unavailable), Fault::LoseReply] {
         ours.faults.next(Op::TryAcquire, fault, 3);
         let before = ours.faults.count(Op::TryAcquire, &key);
@@ -209,8 +209,8 @@ pub(super) async fn c12_transient_faults_are_ridden_out(bench: Bench) -> Verdict
     Ok(())
 }
 
-pub(super) async fn c12_transient_faults_beyond_the_limit_are_an_error(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c12_transient_faults_beyond_the_limit_are_an_error(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
     let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(200)));
     let kind = soon("the limit is kept", ours.acquire(&key, &limit)).await?.err().map(|error| error.kind());
@@ -219,8 +219,8 @@ pub(super) async fn c12_transient_faults_beyond_the_limit_are_an_error(bench: Be
     Ok(())
 }
 
-pub(super) async fn c12_attempts_back_off_during_an_outage(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c12_attempts_back_off_during_an_outage(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable));
     let limit = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(1)));
     ensure!(soon("the limit is kept", ours.acquire(&key, &limit)).await?.is_err(), "an outage was no error");
@@ -230,8 +230,8 @@ pub(super) async fn c12_attempts_back_off_during_an_outage(bench: Bench) -> Verd
     Ok(())
 }
 
-pub(super) async fn c12_a_permanent_fault_ends_the_wait_at_once(bench: Bench) -> Verdict {
-    let (ours, key) = (bench.contender().await?, bench.key());
+pub(super) async fn c12_a_permanent_fault_ends_the_wait_at_once(context: TestContext) -> Verdict {
+    let (ours, key) = (context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Backend), 1);
     let options = LockOptions::new().wait(Wait::Forever);
     let kind = soon("the wait ends", ours.acquire(&key, &options)).await?.err().map(|error| error.kind());
@@ -240,8 +240,8 @@ pub(super) async fn c12_a_permanent_fault_ends_the_wait_at_once(bench: Bench) ->
     Ok(())
 }
 
-pub(super) async fn c13_a_release_is_signalled(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (bench.contender().await?, bench.contender().await?, bench.key());
+pub(super) async fn c13_a_release_is_signalled(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, SHORT) };
     ours.store.try_acquire(&claim).await?;
@@ -253,8 +253,8 @@ pub(super) async fn c13_a_release_is_signalled(bench: Bench) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn c13_lost_signals_do_not_cost_liveness(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c13_lost_signals_do_not_cost_liveness(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     ours.faults.always(Op::Notification, Fault::Hang);
     let guard = theirs.take(&key, &patient()).await?;
     let waiter = wait_in_background(&ours, &key, Wait::UpTo(AMPLE));
@@ -264,10 +264,10 @@ pub(super) async fn c13_lost_signals_do_not_cost_liveness(bench: Bench) -> Verdi
     Ok(())
 }
 
-pub(super) async fn c13_a_waiter_gets_the_key_after_its_release(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
-    for contender in [&theirs, &*ours] {
-        let guard = contender.take(&key, &patient()).await?;
+pub(super) async fn c13_a_waiter_gets_the_key_after_its_release(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
+    for client in [&theirs, &*ours] {
+        let guard = client.take(&key, &patient()).await?;
         let options = patient();
         let mut waiter = Box::pin(ours.acquire(&key, &options));
         ensure!(futures::poll!(&mut waiter).is_pending(), "the waiter did not wait");
@@ -277,8 +277,8 @@ pub(super) async fn c13_a_waiter_gets_the_key_after_its_release(bench: Bench) ->
     Ok(())
 }
 
-pub(super) async fn c13_only_the_head_talks_to_the_store(bench: Bench) -> Verdict {
-    let (ours, theirs, key) = (Arc::new(bench.contender().await?), bench.contender().await?, bench.key());
+pub(super) async fn c13_only_the_head_talks_to_the_store(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     ours.faults.always(Op::TryAcquire, Fault::Delay(Duration::from_millis(5)));
     let mut waiters = tokio::task::JoinSet::new();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::event::Chance;
+use super::event::Randomness;
 
 /// The pause between the first two polls of a store that gives no signal.
 pub(super) const SHORTEST_POLL: Duration = Duration::from_millis(2);
@@ -34,8 +34,8 @@ impl BackOff {
     }
 
     /// The next pause; at most until just after `bound`, when the lease in the way has run out.
-    pub(super) fn next(&mut self, chance: &mut dyn Chance, bound: Option<Duration>) -> Duration {
-        let pause = chance.jittered(self.step);
+    pub(super) fn next(&mut self, random: &mut dyn Randomness, bound: Option<Duration>) -> Duration {
+        let pause = random.jittered(self.step);
         self.step = (self.step * 2).min(self.longest);
         bound.map_or(pause, |bound| pause.min(bound + Duration::from_millis(1)))
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::event::LeaseCell;
 use super::key::Key;
 use super::step::{Batches, Step};
-use super::{Chance, State};
+use super::{Randomness, State};
 use crate::clock::Moment;
 
 type Found = Result<(), String>;
@@ -33,7 +33,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             )?;
             let (mut out, mut batches) = (Vec::new(), Batches::new());
             let (members, next_id) = (&mut members, &mut next_id);
-            let step = Step { now, chance: &mut NoChance, members, next_id, out: &mut out, batches: &mut batches };
+            let step = Step { now, random: &mut NoChance, members, next_id, out: &mut out, batches: &mut batches };
             holds(key.noted <= key.next_event(&step).max(now), "a key needs attention before the schedule says so")?;
             key.check(now)?;
         }
@@ -41,8 +41,11 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             let of = |key: &Key<W, L>| {
                 let claims =
                     key.claims.iter().filter(|claim| claim.member == *member && claim.request.is_some()).count();
-                let releases =
-                    key.releases.iter().filter(|release| release.member == *member && release.echo.is_none()).count();
+                let releases = key
+                    .releases
+                    .iter()
+                    .filter(|release| release.member == *member && release.late_pause.is_none())
+                    .count();
                 let take_overs = key.take_overs.iter().filter(|pending| pending.member == *member).count();
                 claims + releases + take_overs
             };
@@ -76,15 +79,15 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         for offer in &self.offers {
             holds(offered(offer.waiter.id) == 1, "a waiter is served twice")?;
             let lease = self.leases.iter().find(|lease| lease.id == offer.guard.lease && lease.end.is_none());
-            let stands =
-                lease.is_some_and(|lease| lease.guards.iter().any(|standing| standing.id == offer.guard.guard));
+            let stands = lease.is_some_and(|lease| lease.guards.iter().any(|entry| entry.id == offer.guard.guard));
             holds(stands, "what is offered is on no lease")?;
         }
         for claim in &self.claims {
-            let waits = claim.asker.is_none_or(|asker| self.index(asker).is_some());
+            let waits = claim.for_waiter.is_none_or(|for_waiter| self.index(for_waiter).is_some());
             holds(waits, "a claim is of a waiter that is not in the line")?;
-            holds(claim.asker.is_some() || claim.request.is_some(), "a claim is nobody's, and is not given up")?;
-            let same = self.claims.iter().filter(|other| other.asker.is_some() && other.asker == claim.asker);
+            holds(claim.for_waiter.is_some() || claim.request.is_some(), "a claim is nobody's, and is not given up")?;
+            let same =
+                self.claims.iter().filter(|other| other.for_waiter.is_some() && other.for_waiter == claim.for_waiter);
             holds(same.count() < 2, "a waiter asks twice")?;
         }
         for lease in &self.leases {
@@ -95,7 +98,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 lease.is_reentrant() || !lease.is_exclusive() || lease.guards.len() == 1,
                 "an exclusive lease has two guards",
             )?;
-            let mut numbers: Vec<_> = lease.guards.iter().map(|standing| standing.number).collect();
+            let mut numbers: Vec<_> = lease.guards.iter().map(|entry| entry.number).collect();
             numbers.sort_unstable();
             numbers.dedup();
             holds(lease.is_reentrant() || numbers.len() == lease.guards.len(), "two guards have one token")?;
@@ -107,7 +110,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 /// Looking at a state takes no chances.
 struct NoChance;
 
-impl Chance for NoChance {
+impl Randomness for NoChance {
     fn owner(&mut self) -> crate::OwnerId {
         unreachable!("nothing is asked for")
     }

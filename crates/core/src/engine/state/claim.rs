@@ -4,10 +4,10 @@ use super::backoff::BackOff;
 use super::event::{Action, End, LeaseCell, Outcome, Request, RequestId, WaiterId};
 use super::key::Key;
 use super::lease::{FirstLease, Lease};
-use super::pending::{PendingClaim, Place};
+use super::pending::{PendingClaim, QueuePosition};
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use super::waiter::{News, Said};
+use super::waiter::{Changes, LastAnswer};
 use crate::clock::Moment;
 use crate::{Attempt, Claim, Error, ErrorKind, LossReason, Result, SessionId};
 
@@ -19,7 +19,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let waiter = &mut self.waiters[index];
         waiter.asks = true;
         let waiter = &self.waiters[index];
-        let known = self.claims.iter().position(|claim| claim.asker == Some(waiter.id));
+        let known = self.claims.iter().position(|claim| claim.for_waiter == Some(waiter.id));
         let mut claim = match known.map(|known| self.claims.remove(known)) {
             Some(claim) => claim,
             None => PendingClaim::new(waiter, step),
@@ -29,14 +29,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         // What is asked again may have been granted before, and its epoch be older than who came in between.
         if !claim.is_repeated() || left_out(Rule::FirstAsked) {
-            claim.horizon = request.0;
+            claim.join_limit = request.0;
         }
         claim.sent_at = step.now;
         claim.overdue_at = step.overdue(claim.member);
         claim.request = Some(request);
-        claim.seen = self.news;
-        let asker = Some(waiter.handle.clone());
-        claim.by = asker.clone().filter(|_| alone);
+        claim.seen = self.changes;
+        let for_waiter = Some(waiter.handle.clone());
+        claim.by = for_waiter.clone().filter(|_| alone);
         let sent = Claim {
             key: self.name.clone(),
             owner: claim.owner,
@@ -48,7 +48,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             lost: self.lost_epoch(claim.member),
         };
         step.begin(claim.member);
-        step.send_by(claim.member, Request::Claim(request, sent), asker, alone);
+        step.send_by(claim.member, Request::Claim(request, sent), for_waiter, alone);
         self.claims.push(claim);
     }
 
@@ -61,7 +61,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if claim.abandoned {
             return self.answered_too_late(step, &claim, &answer);
         }
-        self.asks_no_more(claim.asker);
+        self.asks_no_more(claim.for_waiter);
         if answer.is_ok() {
             step.took(claim.member, claim.sent_at);
         }
@@ -73,17 +73,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
             Ok(Attempt::Busy { retry_in }) => self.found_busy(step, &claim, None, retry_in),
             Ok(Attempt::HeldBy { session, retry_in }) => self.found_busy(step, &claim, Some(session), retry_in),
-            Ok(Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, told, lease }) => {
+            Ok(Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, notifies, lease }) => {
                 let length = claim.options.ttl.min(lease);
                 let lease = FirstLease { length, ..claim.fresh_lease(step.traits(claim.member).leased) };
                 let epochs = epoch_of_holder.map(|before| (before, latest_epoch.unwrap_or(u64::MAX)));
-                claim.place = Some(Place { epochs, lease, told });
-                match claim.told_lease(message, step.now) {
+                claim.position = Some(QueuePosition { epochs, lease, notifies });
+                match claim.notified_lease(message, step.now) {
                     Some(first) => self.grant(step, claim, message, Some(first)),
                     None => self.queued(step, claim, retry_in),
                 }
             }
-            Err(error) => match claim.told_lease(message, step.now) {
+            Err(error) => match claim.notified_lease(message, step.now) {
                 Some(first) => {
                     claim.unanswered |= error.kind() == ErrorKind::Indeterminate;
                     self.grant(step, claim, message, Some(first));
@@ -94,9 +94,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    fn asks_no_more(&mut self, asker: Option<WaiterId>) {
+    fn asks_no_more(&mut self, for_waiter: Option<WaiterId>) {
         let polling = self.polling();
-        if let Some(index) = asker.and_then(|asker| self.index(asker)) {
+        if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
             let waiter = &mut self.waiters[index];
             waiter.asks = false;
             // Since it joined, somebody may have subscribed.
@@ -112,10 +112,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let overdue = |claim: &PendingClaim<W>| now >= claim.overdue_at();
         while let Some(index) = self.claims.iter().position(overdue) {
             let mut claim = self.claims.remove(index);
-            let abandoned = PendingClaim { asker: None, abandoned: true, ..claim.clone() };
+            let abandoned = PendingClaim { for_waiter: None, abandoned: true, ..claim.clone() };
             self.claims.push(abandoned);
             claim.request = None;
-            self.asks_no_more(claim.asker);
+            self.asks_no_more(claim.for_waiter);
             let error = Error::new(ErrorKind::Indeterminate, "acquire").detail("the store gave no answer");
             self.failed(step, claim, error);
         }
@@ -139,7 +139,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         session: Option<SessionId>,
         retry_in: Option<Duration>,
     ) {
-        self.said = Some(Said::Busy);
+        self.last_answer = Some(LastAnswer::Busy);
         self.busy_until = retry_in.map_or(Moment::default(), |left| step.now.plus(left));
         self.store_session = session;
         if session.is_some() && session == step.traits(claim.member).session {
@@ -151,31 +151,31 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let lease = lease.id;
             self.end(step, lease, End::Lost(LossReason::Stolen));
         }
-        let (asker, seen) = (claim.asker, claim.seen);
+        let (for_waiter, seen) = (claim.for_waiter, claim.seen);
         self.give_up(step, claim);
-        self.wait_on(step, asker, retry_in, seen, false);
+        self.wait_on(step, for_waiter, retry_in, seen, false);
     }
 
     fn queued(&mut self, step: &mut Step<'_, W, L>, claim: PendingClaim<W>, retry_in: Duration) {
-        self.said = Some(Said::Busy);
-        let (asker, seen, told) = (claim.asker, claim.seen, claim.is_told());
-        match asker.and_then(|asker| self.index(asker)) {
+        self.last_answer = Some(LastAnswer::Busy);
+        let (for_waiter, seen, notifies) = (claim.for_waiter, claim.seen, claim.is_notified());
+        match for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
             Some(_) => self.claims.push(claim),
             None => self.give_up(step, &claim),
         }
-        self.wait_on(step, asker, Some(retry_in), seen, told);
+        self.wait_on(step, for_waiter, Some(retry_in), seen, notifies);
     }
 
     /// Somebody else has it: the asker waits, or that was its last answer.
     fn wait_on(
         &mut self,
         step: &mut Step<'_, W, L>,
-        asker: Option<WaiterId>,
+        for_waiter: Option<WaiterId>,
         retry_in: Option<Duration>,
-        seen: News,
-        told: bool,
+        seen: Changes,
+        notifies: bool,
     ) {
-        let Some(index) = asker.and_then(|asker| self.index(asker)) else { return };
+        let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) else { return };
         if self.waiters[index].is_over {
             let busy = self.busy(step.now);
             return self.dismiss(step, index, busy);
@@ -184,44 +184,44 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let before = self.subscription.state;
         self.subscribe(step);
         let polling = self.polling();
-        let (subscribes, news) = (before != self.subscription.state, self.news);
+        let (subscribes, changes) = (before != self.subscription.state, self.changes);
         let waiter = &mut self.waiters[index];
         if subscribes {
             waiter.polling = polling;
         }
         waiter.failing = BackOff::after_failure();
-        waiter.last = Some(Said::Busy);
-        let pause = waiter.polling.next(step.chance, retry_in);
+        waiter.last = Some(LastAnswer::Busy);
+        let pause = waiter.polling.next(step.random, retry_in);
         // What was heard while the claim was under way may be newer than the answer.
-        let older = news.heard != seen.heard || (!told && news.freed != seen.freed);
+        let older = changes.notified != seen.notified || (!notifies && changes.freed != seen.freed);
         waiter.ask_at = if older { step.now } else { step.now.plus(pause) };
     }
 
     pub(super) fn failed(&mut self, step: &mut Step<'_, W, L>, mut claim: PendingClaim<W>, error: Error) {
         claim.unanswered |= error.kind() == ErrorKind::Indeterminate;
-        let (asker, transient) = (claim.asker, error.is_transient());
+        let (for_waiter, transient) = (claim.for_waiter, error.is_transient());
         let keeps = claim.is_repeated() && step.traits(claim.member).queues;
         step.out.push(Action::AttemptFailed(self.name.clone(), error.clone()));
-        match asker.and_then(|asker| self.index(asker)) {
+        match for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
             // Given up, it would come back at the end of the store's line.
             Some(index) if transient && keeps && !self.waiters[index].is_over => self.claims.push(claim),
             _ => self.give_up(step, &claim),
         }
-        self.said = Some(Said::Failed(error.clone()));
-        let Some(index) = asker.and_then(|asker| self.index(asker)) else { return };
+        self.last_answer = Some(LastAnswer::Failed(error.clone()));
+        let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) else { return };
         let waiter = &mut self.waiters[index];
         if !transient || waiter.is_over {
             return self.dismiss(step, index, Outcome::Failed(error));
         }
-        waiter.last = Some(Said::Failed(error));
-        self.ask_later(step, asker);
+        waiter.last = Some(LastAnswer::Failed(error));
+        self.ask_later(step, for_waiter);
     }
 
     /// After a failure.
-    pub(super) fn ask_later(&mut self, step: &mut Step<'_, W, L>, asker: Option<WaiterId>) {
-        if let Some(index) = asker.and_then(|asker| self.index(asker)) {
+    pub(super) fn ask_later(&mut self, step: &mut Step<'_, W, L>, for_waiter: Option<WaiterId>) {
+        if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
             let waiter = &mut self.waiters[index];
-            waiter.ask_at = step.now.plus(waiter.failing.next(step.chance, None));
+            waiter.ask_at = step.now.plus(waiter.failing.next(step.random, None));
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct GuardId(pub(super) u64);
 pub(crate) struct RequestId(pub(super) u64);
 
 /// What the state cannot make by itself, because it has no randomness.
-pub(crate) trait Chance {
+pub(crate) trait Randomness {
     /// A new owner id.
     fn owner(&mut self) -> OwnerId;
     /// Between a half and the whole of `pause`, so that those who failed together do not come back together.
@@ -64,7 +64,7 @@ pub(crate) enum Event {
     /// A subscription began, or did not.
     Subscribed { key: LockKey, request: RequestId, begun: bool },
     /// A notification of the store.
-    Heard { key: LockKey, request: RequestId, notification: Notification },
+    Notified { key: LockKey, request: RequestId, notification: Notification },
     /// An operator released by force what these leases were.
     ForceReleased { key: LockKey, leases: Vec<LeaseId> },
     /// A moment that [`State::next`](super::State::next) named has come, or any other has.
@@ -121,13 +121,13 @@ pub(crate) enum Action<W, L> {
     /// The lease ended.
     End { cell: L, key: LockKey, end: End, held_for: Duration },
     /// A lease passed from guard to guard.
-    HandedOver,
+    HandedOff,
     /// An attempt failed, and is made again.
     AttemptFailed(LockKey, Error),
     /// A release failed, and is made again.
     ReleaseFailed(LockKey, Error),
     /// Nobody of this process listens for this key any more.
-    Unlisten(RequestId),
+    Unsubscribe(RequestId),
     /// This engine is to be kept until it is idle.
     Keep(Member),
     /// Nothing of this engine, which is closed or kept, is under way any more.
@@ -180,7 +180,7 @@ pub(crate) enum Collected {
 
 /// What it came to that a guard ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LetGo {
+pub(crate) enum GuardRelease {
     /// Its lease had ended before.
     Gone,
     /// Others of this process have the lease now.
@@ -203,7 +203,7 @@ pub(crate) struct Granted<L> {
 /// How a lease ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    LetGo,
+    Released,
     Detached,
     Lost(LossReason),
 }

@@ -1,10 +1,10 @@
 use super::event::{Action, Collected, End, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId};
 use super::key::Key;
-use super::lease::{FirstLease, Lease, Standing};
+use super::lease::{FirstLease, GuardEntry, Lease};
 use super::pending::PendingClaim;
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use super::waiter::{Offer, Said, Waiter, no_answer};
+use super::waiter::{LastAnswer, Offer, Waiter, no_answer};
 use crate::{Error, ErrorKind, GrantRef, LossReason, Mode, OwnerId};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
@@ -20,11 +20,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let ttl = claim.options.ttl;
         if let Some(error) = self.objection(step, &claim, epoch, first) {
             self.release(step, claim.member, grant, ttl, claim.unanswered, None);
-            return self.refused(step, PendingClaim { unanswered: false, place: None, ..claim }, error);
+            return self.refused(step, PendingClaim { unanswered: false, position: None, ..claim }, error);
         }
         // Only now, for waiters whose offer was lost with an older lease are back in the line.
-        let heir = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
-        let recipient = claim.asker.and_then(|asker| self.index(asker)).or(heir);
+        let next_waiter = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
+        let recipient = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or(next_waiter);
         let Some(index) = recipient else {
             if left_out(Rule::Compensate) {
                 return;
@@ -51,10 +51,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// As a claim that failed. That its grant goes back is no reason to ask earlier: the same would be granted again.
     fn refused(&mut self, step: &mut Step<'_, W, L>, claim: PendingClaim<W>, error: Error) {
-        let asker = claim.asker;
+        let for_waiter = claim.for_waiter;
         self.failed(step, claim, error);
-        if let Some(index) = asker.and_then(|asker| self.index(asker)) {
-            self.rest_until = self.rest_until.max(self.waiters[index].ask_at);
+        if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
+            self.yield_until = self.yield_until.max(self.waiters[index].ask_at);
         }
     }
 
@@ -108,11 +108,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn reenter(&mut self, step: &mut Step<'_, W, L>, index: usize, claim: &PendingClaim<W>, lease: LeaseId) {
         if let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) {
             lease.reentered(claim.sent_at, claim.options.ttl);
-            lease.echoes |= claim.unanswered;
+            lease.may_be_late |= claim.unanswered;
         }
-        let standing = claim.standing(step);
+        let entry = claim.entry(step);
         let waiter = self.remove(step, index);
-        self.offer(step, waiter, lease, standing);
+        self.offer(step, waiter, lease, entry);
         if let Some(lease) = self.leases.iter().find(|known| known.id == lease) {
             // The cap of another level may end it sooner.
             step.out.push(Action::Limit(lease.cell.clone(), lease.limit()));
@@ -130,23 +130,23 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let id = LeaseId(step.id());
         let options = &claim.options;
         let ends = step.traits(claim.member).leased;
-        let unknown = FirstLease { length: options.ttl, sent_at: step.now, ends, told: false };
+        let unknown = FirstLease { length: options.ttl, sent_at: step.now, ends, from_notification: false };
         let first = known.unwrap_or(unknown);
         let mut lease = Lease::new(id, claim.member, step.traits(claim.member), grant, options, first, step.now);
-        lease.echoes = claim.unanswered;
+        lease.may_be_late = claim.unanswered;
         let shared = !lease.is_exclusive();
-        let standing = claim.standing(step);
+        let entry = claim.entry(step);
         let waiter = self.remove(step, index);
         self.leases.push(lease);
         if known.is_none() || (!options.renew && first.is_provisional(options.ttl)) {
             // Nobody knows how long it lasts, or nobody renews it later: it is confirmed before anybody is told.
-            return self.confirm(step, waiter, id, standing);
+            return self.confirm(step, waiter, id, entry);
         }
-        self.offer(step, waiter, id, standing);
+        self.offer(step, waiter, id, entry);
         if shared {
             self.share(step, id, claim);
         } else {
-            self.said = Some(Said::Busy);
+            self.last_answer = Some(LastAnswer::Busy);
         }
     }
 
@@ -158,7 +158,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let (lease, waiter) = (offer.guard.lease, &offer.waiter);
         if step.now >= step.latest(waiter.member, waiter.limit) {
             // It goes back to the line with the end of the lease.
-            self.end(step, lease, End::LetGo);
+            self.end(step, lease, End::Released);
             if let Some(index) = self.index(id) {
                 let outcome = self.outcome(step.now, no_answer());
                 self.dismiss(step, index, outcome);
@@ -166,20 +166,20 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    fn confirm(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, id: LeaseId, standing: Standing) {
+    fn confirm(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, id: LeaseId, entry: GuardEntry) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id) else { return };
-        let guard = lease.granted(self.id, &standing).guard;
-        lease.guards.push(standing);
+        let guard = lease.granted(self.id, &entry).guard;
+        lease.guards.push(entry);
         self.offers.push(Offer { waiter, until: None, guard, taken_over: false });
         self.renew_now(step, id, None);
     }
 
     /// Gives a waiter that is out of the line a guard on this lease.
-    pub(super) fn offer(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, lease: LeaseId, standing: Standing) {
+    pub(super) fn offer(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, lease: LeaseId, entry: GuardEntry) {
         let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) else { return };
-        let granted = lease.granted(self.id, &standing);
+        let granted = lease.granted(self.id, &entry);
         let until = lease.offered_until(step.now);
-        lease.guards.push(standing);
+        lease.guards.push(entry);
         let guard = granted.guard;
         step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Granted(granted)));
         self.offers.push(Offer { waiter, until: Some(until), guard, taken_over: false });
@@ -189,7 +189,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn withdraw(&mut self, lease: &mut Lease<L>) -> Vec<OwnerId> {
         let mut owners = Vec::new();
         for offer in self.offers.extract_if(.., |offer| offer.guard.lease == lease.id) {
-            let its = lease.guards.iter().position(|standing| standing.id == offer.guard.guard);
+            let its = lease.guards.iter().position(|entry| entry.id == offer.guard.guard);
             owners.extend(its.map(|index| lease.guards.remove(index).owner));
             if offer.taken_over {
                 continue;

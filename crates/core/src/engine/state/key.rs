@@ -7,7 +7,7 @@ use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::subscription::Subscription;
-use super::waiter::{News, Offer, Said, Waiter, no_answer};
+use super::waiter::{Changes, LastAnswer, Offer, Waiter, no_answer};
 use crate::clock::Moment;
 use crate::{Busy, Error, ErrorKind, LockKey, LossReason, Mode, SessionId};
 
@@ -32,13 +32,13 @@ pub(super) struct Key<W, L> {
     /// Whether somebody here waits for what others of other processes do.
     pub(super) wants_notifications: bool,
     /// How often a lease ended here, and how often others were heard of.
-    pub(super) news: News,
+    pub(super) changes: Changes,
     /// What the store said last; `None` while nobody knows.
-    pub(super) said: Option<Said>,
+    pub(super) last_answer: Option<LastAnswer>,
     /// Until when the lease is in the way that the store spoke of last.
     pub(super) busy_until: Moment,
     /// After the last local hand-off that was allowed, other processes go first; and what was granted in vain would be again.
-    pub(super) rest_until: Moment,
+    pub(super) yield_until: Moment,
     /// The session that holds the key, as far as the store said so.
     pub(super) store_session: Option<SessionId>,
     /// Where the schedule has it.
@@ -47,7 +47,7 @@ pub(super) struct Key<W, L> {
 
 /// How far the line has come, as an event finds it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct QueueFront {
     /// So many at its front ask the store at once.
     together: usize,
     /// So many may have to: all, where a session may hold the key.
@@ -71,10 +71,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             lost: Vec::new(),
             subscription: Subscription::new(),
             wants_notifications: false,
-            news: News::default(),
-            said: None,
+            changes: Changes::default(),
+            last_answer: None,
             busy_until: Moment::default(),
-            rest_until: Moment::default(),
+            yield_until: Moment::default(),
             store_session: None,
             noted: Moment::NEVER,
         }
@@ -147,7 +147,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn give_up_late(&mut self, step: &mut Step<'_, W, L>, index: usize) -> bool {
         let late = |waiter: &&Waiter<W>| !waiter.is_try && step.now >= step.latest(waiter.member, waiter.limit);
         let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
-        let last = waiter.last.clone().filter(|_| self.asks(step, &self.line(step), index));
+        let last = waiter.last.clone().filter(|_| self.asks(step, &self.queue_front(step), index));
         let outcome = self.outcome(step.now, last.unwrap_or_else(no_answer));
         self.dismiss(step, index, outcome);
         true
@@ -161,7 +161,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
             let offer = self.offers.remove(offer);
             if !left_out(Rule::SkipGone) {
-                self.let_go(step, &offer.guard, None);
+                self.release_guard(step, &offer.guard, None);
             }
         }
         self.advance(step);
@@ -169,13 +169,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Sends what has to be sent, and tells whoever can be told.
     pub(super) fn advance(&mut self, step: &mut Step<'_, W, L>) {
-        let mut line = self.line(step);
+        let mut front = self.queue_front(step);
         let mut index = 0;
-        while index < line.reach {
-            match self.turn(step, &line, index) {
+        while index < front.reach {
+            match self.turn(step, &front, index) {
                 Some(outcome) => {
                     self.dismiss(step, index, outcome);
-                    line = self.line(step);
+                    front = self.queue_front(step);
                 }
                 None => index += 1,
             }
@@ -183,8 +183,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // What those who ask learn answers those behind them: they must neither overtake, nor take silence for "held".
         while self.over > 0 && index < self.waiters.len() {
             match self.known(step.now).filter(|_| self.waiters[index].is_over) {
-                Some(said) => {
-                    let outcome = self.outcome(step.now, said);
+                Some(last_answer) => {
+                    let outcome = self.outcome(step.now, last_answer);
                     self.dismiss(step, index, outcome);
                 }
                 None => index += 1,
@@ -194,34 +194,37 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     /// What a waiter that may have to ask the store does, or what it is told instead.
-    fn turn(&mut self, step: &mut Step<'_, W, L>, line: &Line, index: usize) -> Option<Outcome<L>> {
+    fn turn(&mut self, step: &mut Step<'_, W, L>, front: &QueueFront, index: usize) -> Option<Outcome<L>> {
         let waiter = &self.waiters[index];
         if let Some(reason) = self.lost_under(waiter.member) {
             let error = Error::new(ErrorKind::Lost(reason), "acquire");
             return Some(Outcome::Failed(error.detail("a guard of this session that is still there lost the key")));
         }
-        if !self.asks(step, line, index) {
-            return self.known(step.now).filter(|_| waiter.is_over).map(|said| self.outcome(step.now, said));
+        if !self.asks(step, front, index) {
+            return self
+                .known(step.now)
+                .filter(|_| waiter.is_over)
+                .map(|last_answer| self.outcome(step.now, last_answer));
         }
         if self.is_in_the_way(step.now, waiter) {
             return waiter.is_over.then(|| self.busy(step.now));
         }
-        if self.may_ask(step, line, waiter) {
+        if self.may_ask(step, front, waiter) {
             self.ask(step, index);
         }
         None
     }
 
     /// What is known of the key: that it is held here, or what the store said last.
-    fn known(&self, now: Moment) -> Option<Said> {
+    fn known(&self, now: Moment) -> Option<LastAnswer> {
         let kept = self.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
-        if kept { Some(Said::Busy) } else { self.said.clone() }
+        if kept { Some(LastAnswer::Busy) } else { self.last_answer.clone() }
     }
 
-    pub(super) fn outcome(&self, now: Moment, said: Said) -> Outcome<L> {
-        match said {
-            Said::Busy => self.busy(now),
-            Said::Failed(error) => Outcome::Failed(error),
+    pub(super) fn outcome(&self, now: Moment, last_answer: LastAnswer) -> Outcome<L> {
+        match last_answer {
+            LastAnswer::Busy => self.busy(now),
+            LastAnswer::Failed(error) => Outcome::Failed(error),
         }
     }
 
@@ -233,11 +236,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         Outcome::Busy(Busy { remaining: known.then(|| until.since(now)) })
     }
 
-    pub(super) fn line(&self, step: &Step<'_, W, L>) -> Line {
+    pub(super) fn queue_front(&self, step: &Step<'_, W, L>) -> QueueFront {
         let together = self.together(step);
         let reentrant = self.waiters.front().is_some_and(|first| step.traits(first.member).reentrant);
-        let orphan = |claim: &PendingClaim<W>| claim.asker.is_none() && claim.is_under_way();
-        Line {
+        let orphan = |claim: &PendingClaim<W>| claim.for_waiter.is_none() && claim.is_under_way();
+        QueueFront {
             together,
             reach: if reentrant { self.waiters.len() } else { together },
             orphan: self.claims.iter().any(orphan),
@@ -253,8 +256,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     /// Whether it asks the store: it is among the first, or acts for the session that holds the key.
-    fn asks(&self, step: &Step<'_, W, L>, line: &Line, index: usize) -> bool {
-        index == 0 || index < line.together || {
+    fn asks(&self, step: &Step<'_, W, L>, front: &QueueFront, index: usize) -> bool {
+        index == 0 || index < front.together || {
             let waiter = &self.waiters[index];
             match self.leases.iter().find(|lease| lease.is_exclusive() && lease.is_held(step.now)) {
                 Some(lease) => lease.admits(waiter.member, waiter.session),
@@ -269,23 +272,23 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.leases.iter().any(|lease| keeps(lease) && !lease.admits(waiter.member, waiter.session))
     }
 
-    fn may_ask(&self, step: &Step<'_, W, L>, line: &Line, waiter: &Waiter<W>) -> bool {
+    fn may_ask(&self, step: &Step<'_, W, L>, front: &QueueFront, waiter: &Waiter<W>) -> bool {
         let due = waiter.is_over || step.now >= self.asks_at(waiter);
-        due && !self.is_answered_first(step, line, waiter)
+        due && !self.is_answered_first(step, front, waiter)
     }
 
     /// When a waiter asks next, if its wait is not over before.
     fn asks_at(&self, waiter: &Waiter<W>) -> Moment {
-        waiter.ask_at.max(self.rest_until.min(waiter.limit))
+        waiter.ask_at.max(self.yield_until.min(waiter.limit))
     }
 
     /// Whether there is something under way that a waiter does not ask before: its own claim or one of its session, one of a
     /// caller that is gone, which concerns all, and what its session gives back, for a level that joined that would go on
     /// with a lease that is lost.
-    fn is_answered_first(&self, step: &Step<'_, W, L>, line: &Line, waiter: &Waiter<W>) -> bool {
+    fn is_answered_first(&self, step: &Step<'_, W, L>, front: &QueueFront, waiter: &Waiter<W>) -> bool {
         let of_session = |claim: &PendingClaim<W>| claim.member == waiter.member && claim.is_under_way();
         // The last answer of a wait is not waited for behind others.
-        waiter.asks || (line.orphan && !waiter.is_over) || {
+        waiter.asks || (front.orphan && !waiter.is_over) || {
             let reentrant = step.traits(waiter.member).reentrant;
             let gives_back = |release: &PendingRelease<W>| !left_out(Rule::GivesBack) && release.blocks(waiter.member);
             reentrant && (self.claims.iter().any(of_session) || self.releases.iter().any(gives_back))
@@ -304,18 +307,18 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// A lease ended here: the key may be free.
     pub(super) fn freed(&mut self) {
-        self.news.freed += 1;
-        self.said = None;
+        self.changes.freed += 1;
+        self.last_answer = None;
         self.store_session = None;
         // The store says when it is the turn of who waits in its queue, and what is freed here goes to the first.
-        self.ask_anew(|claim| !claim.is_told());
+        self.ask_anew(|claim| !claim.is_notified());
     }
 
     /// Who asked before asks again now, unless it has a claim for which that is not `needed`.
     pub(super) fn ask_anew(&mut self, needed: impl Fn(&PendingClaim<W>) -> bool) {
         let polling = self.polling();
         let spared: Vec<_> =
-            self.claims.iter().filter(|claim| !needed(claim)).filter_map(|claim| claim.asker).collect();
+            self.claims.iter().filter(|claim| !needed(claim)).filter_map(|claim| claim.for_waiter).collect();
         for waiter in self.waiters.iter_mut().take_while(|waiter| waiter.asked() || waiter.session.is_some()) {
             if !spared.contains(&waiter.id) {
                 (waiter.polling, waiter.ask_at) = (polling, Moment::default());
@@ -339,11 +342,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.over -= usize::from(waiter.is_over);
         // It may come back to the line, and what it asked for is nobody's by then.
         waiter.asks = false;
-        for claim in self.claims.iter_mut().filter(|claim| claim.asker == Some(waiter.id)) {
-            claim.asker = None;
+        for claim in self.claims.iter_mut().filter(|claim| claim.for_waiter == Some(waiter.id)) {
+            claim.for_waiter = None;
         }
         let given_up: Vec<_> =
-            self.claims.extract_if(.., |claim| claim.asker.is_none() && claim.request.is_none()).collect();
+            self.claims.extract_if(.., |claim| claim.for_waiter.is_none() && claim.request.is_none()).collect();
         for claim in given_up {
             self.give_up(step, &claim);
         }
@@ -352,10 +355,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// When it needs attention next.
     pub(super) fn next_event(&self, step: &Step<'_, W, L>) -> Moment {
-        let line = self.line(step);
-        let asks = (0..line.reach).filter(|index| self.asks(step, &line, *index)).filter_map(|index| {
+        let front = self.queue_front(step);
+        let asks = (0..front.reach).filter(|index| self.asks(step, &front, *index)).filter_map(|index| {
             let waiter = &self.waiters[index];
-            let idle = !self.is_in_the_way(step.now, waiter) && !self.is_answered_first(step, &line, waiter);
+            let idle = !self.is_in_the_way(step.now, waiter) && !self.is_answered_first(step, &front, waiter);
             (idle && !waiter.is_over).then(|| self.asks_at(waiter))
         });
         let leases = self.leases.iter().map(Lease::next_event);

@@ -6,7 +6,7 @@ use super::event::{KeyId, LeaseCell, Member};
 use super::key::Key;
 use super::lease::Lease;
 use super::subscription::Subscription;
-use super::waiter::{News, Said};
+use super::waiter::{Changes, LastAnswer};
 use crate::LockKey;
 use crate::clock::Moment;
 
@@ -17,7 +17,7 @@ use crate::clock::Moment;
 #[derive(Clone, Debug)]
 pub(super) struct Keys<W, L> {
     places: HashMap<LockKey, KeyId>,
-    slots: Vec<Slot<W, L>>,
+    slots: Vec<KeyEntry<W, L>>,
     /// Slots in which no key is.
     free: Vec<KeyId>,
     /// Whole keys that are in no slot, with the room that their lists have.
@@ -29,7 +29,7 @@ type BoxedKey<W, L> = Box<Key<W, L>>;
 /// A key as it is kept. Most are held, and found soonest beside one another.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are few others while there are many")]
-pub(super) enum Slot<W, L> {
+pub(super) enum KeyEntry<W, L> {
     Empty,
     /// Just its lease, when the schedule has it, and whether the store said last that somebody has it.
     Held(Lease<L>, Moment, bool),
@@ -47,16 +47,16 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         Self { places: HashMap::new(), slots: Vec::new(), free: Vec::new(), spare: Vec::new() }
     }
 
-    pub(super) fn get(&self, name: &LockKey) -> Option<&Slot<W, L>> {
+    pub(super) fn get(&self, name: &LockKey) -> Option<&KeyEntry<W, L>> {
         self.places.get(name).map(|KeyId(place)| &self.slots[*place])
     }
 
     /// Whether there is anything of an engine at a place.
     pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
         match self.slots.get(place.0) {
-            None | Some(Slot::Empty) => false,
-            Some(Slot::Held(lease, ..)) => lease.member == member,
-            Some(Slot::Whole(key)) => key.concerns(member),
+            None | Some(KeyEntry::Empty) => false,
+            Some(KeyEntry::Held(lease, ..)) => lease.member == member,
+            Some(KeyEntry::Whole(key)) => key.concerns(member),
         }
     }
 
@@ -66,15 +66,15 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let place = self.free.pop().unwrap_or_else(|| {
-                    self.slots.push(Slot::Empty);
+                    self.slots.push(KeyEntry::Empty);
                     KeyId(self.slots.len() - 1)
                 });
                 *new.insert(place)
             }
         };
         let slot = &mut self.slots[place.0];
-        if matches!(slot, Slot::Empty) {
-            *slot = Slot::Whole(whole(&mut self.spare, place, name));
+        if matches!(slot, KeyEntry::Empty) {
+            *slot = KeyEntry::Whole(whole(&mut self.spare, place, name));
         }
         place
     }
@@ -86,15 +86,15 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
     /// Has something happen to a key, which is forgotten when nothing is left to be known of it. `None`: none is there.
     pub(super) fn at<T>(&mut self, place: KeyId, happens: impl FnOnce(&mut Key<W, L>) -> T) -> Option<T> {
         let slot = self.slots.get_mut(place.0)?;
-        let mut key = match replace(slot, Slot::Empty) {
-            Slot::Empty => return None,
-            Slot::Held(lease, noted, busy) => {
+        let mut key = match replace(slot, KeyEntry::Empty) {
+            KeyEntry::Empty => return None,
+            KeyEntry::Held(lease, noted, busy) => {
                 let mut key = whole(&mut self.spare, place, &lease.key);
-                (key.noted, key.said) = (noted, busy.then_some(Said::Busy));
+                (key.noted, key.last_answer) = (noted, busy.then_some(LastAnswer::Busy));
                 key.leases.push(lease);
                 key
             }
-            Slot::Whole(key) => key,
+            KeyEntry::Whole(key) => key,
         };
         let result = happens(&mut key);
         if key.is_idle() {
@@ -106,9 +106,9 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         } else if key.is_only_held()
             && let Some(lease) = key.leases.pop()
         {
-            *slot = Slot::Held(lease, key.noted, key.said.is_some());
+            *slot = KeyEntry::Held(lease, key.noted, key.last_answer.is_some());
         } else {
-            *slot = Slot::Whole(key);
+            *slot = KeyEntry::Whole(key);
             return Some(result);
         }
         if self.spare.len() < SPARE && key.room() <= ROOM {
@@ -118,7 +118,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
     }
 
     #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, &Slot<W, L>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, &KeyEntry<W, L>)> {
         self.places.values().map(|place| (*place, &self.slots[place.0]))
     }
 }
@@ -139,7 +139,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Nothing is known of it but a lease, and that the store said that somebody has it.
     fn is_only_held(&self) -> bool {
         self.leases.len() == 1
-            && !matches!(self.said, Some(Said::Failed(_)))
+            && !matches!(self.last_answer, Some(LastAnswer::Failed(_)))
             && self.waiters.is_empty()
             && self.offers.is_empty()
             && self.claims.is_empty()
@@ -147,7 +147,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             && self.releases.is_empty()
             && self.lost.is_empty()
             && self.subscription.is_as_new()
-            && self.rest_until == Moment::default()
+            && self.yield_until == Moment::default()
             && self.store_session.is_none()
     }
 
@@ -171,10 +171,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             lost,
             subscription,
             wants_notifications,
-            news,
-            said,
+            changes,
+            last_answer,
             busy_until,
-            rest_until,
+            yield_until,
             store_session,
             noted,
         } = self;
@@ -187,12 +187,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         releases.clear();
         lost.clear();
         (*over, *subscription, *wants_notifications) = (0, Subscription::new(), false);
-        (*news, *said, *store_session) = (News::default(), None, None);
-        (*rest_until, *busy_until, *noted) = (Moment::default(), Moment::default(), Moment::NEVER);
+        (*changes, *last_answer, *store_session) = (Changes::default(), None, None);
+        (*yield_until, *busy_until, *noted) = (Moment::default(), Moment::default(), Moment::NEVER);
     }
 }
 
-impl<W: Clone, L: LeaseCell> Slot<W, L> {
+impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
     /// The key, if it is more than held.
     pub(super) fn whole(&self) -> Option<&Key<W, L>> {
         match self {

@@ -29,9 +29,9 @@ pub(super) struct Lease<L> {
     /// A renewal was sent, and none has been confirmed since.
     pub(super) unanswered: bool,
     /// A claim of this owner may reach the store late.
-    pub(super) echoes: bool,
+    pub(super) may_be_late: bool,
     /// The guards on it: one, or the levels of a session, or readers that share a grant.
-    pub(super) guards: SmallVec<[Standing; 1]>,
+    pub(super) guards: SmallVec<[GuardEntry; 1]>,
     pub(super) cell: L,
     /// How it ended, as long as guards are there that have to be told, or give it back.
     pub(super) end: Option<End>,
@@ -64,7 +64,7 @@ impl Terms {
 
 /// A guard on a lease, and what it asks for as long as it is there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Standing {
+pub(super) struct GuardEntry {
     pub(super) id: GuardId,
     pub(super) owner: OwnerId,
     /// How many had the lease before, or which co-reader it is.
@@ -82,7 +82,7 @@ pub(super) struct FirstLease {
     /// False for a lock that has no deadline.
     pub(super) ends: bool,
     /// Nobody but a message says so, and somebody may have forged it.
-    pub(super) told: bool,
+    pub(super) from_notification: bool,
 }
 
 /// How long a grant out of the store's queue stays unconfirmed and with its short first lease: who is done by then has
@@ -100,7 +100,7 @@ impl FirstLease {
 
     /// Whether a renewal soon makes it what was asked for.
     pub(super) fn is_provisional(&self, ttl: Duration) -> bool {
-        self.told || self.length < ttl
+        self.from_notification || self.length < ttl
     }
 }
 
@@ -130,7 +130,7 @@ impl<L: LeaseCell> Lease<L> {
             next_renewal,
             renewal: None,
             unanswered: false,
-            echoes: false,
+            may_be_late: false,
             guards: SmallVec::new(),
             cell: L::new(grant, limit),
             end: None,
@@ -246,11 +246,11 @@ impl<L: LeaseCell> Lease<L> {
         self.next_renewal = self.next_renewal.min(renewal_after(sent_at, self.options.ttl));
     }
 
-    pub(super) fn granted(&self, key: KeyId, standing: &Standing) -> Granted<L> {
+    pub(super) fn granted(&self, key: KeyId, entry: &GuardEntry) -> Granted<L> {
         Granted {
-            guard: GuardRef { key, lease: self.id, guard: standing.id },
-            owner: standing.owner,
-            number: standing.number,
+            guard: GuardRef { key, lease: self.id, guard: entry.id },
+            owner: entry.owner,
+            number: entry.number,
             cell: self.cell.clone(),
         }
     }

@@ -1,7 +1,7 @@
 use super::backoff::SHORTEST_POLL;
 use super::event::{Action, GuardId, LeaseCell, LeaseId};
 use super::key::Key;
-use super::lease::Standing;
+use super::lease::GuardEntry;
 use super::pending::PendingClaim;
 use super::rules::{Rule, left_out};
 use super::step::Step;
@@ -10,12 +10,12 @@ use crate::{LocalHandoff, Mode};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Gives what a guard holds to the next in line here, if that wants just the same and the bounds allow it.
-    pub(super) fn pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, standing: usize) -> bool {
-        if !self.may_pass_on(step, index, standing) {
+    pub(super) fn pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, entry: usize) -> bool {
+        if !self.may_pass_on(step, index, entry) {
             return false;
         }
         let (id, next) = (self.leases[index].id, GuardId(step.id()));
-        let before = self.leases[index].guards.remove(standing);
+        let before = self.leases[index].guards.remove(entry);
         if left_out(Rule::WhatIsLeft) {
             let ttl = self.leases[index].options.ttl;
             self.leases[index].prolong(step.now, ttl);
@@ -23,12 +23,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         let number = before.number + u16::from(!left_out(Rule::NewNumber));
         let waiter = self.remove(step, 0);
-        self.offer(step, waiter, id, Standing { id: next, number, ..before });
-        step.out.push(Action::HandedOver);
+        self.offer(step, waiter, id, GuardEntry { id: next, number, ..before });
+        step.out.push(Action::HandedOff);
         true
     }
 
-    fn may_pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, standing: usize) -> bool {
+    fn may_pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, entry: usize) -> bool {
         let lease = &self.leases[index];
         let traits = step.traits(lease.member);
         // Beside a reader others may have been granted since: its successor could return with a smaller token than theirs.
@@ -40,12 +40,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if !passes {
             return false;
         }
-        let used_up = lease.guards[standing].number >= traits.handoffs && !left_out(Rule::Bound);
+        let used_up = lease.guards[entry].number >= traits.handoffs && !left_out(Rule::Bound);
         let too_old = step.now.since(lease.since) >= traits.handoff_age.min(lease.options.ttl / 8);
         if used_up || too_old {
-            if !traits.queues && !self.waiters.is_empty() && !left_out(Rule::Rest) {
+            if !traits.queues && !self.waiters.is_empty() && !left_out(Rule::YieldAfterBound) {
                 // Other processes poll for it: whoever waits here must not be back before them every time.
-                self.rest_until = step.now.plus(step.chance.jittered(SHORTEST_POLL));
+                self.yield_until = step.now.plus(step.random.jittered(SHORTEST_POLL));
             }
             return false;
         }
@@ -61,7 +61,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         while let Some(waiter) = self.waiters.get(index) {
             let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
             let settled = step.traits(lease.member).handoffs > 0 && lease.is_settled(step.now);
-            let behind = waiter.mode == Mode::Shared && (waiter.id.0 < claim.horizon || left_out(Rule::CameBefore));
+            let behind = waiter.mode == Mode::Shared && (waiter.id.0 < claim.join_limit || left_out(Rule::CameBefore));
             if number > LocalHandoff::HARD_LIMIT || !settled || !behind {
                 return;
             }
@@ -72,7 +72,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let Some(first) = lease.guards.first().cloned() else { return };
             let waiter = self.remove(step, index);
             let guard = GuardId(step.id());
-            self.offer(step, waiter, id, Standing { id: guard, number, ..first });
+            self.offer(step, waiter, id, GuardEntry { id: guard, number, ..first });
             number += 1;
         }
     }

@@ -5,7 +5,7 @@
 
 // In reading order: what happens and what is done about it,
 mod event;
-mod places;
+mod key_set;
 mod rules;
 mod step;
 // all keys, one of them and who waits for it, what is asked of the store, what is held, how it ends,
@@ -36,12 +36,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::event::{
-    Action, Attach, Batch, Chance, Collected, End, Event, Granted, GuardRef, Join, KeyId, LeaseCell, LeaseId, LetGo,
-    Member, Outcome, Request, RequestId, Traits, WaiterId,
+    Action, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, KeyId, LeaseCell, LeaseId,
+    Member, Outcome, Randomness, Request, RequestId, Traits, WaiterId,
 };
 
 use self::key::Key;
-use self::keys::{Keys, Slot};
+use self::keys::{KeyEntry, Keys};
 use self::step::{Batches, Engine, Step};
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LockKey};
@@ -61,7 +61,7 @@ pub(crate) struct State<W, L> {
 /// What it takes to apply an event: the time, what is random, and where the actions go.
 pub(crate) struct Applying<'a, W, L> {
     pub(crate) now: Moment,
-    pub(crate) chance: &'a mut dyn Chance,
+    pub(crate) random: &'a mut dyn Randomness,
     pub(crate) out: &'a mut Vec<Action<W, L>>,
 }
 
@@ -121,8 +121,8 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     }
 
     /// A guard ends on its own account: released, or dropped. `by` is told what the store says.
-    pub(crate) fn let_go(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, by: Option<W>) -> LetGo {
-        self.on_place(at, guard.key, |key, step| key.let_go(step, guard, by)).unwrap_or(LetGo::Gone)
+    pub(crate) fn release_guard(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, by: Option<W>) -> GuardRelease {
+        self.on_place(at, guard.key, |key, step| key.release_guard(step, guard, by)).unwrap_or(GuardRelease::Gone)
     }
 
     /// A guard asks for a renewal now; `by` is told what the store says. False if it is held no more.
@@ -169,19 +169,19 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                 self.on(at, &key, |key, step| key.taken_over(step, request, answer));
             }
             Event::Renewed(batch, answers) => {
-                let Applying { now, chance, out } = at;
+                let Applying { now, random, out } = at;
                 for ((key, lease), answer) in batch.keys.into_iter().zip(batch.leases).zip(answers) {
-                    let at = Applying { now, chance: &mut *chance, out: &mut *out };
+                    let at = Applying { now, random: &mut *random, out: &mut *out };
                     self.on_place(at, key, |key, step| {
                         key.renewed(step, batch.id, batch.sent_at, lease, answer);
                     });
                 }
             }
             Event::Subscribed { key, request, begun } => {
-                self.on(at, &key, |key, step| key.listening(step, request, begun));
+                self.on(at, &key, |key, step| key.subscription_began(step, request, begun));
             }
-            Event::Heard { key, request, notification } => {
-                self.on(at, &key, |key, step| key.heard(step, request, notification));
+            Event::Notified { key, request, notification } => {
+                self.on(at, &key, |key, step| key.notified(step, request, notification));
             }
             Event::ForceReleased { key, leases } => {
                 self.on(at, &key, |key, step| key.force_released(step, &leases));
@@ -199,13 +199,13 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     /// The leases on a key that are held here.
     pub(crate) fn leases(&self, key: &LockKey) -> Vec<LeaseId> {
-        let leases = self.keys.get(key).map_or(&[][..], Slot::leases);
+        let leases = self.keys.get(key).map_or(&[][..], KeyEntry::leases);
         leases.iter().filter(|lease| lease.end.is_none()).map(|lease| lease.id).collect()
     }
 
     /// Whether a subscription is still wanted.
     pub(crate) fn is_subscribed(&self, key: &LockKey, request: RequestId) -> bool {
-        self.keys.get(key).and_then(Slot::whole).is_some_and(|key| key.subscription.is_request(request))
+        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| key.subscription.is_request(request))
     }
 
     /// Until when an answer under way is waited for, by a caller whose wait has a limit.
@@ -219,7 +219,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     }
 
     fn tick(&mut self, at: Applying<'_, W, L>) {
-        let Applying { now, chance, out } = at;
+        let Applying { now, random, out } = at;
         let mut due = Vec::new();
         while let Some((_, key)) = self.schedule.first().filter(|(moment, _)| *moment <= now) {
             due.push(*key);
@@ -227,7 +227,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         }
         let mut batches = Batches::new();
         for key in due {
-            let at = Applying { now, chance: &mut *chance, out: &mut *out };
+            let at = Applying { now, random: &mut *random, out: &mut *out };
             self.on_with(at, key, &mut batches, |key, step| {
                 key.noted = Moment::NEVER;
                 key.tick(step);
@@ -255,9 +255,9 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         member: Member,
         mut event: impl FnMut(&mut Key<W, L>, &mut Step<'_, W, L>),
     ) {
-        let Applying { now, chance, out } = at;
+        let Applying { now, random, out } = at;
         for key in self.keys_of(member) {
-            let at = Applying { now, chance: &mut *chance, out: &mut *out };
+            let at = Applying { now, random: &mut *random, out: &mut *out };
             self.on_place(at, key, &mut event);
         }
     }
@@ -289,9 +289,9 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         batches: &mut Batches,
         event: impl FnOnce(&mut Key<W, L>, &mut Step<'_, W, L>) -> T,
     ) -> Option<T> {
-        let Applying { now, chance, out } = at;
+        let Applying { now, random, out } = at;
         let (members, next_id, schedule) = (&mut self.members, &mut self.next_id, &mut self.schedule);
-        let mut step = Step { now, chance, members, next_id, out, batches };
+        let mut step = Step { now, random, members, next_id, out, batches };
         self.keys.at(key, |key| {
             key.expire(&mut step);
             let result = event(key, &mut step);

@@ -7,7 +7,7 @@ use super::subscription::Subscribed;
 use crate::Notification;
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    pub(super) fn heard(&mut self, step: &mut Step<'_, W, L>, request: RequestId, notification: Notification) {
+    pub(super) fn notified(&mut self, step: &mut Step<'_, W, L>, request: RequestId, notification: Notification) {
         let Subscribed::Yes(subscribed, _) = self.subscription.state else { return };
         if subscribed != request {
             return;
@@ -22,7 +22,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                     claim.message = epoch;
                     return;
                 }
-                if let Some(first) = claim.told_lease(epoch, step.now) {
+                if let Some(first) = claim.notified_lease(epoch, step.now) {
                     let claim = self.claims.remove(index);
                     self.grant(step, claim, epoch, Some(first));
                     return self.advance(step);
@@ -34,12 +34,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if notification != Notification::Ended {
             self.subscription.pauses = BackOff::between_subscriptions();
         }
-        self.news.heard += 1;
+        self.changes.notified += 1;
         self.ask_anew(|_| true);
         self.advance(step);
     }
 
-    pub(super) fn listening(&mut self, step: &mut Step<'_, W, L>, request: RequestId, begun: bool) {
+    pub(super) fn subscription_began(&mut self, step: &mut Step<'_, W, L>, request: RequestId, begun: bool) {
         let Subscribed::Asked(asked, member) = self.subscription.state else { return };
         if asked != request {
             return;
@@ -47,8 +47,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.subscription.state = if begun { Subscribed::Yes(request, member) } else { Subscribed::No };
         if begun {
             // It may have been freed before anybody listened.
-            self.news.freed += 1;
-            self.ask_anew(|claim| !claim.is_told());
+            self.changes.freed += 1;
+            self.ask_anew(|claim| !claim.is_notified());
         } else {
             self.waiters
                 .iter_mut()
@@ -66,7 +66,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         if let Some(member) = self.subscriber(step).filter(|_| step.now >= self.subscription.not_before) {
             let request = RequestId(step.id());
-            self.subscription.not_before = step.now.plus(self.subscription.pauses.next(step.chance, None));
+            self.subscription.not_before = step.now.plus(self.subscription.pauses.next(step.random, None));
             self.subscription.state = Subscribed::Asked(request, member);
             step.send(member, Request::Subscribe(request, self.name.clone()));
         }
@@ -82,7 +82,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn unsubscribe(&mut self, step: &mut Step<'_, W, L>) {
         if let Subscribed::Asked(request, _) | Subscribed::Yes(request, _) = self.subscription.state {
             self.subscription.state = Subscribed::No;
-            step.out.push(Action::Unlisten(request));
+            step.out.push(Action::Unsubscribe(request));
         }
     }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::backoff::BackOff;
 use super::event::{Action, GuardId, Member, Outcome, RequestId, WaiterId};
-use super::lease::{FirstLease, Standing, alike, cap_of};
+use super::lease::{FirstLease, GuardEntry, alike, cap_of};
 use super::rules::{Rule, left_out};
 use super::step::Step;
-use super::waiter::{News, Waiter};
+use super::waiter::{Changes, Waiter};
 use crate::clock::Moment;
 use crate::{Busy, Error, ErrorKind, GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId};
 
@@ -22,7 +22,7 @@ pub(super) struct PendingClaim<W> {
     pub(super) mode: Mode,
     pub(super) options: LockOptions,
     /// For whom; `None` when that caller is gone.
-    pub(super) asker: Option<WaiterId>,
+    pub(super) for_waiter: Option<WaiterId>,
     /// Who polls the request, as long as it is nobody else's business.
     pub(super) by: Option<W>,
     /// What is under way.
@@ -36,24 +36,24 @@ pub(super) struct PendingClaim<W> {
     /// The epoch that a message told while it was under way: it is looked at with the answer, which may be newer.
     pub(super) message: Option<u64>,
     /// Nobody who joined later gets a shared grant of it.
-    pub(super) horizon: u64,
+    pub(super) join_limit: u64,
     /// What was known when it was sent.
-    pub(super) seen: News,
-    pub(super) place: Option<Place>,
+    pub(super) seen: Changes,
+    pub(super) position: Option<QueuePosition>,
 }
 
 /// A place in the store's own queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct QueuePosition {
     /// The epoch of who had the key when the place was last confirmed, and the largest that a grant may have since.
     pub(super) epochs: Option<(u64, u64)>,
     /// What a grant out of the queue begins with.
     pub(super) lease: FirstLease,
     /// A grant is told to who listens.
-    pub(super) told: bool,
+    pub(super) notifies: bool,
 }
 
-impl Place {
+impl QueuePosition {
     /// Whether the store may have granted this epoch since the last confirmation, from which the lease counts. A message
     /// may be so late that another was granted the key since, and it may not be the store's at all.
     pub(super) fn may_have_become(&self, epoch: Option<u64>) -> bool {
@@ -74,8 +74,8 @@ impl<W> PendingClaim<W> {
         if self.is_under_way() && self.by.is_none() { self.overdue_at } else { Moment::NEVER }
     }
 
-    pub(super) fn is_told(&self) -> bool {
-        self.place.is_some_and(|place| place.told)
+    pub(super) fn is_notified(&self) -> bool {
+        self.position.is_some_and(|position| position.notifies)
     }
 
     pub(super) fn grant(&self, key: &LockKey, epoch: Option<u64>) -> GrantRef {
@@ -84,26 +84,26 @@ impl<W> PendingClaim<W> {
 
     /// The lease of a grant that a message tells, if the store may have granted that. When it is over, only the store knows
     /// whose the key is.
-    pub(super) fn told_lease(&self, epoch: Option<u64>, now: Moment) -> Option<FirstLease> {
-        let may_be = |place: &Place| place.may_have_become(epoch) && now < place.lease.deadline();
-        let place = self.place.filter(may_be)?;
-        Some(FirstLease { told: true, ..place.lease })
+    pub(super) fn notified_lease(&self, epoch: Option<u64>, now: Moment) -> Option<FirstLease> {
+        let may_be = |position: &QueuePosition| position.may_have_become(epoch) && now < position.lease.deadline();
+        let position = self.position.filter(may_be)?;
+        Some(FirstLease { from_notification: true, ..position.lease })
     }
 
     /// Its owner id may have something in the store, from a claim before.
     pub(super) fn is_repeated(&self) -> bool {
-        self.place.is_some() || self.unanswered
+        self.position.is_some() || self.unanswered
     }
 
     pub(super) fn fresh_lease(&self, ends: bool) -> FirstLease {
-        FirstLease { length: self.options.ttl, sent_at: self.sent_at, ends, told: false }
+        FirstLease { length: self.options.ttl, sent_at: self.sent_at, ends, from_notification: false }
     }
 
     /// What a grant begins with. From its place in the store's queue it may have been granted before it was asked for again.
     /// `None`: it may have come long ago, with a lease that nobody knows.
     pub(super) fn first_lease(&self, now: Moment, ends: bool) -> Option<FirstLease> {
-        match self.place {
-            Some(place) => Some(place.lease).filter(|lease| now < lease.deadline()),
+        match self.position {
+            Some(position) => Some(position.lease).filter(|lease| now < lease.deadline()),
             None => (!self.unanswered || left_out(Rule::CountsFrom)).then(|| self.fresh_lease(ends)),
         }
     }
@@ -112,11 +112,11 @@ impl<W> PendingClaim<W> {
 impl<W: Clone> PendingClaim<W> {
     pub(super) fn new<L>(waiter: &Waiter<W>, step: &mut Step<'_, W, L>) -> Self {
         Self {
-            owner: step.chance.owner(),
+            owner: step.random.owner(),
             member: waiter.member,
             mode: waiter.mode,
             options: waiter.options.clone(),
-            asker: Some(waiter.id),
+            for_waiter: Some(waiter.id),
             by: None,
             request: None,
             sent_at: step.now,
@@ -124,17 +124,17 @@ impl<W: Clone> PendingClaim<W> {
             abandoned: false,
             unanswered: false,
             message: None,
-            horizon: 0,
-            seen: News::default(),
-            place: None,
+            join_limit: 0,
+            seen: Changes::default(),
+            position: None,
         }
     }
 
     /// Whether a waiter that did not ask for this may have it. A shared grant is for nobody who came after it was asked
     /// for: it could return with a smaller token than somebody elsewhere who returned before it came.
     pub(super) fn goes_to(&self, waiter: &Waiter<W>) -> bool {
-        let before = waiter.id.0 < self.horizon || left_out(Rule::CameBefore);
-        if left_out(Rule::SameWish) {
+        let before = waiter.id.0 < self.join_limit || left_out(Rule::CameBefore);
+        if left_out(Rule::SameRequest) {
             return true;
         }
         waiter.member == self.member
@@ -143,8 +143,8 @@ impl<W: Clone> PendingClaim<W> {
             && (before || self.mode == Mode::Exclusive)
     }
 
-    pub(super) fn standing<L>(&self, step: &mut Step<'_, W, L>) -> Standing {
-        Standing {
+    pub(super) fn entry<L>(&self, step: &mut Step<'_, W, L>) -> GuardEntry {
+        GuardEntry {
             id: GuardId(step.id()),
             owner: self.owner,
             number: 0,
@@ -171,9 +171,9 @@ pub(super) struct PendingRelease<W> {
     /// A claim of this owner may reach the store late, behind its release, when the connection that carried it was given
     /// up. So it is released again for about a minute, each time after twice as long, and keeps the key for nobody for
     /// about as long as it was late, and not for its lease. Nobody waits for that, and it ends with the engine.
-    pub(super) echoes: bool,
+    pub(super) may_be_late: bool,
     /// The pause before the next of these.
-    pub(super) echo: Option<Duration>,
+    pub(super) late_pause: Option<Duration>,
 }
 
 impl<W> PendingRelease<W> {
@@ -188,18 +188,18 @@ impl<W> PendingRelease<W> {
             again_at: now,
             give_up_at: now.plus(ttl),
             pauses: BackOff::after_failure(),
-            echoes: false,
-            echo: None,
+            may_be_late: false,
+            late_pause: None,
         }
     }
 
-    pub(super) fn echo_at(&mut self, pause: Duration, now: Moment) {
-        (self.echo, self.again_at) = (Some(pause), now.plus(pause));
+    pub(super) fn again_after(&mut self, pause: Duration, now: Moment) {
+        (self.late_pause, self.again_at) = (Some(pause), now.plus(pause));
     }
 
     /// Whether a session must not claim before this is done.
     pub(super) fn blocks(&self, member: Member) -> bool {
-        self.member == member && self.echo.is_none()
+        self.member == member && self.late_pause.is_none()
     }
 
     pub(super) fn next_event(&self) -> Moment {
@@ -222,7 +222,7 @@ pub(super) struct PendingTakeOver<W> {
     pub(super) number: u16,
     pub(super) options: LockOptions,
     /// Of a downgrade: what the writer had is to be given back if the store does not say that it has a reader now.
-    pub(super) writer: Option<Before>,
+    pub(super) writer: Option<DowngradedWriter>,
     pub(super) request: RequestId,
     pub(super) sent_at: Moment,
     pub(super) overdue_at: Moment,
@@ -230,9 +230,9 @@ pub(super) struct PendingTakeOver<W> {
 
 /// The lease of a writer that goes on as a reader.
 #[derive(Clone, Debug)]
-pub(super) struct Before {
+pub(super) struct DowngradedWriter {
     pub(super) ttl: Duration,
-    pub(super) echoes: bool,
+    pub(super) may_be_late: bool,
 }
 
 impl<W> PendingTakeOver<W> {
@@ -242,8 +242,8 @@ impl<W> PendingTakeOver<W> {
     }
 
     pub(super) fn tell<L>(&mut self, step: &mut Step<'_, W, L>, outcome: Outcome<L>) {
-        let told = self.waiter.take().map(|waiter| Action::Wake(waiter.handle, outcome));
-        step.out.extend(told);
+        let action = self.waiter.take().map(|waiter| Action::Wake(waiter.handle, outcome));
+        step.out.extend(action);
     }
 
     /// There is nothing to take over.

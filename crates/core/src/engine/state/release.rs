@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::event::{Action, End, GuardRef, LeaseCell, LeaseId, LetGo, Member, Outcome, Request, RequestId};
+use super::event::{Action, End, GuardRef, GuardRelease, LeaseCell, LeaseId, Member, Outcome, Request, RequestId};
 use super::key::Key;
 use super::lease::Lease;
 use super::pending::PendingRelease;
@@ -9,8 +9,8 @@ use super::step::Step;
 use super::waiter::Waiter;
 use crate::{Error, ErrorKind, GrantRef, LeaseStatus, LossReason, OwnerId, Result};
 
-const FIRST_ECHO: Duration = Duration::from_secs(1);
-const LAST_ECHO: Duration = Duration::from_secs(32);
+const FIRST_LATE_RELEASE: Duration = Duration::from_secs(1);
+const LAST_LATE_RELEASE: Duration = Duration::from_secs(32);
 /// By how much a request may be late.
 pub(super) const LATE: Duration = Duration::from_secs(64);
 
@@ -22,12 +22,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         member: Member,
         grant: GrantRef,
         ttl: Duration,
-        echoes: bool,
+        may_be_late: bool,
         by: Option<W>,
     ) {
         let alone = by.is_some() && self.waiters.is_empty();
         step.begin(member);
-        self.releases.push(PendingRelease { by, alone, echoes, ..PendingRelease::new(member, grant, ttl, step.now) });
+        self.releases.push(PendingRelease {
+            by,
+            alone,
+            may_be_late,
+            ..PendingRelease::new(member, grant, ttl, step.now)
+        });
         self.send_releases(step);
     }
 
@@ -35,8 +40,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn release_late(&mut self, step: &mut Step<'_, W, L>, member: Member, grant: GrantRef) {
         if !step.members[&member].closed {
             // With what lease it was claimed nobody knows here.
-            let mut late = PendingRelease::new(member, grant, LAST_ECHO, step.now);
-            late.echo_at(FIRST_ECHO, step.now);
+            let mut late = PendingRelease::new(member, grant, LAST_LATE_RELEASE, step.now);
+            late.again_after(FIRST_LATE_RELEASE, step.now);
             self.releases.push(late);
         }
     }
@@ -45,10 +50,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let now = step.now;
         let in_vain = |release: &mut PendingRelease<W>| {
             let overdue = release.request.is_some() && release.again_at <= now;
-            overdue && (release.echo.is_some() || now >= release.give_up_at)
+            overdue && (release.late_pause.is_some() || now >= release.give_up_at)
         };
         for release in self.releases.extract_if(.., in_vain) {
-            if release.echo.is_none() {
+            if release.late_pause.is_none() {
                 step.ended(release.member);
             }
         }
@@ -66,10 +71,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(index) = self.releases.iter().position(|release| release.request == Some(request)) else { return };
         let release = &mut self.releases[index];
         (release.request, release.by) = (None, None);
-        if let Some(pause) = release.echo {
+        if let Some(pause) = release.late_pause {
             let next = pause * 2;
-            release.echo_at(next, step.now);
-            if next > LAST_ECHO.min(release.ttl) || matches!(answer, Ok(LeaseStatus::Held)) {
+            release.again_after(next, step.now);
+            if next > LAST_LATE_RELEASE.min(release.ttl) || matches!(answer, Ok(LeaseStatus::Held)) {
                 self.releases.swap_remove(index);
                 self.freed();
             }
@@ -77,7 +82,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         if let Err(error) = answer {
             let again = error.is_transient() && step.now < release.give_up_at;
-            release.again_at = step.now.plus(release.pauses.next(step.chance, None));
+            release.again_at = step.now.plus(release.pauses.next(step.random, None));
             let member = release.member;
             step.out.push(Action::ReleaseFailed(self.name.clone(), error.clone()));
             if again {
@@ -86,8 +91,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         step.ended(release.member);
-        if release.echoes && FIRST_ECHO <= release.ttl && !step.members[&release.member].closed {
-            release.echo_at(FIRST_ECHO, step.now);
+        if release.may_be_late && FIRST_LATE_RELEASE <= release.ttl && !step.members[&release.member].closed {
+            release.again_after(FIRST_LATE_RELEASE, step.now);
         } else {
             self.releases.swap_remove(index);
         }
@@ -110,43 +115,45 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Ends a guard on its own account: its lease goes to the next in line here, or back to the store with the last guard
     /// on it. What was lost has ended before.
-    pub(super) fn let_go(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, by: Option<W>) -> LetGo {
-        let found = |lease: &Lease<L>| lease.guards.iter().position(|standing| standing.id == guard.guard);
-        let Some(index) = self.leases.iter().position(|lease| lease.id == guard.lease) else { return LetGo::Gone };
+    pub(super) fn release_guard(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, by: Option<W>) -> GuardRelease {
+        let found = |lease: &Lease<L>| lease.guards.iter().position(|entry| entry.id == guard.guard);
+        let Some(index) = self.leases.iter().position(|lease| lease.id == guard.lease) else {
+            return GuardRelease::Gone;
+        };
         let lease = &mut self.leases[index];
         let any = left_out(Rule::OwnGuardOnly).then_some(0);
-        let Some(standing) = found(lease).or(any).filter(|_| !lease.guards.is_empty()) else { return LetGo::Gone };
-        if lease.end.is_none() && self.pass_on(step, index, standing) {
-            return LetGo::Passed;
+        let Some(entry) = found(lease).or(any).filter(|_| !lease.guards.is_empty()) else { return GuardRelease::Gone };
+        if lease.end.is_none() && self.pass_on(step, index, entry) {
+            return GuardRelease::Passed;
         }
         let lease = &mut self.leases[index];
         let before = lease.limit();
-        let standing = lease.guards.remove(standing);
-        let (member, ttl, echoes) = (lease.member, lease.options.ttl, lease.echoes);
-        let grant = lease.grant_of(standing.owner);
+        let entry = lease.guards.remove(entry);
+        let (member, ttl, may_be_late) = (lease.member, lease.options.ttl, lease.may_be_late);
+        let grant = lease.grant_of(entry.owner);
         // Readers that share a grant have one owner id, and each level of a session its own.
-        let shared = lease.guards.iter().any(|other| other.owner == standing.owner);
+        let shared = lease.guards.iter().any(|other| other.owner == entry.owner);
         let (ended, owes) = (lease.end.is_some(), lease.owes_release && !shared);
         if lease.guards.is_empty() {
             let lease = self.leases.remove(index);
             let (key, held_for) = (self.name.clone(), step.now.since(lease.since));
-            let end = (!ended).then_some(Action::End { cell: lease.cell, key, end: End::LetGo, held_for });
+            let end = (!ended).then_some(Action::End { cell: lease.cell, key, end: End::Released, held_for });
             step.out.extend(end);
         } else {
             let limit = (!ended && before != lease.limit()).then(|| Action::Limit(lease.cell.clone(), lease.limit()));
             step.out.extend(limit);
         }
         if ended && owes {
-            self.release(step, member, grant, ttl, echoes, None);
+            self.release(step, member, grant, ttl, may_be_late, None);
         } else if !ended && !shared {
             self.wait_for_release(step);
-            self.release(step, member, grant, ttl, echoes, by);
+            self.release(step, member, grant, ttl, may_be_late, by);
         }
         self.advance(step);
         match (ended, shared) {
-            (true, _) => LetGo::Gone,
-            (false, true) => LetGo::Passed,
-            (false, false) => LetGo::Sent,
+            (true, _) => GuardRelease::Gone,
+            (false, true) => GuardRelease::Passed,
+            (false, false) => GuardRelease::Sent,
         }
     }
 
@@ -167,7 +174,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn detach(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef) -> bool {
         let held = |lease: &&mut Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let Some(lease) = self.leases.iter_mut().find(held) else { return false };
-        lease.guards.retain(|standing| standing.id != guard.guard);
+        lease.guards.retain(|entry| entry.id != guard.guard);
         if lease.guards.is_empty() {
             let id = lease.id;
             self.end(step, id, End::Detached);
@@ -184,20 +191,21 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(index) = self.leases.iter().position(|lease| lease.id == id && lease.end.is_none()) else { return };
         let mut lease = self.leases.remove(index);
         lease.end = Some(end);
-        lease.owes_release = matches!(end, End::LetGo | End::Lost(Expired | MaxHold | Unreachable | Stolen | Shutdown));
+        lease.owes_release =
+            matches!(end, End::Released | End::Lost(Expired | MaxHold | Unreachable | Stolen | Shutdown));
         let (cell, held_for) = (lease.cell.clone(), step.now.since(lease.since));
         if !left_out(Rule::TellEnd) {
             step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });
         }
-        let at_once = matches!(end, End::LetGo | End::Lost(MaxHold | Shutdown));
+        let at_once = matches!(end, End::Released | End::Lost(MaxHold | Shutdown));
         let withdrawn = self.withdraw(&mut lease);
         if !self.waiters.is_empty() {
             self.detach_requests(step);
         }
-        let is_left = |owner: &OwnerId| lease.guards.iter().any(|standing| standing.owner == *owner);
+        let is_left = |owner: &OwnerId| lease.guards.iter().any(|entry| entry.owner == *owner);
         let mut owners: Vec<_> = withdrawn.into_iter().filter(|owner| !is_left(owner)).collect();
         if at_once {
-            owners.extend(lease.guards.iter().map(|standing| standing.owner));
+            owners.extend(lease.guards.iter().map(|entry| entry.owner));
         }
         owners.dedup();
         if lease.owes_release {
@@ -218,7 +226,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     fn release_of(&mut self, step: &mut Step<'_, W, L>, lease: &Lease<L>, owner: OwnerId) {
-        self.release(step, lease.member, lease.grant_of(owner), lease.options.ttl, lease.echoes, None);
+        self.release(step, lease.member, lease.grant_of(owner), lease.options.ttl, lease.may_be_late, None);
     }
 
     /// An operator released by force what these leases were.
@@ -242,8 +250,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         let lost: Vec<_> = self.leases.extract_if(.., |lease| lease.member == member && lease.owes_release).collect();
         for lease in lost {
-            for standing in &lease.guards {
-                self.release_of(step, &lease, standing.owner);
+            for entry in &lease.guards {
+                self.release_of(step, &lease, entry.owner);
             }
         }
         let is_closed = |waiter: &Waiter<W>| waiter.member == member && !left_out(Rule::ClosedForAll);
@@ -251,7 +259,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.dismiss(step, index, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire")));
         }
         self.close_take_overs(step, member);
-        self.releases.retain(|release| release.member != member || release.echo.is_none());
+        self.releases.retain(|release| release.member != member || release.late_pause.is_none());
         self.lost.retain(|lost| lost.member != member);
         if self.subscription.is_by(member) {
             self.unsubscribe(step);
@@ -261,7 +269,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// A closed engine waits for nothing any more: what is not released by now, its lease frees.
     pub(super) fn abandon(&mut self, step: &mut Step<'_, W, L>, member: Member) {
-        for _ in self.releases.extract_if(.., |release| release.member == member && release.echo.is_none()) {
+        for _ in self.releases.extract_if(.., |release| release.member == member && release.late_pause.is_none()) {
             step.ended(member);
         }
         self.advance(step);

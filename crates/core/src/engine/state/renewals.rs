@@ -62,7 +62,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let untaken = |offer: &Offer<W>| !left_out(Rule::Untaken) && offer.until.is_some_and(|until| now >= until);
         while let Some(index) = self.offers.iter().position(untaken) {
             let offer = self.offers.remove(index);
-            self.let_go(step, &offer.guard, None);
+            self.release_guard(step, &offer.guard, None);
         }
     }
 
@@ -103,14 +103,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 // Nobody was told of it.
                 let failed = answer.err().unwrap_or_else(too_late);
                 step.out.push(Action::AttemptFailed(self.name.clone(), failed));
-                self.end(step, id, End::LetGo);
+                self.end(step, id, End::Released);
                 self.ask_later(step, unconfirmed);
             }
             Ok(LeaseStatus::NotHeld) => self.end(step, id, End::Lost(LossReason::Stolen)),
             Ok(LeaseStatus::ForceReleased) => self.end(step, id, End::Lost(LossReason::ForceReleased)),
             Err(_) if is_latest => {
                 let pause = (lease.options.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1));
-                lease.next_renewal = step.now.plus(step.chance.jittered(pause));
+                lease.next_renewal = step.now.plus(step.random.jittered(pause));
             }
             Err(_) => {}
         }
@@ -121,11 +121,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn confirmed(&mut self, step: &mut Step<'_, W, L>, id: LeaseId) {
         let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
         for offer in self.offers.iter_mut().filter(|offer| offer.guard.lease == id && offer.until.is_none()) {
-            let Some(standing) = lease.guards.iter().find(|standing| standing.id == offer.guard.guard) else {
+            let Some(entry) = lease.guards.iter().find(|entry| entry.id == offer.guard.guard) else {
                 continue;
             };
             offer.until = Some(lease.offered_until(step.now));
-            let granted = lease.granted(self.id, standing);
+            let granted = lease.granted(self.id, entry);
             step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
         }
     }

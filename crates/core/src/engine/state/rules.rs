@@ -44,11 +44,11 @@ pub(super) enum Rule {
     /// A lease that ran out is lost before anything else happens.
     LossFirst,
     /// A lease goes only to an heir who asked for just that.
-    SameWish,
+    SameRequest,
     /// An owner id is new for every claim.
     NewOwner,
     /// After the bound other processes go first.
-    Rest,
+    YieldAfterBound,
     /// An offer to somebody who is gone goes to the next.
     SkipGone,
     /// A successor gets what is left of the lease.

@@ -1,14 +1,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::event::{Action, Batch, Chance, Member, Request, Traits};
-use super::places::Places;
+use super::event::{Action, Batch, Member, Randomness, Request, Traits};
+use super::key_set::KeySet;
 use crate::clock::Moment;
 
 /// What an event on one key needs of the rest of the state.
 pub(super) struct Step<'s, W, L> {
     pub(super) now: Moment,
-    pub(super) chance: &'s mut dyn Chance,
+    pub(super) random: &'s mut dyn Randomness,
     pub(super) members: &'s mut BTreeMap<Member, Engine>,
     pub(super) next_id: &'s mut u64,
     pub(super) out: &'s mut Vec<Action<W, L>>,
@@ -29,7 +29,7 @@ pub(super) struct Engine {
     /// Claims and releases under way.
     pub(super) under_way: usize,
     /// Where its keys are.
-    pub(super) places: Places,
+    pub(super) places: KeySet,
     /// What an answered attempt took of late; one that took long counts double at most.
     pub(super) round_trip: Duration,
 }
@@ -44,7 +44,7 @@ impl Engine {
             closed: false,
             kept: false,
             under_way: 0,
-            places: Places::default(),
+            places: KeySet::default(),
             round_trip: Duration::from_millis(250),
         }
     }

@@ -3,8 +3,8 @@ use super::event::{
 };
 use super::grant::too_late;
 use super::key::Key;
-use super::lease::{FirstLease, Lease, Standing, cap_of};
-use super::pending::{Before, PendingTakeOver};
+use super::lease::{FirstLease, GuardEntry, Lease, cap_of};
+use super::pending::{DowngradedWriter, PendingTakeOver};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, Mode, Result};
@@ -13,7 +13,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// A caller wants to go on with a lease that was detached. The owner changes in the store, so that nobody else can.
     pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach<W>) -> WaiterId {
         let Attach { join, grant, number } = attach;
-        let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.chance.owner() };
+        let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.random.owner() };
         let (ttl, new) = (join.options.ttl, GrantRef { owner, ..grant.clone() });
         let ask = |request| Request::TakeOver(request, grant.clone(), owner, ttl);
         self.take_over(step, join, [grant.clone(), new], number, None, ask)
@@ -23,11 +23,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn downgrade(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, join: Join<W>) -> Option<WaiterId> {
         let held = |lease: &&Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let lease = self.leases.iter().find(held)?;
-        let (writer, before) = (lease.grant().clone(), Before { ttl: lease.options.ttl, echoes: lease.echoes });
+        let (writer, before) =
+            (lease.grant().clone(), DowngradedWriter { ttl: lease.options.ttl, may_be_late: lease.may_be_late });
         self.detach(step, guard);
         let claim = Claim {
             key: self.name.clone(),
-            owner: step.chance.owner(),
+            owner: step.random.owner(),
             mode: Mode::Shared,
             ttl: join.options.ttl,
             waits: false,
@@ -46,7 +47,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         join: Join<W>,
         [old, grant]: [GrantRef; 2],
         number: u16,
-        writer: Option<Before>,
+        writer: Option<DowngradedWriter>,
         ask: impl FnOnce(RequestId) -> Request,
     ) -> WaiterId {
         let (id, request) = (WaiterId(step.id()), RequestId(step.id()));
@@ -90,11 +91,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let traits = *step.traits(pending.member);
         let PendingTakeOver { member, sent_at, .. } = pending;
         let is_attached = pending.writer.is_none();
-        if pending.writer.as_ref().is_none_or(|writer| writer.echoes) {
+        if pending.writer.as_ref().is_none_or(|writer| writer.may_be_late) {
             // Whoever had it releases nothing, and what it claimed before may come yet.
             self.release_late(step, member, pending.old.clone());
         }
-        let first = FirstLease { length: pending.options.ttl, sent_at, ends: traits.leased, told: false };
+        let first = FirstLease { length: pending.options.ttl, sent_at, ends: traits.leased, from_notification: false };
         if step.now >= first.deadline() {
             self.give_back(step, &pending, false);
             return pending.tell(step, Outcome::Failed(too_late()));
@@ -111,7 +112,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let cap = cap_of(&options, step.now);
         self.leases.push(lease);
         let guard = GuardId(step.id());
-        self.offer(step, waiter, id, Standing { id: guard, owner, number, renew: options.renew, cap });
+        self.offer(step, waiter, id, GuardEntry { id: guard, owner, number, renew: options.renew, cap });
         let offers = self.offers.iter_mut().filter(|offer| offer.guard.guard == guard);
         offers.for_each(|offer| offer.taken_over = true);
     }
@@ -123,10 +124,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if error.kind() == ErrorKind::Indeterminate {
             self.give_back(step, pending, true);
         }
-        if let Some(Before { ttl, echoes }) = pending.writer.take()
+        if let Some(DowngradedWriter { ttl, may_be_late }) = pending.writer.take()
             && !left_out(Rule::WriterGoesBack)
         {
-            self.release(step, pending.member, pending.old.clone(), ttl, echoes, None);
+            self.release(step, pending.member, pending.old.clone(), ttl, may_be_late, None);
         }
         pending.tell(step, Outcome::Failed(error));
     }

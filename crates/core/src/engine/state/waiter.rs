@@ -24,7 +24,7 @@ pub(super) struct Waiter<W> {
     pub(super) polling: BackOff,
     pub(super) failing: BackOff,
     /// What its own last attempt came to.
-    pub(super) last: Option<Said>,
+    pub(super) last: Option<LastAnswer>,
 }
 
 /// A guard that waits for its waiter to come.
@@ -39,20 +39,20 @@ pub(super) struct Offer<W> {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct News {
+pub(super) struct Changes {
     pub(super) freed: u64,
-    pub(super) heard: u64,
+    pub(super) notified: u64,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Said {
+pub(super) enum LastAnswer {
     Busy,
     Failed(Error),
 }
 
-pub(super) fn no_answer() -> Said {
+pub(super) fn no_answer() -> LastAnswer {
     let error = Error::new(ErrorKind::Indeterminate, "acquire");
-    Said::Failed(error.detail("the store gave no answer within the wait"))
+    LastAnswer::Failed(error.detail("the store gave no answer within the wait"))
 }
 
 impl<W> Waiter<W> {

@@ -47,9 +47,9 @@ each! {
     a_lease_that_is_almost_over_is_no_gift: Settled in PAIR breaks Birth;
     a_renewal_in_doubt_hits_no_successor: NoDoubt in PAIR breaks Birth;
     a_lease_that_ran_out_is_lost_first: LossFirst in PAIR breaks Liveness;
-    an_heir_asked_for_just_that: SameWish in WISHES breaks Birth;
+    an_heir_asked_for_just_that: SameRequest in WISHES breaks Birth;
     an_owner_id_is_used_once: NewOwner in PAIR breaks Exclusion;
-    after_the_bound_others_go_first: Rest in LINE breaks Turns;
+    after_the_bound_others_go_first: YieldAfterBound in LINE breaks Turns;
     who_is_gone_is_passed_over: SkipGone in EXCLUSIVE breaks Left;
     a_successor_gets_what_is_left: WhatIsLeft in PAIR breaks Exclusion;
     a_reader_who_came_later_shares_nothing: CameBefore in READERS breaks Tokens;

@@ -3,7 +3,7 @@
 use super::super::event::{Attach, Event, Join, LeaseCell, Outcome, RequestId};
 use super::super::{Applying, Collected};
 use super::key_names::name_of;
-use super::world::{At, Checked, Dice, Fault, Flight, Handle, Property, Side, Token, Wants, World, broken};
+use super::world::{At, Checked, Fault, Flight, Handle, Property, Side, TestRandom, Token, Wants, World, broken};
 use crate::clock::Moment;
 use crate::{ErrorKind, GrantRef, Mode, Notification, OwnerId};
 
@@ -25,7 +25,7 @@ impl World {
         let seat = &mut self.seats[index];
         (seat.handle, seat.at) = (handle, waiting);
         let mut out = Vec::new();
-        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let (joined, _) = self.sides[side].join(at, join);
         if let At::Waiting { id, .. } = &mut self.seats[index].at {
             *id = joined;
@@ -95,14 +95,14 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn let_go(&mut self, index: usize, waits: bool) -> Checked {
+    pub(super) fn release_guard(&mut self, index: usize, waits: bool) -> Checked {
         let side = self.side_of(index);
         let At::Holding { guard, .. } = self.seats[index].at.clone() else { return Ok(()) };
         let handle = Handle::next(&mut self.ids);
         self.seats[index].handle = handle;
         self.seats[index].at = At::Away;
         self.begins_rest(side, &guard);
-        self.ask(side, |state, at| state.let_go(at, &guard, waits.then_some(handle))).map(|_| ())
+        self.ask(side, |state, at| state.release_guard(at, &guard, waits.then_some(handle))).map(|_| ())
     }
 
     pub(super) fn detach(&mut self, index: usize) -> Checked {
@@ -134,7 +134,7 @@ impl World {
         seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, floor, wants };
         let join = Join { member, key: self.key_of(index), mode: of.mode, options, limit, handle };
         let mut out = Vec::new();
-        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let asked = self.sides[side].attach(at, Attach { join, grant, number });
         if let At::Waiting { id, .. } = &mut self.seats[index].at {
             *id = asked;
@@ -155,7 +155,7 @@ impl World {
         let before = (seat.handle, seat.at.clone());
         (seat.handle, seat.at) = (handle, At::Waiting { id, limit, times_up: true, offer: None, floor, wants });
         let mut out = Vec::new();
-        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let asked = self.sides[side].downgrade(at, &guard, join);
         let seat = &mut self.seats[index];
         match (asked, &mut seat.at) {
@@ -195,7 +195,7 @@ impl World {
         }
         let key = name_of(self.listens_to(side, request));
         let before = self.sides[side].leases(&key).len();
-        self.feed(side, Event::Heard { key: key.clone(), request, notification })?;
+        self.feed(side, Event::Notified { key: key.clone(), request, notification })?;
         if matches!(notification, Notification::Granted { .. }) && self.sides[side].leases(&key).len() > before {
             self.seen.push("a message grants");
         }
@@ -205,16 +205,21 @@ impl World {
     /// A message from before tells the first in the store's line that it was granted what another has now.
     pub(super) fn forge(&mut self, side: Side) -> Checked {
         self.spend(Fault::Forge);
-        let Some(place) = self.store.line.first() else { return Ok(()) };
+        let Some(place) = self.store.queue.first() else { return Ok(()) };
         let notification = Notification::Granted { owner: place.owner, epoch: Some(self.store.newest) };
         let key = place.key;
         let listens = |(of, request): &&(Side, RequestId)| *of == side && self.listens_to(side, *request) == key;
         let Some(&(_, request)) = self.subscribed.iter().find(listens) else { return Ok(()) };
-        self.feed(side, Event::Heard { key: name_of(key), request, notification })
+        self.feed(side, Event::Notified { key: name_of(key), request, notification })
     }
 
     /// What a caller is told.
-    pub(super) fn told(&mut self, side: Side, handle: Handle, outcome: Outcome<super::world::LeaseNote>) -> Checked {
+    pub(super) fn outcome_of(
+        &mut self,
+        side: Side,
+        handle: Handle,
+        outcome: Outcome<super::world::LeaseNote>,
+    ) -> Checked {
         let waits = |seat: &super::world::Seat| seat.handle == handle && matches!(seat.at, At::Waiting { .. });
         let Some(index) = self.seats.iter().position(waits) else {
             return broken(

@@ -3,14 +3,16 @@
 use super::super::event::{Action, Batch, End, Event, Request};
 use super::super::{Applying, State};
 use super::key_names::{name_of, number_of_key};
-use super::world::{Answer, Asks, At, Checked, Dice, Flight, Handle, LeaseNote, Property, Seat, Side, World, broken};
+use super::world::{
+    Answer, Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, Side, TestRandom, World, broken,
+};
 use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Notification};
 
 impl World {
     /// Gives an event to the engines of a process.
     pub(super) fn feed(&mut self, side: Side, event: Event) -> Checked {
         let mut out = Vec::new();
-        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         self.sides[side].apply(at, event);
         self.carry_out(side, out)
     }
@@ -22,7 +24,7 @@ impl World {
         ask: impl FnOnce(&mut State<Handle, LeaseNote>, Applying<'_, Handle, LeaseNote>) -> T,
     ) -> Checked<T> {
         let mut out = Vec::new();
-        let at = Applying { now: self.now, chance: &mut Dice(&mut self.ids.owner), out: &mut out };
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let answer = ask(&mut self.sides[side], at);
         self.carry_out(side, out)?;
         Ok(answer)
@@ -44,7 +46,7 @@ impl World {
                     });
                 }
                 Action::Detached(by) => self.detached(side, by),
-                Action::Wake(handle, outcome) => self.told(side, handle, outcome)?,
+                Action::Wake(handle, outcome) => self.outcome_of(side, handle, outcome)?,
                 Action::Limit(cell, limit) => {
                     let cell = self.cell(side, &cell);
                     if cell.end.is_some() {
@@ -57,8 +59,8 @@ impl World {
                     }
                 }
                 Action::End { cell, end, .. } => self.ended(side, &cell, end)?,
-                Action::HandedOver => self.seen.push("a lease passes from guard to guard"),
-                Action::Unlisten(request) => {
+                Action::HandedOff => self.seen.push("a lease passes from guard to guard"),
+                Action::Unsubscribe(request) => {
                     self.subscribed.retain(|known| *known != (side, request));
                     self.notifications.retain(|(of, to, _)| (*of, *to) != (side, request));
                 }
@@ -166,7 +168,7 @@ impl World {
             Asks::Store(Request::Release(_, grant)) => {
                 let held = self.store.release(&grant);
                 if held == LeaseStatus::Held {
-                    if self.sides[side].echoes(&grant.key, grant.owner) {
+                    if self.sides[side].may_be_late(&grant.key, grant.owner) {
                         self.seen.push("an echo frees what a late claim took");
                     }
                     self.freed(number_of_key(&grant.key));
@@ -289,8 +291,8 @@ impl World {
 
     /// What the passing of time, or a release, does in the store.
     pub(super) fn store_settles(&mut self) {
-        let told = self.store.settle(self.now);
-        for (key, notification) in told {
+        let granted = self.store.settle(self.now);
+        for (key, notification) in granted {
             self.tell(key, notification);
         }
     }

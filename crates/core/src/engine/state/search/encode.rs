@@ -334,12 +334,12 @@ impl Encoder {
                         to.put(session);
                         to.option(retry_in, Self::length);
                     }
-                    Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, told, lease } => {
+                    Attempt::Queued { epoch_of_holder, latest_epoch, retry_in, notifies, lease } => {
                         to.put(4);
                         to.option(epoch_of_holder, Self::epoch);
                         to.option(latest_epoch, Self::epoch);
                         to.length(retry_in);
-                        to.flag(told);
+                        to.flag(notifies);
                         to.length(lease);
                     }
                 });
@@ -392,7 +392,7 @@ impl Encoder {
     }
 
     fn store(&mut self, store: &Store) {
-        let Store { holders, line, keys: _, newest, forced } = store;
+        let Store { holders, queue, keys: _, newest, forced } = store;
         self.list(holders, |to, Holder { key, owner, session, mode, epoch, ends }| {
             to.put(u64::from(*key));
             to.owner(*owner);
@@ -401,7 +401,7 @@ impl Encoder {
             to.epoch(*epoch);
             to.future(*ends);
         });
-        self.list(line, |to, store::Place { key, owner, mode, lease, until }| {
+        self.list(queue, |to, store::QueueEntry { key, owner, mode, lease, until }| {
             to.put(u64::from(*key));
             to.owner(*owner);
             to.mode(*mode);

@@ -2,12 +2,14 @@ use super::super::State;
 use super::super::backoff::BackOff;
 use super::super::event::{End, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, WaiterId};
 use super::super::key::Key;
-use super::super::keys::Slot;
-use super::super::lease::{FirstLease, Lease, Standing};
-use super::super::pending::{Before, LostEpoch, PendingClaim, PendingRelease, PendingTakeOver, Place};
+use super::super::keys::KeyEntry;
+use super::super::lease::{FirstLease, GuardEntry, Lease};
+use super::super::pending::{
+    DowngradedWriter, LostEpoch, PendingClaim, PendingRelease, PendingTakeOver, QueuePosition,
+};
 use super::super::step::Engine;
 use super::super::subscription::{Subscribed, Subscription};
-use super::super::waiter::{News, Offer, Said, Waiter};
+use super::super::waiter::{Changes, LastAnswer, Offer, Waiter};
 use super::encode::{CELL, Encoder, HANDLE};
 use super::world::{Handle, LeaseNote};
 use crate::{GrantRef, LockOptions, LossReason, Mode};
@@ -26,16 +28,16 @@ impl Encoder {
         self.list(keys.iter(), |to, (_, slot)| to.slot(slot));
     }
 
-    fn slot(&mut self, slot: &Slot<Handle, LeaseNote>) {
+    fn slot(&mut self, slot: &KeyEntry<Handle, LeaseNote>) {
         match slot {
-            Slot::Empty => unreachable!("a known key has a slot that is not empty"),
-            Slot::Held(lease, noted, busy) => {
+            KeyEntry::Empty => unreachable!("a known key has a slot that is not empty"),
+            KeyEntry::Held(lease, noted, busy) => {
                 self.put(60);
                 self.lease(lease);
                 self.flag(*busy);
                 self.future(*noted);
             }
-            Slot::Whole(key) => self.key(key),
+            KeyEntry::Whole(key) => self.key(key),
         }
     }
 
@@ -53,10 +55,10 @@ impl Encoder {
             lost,
             subscription,
             wants_notifications,
-            news,
-            said,
+            changes,
+            last_answer,
             busy_until,
-            rest_until,
+            yield_until,
             store_session,
             noted,
         } = key;
@@ -69,7 +71,7 @@ impl Encoder {
             to.option(*until, Self::future);
             to.guard(guard);
         });
-        self.list(claims, |to, claim| to.claim(claim, *news));
+        self.list(claims, |to, claim| to.claim(claim, *changes));
         self.list(take_overs, Self::take_over);
         self.list(leases, Self::lease);
         self.list(releases, Self::release);
@@ -90,9 +92,9 @@ impl Encoder {
         self.future(*not_before);
         self.pauses(pauses);
         self.flag(*wants_notifications);
-        self.option(said.as_ref(), Self::said);
+        self.option(last_answer.as_ref(), Self::last_answer);
         self.future(*busy_until);
-        self.future(*rest_until);
+        self.future(*yield_until);
         self.option(*store_session, |to, session| to.put(session.0));
         self.future(*noted);
     }
@@ -127,16 +129,16 @@ impl Encoder {
         self.future(*ask_at);
         self.pauses(polling);
         self.pauses(failing);
-        self.option(last.as_ref(), Self::said);
+        self.option(last.as_ref(), Self::last_answer);
     }
 
     fn take_over(&mut self, pending: &PendingTakeOver<Handle>) {
         let PendingTakeOver { waiter, member, grant, old, number, options, writer, request, sent_at, overdue_at } =
             pending;
         self.grant(old);
-        self.option(writer.as_ref(), |to, Before { ttl, echoes }| {
+        self.option(writer.as_ref(), |to, DowngradedWriter { ttl, may_be_late }| {
             to.length(*ttl);
-            to.flag(*echoes);
+            to.flag(*may_be_late);
         });
         self.option(waiter.as_ref(), Self::waiter);
         self.put(member.0);
@@ -149,13 +151,13 @@ impl Encoder {
         self.future(*overdue_at);
     }
 
-    pub(super) fn claim(&mut self, claim: &PendingClaim<Handle>, news: News) {
+    pub(super) fn claim(&mut self, claim: &PendingClaim<Handle>, changes: Changes) {
         let PendingClaim {
             owner,
             member,
             mode,
             options,
-            asker,
+            for_waiter,
             by,
             request,
             sent_at,
@@ -163,15 +165,15 @@ impl Encoder {
             abandoned,
             unanswered,
             message,
-            horizon,
+            join_limit,
             seen,
-            place,
+            position,
         } = claim;
         self.owner(*owner);
         self.put(member.0);
         self.mode(*mode);
         self.options(options);
-        self.option(*asker, |to, WaiterId(asker)| to.id(asker));
+        self.option(*for_waiter, |to, WaiterId(for_waiter)| to.id(for_waiter));
         self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
         self.option(*request, |to, RequestId(request)| to.id(request));
         self.past(*sent_at);
@@ -179,18 +181,18 @@ impl Encoder {
         self.flag(*abandoned);
         self.flag(*unanswered);
         self.option(*message, Self::epoch);
-        self.id(*horizon);
+        self.id(*join_limit);
         // Only whether there was news since counts.
-        let News { freed, heard } = seen;
-        self.flag(*freed == news.freed);
-        self.flag(*heard == news.heard);
-        self.option(*place, |to, Place { epochs, lease, told }| {
+        let Changes { freed, notified } = seen;
+        self.flag(*freed == changes.freed);
+        self.flag(*notified == changes.notified);
+        self.option(*position, |to, QueuePosition { epochs, lease, notifies }| {
             to.option(epochs, |to, (before, latest)| {
                 to.epoch(before);
                 to.epoch(latest);
             });
             to.first(lease);
-            to.flag(told);
+            to.flag(notifies);
         });
     }
 
@@ -208,7 +210,7 @@ impl Encoder {
             next_renewal,
             renewal,
             unanswered,
-            echoes,
+            may_be_late,
             guards,
             cell,
             end,
@@ -227,8 +229,8 @@ impl Encoder {
         self.future(*next_renewal);
         self.option(*renewal, |to, RequestId(request)| to.id(request));
         self.flag(*unanswered);
-        self.flag(*echoes);
-        self.list(guards, |to, Standing { id: GuardId(id), owner, number, renew, cap }| {
+        self.flag(*may_be_late);
+        self.list(guards, |to, GuardEntry { id: GuardId(id), owner, number, renew, cap }| {
             to.id(*id);
             to.owner(*owner);
             to.put(u64::from(*number));
@@ -240,8 +242,19 @@ impl Encoder {
     }
 
     pub(super) fn release(&mut self, release: &PendingRelease<Handle>) {
-        let PendingRelease { member, grant, ttl, by, alone, request, again_at, give_up_at, pauses, echoes, echo } =
-            release;
+        let PendingRelease {
+            member,
+            grant,
+            ttl,
+            by,
+            alone,
+            request,
+            again_at,
+            give_up_at,
+            pauses,
+            may_be_late,
+            late_pause,
+        } = release;
         self.put(member.0);
         self.grant(grant);
         self.length(*ttl);
@@ -251,16 +264,16 @@ impl Encoder {
         self.future(*again_at);
         self.future(*give_up_at);
         self.pauses(pauses);
-        self.flag(*echoes);
-        self.option(*echo, Self::length);
+        self.flag(*may_be_late);
+        self.option(*late_pause, Self::length);
     }
 
     pub(super) fn first(&mut self, first: FirstLease) {
-        let FirstLease { length, sent_at, ends, told } = first;
+        let FirstLease { length, sent_at, ends, from_notification } = first;
         self.length(length);
         self.past(sent_at);
         self.flag(ends);
-        self.flag(told);
+        self.flag(from_notification);
     }
 
     pub(super) fn grant(&mut self, grant: &GrantRef) {
@@ -289,16 +302,16 @@ impl Encoder {
         self.length(*longest);
     }
 
-    pub(super) fn said(&mut self, said: &Said) {
-        match said {
-            Said::Busy => self.put(80),
-            Said::Failed(error) => self.error(error),
+    pub(super) fn last_answer(&mut self, last_answer: &LastAnswer) {
+        match last_answer {
+            LastAnswer::Busy => self.put(80),
+            LastAnswer::Failed(error) => self.error(error),
         }
     }
 
     pub(super) fn end(&mut self, end: End) {
         self.put(match end {
-            End::LetGo => 90,
+            End::Released => 90,
             End::Detached => 91,
             End::Lost(LossReason::Expired) => 92,
             End::Lost(LossReason::Stolen) => 93,

@@ -82,7 +82,7 @@ impl World {
             moves.extend((self.sides[side].next() <= self.now).then_some(Move::Timer(small(side))));
             let listens = self.subscribed.iter().any(|(of, _)| *of == side);
             moves.extend(
-                (listens && !self.store.line.is_empty() && self.may(Fault::Forge)).then_some(Move::Forge(small(side))),
+                (listens && !self.store.queue.is_empty() && self.may(Fault::Forge)).then_some(Move::Forge(small(side))),
             );
             let forces = !self.store.holders.is_empty() && self.may(Fault::Force);
             moves.extend(forces.then_some(Move::Force(small(side))));
@@ -107,7 +107,7 @@ impl World {
     /// Nothing changes any more as time passes.
     pub(super) fn is_still(&self) -> bool {
         self.store.holders.is_empty()
-            && self.store.line.is_empty()
+            && self.store.queue.is_empty()
             && self.sides.iter().all(|side| side.keys.iter().next().is_none())
             && self.seats.iter().all(|seat| matches!(seat.at, At::Away))
     }

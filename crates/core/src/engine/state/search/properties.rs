@@ -1,8 +1,8 @@
 //! What must hold after every step.
 
 use super::super::event::{Batch, End, Granted, GuardRef, LeaseCell, Request};
-use super::super::keys::Slot;
-use super::super::lease::{Lease, Standing};
+use super::super::keys::KeyEntry;
+use super::super::lease::{GuardEntry, Lease};
 use super::super::{RequestId, State, WaiterId};
 use super::key_names::{name_of, number_of_key};
 use super::world::{
@@ -110,14 +110,14 @@ impl World {
         }
         let options = self.options(seat);
         let key = self.sides[side].keys.get(&granted.cell.grant().key);
-        let standing = key.and_then(|key| {
+        let entry = key.and_then(|key| {
             key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
         });
         let wanted = if wants == Wants::Downgrade { Mode::Shared } else { self.config.seats[seat].mode };
-        let is_other = |standing: &Standing| {
-            standing.renew != options.renew || (standing.cap < Moment::NEVER) != options.max_hold.is_some()
+        let is_other = |entry: &GuardEntry| {
+            entry.renew != options.renew || (entry.cap < Moment::NEVER) != options.max_hold.is_some()
         };
-        if granted.cell.grant().mode != wanted || standing.is_some_and(is_other) {
+        if granted.cell.grant().mode != wanted || entry.is_some_and(is_other) {
             return broken(Property::Birth, "a caller is given what it did not ask for");
         }
         Ok(())
@@ -139,12 +139,12 @@ impl World {
     /// The last hand-off that is allowed was made, and somebody waits here.
     pub(super) fn begins_rest(&mut self, side: usize, guard: &GuardRef) {
         let Some(name) = self.name_at(side, guard.key) else { return };
-        let Some(key) = self.sides[side].keys.get(&name).and_then(Slot::whole) else { return };
+        let Some(key) = self.sides[side].keys.get(&name).and_then(KeyEntry::whole) else { return };
         let Some(lease) = key.leases.iter().find(|lease| lease.id == guard.lease && lease.is_settled(self.now)) else {
             return;
         };
-        let Some(standing) = lease.guards.iter().find(|standing| standing.id == guard.guard) else { return };
-        let used_up = standing.number >= self.config.handoffs && self.config.handoffs > 0 && lease.is_exclusive();
+        let Some(entry) = lease.guards.iter().find(|entry| entry.id == guard.guard) else { return };
+        let used_up = entry.number >= self.config.handoffs && self.config.handoffs > 0 && lease.is_exclusive();
         if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.reentrant {
             *self.rest(side, &name) = Some(self.now);
             self.seen.push("a process rests");
@@ -171,14 +171,14 @@ impl World {
                     continue;
                 }
                 let Some(lease) = key.leases.iter().find(|lease| lease.id == offer.guard.lease) else { continue };
-                let Some(standing) = lease.guards.iter().find(|standing| standing.id == offer.guard.guard) else {
+                let Some(entry) = lease.guards.iter().find(|entry| entry.id == offer.guard.guard) else {
                     continue;
                 };
                 if self.believes(lease.cell.id) {
                     let epoch = lease.grant().epoch.unwrap_or_default();
                     all.push(Believer {
                         key: key.name.clone(),
-                        owner: standing.owner,
+                        owner: entry.owner,
                         mode: lease.grant().mode,
                         session: lease.session,
                         epoch,
@@ -212,7 +212,7 @@ impl World {
         for (index, seat) in self.seats.iter().enumerate() {
             let At::Holding { guard, cell, .. } = &seat.at else { continue };
             let known = self.sides[self.side_of(index)].lease_of(*cell);
-            let stands = known.is_some_and(|lease| lease.guards.iter().any(|standing| standing.id == guard.guard));
+            let stands = known.is_some_and(|lease| lease.guards.iter().any(|entry| entry.id == guard.guard));
             if self.believes(*cell) && !stands {
                 return broken(Property::Structure, "a guard that believes to be held is unknown to the state");
             }
@@ -263,7 +263,7 @@ impl World {
         let in_use = |owner: &OwnerId| {
             sides.iter().flat_map(|side| side.keys.iter()).any(|(_, key)| {
                 key.leases().iter().any(|lease| {
-                    lease.guards.iter().any(|standing| standing.owner == *owner) || lease.grant().owner == *owner
+                    lease.guards.iter().any(|entry| entry.owner == *owner) || lease.grant().owner == *owner
                 }) || key.whole().is_some_and(|key| {
                     key.claims.iter().any(|claim| claim.owner == *owner)
                         || key.take_overs.iter().any(|pending| pending.grant.owner == *owner)
@@ -282,7 +282,7 @@ impl State<Handle, LeaseNote> {
     }
 
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys.get(key).and_then(Slot::whole).is_some_and(|key| {
+        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| {
             let taking_over = key.take_overs.iter().filter_map(|pending| pending.waiter.as_ref());
             let mut all = key.waiters.iter().chain(key.offers.iter().map(|offer| &offer.waiter)).chain(taking_over);
             all.any(|waiter| waiter.id == id)
@@ -290,24 +290,24 @@ impl State<Handle, LeaseNote> {
     }
 
     pub(super) fn is_waiting(&self, key: &LockKey, id: WaiterId) -> bool {
-        self.keys.get(key).and_then(Slot::whole).is_some_and(|key| key.waiters.iter().any(|waiter| waiter.id == id))
+        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| key.waiters.iter().any(|waiter| waiter.id == id))
     }
 
     /// Whether this claim is of a caller that is gone.
     pub(super) fn is_orphaned(&self, key: &LockKey, request: RequestId) -> bool {
-        let Some(key) = self.keys.get(key).and_then(Slot::whole) else { return false };
-        key.claims.iter().any(|claim| claim.request == Some(request) && claim.asker.is_none())
+        let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
+        key.claims.iter().any(|claim| claim.request == Some(request) && claim.for_waiter.is_none())
     }
 
     /// Whether the answer to a release is waited for.
     pub(super) fn waits_for_release(&self, key: &LockKey, request: RequestId) -> bool {
-        let Some(key) = self.keys.get(key).and_then(Slot::whole) else { return false };
-        key.releases.iter().any(|release| release.echo.is_none() && release.request == Some(request))
+        let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
+        key.releases.iter().any(|release| release.late_pause.is_none() && release.request == Some(request))
     }
 
     /// Whether what this owner may have got late is released once more.
-    pub(super) fn echoes(&self, key: &LockKey, owner: OwnerId) -> bool {
-        let Some(key) = self.keys.get(key).and_then(Slot::whole) else { return false };
-        key.releases.iter().any(|release| release.echo.is_some() && release.grant.owner == owner)
+    pub(super) fn may_be_late(&self, key: &LockKey, owner: OwnerId) -> bool {
+        let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
+        key.releases.iter().any(|release| release.late_pause.is_some() && release.grant.owner == owner)
     }
 }

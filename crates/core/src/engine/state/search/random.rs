@@ -65,7 +65,7 @@ fn first_broken(seeds: u64, without: Option<Rule>) -> Option<u64> {
 }
 
 /// What a seed's history came to, step by step.
-fn told(seed: u64) -> String {
+fn history_of(seed: u64) -> String {
     let mut log = format!("LEASEHOLD_SEED={seed}");
     match play(seed, Some(&mut log)) {
         Ok(()) => log += "\n  nothing is broken",
@@ -79,21 +79,21 @@ fn told(seed: u64) -> String {
 #[test]
 fn nothing_breaks_in_ten_thousand_histories() {
     if let Ok(seed) = std::env::var("LEASEHOLD_SEED") {
-        let log = told(seed.parse().unwrap());
+        let log = history_of(seed.parse().unwrap());
         println!("{log}");
         return assert!(log.ends_with("nothing is broken"));
     }
     if let Some(seed) = first_broken(SEEDS / super::share() as u64, None) {
-        panic!("{}", told(seed));
+        panic!("{}", history_of(seed));
     }
 }
 
 #[test]
 fn a_seed_is_one_history() {
     for seed in 0..HISTORIES.len() as u64 {
-        let log = told(seed);
+        let log = history_of(seed);
         assert!(log.lines().count() > STEPS / 2, "{log}");
-        assert_eq!(log, told(seed));
+        assert_eq!(log, history_of(seed));
     }
 }
 

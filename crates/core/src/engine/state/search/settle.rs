@@ -104,7 +104,7 @@ impl World {
         for index in (0..self.seats.len()).filter(|index| Some(*index) != unpolled) {
             self.note(|world| format!("seat {index} {:?}", world.seats[index].at));
             match &self.seats[index].at {
-                At::Holding { .. } => self.let_go(index, true)?,
+                At::Holding { .. } => self.release_guard(index, true)?,
                 At::Waiting { offer: Some(_), .. } => self.collect(index)?,
                 At::Waiting { .. } if self.must_say_that_time_is_up(index) => self.times_up(index)?,
                 _ => continue,
@@ -132,7 +132,7 @@ impl World {
             _ => None,
         });
         let store =
-            self.store.holders.iter().map(|holder| holder.ends).chain(self.store.line.iter().map(|place| place.until));
+            self.store.holders.iter().map(|holder| holder.ends).chain(self.store.queue.iter().map(|place| place.until));
         let next =
             self.sides.iter().map(super::super::State::next).chain(limits).chain(store).min().unwrap_or(Moment::NEVER);
         if next == Moment::NEVER || next.since(start) > patience {
@@ -151,7 +151,7 @@ impl World {
         for index in 0..self.seats.len() {
             self.enter();
             match self.seats[index].at {
-                At::Holding { .. } => self.let_go(index, false)?,
+                At::Holding { .. } => self.release_guard(index, false)?,
                 At::Waiting { .. } => self.leave(index)?,
                 At::Away => {}
             }
@@ -163,11 +163,11 @@ impl World {
     }
 
     fn leaves_nothing(mut self) -> Checked {
-        let nothing_in_store = |world: &Self| world.store.holders.is_empty() && world.store.line.is_empty();
+        let nothing_in_store = |world: &Self| world.store.holders.is_empty() && world.store.queue.is_empty();
         // What was detached is the store's until somebody attaches it, or its lease is over.
         let nothing_left = |world: &Self| {
             let is_detached = |holder: &Holder| world.detached.contains(&holder.owner);
-            world.store.holders.iter().all(is_detached) && world.store.line.is_empty()
+            world.store.holders.iter().all(is_detached) && world.store.queue.is_empty()
         };
         if !self.faulted && !self.refused && !nothing_left(&self) {
             return broken(Property::Left, "the store keeps what everybody has left");

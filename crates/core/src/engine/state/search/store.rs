@@ -9,7 +9,7 @@ use crate::{Attempt, Claim, GrantRef, LeaseStatus, Mode, Notification, OwnerId, 
 pub(super) struct Store {
     pub(super) holders: Vec<Holder>,
     /// Its own line, first come, first served.
-    pub(super) line: Vec<Place>,
+    pub(super) queue: Vec<QueueEntry>,
     /// How many keys there are. The epochs of each are counted on their own: that of a key is its number, modulo this.
     pub(super) keys: u8,
     pub(super) newest: u64,
@@ -28,7 +28,7 @@ pub(super) struct Holder {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct QueueEntry {
     pub(super) key: u8,
     pub(super) owner: OwnerId,
     pub(super) mode: Mode,
@@ -47,14 +47,14 @@ impl Store {
     /// What the passing of time does. Grants out of the line are told.
     pub(super) fn settle(&mut self, now: Moment) -> Vec<(u8, Notification)> {
         self.holders.retain(|holder| holder.ends > now);
-        self.line.retain(|place| place.until > now);
-        let mut told = Vec::new();
-        while let Some(first) = self.line.iter().position(|place| self.is_next(place)) {
-            let first = self.line.remove(first);
+        self.queue.retain(|place| place.until > now);
+        let mut granted = Vec::new();
+        while let Some(first) = self.queue.iter().position(|place| self.is_next(place)) {
+            let first = self.queue.remove(first);
             let epoch = self.begin(first.key, first.owner, None, first.mode, now.plus(first.lease));
-            told.push((first.key, Notification::Granted { owner: first.owner, epoch: Some(epoch) }));
+            granted.push((first.key, Notification::Granted { owner: first.owner, epoch: Some(epoch) }));
         }
-        told
+        granted
     }
 
     pub(super) fn claim(
@@ -77,10 +77,10 @@ impl Store {
             self.holders.push(Holder { owner: claim.owner, ends: level.ends.max(ends), ..level });
             return Attempt::Granted { epoch: Some(level.epoch) };
         }
-        let waits_already = self.line.iter().any(|place| place.owner == claim.owner);
-        let nobody_waits = self.line.iter().all(|place| place.key != key);
+        let waits_already = self.queue.iter().any(|place| place.owner == claim.owner);
+        let nobody_waits = self.queue.iter().all(|place| place.key != key);
         if self.is_free_for(key, claim.mode) && (nobody_waits || waits_already) {
-            self.line.retain(|place| place.owner != claim.owner);
+            self.queue.retain(|place| place.owner != claim.owner);
             return Attempt::Granted { epoch: Some(self.begin(key, claim.owner, session, claim.mode, ends)) };
         }
         let of_key = || self.holders.iter().filter(|holder| holder.key == key);
@@ -88,17 +88,23 @@ impl Store {
         match (queue, of_key().next().and_then(|holder| holder.session)) {
             (Some(queue), _) if claim.waits => {
                 let until = now.plus(queue.keeps);
-                match self.line.iter_mut().find(|place| place.owner == claim.owner) {
+                match self.queue.iter_mut().find(|place| place.owner == claim.owner) {
                     Some(place) => place.until = until,
                     None => {
-                        self.line.push(Place { key, owner: claim.owner, mode: claim.mode, lease: queue.lease, until });
+                        self.queue.push(QueueEntry {
+                            key,
+                            owner: claim.owner,
+                            mode: claim.mode,
+                            lease: queue.lease,
+                            until,
+                        });
                     }
                 }
                 Attempt::Queued {
                     epoch_of_holder: Some(self.newest),
                     latest_epoch: None,
                     retry_in: queue.keeps / 3 * 2,
-                    told: queue.told,
+                    notifies: queue.notifies,
                     lease: queue.lease,
                 }
             }
@@ -129,7 +135,7 @@ impl Store {
 
     /// Frees what the owner has, or takes it out of the line.
     pub(super) fn release(&mut self, grant: &GrantRef) -> LeaseStatus {
-        self.line.retain(|place| place.owner != grant.owner);
+        self.queue.retain(|place| place.owner != grant.owner);
         let before = self.holders.len();
         self.holders.retain(|holder| holder.owner != grant.owner);
         if self.holders.len() < before { LeaseStatus::Held } else { not_held(&self.forced, grant.owner) }
@@ -174,7 +180,7 @@ impl Store {
     /// Loses all keys, and with a restart the line too. The counter stays.
     pub(super) fn forget(&mut self, line_too: bool) -> Vec<OwnerId> {
         if line_too {
-            self.line.clear();
+            self.queue.clear();
         }
         self.holders.drain(..).map(|holder| holder.owner).collect()
     }
@@ -185,9 +191,9 @@ impl Store {
     }
 
     /// Whether it is the turn of a place in the line.
-    fn is_next(&self, place: &Place) -> bool {
+    fn is_next(&self, place: &QueueEntry) -> bool {
         let first =
-            self.line.iter().find(|other| other.key == place.key).is_some_and(|first| first.owner == place.owner);
+            self.queue.iter().find(|other| other.key == place.key).is_some_and(|first| first.owner == place.owner);
         first && self.is_free_for(place.key, place.mode)
     }
 
@@ -213,5 +219,5 @@ pub(super) struct Queue {
     pub(super) keeps: Duration,
     pub(super) lease: Duration,
     /// The claimant listens.
-    pub(super) told: bool,
+    pub(super) notifies: bool,
 }

@@ -35,14 +35,14 @@ impl World {
                 self.spend(Fault::Leave);
                 self.leave(seat as usize)
             }
-            Move::Release(seat) => self.let_go(seat as usize, true),
-            Move::Drop(seat) => self.let_go(seat as usize, false),
+            Move::Release(seat) => self.release_guard(seat as usize, true),
+            Move::Drop(seat) => self.release_guard(seat as usize, false),
             Move::DropTwice(seat) => {
                 self.spend(Fault::Twice);
                 let At::Holding { guard, .. } = self.seats[seat as usize].at.clone() else { return Ok(()) };
                 let side = self.side_of(seat as usize);
-                self.let_go(seat as usize, false)?;
-                self.ask(side, |state, at| state.let_go(at, &guard, None)).map(|_| ())
+                self.release_guard(seat as usize, false)?;
+                self.ask(side, |state, at| state.release_guard(at, &guard, None)).map(|_| ())
             }
             Move::Attach(seat) => self.attach(seat as usize),
             Move::Detach(seat) => {

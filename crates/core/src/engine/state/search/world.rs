@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use super::super::event::{End, Granted, GuardRef, LeaseCell, LeaseId, Member, Request, RequestId, Traits, WaiterId};
-use super::super::{Chance, State};
+use super::super::{Randomness, State};
 use super::moves::Move;
 use super::store::{Queue, Store};
 use crate::clock::Moment;
@@ -359,8 +359,9 @@ impl World {
     }
 
     pub(super) fn queue(&self, side: Side, key: u8) -> Option<Queue> {
-        let told = self.subscribed.iter().any(|(of, request)| *of == side && self.listens_to(side, *request) == key);
-        self.config.queues.then_some(Queue { keeps: units(3), lease: units(3), told })
+        let notifies =
+            self.subscribed.iter().any(|(of, request)| *of == side && self.listens_to(side, *request) == key);
+        self.config.queues.then_some(Queue { keeps: units(3), lease: units(3), notifies })
     }
 
     pub(super) fn cell(&mut self, side: Side, note: &LeaseNote) -> &mut CellState {
@@ -388,9 +389,9 @@ impl World {
 }
 
 /// Owner ids in the order in which they are asked for, and the longest pause.
-pub(super) struct Dice<'w>(pub(super) &'w mut u64);
+pub(super) struct TestRandom<'w>(pub(super) &'w mut u64);
 
-impl Chance for Dice<'_> {
+impl Randomness for TestRandom<'_> {
     fn owner(&mut self) -> OwnerId {
         *self.0 += 1;
         owner(*self.0)

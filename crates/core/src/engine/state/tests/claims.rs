@@ -1,11 +1,17 @@
 use super::*;
 use crate::engine::state::lease::FirstLease;
-use crate::engine::state::pending::Place;
+use crate::engine::state::pending::QueuePosition;
 
 const QUEUES: Traits = Traits { queues: true, ..PLAIN };
 
 fn queued() -> Attempt {
-    Attempt::Queued { epoch_of_holder: Some(3), latest_epoch: Some(7), retry_in: millis(100), told: false, lease: TTL }
+    Attempt::Queued {
+        epoch_of_holder: Some(3),
+        latest_epoch: Some(7),
+        retry_in: millis(100),
+        notifies: false,
+        lease: TTL,
+    }
 }
 
 /// Has an answer come so late that nobody waits for it.
@@ -15,8 +21,8 @@ fn overdue(play: &mut Play) {
 
 #[test]
 fn a_message_grants_what_came_after_the_place_and_not_after_the_newest_that_there_was() {
-    let lease = FirstLease { length: TTL, sent_at: Moment::default(), ends: true, told: false };
-    let place = |epochs| Place { epochs, lease, told: true };
+    let lease = FirstLease { length: TTL, sent_at: Moment::default(), ends: true, from_notification: false };
+    let place = |epochs| QueuePosition { epochs, lease, notifies: true };
     let may = |epoch| place(Some((3, 7))).may_have_become(epoch);
     assert_eq!([Some(2), Some(3), Some(4), Some(7), Some(8), None].map(may), [false, false, true, true, false, false]);
     assert!(!place(None).may_have_become(Some(4)));
@@ -69,7 +75,7 @@ fn a_claim_that_gets_no_answer_is_made_again_and_what_it_brings_late_goes_back()
     play.released(request, Ok(LeaseStatus::NotHeld));
     play.grant(late, 2);
     assert_eq!(play.release().1.owner, before.owner);
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
 }
 
 #[test]
@@ -82,7 +88,7 @@ fn an_answer_that_comes_late_and_brings_nothing_has_nothing_given_back() {
     play.release();
     play.answer(late, Ok(BUSY));
     assert!(play.releases().is_empty());
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
 }
 
 #[test]
@@ -222,7 +228,7 @@ fn who_is_at_its_limit_gives_its_place_in_the_stores_queue_up() {
     play.join(member, "a", renewing(), play.now);
     let (request, claim) = play.claim();
     play.answer(request, Ok(queued()));
-    assert!(matches!(play.told("a"), Some(Outcome::Busy(_))));
+    assert!(matches!(play.outcome("a"), Some(Outcome::Busy(_))));
     assert_eq!(play.release().1.owner, claim.owner);
 }
 
@@ -250,7 +256,7 @@ fn a_grant_out_of_the_stores_queue_that_may_be_over_is_confirmed_first() {
     let (request, _) = play.claim();
     play.now = crate::clock::lease_deadline(sent_at, TTL);
     play.grant(request, 4);
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
     assert_eq!(play.renewals().len(), 1);
 }
 
@@ -297,7 +303,7 @@ fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
     });
     play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     let (request, _) = play.claim();
-    play.apply(Event::Heard { key: key(), request: listen, notification: Notification::Freed });
+    play.apply(Event::Notified { key: key(), request: listen, notification: Notification::Freed });
     play.answer(request, Ok(BUSY));
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
@@ -306,7 +312,7 @@ fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
 }
 
 /// One with a place in the store's queue, told of its turn or not.
-fn has_a_place(told: bool) -> Play {
+fn has_a_place(notifies: bool) -> Play {
     let (mut play, member) = Play::with(QUEUES);
     play.waits(member, "a");
     let (request, _) = play.claim();
@@ -316,7 +322,7 @@ fn has_a_place(told: bool) -> Play {
             epoch_of_holder: Some(3),
             latest_epoch: Some(7),
             retry_in: millis(100),
-            told,
+            notifies,
             lease: TTL,
         }),
     );
@@ -325,8 +331,8 @@ fn has_a_place(told: bool) -> Play {
 
 #[test]
 fn who_is_told_of_its_turn_does_not_ask_when_the_key_is_freed_here() {
-    for (told, asks) in [(true, 0), (false, 1)] {
-        let mut play = has_a_place(told);
+    for (notifies, asks) in [(true, 0), (false, 1)] {
+        let mut play = has_a_place(notifies);
         play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
         assert_eq!(play.claims().len(), asks);
     }
@@ -334,8 +340,8 @@ fn who_is_told_of_its_turn_does_not_ask_when_the_key_is_freed_here() {
 
 #[test]
 fn a_key_freed_here_while_a_claim_is_under_way_has_it_made_again_but_for_who_is_told_of_its_turn() {
-    for (told, asks) in [(true, 0), (false, 1)] {
-        let mut play = has_a_place(told);
+    for (notifies, asks) in [(true, 0), (false, 1)] {
+        let mut play = has_a_place(notifies);
         play.pass(millis(101));
         let (request, _) = play.claim();
         play.apply(Event::ForceReleased { key: key(), leases: Vec::new() });
@@ -345,7 +351,7 @@ fn a_key_freed_here_while_a_claim_is_under_way_has_it_made_again_but_for_who_is_
                 epoch_of_holder: Some(3),
                 latest_epoch: Some(7),
                 retry_in: millis(100),
-                told,
+                notifies,
                 lease: TTL,
             }),
         );

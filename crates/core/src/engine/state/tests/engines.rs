@@ -43,7 +43,7 @@ fn of_an_engine_that_is_gone_no_lease_is_left_and_no_offer() {
 fn of_an_engine_that_is_gone_no_release_is_left_and_no_attach() {
     let (mut play, gone) = Play::with(PLAIN);
     let held = play.holds(gone, "a", 2);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let (_, grant) = play.release();
     let join =
         Join { member: gone, key: key(), mode: Mode::Exclusive, options: renewing(), limit: play.now, handle: "b" };
@@ -94,7 +94,7 @@ fn a_closed_engine_that_waits_no_longer_is_idle_at_once() {
     let other = play.state.add(PLAIN);
     let held = play.holds(member, "a", 2);
     play.apply(Event::Close(member));
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     play.release();
     play.apply(Event::Abandon(other));
     assert!(!play.state.is_idle(member), "what another waits for is its own business");
@@ -110,7 +110,7 @@ fn an_engine_with_nothing_under_way_is_idle_and_nobody_is_told() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
     assert!(play.state.is_idle(member));
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
     assert!(play.state.is_idle(member));
@@ -121,7 +121,7 @@ fn an_engine_with_nothing_under_way_is_idle_and_nobody_is_told() {
 fn an_engine_is_kept_until_what_failed_is_released() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     for time in 0..3 {
         let (request, _) = play.release();
         play.released(request, Err(refused()));
@@ -133,7 +133,7 @@ fn an_engine_is_kept_until_what_failed_is_released() {
     play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(idle(&mut play), [member]);
     let held = play.holds(member, "b", 3);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
     assert!(idle(&mut play).is_empty(), "it is not kept any more");
@@ -213,7 +213,7 @@ fn of_an_engine_that_is_gone_no_claim_of_one_who_left_is_left() {
 fn of_an_engine_that_is_gone_no_single_release_or_attach_is_left() {
     let (mut play, gone) = Play::with(PLAIN);
     let held = play.holds(gone, "a", 2);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     play.ask(|state, _| state.remove(gone));
     knows_nothing(&mut play);
     let (mut play, gone) = Play::with(PLAIN);
@@ -231,7 +231,7 @@ fn who_waited_on_an_engine_that_is_gone_is_not_in_the_line_of_another() {
     let held = play.holds(other, "a", 2);
     play.waits(gone, "b");
     play.ask(|state, _| state.remove(gone));
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
     knows_nothing(&mut play);
@@ -261,7 +261,7 @@ fn an_engine_that_waits_no_longer_leaves_the_releases_of_others_on_its_keys() {
     let (mut play, member) = Play::with(PLAIN);
     let other = play.state.add(PLAIN);
     let held = play.holds(member, "a", 2);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     play.waits(other, "b");
     play.apply(Event::Abandon(other));
     assert!(!play.state.is_idle(member));
@@ -292,6 +292,6 @@ fn a_grant_that_a_reader_has_is_not_given_back_for_one_who_was_offered_it() {
     play.now = play.now.plus(TTL);
     play.apply(Event::Tick);
     assert!(play.releases().is_empty());
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     assert_eq!(play.release().1.owner, held.grant().owner);
 }

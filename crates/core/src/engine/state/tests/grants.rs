@@ -8,7 +8,7 @@ const SESSION: Traits = Traits { reentrant: true, ..PLAIN };
 const SHORT: Duration = Duration::from_secs(3);
 
 fn queued(lease: Duration) -> Attempt {
-    Attempt::Queued { epoch_of_holder: Some(1), latest_epoch: None, retry_in: millis(10), told: false, lease }
+    Attempt::Queued { epoch_of_holder: Some(1), latest_epoch: None, retry_in: millis(10), notifies: false, lease }
 }
 
 /// A caller out of the store's queue, whose lease begins with this length.
@@ -41,7 +41,7 @@ fn a_short_first_lease_is_renewed_soon_and_is_told_at_once() {
 fn who_renews_nothing_is_told_of_a_short_first_lease_when_it_is_confirmed() {
     let (mut play, member) = Play::with(QUEUES);
     let id = out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
     let batch = play.renewals().remove(0);
     play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::Held)]));
     let granted = play.granted("a");
@@ -61,7 +61,7 @@ fn nobody_waits_past_its_limit_for_a_first_lease_to_be_confirmed() {
     let id = out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
     play.now = play.now.plus(millis(995));
     play.apply(Event::TimesUp(key(), id));
-    assert!(play.told("a").is_none(), "the answer may come yet");
+    assert!(play.outcome("a").is_none(), "the answer may come yet");
     play.now = play.state.latest(member, play.now);
     play.apply(Event::TimesUp(key(), id));
     assert_eq!(play.failed("a"), ErrorKind::Indeterminate);
@@ -110,12 +110,12 @@ fn a_level_that_may_have_been_claimed_twice_is_given_back_twice() {
     play.grant(request, 2);
     let granted = play.granted("inner");
     assert_eq!(play.ask(|state, _| state.collect(inner, &granted.guard)), Collected::Yes);
-    play.let_go(granted.guard, None);
+    play.release_guard(granted.guard, None);
     let (request, grant) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
     play.pass(Duration::from_secs(1));
     assert_eq!(play.releases().into_iter().map(|(_, again)| again).collect::<Vec<_>>(), [grant]);
-    play.let_go(outer.guard, None);
+    play.release_guard(outer.guard, None);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_level_of_a_lease_that_was_lost_meanwhile_is_given_back_once_and_asked_for_a
     let (request, claim) = play.claim();
     let leases = play.state.leases(&key());
     play.apply(Event::ForceReleased { key: key(), leases });
-    play.let_go(outer.guard, None);
+    play.release_guard(outer.guard, None);
     play.grant(request, 2);
     let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
     assert_eq!(released, [claim.owner]);
@@ -174,8 +174,8 @@ fn a_first_lease_that_is_not_confirmed_is_given_back_and_asked_for_anew() {
         out_of_the_queue(&mut play, member, renewing().renew(false), SHORT);
         let batch = play.renewals().remove(0);
         play.apply(Event::Renewed(batch, vec![answer]));
-        assert!(play.told("a").is_none());
-        assert_eq!(play.ends(), [End::LetGo]);
+        assert!(play.outcome("a").is_none());
+        assert_eq!(play.ends(), [End::Released]);
         play.release();
         play.pass(millis(20));
         play.claim();
@@ -191,7 +191,7 @@ fn what_was_told_is_neither_told_again_nor_taken_back_by_the_answer_to_its_renew
         play.pass(millis(20));
         let batch = play.renewals().remove(0);
         play.apply(Event::Renewed(batch, vec![answer]));
-        assert!(play.told("a").is_none() && play.ends().is_empty());
+        assert!(play.outcome("a").is_none() && play.ends().is_empty());
         assert_eq!(play.collect(id, &granted), Collected::Yes);
     }
 }

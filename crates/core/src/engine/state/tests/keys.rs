@@ -15,7 +15,7 @@ fn a_key_is_kept_whole_only_while_something_is_known_beside_its_lease() {
     assert_eq!(kept(&play), (1, 0));
     play.apply(Event::Leave(key(), id));
     assert_eq!(kept(&play), (0, 1));
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     assert_eq!(kept(&play), (1, 0));
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
@@ -29,7 +29,7 @@ fn a_key_that_is_only_held_is_closed_with_its_engine_and_with_no_other() {
     play.join(other, "b", renewing(), play.now);
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    play.told("b");
+    play.outcome("b");
     play.holds(member, "a", 2);
     assert_eq!(kept(&play), (0, 1));
     play.apply(Event::Close(other));
@@ -54,7 +54,7 @@ fn an_engine_that_is_closed_touches_nothing_of_others_on_a_key_that_it_once_aske
     play.join(other, "b", renewing(), play.now);
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
-    play.told("b");
+    play.outcome("b");
     play.waits(member, "a");
     play.apply(Event::Close(other));
     assert!(play.detached().is_empty());
@@ -66,7 +66,7 @@ fn a_process_that_has_to_rest_does_so_also_after_one_who_did_not_wait() {
     let held = play.holds(member, "a", 2);
     let waits = play.waits(member, "b");
     play.now = play.now.plus(millis(10));
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let (release, _) = play.release();
     play.apply(Event::Leave(key(), waits));
     let id = play.join(member, "c", renewing().renew(false), play.now);
@@ -76,7 +76,7 @@ fn a_process_that_has_to_rest_does_so_also_after_one_who_did_not_wait() {
     play.collect(id, &granted);
     play.released(release, Ok(LeaseStatus::Held));
     play.waits(member, "d");
-    play.let_go(granted.guard, None);
+    play.release_guard(granted.guard, None);
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
     assert!(play.claims().is_empty());

@@ -15,7 +15,7 @@ fn loses(play: &mut Play, member: Member, epoch: u64) {
     let held = play.holds(member, "lost", epoch);
     let leases = play.state.leases(&key());
     play.apply(Event::ForceReleased { key: key(), leases });
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
 }
 
 /// What the store is told with the next claim, which finds the key busy.
@@ -23,7 +23,7 @@ fn says_lost(play: &mut Play, member: Member) -> Option<u64> {
     play.join(member, "a", renewing(), play.now);
     let (request, claim) = play.claim();
     play.answer(request, Ok(BUSY));
-    play.told("a");
+    play.outcome("a");
     claim.lost
 }
 
@@ -45,7 +45,7 @@ fn who_is_no_session_and_what_was_let_go_is_not_lost() {
     assert_eq!(says_lost(&mut play, member), None);
     let (mut play, member) = Play::with(session(1));
     let held = play.holds(member, "b", 5);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(says_lost(&mut play, member), None);
@@ -73,7 +73,7 @@ fn what_was_lost_is_known_for_as_long_as_the_store_says_that_it_has_it() {
         for (request, _) in play.claims() {
             play.answer(request, Ok(Attempt::HeldBy { session: SessionId(session), retry_in: Some(TTL * 2) }));
         }
-        play.told("a");
+        play.outcome("a");
         let mut later = play.fork();
         later.now = later.now.plus(TTL + Duration::from_secs(65));
         assert_eq!(says_lost(&mut later, member).is_some(), (of, session) == (member, 1), "{session}");
@@ -87,7 +87,7 @@ fn a_session_joins_no_lease_that_it_lost_and_asks_for_another() {
         play.waits(member, "a");
         let (request, claim) = play.claim();
         play.grant(request, epoch);
-        assert_eq!(play.told("a").is_some(), joins, "epoch {epoch}");
+        assert_eq!(play.outcome("a").is_some(), joins, "epoch {epoch}");
         let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
         assert_eq!(released.contains(&claim.owner), !joins);
     }
@@ -98,8 +98,13 @@ fn a_place_that_brought_a_lost_lease_is_not_asked_for_again() {
     let (mut play, member) = that_lost(Traits { queues: true, ..session(1) }, 5);
     play.waits(member, "a");
     let (request, first) = play.claim();
-    let place =
-        Attempt::Queued { epoch_of_holder: Some(3), latest_epoch: None, retry_in: millis(10), told: false, lease: TTL };
+    let place = Attempt::Queued {
+        epoch_of_holder: Some(3),
+        latest_epoch: None,
+        retry_in: millis(10),
+        notifies: false,
+        lease: TTL,
+    };
     play.answer(request, Ok(place));
     play.pass(millis(10));
     let (request, again) = play.claim();
@@ -154,7 +159,7 @@ fn a_level_that_its_own_cap_ended_is_taken_again_beside_another_of_its_session()
     play.now = play.now.plus(cap);
     play.apply(Event::Tick);
     assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
-    play.let_go(inner.guard, None);
+    play.release_guard(inner.guard, None);
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
     assert_eq!(says_lost(&mut play, member), None);

@@ -12,7 +12,7 @@ fn in_the_queue() -> (Play, WaiterId, RequestId, OwnerId) {
         epoch_of_holder: Some(3),
         latest_epoch: Some(7),
         retry_in: Duration::from_secs(20),
-        told: true,
+        notifies: true,
         lease: TTL,
     };
     play.answer(request, Ok(place));
@@ -21,8 +21,8 @@ fn in_the_queue() -> (Play, WaiterId, RequestId, OwnerId) {
     (play, id, listen, claim.owner)
 }
 
-fn heard(play: &mut Play, request: RequestId, notification: Notification) {
-    play.apply(Event::Heard { key: key(), request, notification });
+fn notified(play: &mut Play, request: RequestId, notification: Notification) {
+    play.apply(Event::Notified { key: key(), request, notification });
 }
 
 fn granted(owner: OwnerId) -> Notification {
@@ -33,7 +33,7 @@ fn granted(owner: OwnerId) -> Notification {
 fn who_is_told_of_a_grant_has_it_and_has_it_confirmed_soon() {
     let (mut play, _, listen, owner) = in_the_queue();
     assert!(play.claims().is_empty(), "it is told when it is its turn");
-    heard(&mut play, listen, granted(owner));
+    notified(&mut play, listen, granted(owner));
     assert_eq!(play.granted("a").grant().epoch, Some(4));
     play.pass(millis(20));
     assert_eq!(play.renewals().len(), 1);
@@ -44,8 +44,8 @@ fn a_message_of_a_grant_that_is_over_is_asked_about() {
     let (mut play, _, listen, owner) = in_the_queue();
     let sent_at = play.now;
     play.now = crate::clock::lease_deadline(sent_at, TTL);
-    heard(&mut play, listen, granted(owner));
-    assert!(play.told("a").is_none());
+    notified(&mut play, listen, granted(owner));
+    assert!(play.outcome("a").is_none());
     assert_eq!(play.claim().1.owner, owner);
 }
 
@@ -53,16 +53,16 @@ fn a_message_of_a_grant_that_is_over_is_asked_about() {
 fn a_message_counts_until_just_before_the_lease_is_over() {
     let (mut play, _, listen, owner) = in_the_queue();
     play.now = play.now.plus(TTL / 2);
-    heard(&mut play, listen, granted(owner));
+    notified(&mut play, listen, granted(owner));
     play.granted("a");
 }
 
 #[test]
 fn a_message_to_somebody_else_or_of_another_subscription_is_no_grant() {
     let (mut play, _, listen, owner) = in_the_queue();
-    heard(&mut play, RequestId(999), granted(owner));
-    heard(&mut play, listen, granted(OwnerId::parse_hex(&"f".repeat(32)).unwrap()));
-    assert!(play.told("a").is_none());
+    notified(&mut play, RequestId(999), granted(owner));
+    notified(&mut play, listen, granted(OwnerId::parse_hex(&"f".repeat(32)).unwrap()));
+    assert!(play.outcome("a").is_none());
     assert!(play.claims().is_empty());
 }
 
@@ -74,7 +74,7 @@ fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
                 epoch_of_holder: Some(3),
                 latest_epoch: Some(7),
                 retry_in: Duration::from_secs(20),
-                told: true,
+                notifies: true,
                 lease: TTL,
             })
         },
@@ -83,10 +83,10 @@ fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
     for answer in answers {
         let (mut play, _, listen, owner) = in_the_queue();
         play.pass(millis(10));
-        heard(&mut play, listen, Notification::Freed);
+        notified(&mut play, listen, Notification::Freed);
         let (request, _) = play.claim();
-        heard(&mut play, listen, granted(owner));
-        assert!(play.told("a").is_none());
+        notified(&mut play, listen, granted(owner));
+        assert!(play.outcome("a").is_none());
         play.answer(request, answer());
         assert_eq!(play.granted("a").grant().epoch, Some(4));
     }
@@ -96,13 +96,13 @@ fn a_message_that_overtakes_the_answer_counts_if_that_says_nothing_newer() {
 fn only_a_claim_without_an_answer_is_released_twice_after_its_message() {
     for (answer, times) in [(lost(), 1), (refused(), 0)] {
         let (mut play, id, listen, owner) = in_the_queue();
-        heard(&mut play, listen, Notification::Freed);
+        notified(&mut play, listen, Notification::Freed);
         let (request, _) = play.claim();
-        heard(&mut play, listen, granted(owner));
+        notified(&mut play, listen, granted(owner));
         play.answer(request, Err(answer));
         let granted = play.granted("a");
         play.collect(id, &granted);
-        play.let_go(granted.guard, None);
+        play.release_guard(granted.guard, None);
         let (request, _) = play.release();
         play.released(request, Ok(LeaseStatus::Held));
         play.pass(Duration::from_secs(1));
@@ -117,7 +117,7 @@ fn what_is_freed_is_asked_for_at_once_and_the_pauses_are_short_again() {
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     let listen = play.subscribe();
-    heard(&mut play, listen, Notification::Freed);
+    notified(&mut play, listen, Notification::Freed);
     assert!(play.claims().is_empty(), "the subscription has not begun");
     play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
     for _ in 0..3 {
@@ -125,7 +125,7 @@ fn what_is_freed_is_asked_for_at_once_and_the_pauses_are_short_again() {
         play.answer(request, Ok(BUSY));
         assert!(play.claims().is_empty());
         assert!(play.state.next() >= play.now.plus(millis(100)), "the safety net below the signals");
-        heard(&mut play, listen, Notification::Freed);
+        notified(&mut play, listen, Notification::Freed);
     }
     assert_eq!(play.claims().len(), 1);
 }
@@ -174,8 +174,8 @@ fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pau
         let asked_at = play.now;
         let listen = play.subscribe();
         play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
-        heard(&mut play, listen, notification);
-        heard(&mut play, listen, Notification::Ended);
+        notified(&mut play, listen, notification);
+        notified(&mut play, listen, Notification::Ended);
         while play.now < asked_at.plus(millis(pause)) {
             assert!(!listens(&mut play), "after {pause} ms at the soonest");
             for (request, _) in play.claims() {
@@ -196,7 +196,7 @@ fn nobody_listens_when_nobody_waits() {
     let listen = play.subscribe();
     play.apply(Event::Leave(key(), id));
     let unlistened = play.one("an end", |action| match action {
-        Action::Unlisten(request) => Some(*request),
+        Action::Unsubscribe(request) => Some(*request),
         _ => None,
     });
     assert_eq!(unlistened, listen);
@@ -229,7 +229,7 @@ fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() 
     let (mut play, member, _, listen) = two_that_wait();
     play.apply(Event::Close(member));
     assert!(!play.state.is_subscribed(&key(), listen));
-    let ended = play.all(|action| matches!(action, Action::Unlisten(_)).then_some(()));
+    let ended = play.all(|action| matches!(action, Action::Unsubscribe(_)).then_some(()));
     assert_eq!(ended.len(), 1);
 }
 
@@ -243,12 +243,12 @@ fn the_subscription_of_another_engine_stays_when_one_is_closed() {
 #[test]
 fn a_message_is_heard_also_beside_an_older_claim_that_got_no_answer() {
     let (mut play, _, listen, owner) = in_the_queue();
-    heard(&mut play, listen, Notification::Freed);
+    notified(&mut play, listen, Notification::Freed);
     play.claim();
     let other = play.state.add(TELLS);
     play.waits(other, "b");
     play.pass(Duration::from_secs(5));
-    heard(&mut play, listen, granted(owner));
+    notified(&mut play, listen, granted(owner));
     assert_eq!(play.granted("a").grant().epoch, Some(4));
 }
 
@@ -264,7 +264,7 @@ fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
     play.grant(request, 2);
     let held = play.granted("a");
     play.collect(id, &held);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let (release, _) = play.release();
     let id = play.join(member, "b", renewing(), play.now);
     let (request, _) = play.claim();
@@ -272,7 +272,7 @@ fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
     let held = play.granted("b");
     play.collect(id, &held);
     play.released(release, Ok(LeaseStatus::Held));
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     play.waits(member, "c");
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));

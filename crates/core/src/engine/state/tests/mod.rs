@@ -3,24 +3,24 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod claims;
-mod echoes;
 mod engines;
 mod grants;
-mod handed_off;
-mod heirs;
 mod keys;
-mod line;
+mod late_requests;
+mod local_handoffs;
 mod lost;
 mod messages;
+mod next_waiter;
 mod releases;
 mod renewals;
 mod take_overs;
+mod wait_queue;
 
 use std::time::Duration;
 
 use super::{
-    Action, Applying, Attach, Batch, Chance, Collected, End, Event, Granted, GuardRef, Join, LeaseCell, LetGo, Member,
-    Outcome, Request, RequestId, State, Traits, WaiterId,
+    Action, Applying, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, LeaseCell, Member,
+    Outcome, Randomness, Request, RequestId, State, Traits, WaiterId,
 };
 use crate::clock::Moment;
 use crate::{
@@ -52,9 +52,9 @@ impl Granted<Cell> {
 }
 
 /// Owner ids in their order, and the longest pauses.
-struct Dice<'a>(&'a mut u64);
+struct TestRandom<'a>(&'a mut u64);
 
-impl Chance for Dice<'_> {
+impl Randomness for TestRandom<'_> {
     fn owner(&mut self) -> OwnerId {
         *self.0 += 1;
         OwnerId::parse_hex(&format!("{:032x}", *self.0)).unwrap()
@@ -131,10 +131,10 @@ impl Play {
     }
 
     fn ask<T>(&mut self, ask: impl FnOnce(&mut State<&'static str, Cell>, Applying<'_, &'static str, Cell>) -> T) -> T {
-        let at = Applying { now: self.now, chance: &mut Dice(&mut self.owners), out: &mut self.out };
-        let said = ask(&mut self.state, at);
+        let at = Applying { now: self.now, random: &mut TestRandom(&mut self.owners), out: &mut self.out };
+        let last_answer = ask(&mut self.state, at);
         self.state.check(self.now).unwrap();
-        said
+        last_answer
     }
 
     fn apply(&mut self, event: Event) {
@@ -235,7 +235,7 @@ impl Play {
     }
 
     /// What this caller was told, if it was.
-    fn told(&mut self, who: &'static str) -> Option<Outcome<Cell>> {
+    fn outcome(&mut self, who: &'static str) -> Option<Outcome<Cell>> {
         let mut told = self.all(|action| match action {
             Action::Wake(handle, outcome) if *handle == who => Some(outcome.clone()),
             _ => None,
@@ -245,7 +245,7 @@ impl Play {
     }
 
     fn granted(&mut self, who: &'static str) -> Granted<Cell> {
-        match self.told(who) {
+        match self.outcome(who) {
             Some(Outcome::Granted(granted)) => granted,
             other => panic!("{who} was told {other:?}"),
         }
@@ -261,7 +261,7 @@ impl Play {
 
     /// The kind of failure that this caller was told.
     fn failed(&mut self, who: &'static str) -> ErrorKind {
-        match self.told(who) {
+        match self.outcome(who) {
             Some(Outcome::Failed(error)) => error.kind(),
             other => panic!("{who} was told {other:?}"),
         }
@@ -307,7 +307,7 @@ impl Play {
         self.apply(Event::Released { key: key(), request, answer });
     }
 
-    fn let_go(&mut self, guard: GuardRef, by: Option<&'static str>) -> LetGo {
-        self.ask(|state, at| state.let_go(at, &guard, by))
+    fn release_guard(&mut self, guard: GuardRef, by: Option<&'static str>) -> GuardRelease {
+        self.ask(|state, at| state.release_guard(at, &guard, by))
     }
 }

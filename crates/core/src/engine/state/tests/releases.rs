@@ -8,7 +8,7 @@ fn session() -> Traits {
 fn released(traits: Traits) -> (Play, Member, RequestId, GrantRef) {
     let (mut play, member) = Play::with(traits);
     let held = play.holds(member, "a", 2);
-    assert_eq!(play.let_go(held.guard, None), LetGo::Sent);
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Sent);
     let (request, grant) = play.release();
     (play, member, request, grant)
 }
@@ -82,7 +82,7 @@ fn a_session_that_cannot_give_back_hears_so_at_the_end_of_its_wait() {
     play.waits(member, "patient");
     play.released(request, Err(refused()));
     assert_eq!(play.failed("hasty"), ErrorKind::Unavailable);
-    assert!(play.told("patient").is_none());
+    assert!(play.outcome("patient").is_none());
 }
 
 #[test]
@@ -91,18 +91,18 @@ fn only_a_session_waits_for_what_it_gives_back() {
     play.join(member, "hasty", renewing(), play.now);
     let (claim, _) = play.claim();
     play.released(request, Err(refused()));
-    assert!(play.told("hasty").is_none());
+    assert!(play.outcome("hasty").is_none());
     play.answer(claim, Ok(BUSY));
-    assert!(matches!(play.told("hasty"), Some(Outcome::Busy(_))));
+    assert!(matches!(play.outcome("hasty"), Some(Outcome::Busy(_))));
 }
 
 #[test]
 fn a_guard_ends_once() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
-    assert_eq!(play.let_go(held.guard, None), LetGo::Sent);
-    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
-    assert_eq!(play.ends(), [End::LetGo]);
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Sent);
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Gone);
+    assert_eq!(play.ends(), [End::Released]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn those_who_wait_ask_when_the_release_is_answered_or_when_that_takes_long() {
         let (mut play, member) = Play::with(PLAIN);
         let held = play.holds(member, "a", 2);
         play.join(member, "b", renewing().renew(false), Moment::NEVER);
-        play.let_go(held.guard, Some("a"));
+        play.release_guard(held.guard, Some("a"));
         assert_eq!(play.detached(), Vec::<&str>::new());
         assert!(play.claims().is_empty());
         play
@@ -140,11 +140,11 @@ fn readers_of_one_grant_give_it_back_with_the_last_of_them() {
     let (first, second) = (play.granted("a"), play.granted("b"));
     play.collect(a, &first);
     play.collect(b, &second);
-    assert_eq!(play.let_go(first.guard, None), LetGo::Passed);
+    assert_eq!(play.release_guard(first.guard, None), GuardRelease::Passed);
     assert!(play.releases().is_empty() && play.ends().is_empty());
-    assert_eq!(play.let_go(second.guard, None), LetGo::Sent);
+    assert_eq!(play.release_guard(second.guard, None), GuardRelease::Sent);
     play.release();
-    assert_eq!(play.ends(), [End::LetGo]);
+    assert_eq!(play.ends(), [End::Released]);
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn each_level_of_a_session_is_given_back_and_its_cap_goes_with_it() {
     let inner = play.granted("inner");
     play.collect(id, &inner);
     assert_eq!(play.limits(), [play.now.plus(Duration::from_secs(1))]);
-    assert_eq!(play.let_go(inner.guard, None), LetGo::Sent);
+    assert_eq!(play.release_guard(inner.guard, None), GuardRelease::Sent);
     assert_eq!(play.limits(), [outer.cell.limit]);
     assert_eq!(play.release().1.owner, claim.owner);
     assert!(play.ends().is_empty());
-    play.let_go(outer.guard, None);
+    play.release_guard(outer.guard, None);
     assert!(play.limits().is_empty());
     assert_eq!(play.release().1.owner, outer.grant().owner);
 }
@@ -174,7 +174,7 @@ fn what_ran_out_is_given_back_with_its_guard() {
     play.pass(TTL);
     assert_eq!(play.ends(), [End::Lost(LossReason::Unreachable)]);
     assert!(play.releases().is_empty());
-    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Gone);
     assert_eq!(play.release().1, held.grant());
 }
 
@@ -189,7 +189,7 @@ fn what_does_not_end_by_itself_is_given_back_at_once() {
     play.pass(millis(5));
     assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
     assert_eq!(play.release().1, held.grant());
-    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Gone);
     assert!(play.releases().is_empty());
 }
 
@@ -200,7 +200,7 @@ fn what_was_released_by_force_is_not_given_back() {
     let leases = play.state.leases(&key());
     play.apply(Event::ForceReleased { key: key(), leases });
     assert_eq!(play.ends(), [End::Lost(LossReason::ForceReleased)]);
-    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Gone);
     assert!(play.releases().is_empty());
 }
 
@@ -227,7 +227,7 @@ fn what_was_lost_before_is_given_back_by_a_close() {
     assert!(play.releases().is_empty());
     play.apply(Event::Close(member));
     assert_eq!(play.release().1, held.grant());
-    assert_eq!(play.let_go(held.guard, None), LetGo::Gone);
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Gone);
     assert!(play.releases().is_empty());
 }
 
@@ -240,9 +240,9 @@ fn what_another_engine_holds_is_not_ended_by_a_close() {
     play.waits(member, "c");
     play.apply(Event::Close(other));
     assert_eq!(play.failed("b"), ErrorKind::Closed);
-    assert!(play.told("c").is_none());
+    assert!(play.outcome("c").is_none());
     assert!(play.ends().is_empty());
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     play.granted("c");
 }
 
@@ -272,7 +272,7 @@ fn what_was_offered_on_a_lease_that_ends_is_given_back_but_for_what_guards_have(
     play.apply(Event::Tick);
     assert_eq!(play.ends(), [End::Lost(LossReason::Unreachable)]);
     assert_eq!(play.release().1.owner, offered.owner);
-    play.let_go(outer.guard, None);
+    play.release_guard(outer.guard, None);
     assert_eq!(play.release().1.owner, outer.grant().owner);
 }
 
@@ -299,7 +299,7 @@ fn an_offer_that_nobody_takes_goes_to_the_next_after_a_second() {
     let granted = play.granted("a");
     play.waits(member, "b");
     play.pass(millis(999));
-    assert!(play.told("b").is_none());
+    assert!(play.outcome("b").is_none());
     play.pass(millis(1));
     play.granted("b");
     assert_eq!(play.collect(id, &granted), Collected::TooLate);
@@ -323,7 +323,7 @@ fn a_level_without_a_cap_that_goes_changes_no_limit() {
     play.holds(member, "outer", 2);
     let inner = play.holds(member, "inner", 2);
     play.limits();
-    assert_eq!(play.let_go(inner.guard, None), LetGo::Sent);
+    assert_eq!(play.release_guard(inner.guard, None), GuardRelease::Sent);
     assert!(play.limits().is_empty());
 }
 
@@ -374,10 +374,10 @@ fn who_has_asked_is_not_told_that_another_level_cannot_be_given_back() {
     let inner = play.holds(member, "inner", 2);
     play.join(member, "hasty", renewing(), play.now);
     let (claim, _) = play.claim();
-    play.let_go(inner.guard, None);
+    play.release_guard(inner.guard, None);
     let (request, _) = play.release();
     play.released(request, Err(refused()));
-    assert!(play.told("hasty").is_none());
+    assert!(play.outcome("hasty").is_none());
     play.grant(claim, 2);
     play.granted("hasty");
 }

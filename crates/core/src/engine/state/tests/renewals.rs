@@ -179,7 +179,7 @@ fn a_level_that_renews_nothing_leaves_that_to_the_others() {
     let (mut play, member, outer) = held(session, renewing().renew(false));
     let inner = play.holds(member, "inner", 2);
     play.limits();
-    play.let_go(outer.guard, None);
+    play.release_guard(outer.guard, None);
     play.pass(TTL / 3);
     assert_eq!(play.renewals().len(), 1);
     let _ = inner;

@@ -77,7 +77,7 @@ fn who_attaches_is_told_when_no_answer_comes() {
     let (mut play, member) = Play::with(PLAIN);
     let (_, request, owner) = attaches(&mut play, member);
     play.pass(millis(5 * 1000 - 1));
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
     play.pass(millis(1));
     assert_eq!(play.failed("a"), ErrorKind::Indeterminate);
     assert_eq!(play.release().1.owner, owner);
@@ -92,7 +92,7 @@ fn only_who_attaches_on_the_engine_that_is_closed_is_told_of_it() {
     let other = play.state.add(PLAIN);
     let (_, request, _) = attaches(&mut play, member);
     play.apply(Event::Close(other));
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
     play.apply(Event::Close(member));
     assert_eq!(play.failed("a"), ErrorKind::Closed);
     taken_over(&mut play, request, Ok(BUSY));
@@ -137,7 +137,7 @@ fn a_writer_that_is_not_the_stores_has_lost_it_and_who_attaches_hears_that_it_is
     assert_eq!(play.failed("a"), ErrorKind::Lost(LossReason::Stolen));
     let (_, request, _) = attaches(&mut play, member);
     taken_over(&mut play, request, Ok(BUSY));
-    assert!(matches!(play.told("a"), Some(Outcome::Busy(_))));
+    assert!(matches!(play.outcome("a"), Some(Outcome::Busy(_))));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_writer_that_may_not_be_a_reader_is_given_back() {
         let released: Vec<_> = play.releases().into_iter().map(|(_, grant)| grant.owner).collect();
         assert!(released.contains(&writer.owner));
         assert_eq!(released.contains(&owner), both);
-        assert!(matches!(play.told("a"), Some(Outcome::Failed(_))));
+        assert!(matches!(play.outcome("a"), Some(Outcome::Failed(_))));
     }
 }
 
@@ -158,16 +158,16 @@ fn a_downgrade_that_gets_no_answer_is_called_so() {
     let (mut play, member) = Play::with(PLAIN);
     downgrades(&mut play, member);
     play.pass(Duration::from_secs(5));
-    match play.told("a") {
+    match play.outcome("a") {
         Some(Outcome::Failed(error)) => assert_eq!(error.operation(), "downgrade"),
-        told => panic!("{told:?}"),
+        outcome => panic!("{outcome:?}"),
     }
     let (mut play, member) = Play::with(PLAIN);
     attaches(&mut play, member);
     play.pass(Duration::from_secs(5));
-    match play.told("a") {
+    match play.outcome("a") {
         Some(Outcome::Failed(error)) => assert_eq!(error.operation(), "attach"),
-        told => panic!("{told:?}"),
+        outcome => panic!("{outcome:?}"),
     }
 }
 
@@ -187,7 +187,7 @@ fn what_is_taken_over_for_one_who_is_gone_goes_back() {
     let (id, request, owner) = attaches(&mut play, member);
     play.apply(Event::Leave(key(), id));
     taken_over(&mut play, request, Ok(HAS));
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
     assert_eq!(play.release().1.owner, owner);
 }
 
@@ -197,7 +197,7 @@ fn an_older_lease_than_that_which_is_held_is_not_taken_over() {
     let (_, request, owner) = attaches(&mut play, member);
     play.holds(member, "b", 8);
     taken_over(&mut play, request, Ok(HAS));
-    assert!(matches!(play.told("a"), Some(Outcome::Busy(_))));
+    assert!(matches!(play.outcome("a"), Some(Outcome::Busy(_))));
     assert_eq!(play.release().1.owner, owner);
     assert!(play.ends().is_empty());
 }
@@ -210,5 +210,5 @@ fn what_was_attached_is_not_passed_on_for_nobody_knows_what_the_store_has_of_it(
     let granted = play.granted("a");
     play.collect(id, &granted);
     play.waits(member, "b");
-    assert_eq!(play.let_go(granted.guard, None), LetGo::Sent);
+    assert_eq!(play.release_guard(granted.guard, None), GuardRelease::Sent);
 }

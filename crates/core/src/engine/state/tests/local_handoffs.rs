@@ -10,8 +10,8 @@ fn passes_to(traits: Traits, mode: Mode, options: LockOptions) -> bool {
 
 /// Whether the guard's lease passes to another of this process.
 fn passes(play: &mut Play, held: &Granted<Cell>) -> bool {
-    let told = play.let_go(held.guard, None) == LetGo::Passed;
-    let counted = play.all(|action| matches!(action, Action::HandedOver).then_some(())).len();
+    let told = play.release_guard(held.guard, None) == GuardRelease::Passed;
+    let counted = play.all(|action| matches!(action, Action::HandedOff).then_some(())).len();
     assert_eq!(counted, usize::from(told));
     told
 }
@@ -30,7 +30,7 @@ fn the_next_in_line_has_the_same_grant_with_the_next_number() {
     assert_eq!((next.number, next.grant().owner, next.grant().epoch), (1, held.grant().owner, Some(2)));
     assert!(play.releases().is_empty());
     assert_ne!(next.guard.guard, held.guard.guard);
-    assert_eq!(play.let_go(held.guard, None), LetGo::Gone, "what is over does nothing to its successor");
+    assert_eq!(play.release_guard(held.guard, None), GuardRelease::Gone, "what is over does nothing to its successor");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn where_readers_ask_each_for_itself_they_share_nothing() {
     let (request, _) = play.claims().remove(0);
     play.grant(request, 2);
     play.granted("a");
-    assert!(play.told("b").is_none());
+    assert!(play.outcome("b").is_none());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn nobody_rests_for_a_release_that_nobody_waited_for() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
     aged(&mut play, millis(10));
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     play.release();
     play.waits(member, "b");
     play.claim();
@@ -236,7 +236,7 @@ fn readers_who_came_before_their_claim_share_its_grant_each_with_a_number() {
     let [a, b, c] = ["a", "b", "c"].map(|who| play.granted(who));
     assert_eq!([a.number, b.number, c.number], [0, 1, 2]);
     assert!(a.guard.guard != b.guard.guard && b.guard.guard != c.guard.guard);
-    assert!(play.told("late").is_none() && play.told("other wish").is_none());
+    assert!(play.outcome("late").is_none() && play.outcome("other wish").is_none());
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn readers_behind_a_writer_share_nothing_before_it() {
     let (request, _) = play.claim();
     play.grant(request, 2);
     play.granted("a");
-    assert!(play.told("b").is_none() && play.told("w").is_none());
+    assert!(play.outcome("b").is_none() && play.outcome("w").is_none());
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_grant_that_is_almost_over_is_not_shared() {
     aged(&mut play, millis(30));
     play.grant(request, 2);
     play.granted("a");
-    assert!(play.told("b").is_none());
+    assert!(play.outcome("b").is_none());
 }
 
 #[test]

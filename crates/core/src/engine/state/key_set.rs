@@ -2,9 +2,9 @@ use super::event::KeyId;
 
 /// Where an engine has had something: what is there now may be nothing of its own.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places(Vec<u64>);
+pub(super) struct KeySet(Vec<u64>);
 
-impl Places {
+impl KeySet {
     pub(super) fn add(&mut self, KeyId(place): KeyId) {
         if self.0.len() <= place / 64 {
             self.0.resize(place / 64 + 1, 0);
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn places_are_known_in_any_order_and_take_no_more_room_than_up_to_the_last() {
-        let mut places = Places::default();
+        let mut places = KeySet::default();
         for place in [5, 64, 200, 6, 5] {
             places.add(KeyId(place));
         }

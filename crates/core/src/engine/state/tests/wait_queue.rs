@@ -1,7 +1,7 @@
 use super::*;
 
 fn hears_busy(play: &mut Play, who: &'static str) {
-    let told = play.told(who);
+    let told = play.outcome(who);
     assert!(matches!(told, Some(Outcome::Busy(_))), "{who} was told {told:?}");
 }
 
@@ -34,7 +34,7 @@ fn what_others_depend_on_goes_on_also_if_its_caller_is_never_polled() {
     assert_eq!(play.detached(), ["a"]);
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
-    play.let_go(held.guard, Some("a"));
+    play.release_guard(held.guard, Some("a"));
     play.waits(member, "b");
     assert_eq!(play.detached(), ["a"]);
 }
@@ -60,7 +60,7 @@ fn a_caller_alone_carries_its_own_requests() {
     play.grant(request, 2);
     let granted = play.granted("a");
     play.collect(id, &granted);
-    play.let_go(granted.guard, Some("a"));
+    play.release_guard(granted.guard, Some("a"));
     assert_eq!(alone(&mut play), [(Some("a"), true)]);
 }
 
@@ -68,7 +68,7 @@ fn a_caller_alone_carries_its_own_requests() {
 fn a_dropped_guard_carries_no_release() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
-    play.let_go(held.guard, None);
+    play.release_guard(held.guard, None);
     let alone = play.one("a release", |action| match action {
         Action::Send { alone, .. } => Some(*alone),
         _ => None,
@@ -81,7 +81,7 @@ fn a_guard_carries_its_release_only_if_nobody_waits_for_it() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
     play.join(member, "b", renewing().renew(false), Moment::NEVER);
-    play.let_go(held.guard, Some("a"));
+    play.release_guard(held.guard, Some("a"));
     let alone = play.one("a release", |action| match action {
         Action::Send { request: Request::Release(..), alone, .. } => Some(*alone),
         _ => None,
@@ -96,7 +96,7 @@ fn who_does_not_wait_hears_of_the_answer_of_those_before_it() {
     play.join(member, "b", renewing(), play.now);
     play.join(member, "c", renewing(), play.now);
     let (request, _) = play.claim();
-    assert!(play.told("b").is_none(), "silence is not \"held\"");
+    assert!(play.outcome("b").is_none(), "silence is not \"held\"");
     play.answer(request, Ok(BUSY));
     hears_busy(&mut play, "b");
     hears_busy(&mut play, "c");
@@ -123,7 +123,7 @@ fn who_does_not_wait_hears_at_once_that_the_key_is_held_here() {
     play.waits(member, "c");
     play.join(member, "d", renewing(), play.now);
     hears_busy(&mut play, "d");
-    assert!(play.told("c").is_none());
+    assert!(play.outcome("c").is_none());
     assert!(play.claims().is_empty());
 }
 
@@ -157,7 +157,7 @@ fn past_its_limit_a_caller_hears_what_its_last_answer_was_or_that_there_is_none(
         }
         play.now = play.now.plus(millis(600));
         play.apply(Event::TimesUp(key(), id));
-        match (play.told("a"), expected) {
+        match (play.outcome("a"), expected) {
             (Some(Outcome::Busy(_)), None) => {}
             (Some(Outcome::Failed(error)), Some(kind)) => assert_eq!(error.kind(), kind),
             (told, _) => panic!("{told:?} instead of {expected:?}"),
@@ -181,7 +181,7 @@ fn one_who_does_not_wait_takes_as_long_as_the_store() {
     let (request, _) = play.claim();
     play.now = play.now.plus(Duration::from_secs(3));
     play.apply(Event::TimesUp(key(), id));
-    assert!(play.told("a").is_none());
+    assert!(play.outcome("a").is_none());
     play.grant(request, 2);
     play.granted("a");
 }
@@ -263,9 +263,9 @@ fn under_a_guard_that_lost_the_key_its_session_gets_no_other() {
     play.claim();
     play.waits(member, "inner");
     assert_eq!(play.failed("inner"), ErrorKind::Lost(LossReason::ForceReleased));
-    play.let_go(outer.guard, None);
+    play.release_guard(outer.guard, None);
     play.waits(member, "again");
-    assert!(play.told("again").is_none());
+    assert!(play.outcome("again").is_none());
 }
 
 #[test]
@@ -288,9 +288,9 @@ fn what_another_session_lost_keeps_nobody_from_asking() {
 /// For how long the key is held, as far as one who does not wait is told.
 fn remaining(play: &mut Play, member: Member) -> Option<Duration> {
     play.join(member, "hasty", renewing(), play.now);
-    match play.told("hasty") {
+    match play.outcome("hasty") {
         Some(Outcome::Busy(busy)) => busy.remaining,
-        told => panic!("{told:?}"),
+        outcome => panic!("{outcome:?}"),
     }
 }
 

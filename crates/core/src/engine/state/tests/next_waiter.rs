@@ -26,7 +26,7 @@ fn a_reader_who_came_later_has_no_grant_of_one_who_is_gone() {
     reads(&mut play, member, "b");
     play.apply(Event::Leave(key(), gone));
     play.grant(request, 2);
-    assert!(play.told("b").is_none());
+    assert!(play.outcome("b").is_none());
     assert_eq!(play.release().1.owner, claim.owner);
 }
 
@@ -47,7 +47,7 @@ fn the_grant_of_one_who_is_gone_is_for_the_same_wish_on_the_same_engine() {
         play.join_in(member, "b", mode, wish, Moment::NEVER);
         play.apply(Event::Leave(key(), gone));
         play.grant(request, 2);
-        assert_eq!(play.told("b").is_some(), has);
+        assert_eq!(play.outcome("b").is_some(), has);
     }
     let (mut play, member) = Play::with(PLAIN);
     let other = play.state.add(PLAIN);
@@ -56,7 +56,7 @@ fn the_grant_of_one_who_is_gone_is_for_the_same_wish_on_the_same_engine() {
     play.waits(other, "b");
     play.apply(Event::Leave(key(), gone));
     play.grant(request, 2);
-    assert!(play.told("b").is_none());
+    assert!(play.outcome("b").is_none());
 }
 
 #[test]

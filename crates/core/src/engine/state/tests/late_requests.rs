@@ -1,7 +1,7 @@
 use super::*;
 
 /// A claim that may be carried out late, and was given back.
-fn echoes(ttl: Duration) -> (Play, Member) {
+fn may_be_late(ttl: Duration) -> (Play, Member) {
     let (mut play, member) = Play::with(PLAIN);
     let id = play.join(member, "a", renewing().ttl(ttl), Moment::NEVER);
     let (request, _) = play.claim();
@@ -14,7 +14,7 @@ fn echoes(ttl: Duration) -> (Play, Member) {
 
 #[test]
 fn a_claim_that_may_come_late_is_released_again_for_about_a_minute() {
-    let (mut play, member) = echoes(Duration::from_secs(60));
+    let (mut play, member) = may_be_late(Duration::from_secs(60));
     for pause in [1, 2, 4, 8, 16, 32] {
         assert!(play.state.is_idle(member), "nobody waits for that");
         play.pass(millis(pause * 1000 - 1));
@@ -29,7 +29,7 @@ fn a_claim_that_may_come_late_is_released_again_for_about_a_minute() {
 #[test]
 fn a_claim_that_may_come_late_is_released_again_for_as_long_as_its_lease_at_most() {
     for (ttl, times) in [(999, 0), (1000, 1), (1999, 1), (2000, 2), (12_000, 4)] {
-        let (mut play, _) = echoes(millis(ttl));
+        let (mut play, _) = may_be_late(millis(ttl));
         let mut released = 0;
         while play.state.next() != Moment::NEVER {
             play.pass(play.state.next().since(play.now));
@@ -44,7 +44,7 @@ fn a_claim_that_may_come_late_is_released_again_for_as_long_as_its_lease_at_most
 
 #[test]
 fn what_was_released_at_last_is_not_released_again() {
-    let (mut play, _) = echoes(TTL);
+    let (mut play, _) = may_be_late(TTL);
     play.pass(Duration::from_secs(1));
     let (request, _) = play.release();
     play.released(request, Ok(LeaseStatus::Held));
@@ -53,7 +53,7 @@ fn what_was_released_at_last_is_not_released_again() {
 
 #[test]
 fn an_echo_that_gets_no_answer_is_the_last() {
-    let (mut play, _) = echoes(Duration::from_secs(60));
+    let (mut play, _) = may_be_late(Duration::from_secs(60));
     play.pass(Duration::from_secs(1));
     play.release();
     play.pass(Duration::from_secs(5));
@@ -63,7 +63,7 @@ fn an_echo_that_gets_no_answer_is_the_last() {
 
 #[test]
 fn an_echo_that_freed_the_key_has_those_who_wait_ask_at_once() {
-    let (mut play, member) = echoes(TTL);
+    let (mut play, member) = may_be_late(TTL);
     play.waits(member, "b");
     let (request, _) = play.claim();
     play.answer(request, Ok(Attempt::Busy { retry_in: Some(TTL) }));
@@ -79,7 +79,7 @@ fn an_echo_that_freed_the_key_has_those_who_wait_ask_at_once() {
 
 #[test]
 fn a_closed_engine_releases_nothing_again() {
-    let (mut play, member) = echoes(TTL);
+    let (mut play, member) = may_be_late(TTL);
     play.apply(Event::Close(member));
     assert_eq!(play.state.next(), Moment::NEVER);
     let (mut play, member) = Play::with(PLAIN);
@@ -96,7 +96,7 @@ fn a_closed_engine_releases_nothing_again() {
 
 #[test]
 fn another_engine_goes_on_with_what_it_releases_when_one_is_closed() {
-    let (mut play, member) = echoes(TTL);
+    let (mut play, member) = may_be_late(TTL);
     let other = play.state.add(PLAIN);
     let _ = member;
     play.waits(other, "b");

@@ -3,7 +3,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::conformance::process::Role;
-use crate::conformance::subject::{Contender, Subject};
+use crate::conformance::subject::{Subject, TestClient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{
     Attempt, Capability, Claim, Clock, GrantRef, LocalHandoff, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
@@ -11,7 +11,7 @@ use crate::{
 
 /// What one case works with: contenders on the subject, and keys of its own.
 #[derive(Clone)]
-pub(in crate::conformance) struct Bench {
+pub(in crate::conformance) struct TestContext {
     pub(in crate::conformance) subject: Arc<dyn Subject>,
     case: &'static str,
     local_handoff: LocalHandoff,
@@ -50,7 +50,7 @@ pub(super) fn once() -> LockOptions {
     LockOptions::new().wait(Wait::Never)
 }
 
-impl Bench {
+impl TestContext {
     pub(in crate::conformance) fn new(
         subject: Arc<dyn Subject>,
         case: &'static str,
@@ -82,27 +82,27 @@ impl Bench {
         Role { namespace: Self::namespace().into(), key: key.as_str().into(), ttl, attaches: None }
     }
 
-    pub(super) async fn contender(&self) -> Result<Contender> {
-        self.contender_at(Clock::system()).await
+    pub(super) async fn client(&self) -> Result<TestClient> {
+        self.client_at(Clock::system()).await
     }
 
-    pub(super) async fn contender_at(&self, clock: Clock) -> Result<Contender> {
-        self.contender_in(Self::namespace(), clock).await
+    pub(super) async fn client_at(&self, clock: Clock) -> Result<TestClient> {
+        self.client_in(Self::namespace(), clock).await
     }
 
-    pub(super) async fn contender_in(&self, namespace: &str, clock: Clock) -> Result<Contender> {
-        self.subject.contender(namespace, clock, self.local_handoff).await
+    pub(super) async fn client_in(&self, namespace: &str, clock: Clock) -> Result<TestClient> {
+        self.subject.client(namespace, clock, self.local_handoff).await
     }
 
     /// So many that contend with each other, `together` at a time on one locker, where a locker contends with itself.
-    pub(super) async fn rivals(&self, count: usize, together: usize) -> Result<Vec<Arc<Contender>>> {
+    pub(super) async fn clients(&self, count: usize, together: usize) -> Result<Vec<Arc<TestClient>>> {
         let together = if self.subject.capabilities().has(Capability::Reentrancy) { 1 } else { together };
-        let mut rivals = Vec::new();
-        while rivals.len() < count {
-            let contender = Arc::new(self.contender().await?);
-            rivals.extend(std::iter::repeat_n(contender, together));
+        let mut clients = Vec::new();
+        while clients.len() < count {
+            let client = Arc::new(self.client().await?);
+            clients.extend(std::iter::repeat_n(client, together));
         }
-        Ok(rivals)
+        Ok(clients)
     }
 
     /// The namespace of this run.
@@ -112,13 +112,13 @@ impl Bench {
     }
 }
 
-impl fmt::Debug for Bench {
+impl fmt::Debug for TestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Bench").field(&self.case).finish()
     }
 }
 
-impl Contender {
+impl TestClient {
     /// Acquires what must be free or become free.
     pub(super) async fn take(&self, key: &LockKey, options: &LockOptions) -> Result<LockGuard, Failure> {
         let guard = self.acquire(key, options).await?;
