@@ -7,152 +7,193 @@ use uuid::Uuid;
 
 use crate::{Capabilities, Cursor, Error, ErrorKind, Holders, LockKey, Mode, Page, Result};
 
-/// What a backend author writes: one atomic step of the store per method.
+/// What the author of a backend writes: one atomic step of the store per method.
 ///
-/// No waiting, no retrying, no timers, no queue and no guard: [`Engine`](crate::Engine) does all that once for every
-/// backend. Every method must end by itself in bounded time (a second or so) also when the store is silent.
+/// A backend does not wait, retry, keep timers or queue callers, and it has no guards: [`Engine`](crate::Engine) does all of
+/// this once for every backend. Each method is called concurrently, from any task, and any of its futures may be dropped
+/// at any time.
+///
+/// # Contract
+/// - **Bounded time.** Every method ends by itself within about [`answers_within`](Self::answers_within) (a second, by
+///   default), also when the store is silent.
+/// - **Atomic steps.** What a method checks and what it writes are one step in the store. The store's clock decides whether a
+///   lease has ended; the clock of the client never does.
+/// - **Epochs.** Each grant gets a larger epoch than every earlier grant of its key, in the same step:
+///   `max(stored + 1, the store's clock in milliseconds)`. A release does not touch the stored epoch.
+/// - **Idempotent steps.** The engine may send a claim, release or take-over again with the same owner id after an answer was
+///   lost, and the second answer must describe the same grant.
 ///
 /// # Errors
-/// Each backend classifies its driver's errors in one function: `Unavailable` if definitely not applied,
-/// `Indeterminate` if the request may have reached the store, `Backend` if the store refused for good. The engine
-/// adds operation, backend name and key.
+/// A backend classifies the errors of its driver in one function: [`Unavailable`](ErrorKind::Unavailable) if the step was
+/// definitely not applied, [`Indeterminate`](ErrorKind::Indeterminate) if the request may have reached the store, and
+/// [`Backend`](ErrorKind::Backend) if the store refused for good. The engine adds the operation, the name of the backend and
+/// the key.
+///
+/// # A store with only compare-and-swap
+/// Read the entry, compute the new one, and swap it, in a loop inside the method. Give the loop a limit, in rounds and within
+/// `answers_within`. When it is exhausted because others kept changing the entry, nothing was applied by this method: answer
+/// [`Unavailable`](ErrorKind::Unavailable), and the engine asks again after a pause with jitter. If the answer to one swap was
+/// lost, the method does not know whether it was applied: read again and compare the owner id, or answer
+/// [`Indeterminate`](ErrorKind::Indeterminate).
+///
+/// # What is optional
+/// [`Capabilities`] say what a backend claims; each capability that is declined has a reason, which users read.
+/// [`take_over`](Self::take_over) is only called where [`Capability::Detach`](crate::Capability::Detach) is claimed, and
+/// [`downgrade`](Self::downgrade) where [`Capability::Shared`](crate::Capability::Shared) is.
+/// [`inspect`](Self::inspect), [`list`](Self::list) and [`force_release`](Self::force_release) cannot be declined. The local
+/// hand-off ([`Capability::LocalHandoff`](crate::Capability::LocalHandoff)) costs a backend nothing: the engine does it without
+/// a call. Detaching costs one method, `take_over`; the detach itself sends nothing to the store.
 ///
 /// # Implementing
-/// See `CONTRIBUTING.md` ("Add a backend in six steps"); the memory backend is the reference.
+/// `CONTRIBUTING.md` has the steps ("Add a backend in six steps"), the memory backend is the reference, and the conformance
+/// suite (feature `conformance`) checks an implementation.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
-    /// What the store can promise. No I/O.
+    /// What this backend claims and what it declines. The answer is always the same. No I/O.
     fn capabilities(&self) -> Capabilities;
 
-    /// For whom it claims, where the owners in the store are sessions, which take a key again. No I/O.
+    /// The session for which this backend claims keys, where sessions are the owners in the store and may take a key again
+    /// ([`Capability::Reentrancy`](crate::Capability::Reentrancy)). `None` by default. No I/O.
     fn session(&self) -> Option<SessionId> {
         None
     }
 
-    /// Takes the key if it is free, or says that it is not.
+    /// Grants the key to `claim.owner` if the key is free, or answers that it is not.
     ///
-    /// Atomic in the store: the check, the grant with owner and lease, and the epoch, which is larger than
-    /// that of every earlier grant of the key: `max(stored + 1, the store's clock in ms)`. Idempotent in
-    /// `(key, owner)`: repeated by the same owner while it holds, it answers the same grant and does not prolong it.
+    /// Atomic in the store: the check, the grant with owner id and lease, and the new epoch.
+    ///
+    /// Idempotent in `(key, owner)`: a second claim of an owner that holds the key answers the same grant and does not prolong
+    /// its lease.
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt>;
 
-    /// Prolongs grants to `ttl` from now, each only if the store still has that owner; never re-creates one.
+    /// Prolongs each lease to `ttl` from the moment at which the store executes the step, if the store still has that owner.
+    /// A renewal never creates a grant that is gone.
     ///
-    /// In a store with a queue ([`Capability::Queue`](crate::Capability::Queue)) a waiter asks with one owner id until it is
-    /// served, and a claim of it that comes late may begin another lease: there the number of the grant is compared too.
+    /// A store with a queue ([`Capability::Queue`](crate::Capability::Queue)) compares the epoch of the grant, too: its waiters
+    /// keep one owner id until they are granted, and a late claim with that id may have begun another lease.
     ///
-    /// Answers in the order of `renewals`, one for each; the failure of one does not touch the others. An answer later
-    /// than `within` is of no use to anybody: nothing is waited for any longer than that, so that a driver still knows
-    /// by itself that nobody waits.
+    /// The answer has one entry for each renewal, in their order; the failure of one does not affect the others. The engine
+    /// does not use an answer later than `within`: the backend must not wait longer for the store.
     async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>>;
 
-    /// Frees the key if the store still has that owner, or takes it out of the store's queue. Idempotent. Never
-    /// touches the epoch counter.
+    /// Frees the key if the store still has that owner, or removes that owner from the store queue. Leaves the stored epoch
+    /// as it is.
+    ///
+    /// Idempotent: the release of an owner that the store does not have changes nothing and answers
+    /// [`NotHeld`](LeaseStatus::NotHeld).
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus>;
 
-    /// Gives a grant to `new_owner`, if the store still has its owner, under its epoch: from then on the old owner
-    /// can neither renew nor release it, nor have it taken over once more. Its lease is `ttl` from now, and never shorter than
-    /// before; number, label and reason stay. Only where [`DetachedLock`](crate::Capability::Detach) is claimed.
+    /// Replaces the owner of a grant by `new_owner`, if the store still has the old one: the store's part of an attach. Only
+    /// called where [`Capability::Detach`](crate::Capability::Detach) is claimed.
     ///
-    /// Atomic in the store: of several who try at once one gets it. Idempotent in `(grant, new_owner)`: asked again while
-    /// that owner holds it, it says so.
+    /// From then on the old owner can neither renew nor release the grant, and cannot be replaced again. The lease is `ttl`
+    /// from now and never shorter than before. Epoch, label and reason stay.
+    ///
+    /// Atomic in the store: of several concurrent calls one succeeds. Idempotent in `(grant, new_owner)`: a second call answers
+    /// [`Held`](LeaseStatus::Held) while `new_owner` holds the grant.
     ///
     /// # Errors
-    /// If the answer is lost, or some of several stores have the new owner and too few, it is `Indeterminate`: the engine
-    /// then releases the new owner, and the lease ends whatever is left of the old one.
+    /// [`Indeterminate`](ErrorKind::Indeterminate) if the answer was lost, or if fewer of several stores than needed have the
+    /// new owner: the engine then releases the new owner, and the lease of the old owner ends by itself.
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
         let _ = (new_owner, ttl);
         Err(Error::new(ErrorKind::Unsupported, "attach").key(&grant.key))
     }
 
-    /// Makes a reader of the writer of `writer`: from then on the key is held by the owner of `claim`, in shared mode, with
-    /// the lease, label and reason of `claim`, and under a new number, which is larger than every earlier one of the key.
-    /// Only where [`Shared`](crate::Capability::Shared) is claimed.
+    /// Turns the exclusive grant `writer` into a shared one of `claim.owner`, with the lease, label and reason of `claim` and a
+    /// new epoch, which is larger than every earlier one of the key. Only called where
+    /// [`Capability::Shared`](crate::Capability::Shared) is claimed, and never repeated.
     ///
-    /// No other writer has the key in between. Afterwards the writer's owner can neither renew nor release anything.
-    /// [`Attempt::Busy`] if the store does not have the writer, or has it under another number. It is never repeated.
+    /// Atomic in the store: no other writer has the key in between, and afterwards the owner of `writer` can neither renew nor
+    /// release anything. The answer is [`Attempt::Busy`] if the store does not have the writer, or has it with another epoch.
     ///
     /// # Errors
-    /// If the answer is lost, or the reader may be there beside the writer, it is `Indeterminate`: the engine then releases
-    /// both. Any other error says that there is no reader, and the engine releases the writer.
+    /// [`Indeterminate`](ErrorKind::Indeterminate) if the answer was lost, or if the reader may exist beside the writer: the
+    /// engine then releases both. Every other error means that there is no reader: the engine then releases the writer.
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         let _ = claim;
         Err(Error::new(ErrorKind::Unsupported, "downgrade").key(&writer.key))
     }
 
-    /// Who holds the key.
+    /// The live grants of the key, with the remaining leases, labels and reasons. No grants: the key is free.
     async fn inspect(&self, key: &LockKey) -> Result<Holders>;
 
-    /// One page of the held keys that start with `prefix`.
+    /// One page of the held keys that start with `prefix`: the first page if `after` is `None`, else the page behind it.
+    ///
+    /// This cannot be declined: operators look for held keys with it. A store without an index of its keys has to keep one.
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page>;
 
-    /// Frees the key whoever holds it, and answers who that was. The epoch counter stays.
+    /// Frees the key whoever holds it, and answers who held it. Leaves the stored epoch as it is, so that later tokens grow.
     async fn force_release(&self, key: &LockKey) -> Result<Holders>;
 
-    /// Signals of releases, where the store has them.
+    /// The source of this store's notifications. `None`, by default: waiters poll.
     fn notifications(&self) -> Option<&dyn Notifications> {
         None
     }
 
-    /// How many renewals go into one call at most.
+    /// The largest number of renewals in one call of [`renew`](Self::renew). 250 by default.
     fn renewal_batch(&self) -> usize {
         250
     }
 
-    /// Whether [`release`](Self::release) is done when it is polled once, and needs no runtime for that: a guard is then
-    /// released where it is dropped, also when every runtime has ended.
+    /// Whether the future of [`release`](Self::release) completes when it is polled once, and needs no runtime: a guard is
+    /// then released where it is dropped, also after every runtime has ended. `false` by default.
     fn releases_in_place(&self) -> bool {
         false
     }
 
-    /// How long an answer of the store is waited for, once there is a connection: the measure of
-    /// [`Engine::close`](crate::Engine::close), which must not wait for a store that is silent.
+    /// The longest time that this backend waits for an answer of the store on an existing connection. One second by default.
+    ///
+    /// [`Engine::close`](crate::Engine::close) ends within three times this duration, also when the store is silent.
     fn answers_within(&self) -> Duration {
         Duration::from_secs(1)
     }
 
-    /// Ends connections and background tasks of its own. Called once, after the last operation that the engine waits
-    /// for; what is still under way, or begins later, fails at once. After [`answers_within`](Self::answers_within)
-    /// the future is dropped, which has to end them too.
+    /// Closes the connections of this backend and ends its background tasks. Steps that are under way or begin later fail at
+    /// once.
+    ///
+    /// The engine calls this once, after the last operation for which it waits. It drops the future after
+    /// [`answers_within`](Self::answers_within), and that must end connections and tasks, too.
     async fn close(&self) {}
 }
 
 /// A backend that grants [`Mode::Shared`]: its locker is an [`RwLocker`](crate::RwLocker).
 ///
-/// It also claims [`Capability::Shared`](crate::Capability::Shared), and its writers become readers by
+/// Such a backend also claims [`Capability::Shared`](crate::Capability::Shared) and implements
 /// [`downgrade`](Backend::downgrade).
 pub trait SharedBackend: Backend {}
 
-/// A request for a key.
+/// A request to the store for a key.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// What to lock.
+    /// The key to lock.
     pub key: LockKey,
-    /// Who asks: new for every attempt, but for those of a waiter that has, or may have, a place in the store's queue.
+    /// The owner id of the claim. It is new for every claim, except for those of a waiter that has, or may have, a position in
+    /// the store queue.
     pub owner: OwnerId,
-    /// Beside whom.
+    /// Whether the grant excludes every other grant (exclusive) or only writers (shared).
     pub mode: Mode,
-    /// The lease.
+    /// The length of the lease.
     pub ttl: Duration,
-    /// Whether the caller goes on waiting if the key is busy; a store may note that down.
+    /// Whether the caller goes on waiting if the key is busy. A store with a queue adds only such claims to it.
     pub waits: bool,
-    /// Who, in free text, to be stored beside the grant.
+    /// Free text to be stored beside the grant: who holds the key.
     pub label: Option<Arc<str>>,
-    /// Why, in free text, to be stored beside the grant.
+    /// Free text to be stored beside the grant: why the key is held.
     pub reason: Option<Arc<str>>,
-    /// The newest epoch of this key that the session has lost here, where owners are sessions: it and all older ones are
-    /// not joined, nor prolonged, but are [in the way](Attempt::HeldBy).
+    /// Where owners are sessions: the newest epoch of this key that the session has lost in this process. The store neither
+    /// joins nor prolongs a lease with this or an older epoch, and answers [`Attempt::HeldBy`] instead.
     pub lost: Option<u64>,
 }
 
 impl Claim {
-    /// Of a new owner, who does not wait and leaves no text.
+    /// A claim with a new random owner id that does not wait and has no label or reason.
     pub fn new(key: &LockKey, mode: Mode, ttl: Duration) -> Self {
         let (key, owner) = (key.clone(), OwnerId::random());
         Self { key, owner, mode, ttl, waits: false, label: None, reason: None, lost: None }
     }
 
-    /// What it is granted, under this number.
+    /// The grant of this claim under the given epoch.
     pub fn grant(&self, epoch: Option<u64>) -> GrantRef {
         GrantRef { key: self.key.clone(), owner: self.owner, mode: self.mode, epoch }
     }
@@ -161,58 +202,60 @@ impl Claim {
 /// The store's answer to a [`Claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// It is ours.
+    /// The key is granted to the owner of the claim.
     Granted {
-        /// The epoch; `None` where the backend gives no tokens.
+        /// The epoch of the new lease; `None` where the backend gives no tokens.
         epoch: Option<u64>,
     },
-    /// Somebody else holds it.
+    /// Another owner holds the key.
     Busy {
-        /// What is left of the lease that stands in the way, if the store knows.
+        /// What is left of the lease that stands in the way, if the store knows it.
         retry_in: Option<Duration>,
     },
-    /// This session holds it: as [`Busy`](Self::Busy), for those of this process who act for it. It is ours where it
-    /// holds what it has [lost](Claim::lost) here.
+    /// The given session holds the key. Waiters of this process that act for that session are told apart by this from those
+    /// for whom the key is [`Busy`](Self::Busy). It may be the session of the claim itself, with a lease that is
+    /// [lost](Claim::lost) here.
     HeldBy {
-        /// Which.
+        /// The session that holds the key.
         session: SessionId,
-        /// What is left of the lease that stands in the way, if the store knows.
+        /// What is left of the lease that stands in the way, if the store knows it.
         retry_in: Option<Duration>,
     },
-    /// Somebody else holds it, and the store has put this claim into a queue of its own: a later grant comes as
-    /// [`Notification::Granted`], or as the answer to the same claim when it is made again.
+    /// Another owner holds the key, and the store has added this claim to its queue. A later grant comes as
+    /// [`Notification::Granted`], or as the answer to the same claim when it is sent again.
     ///
-    /// Only to a claim that [`waits`](Claim::waits). Made again, the claim finds its place also where this answer was lost.
-    /// The place is given up by [`Backend::release`] with the owner id.
+    /// Only an answer to a claim that [`waits`](Claim::waits). A claim that is sent again keeps its position, also where this
+    /// answer was lost. [`Backend::release`] with the owner id gives the position up.
     Queued {
-        /// The epoch of who holds the key: the newest of the key. Only a grant with a larger one is later than
-        /// this answer. `None`, where it is not known: no told grant is taken for later, and the claim is made again.
+        /// The epoch of the present holder, which is the newest of the key: only a grant with a larger epoch is later than this
+        /// answer. `None` if the store does not know it: the engine then takes no notification for a grant, and sends the
+        /// claim again.
         epoch_of_holder: Option<u64>,
-        /// The largest epoch that a grant out of the queue can have within `lease` of this answer: the store's
-        /// clock bounds it. A told grant with a larger one was not told by the store, or is asked for once more in vain.
-        /// `None`, where messages cannot be forged: every number counts.
+        /// The largest epoch that a grant out of the queue can have within `lease` of this answer; the store's clock bounds it.
+        /// The engine ignores a notification with a larger epoch, because the store cannot have sent it. `None` where
+        /// notifications cannot be forged: every epoch counts.
         latest_epoch: Option<u64>,
-        /// The claim must be made again within this, or its place may be lost.
+        /// The claim must be sent again within this time, or its position may be lost.
         retry_in: Duration,
-        /// Whether a grant will be told to a listener, also to one that begins to listen only now. If not, the claim
-        /// is to be made again when somebody listens.
+        /// Whether a subscription to the key, also one that begins later, receives a grant of this claim. If not, the claim
+        /// has to be sent again once there is a subscription.
         notifies: bool,
-        /// What lease a grant out of the queue begins with, at most the one that was asked for: short, so that a
-        /// waiter that died does not keep the others for long. The engine prolongs it.
+        /// The first lease of a grant out of the queue, at most the ttl of the claim. It is short, so that a waiter that died
+        /// does not delay the others for long; the engine prolongs it.
         lease: Duration,
     },
 }
 
-/// Which grant a renewal or release is about. Cheap to clone.
+/// Names a grant in the store: what a renewal or a release is about. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRef {
-    /// What is locked.
+    /// The locked key.
     pub key: LockKey,
-    /// Whom the store must still have as the holder.
+    /// The owner id that the store must still have as a holder of the key.
     pub owner: OwnerId,
     /// Exclusive or shared.
     pub mode: Mode,
-    /// The epoch that came with the grant.
+    /// The epoch of the lease; `None` where the backend gives no tokens.
     pub epoch: Option<u64>,
 }
 
@@ -221,42 +264,43 @@ pub struct GrantRef {
 pub struct Renewal {
     /// The grant to prolong.
     pub grant: GrantRef,
-    /// Its lease, counted from when the store executes this.
+    /// The new length of the lease, counted from the moment at which the store executes the renewal.
     pub ttl: Duration,
 }
 
-/// What the store says of a grant.
+/// The store's answer about a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseStatus {
-    /// It was ours, and the step was done.
+    /// The store had the owner as the holder, and the step was done.
     Held,
-    /// It is not ours: another's or nobody's. Nothing was changed.
+    /// The store does not have the owner: another holds the key, or nobody. Nothing was changed.
     NotHeld,
-    /// It is not ours, because an operator released it by force. Nothing was changed.
+    /// The store does not have the owner, because an operator released the key by force. Nothing was changed.
     ForceReleased,
 }
 
-/// The random id of one epoch: whoever knows it can release the grant, so it is never shown in full.
+/// The random id of one lease in the store. A client that knows it can renew and release the grant, so `Debug` shows only its
+/// first digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnerId(Uuid);
 
 impl OwnerId {
-    /// A new one, from the operating system's randomness (UUID v4).
+    /// A new owner id from the randomness of the operating system (UUID v4).
     pub fn random() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// The 16 bytes, for stores with a binary column.
+    /// The 16 bytes of the id, for stores with a binary column.
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }
 
-    /// The 32 lower-case hexadecimal digits, for stores that keep text.
+    /// The id as 32 lower-case hexadecimal digits, for stores that keep text.
     pub fn to_hex(&self) -> String {
         self.0.simple().to_string()
     }
 
-    /// From the digits of [`to_hex`](Self::to_hex); `None` if they are not that.
+    /// Reads the digits that [`to_hex`](Self::to_hex) writes. `None` for every other text.
     pub fn parse_hex(hex: &str) -> Option<Self> {
         Uuid::try_parse(hex).ok().filter(|_| hex.len() == 32).map(Self)
     }
@@ -268,41 +312,52 @@ impl fmt::Debug for OwnerId {
     }
 }
 
-/// Which session: a digest of its id, so that who is told it cannot act as that session.
+/// Names a session: a digest of its id, so that a client that receives it cannot act as that session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId(pub u64);
 
-/// Release signals. They are hints: a lost one costs a poll interval, never liveness.
+/// The notifications of a store. A lost notification delays a waiter by a poll interval and has no other effect.
 #[async_trait]
 pub trait Notifications: Send + Sync {
-    /// Listens for what becomes of `key`. When it returns, no later release and no grant out of the store's queue is
-    /// missed, unless the connection breaks. A failure is not for good: while somebody waits it is called again now and then.
+    /// Subscribes to what happens to `key`. When this returns, the subscription misses no later release and no grant out of the
+    /// store queue, unless the connection breaks.
+    ///
+    /// # Errors
+    /// An error is not final: while a caller waits for the key, the engine polls and subscribes again from time to time.
     async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>>;
 }
 
-/// One waiter's ear. Dropping it stops listening.
+/// A subscription to the notifications of one key. Dropping it unsubscribes.
 #[async_trait]
 pub trait Subscription: Send {
-    /// Ends when there is news of the key since the last call. Too often is harmless. Cancel safe.
+    /// Waits for the next notification about the key. A notification without a reason is harmless.
     ///
-    /// After a break that cost signals it says [`Freed`](Notification::Freed), or [`Ended`](Notification::Ended) if it will not hear again.
+    /// If the connection breaks and the subscription is restored, the answer is [`Freed`](Notification::Freed), because a
+    /// release may have been missed. If it cannot be restored, the answer is [`Ended`](Notification::Ended). The method
+    /// does not end with an error, and it does not wait for ever on a connection that is known to be broken.
+    ///
+    /// # Cancel safety
+    /// A notification that was not returned yet is returned by the next call.
     async fn next(&mut self) -> Notification;
 }
 
-/// What a waiter hears.
+/// A message of the store about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notification {
-    /// The key may have become free.
+    /// The key may be free.
     Freed,
-    /// The store's queue granted it. It counts if the number is larger than the one that came with the last answer
-    /// [`Queued`](Attempt::Queued), for the message may be late, and the key another's since; and not beyond the bound that
-    /// came with it, for the message may be anybody's.
+    /// The store granted the key to a claim in its queue.
+    ///
+    /// The engine accepts the grant if its epoch is larger than the epoch in the last answer [`Queued`](Attempt::Queued),
+    /// because a message may be late and the key granted to another since, and not above the bound in that answer, because
+    /// a message may be forged.
     Granted {
-        /// To whom: the owner of the claim in the queue.
+        /// The owner id of the claim.
         owner: OwnerId,
-        /// The epoch.
+        /// The epoch of the grant.
         epoch: Option<u64>,
     },
-    /// Nothing will be heard any more, because the connection broke for good: the engine asks the store, and listens anew.
+    /// The subscription has ended, because its connection broke for good. The engine sends the claim again, and subscribes
+    /// anew.
     Ended,
 }

@@ -1,3 +1,5 @@
+//! The runtime with which the connections of a backend end.
+
 use std::future::pending;
 
 use tokio::runtime::Handle;

@@ -1,3 +1,5 @@
+//! Text that is safe to show in terminals and logs.
+
 use std::borrow::Cow;
 
 /// A text on one line that does nothing to a terminal or a log: what is not printable is escaped, and so is the

@@ -1,3 +1,5 @@
+//! Passwords of a connection, and how they stay out of every message.
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::process::ExitCode;
 
-use leasehold_core::conformance::{Expected, Shown};
+use leasehold_core::conformance::{Expected, Skipped};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Builder;
 
@@ -171,9 +171,9 @@ fn told(
     EXPECTED.set(expected.is_some());
     let verdict = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(verdict) => verdict,
-        Err(unwound) => match unwound.downcast::<Shown>().map(|shown| *shown) {
-            Ok(Shown::Absent(why)) if required => return Err(format!("{why}, and it is required").into()),
-            Ok(Shown::Absent(why) | Shown::Nothing(why)) => return Ok(Completion::ignored_with(why)),
+        Err(unwound) => match unwound.downcast::<Skipped>().map(|shown| *shown) {
+            Ok(Skipped::Absent(why)) if required => return Err(format!("{why}, and it is required").into()),
+            Ok(Skipped::Absent(why) | Skipped::Nothing(why)) => return Ok(Completion::ignored_with(why)),
             Err(panic) if expected.is_none() => resume_unwind(panic),
             Err(panic) => Err(words(&*panic)),
         },

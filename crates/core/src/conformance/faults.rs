@@ -1,3 +1,5 @@
+//! Faults between engine and backend, and a record of the requests that passed.
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! What the author of a backend implements for the suite.
+
 use async_trait::async_trait;
 
 use crate::{Backend, Capabilities, Clock, Result};

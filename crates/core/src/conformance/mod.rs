@@ -1,6 +1,6 @@
-//! The shared suite: one case or more for every clause of the contract, run against a real store.
+//! The conformance suite: at least one case for every clause of the contract, run against a real store.
 //!
-//! An author of a backend, in this workspace or elsewhere, adds a test target without the standard harness:
+//! The author of a backend, in this workspace or elsewhere, adds a test target without the standard harness:
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -11,7 +11,7 @@
 //! harness = false
 //! ```
 //!
-//! and in `tests/conformance.rs` says how to reach the store:
+//! and a file `tests/conformance.rs` with a [`Fixture`], which connects to the store:
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -37,33 +37,37 @@
 //! }
 //! ```
 //!
-//! The cases go through the engine that every backend gets, and through the steps of [`Backend`] directly: batches with
-//! one bad entry, repeated claims, expired entries, an empty store, several clients at one moment. A new case asks every
-//! backend, of other authors too, without any change on their side: hooks of [`Fixture`] have defaults.
+//! A case is an async function named after its clause (`c04_tokens_grow_across_expiry`), in `cases/` by subject. It gets a
+//! context with clients of the store, each independent of the others as if it were another process. Most cases use a
+//! client's locker, and so the engine that every backend gets; others call the methods of [`Backend`] directly: batches
+//! with one bad entry, repeated claims, expired entries, an empty store, several clients at one moment. A new case needs no
+//! change to any fixture: the optional methods of [`Fixture`] have defaults.
 //!
-//! A case that fails shows the clause of the contract, what was expected, and what was seen. The run ends with the case
-//! to look at first, and with the clauses that are broken:
+//! A case that fails prints the clause of the contract, what was expected and what was seen. The run ends with the name of the
+//! case to look at first, and with the clauses that are broken:
 //!
 //! ```text
 //! C9 **Renewal never creates.** A renewal of a grant that is gone reports the loss; it does not bring the key back.
 //! expected: held != LeaseStatus::Held
-//! seen:     the renewal of an expired grant said Yes
+//! seen:     the renewal of an expired grant said Held
 //!
 //! begin with c09_an_expired_grant_that_nobody_took_is_not_renewed
 //! broken: C9, C20
 //! ```
 //!
-//! What is known to be broken in the engine or in a backend here is in one list, `expected-failures.txt`: such a case is
-//! run, is *ignored* with its reason while it fails, and fails the run once it passes.
+//! Known defects of the engine and of the backends in this workspace are listed in `expected-failures.txt`. A listed case is
+//! run; it is reported as *ignored* with its reason while it fails, and fails the run once it passes.
 //!
-//! A case that needs a [`Capability`] which is not claimed is *ignored*, with the reason that the backend gives; if
-//! the store is absent, every case is, and with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead. Where the
-//! hand-off inside a process is claimed, every case runs once more with it off. Faults (lost replies, silence,
-//! refusals) are injected between engine and backend; cases that need several processes run this same test program
-//! again as a helper.
+//! A case that needs a [`Capability`] which the backend declines is *ignored*, with the reason that the backend gives. If the
+//! store is absent, every case is ignored; with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead. Where the local
+//! hand-off is claimed, every case runs a second time with it off.
+//!
+//! Faults (lost replies, silence, refusals) are injected between engine and backend (`faults.rs`). Cases that need several
+//! processes start this test program again as a helper (`process.rs`).
 
 mod cases;
 mod clause;
+mod error_text;
 mod expected;
 mod faults;
 mod fixture;
@@ -73,25 +77,24 @@ mod report;
 mod run;
 mod subject;
 mod tokens;
-mod told;
 mod variant;
 mod verdict;
 
 pub use self::fixture::Fixture;
 pub use self::run::{exclusive, exclusive_variants, shared};
 
+pub use self::error_text::error_text;
 #[doc(hidden)]
 pub use self::expected::Expected;
 #[doc(hidden)]
 pub use self::faults::{Fault, Faults, Op};
 #[doc(hidden)]
-pub use self::needs::{Shown, ahead_of_the_clock, needs, needs_or_why, shows_nothing};
+pub use self::needs::{Skipped, ahead_of_the_clock, needs, needs_or_why, shows_nothing};
 #[doc(hidden)]
 pub use self::report::{Report, report};
 #[doc(hidden)]
 pub use self::subject::{Shareable, Subject, TestClient, Unshared};
 pub use self::tokens::tokens_grow_although_all_is_forgotten;
-pub use self::told::shown;
 
 #[cfg(doc)]
 use crate::{Backend, Capability};

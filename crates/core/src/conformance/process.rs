@@ -1,3 +1,5 @@
+//! Helper processes, for cases with kill -9 and SIGSTOP.
+
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the helper talks to its parent")]
 
 use std::io::BufRead;

@@ -1,3 +1,5 @@
+//! Runs the cases as a test program, and reports which clauses are broken.
+
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report of a test program")]
 
 use std::collections::BTreeSet;

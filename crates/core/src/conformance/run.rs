@@ -1,3 +1,5 @@
+//! The entry points of a test target: run the suite, or play the helper process of one of its cases.
+
 #![allow(clippy::print_stderr, reason = "the report of a test program")]
 
 use std::process::ExitCode;

@@ -1,3 +1,5 @@
+//! The backend under test, as the cases see it: a source of independent clients.
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! A check for tests of backends: tokens grow also when the store forgets its counter.
+
 use std::time::Duration;
 
 use super::ahead_of_the_clock;

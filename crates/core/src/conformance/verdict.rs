@@ -1,3 +1,5 @@
+//! How a case fails.
+
 /// A failed check, or an error where none may be.
 #[derive(Debug)]
 pub(super) struct Failure(pub(super) String);

@@ -1,3 +1,5 @@
+//! The future of `acquire`: a waiter in the wait queue of a key, until it is granted, busy or failed.
+
 use std::sync::Arc;
 
 use tracing::Instrument;

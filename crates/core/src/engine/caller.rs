@@ -1,3 +1,5 @@
+//! How a task that waits is reached: it gets an outcome or an answer, and polls a request that only it needs.
+
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};

@@ -1,3 +1,5 @@
+//! What the guards of a lease read to know whether it is held.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -1,3 +1,5 @@
+//! The driver: applies events to the state machine under one lock, and carries its actions out outside of that lock.
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::pin::pin;

@@ -1,3 +1,5 @@
+//! The inner part of a guard: whether its lease is held, and how it is renewed, released, detached or downgraded.
+
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;

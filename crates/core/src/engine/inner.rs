@@ -1,3 +1,5 @@
+//! What the handles and guards of one engine share.
+
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

@@ -1,3 +1,5 @@
+//! The option that limits local hand-offs.
+
 use std::time::Duration;
 
 /// How far a grant may pass from guard to guard inside a process without a round trip to the store.

@@ -1,3 +1,9 @@
+//! The engine: everything about a lock that is the same for every store.
+//!
+//! `state/` is the protocol as a state machine without I/O; `driver.rs` applies events to it and carries its actions out.
+//! Imports point downwards in this order: this file, `acquire` and `take_over`, `guard_inner`, `requests`, `inner`, `driver`,
+//! `caller` and `observe`, `cell`, `state`.
+
 mod acquire;
 mod caller;
 mod cell;

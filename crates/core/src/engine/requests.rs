@@ -1,3 +1,5 @@
+//! Requests to the store: each becomes a future that feeds its answer back as an event, in any case.
+
 use std::sync::Arc;
 
 use futures::future::BoxFuture;

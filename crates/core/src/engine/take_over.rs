@@ -1,3 +1,5 @@
+//! The futures of `attach` and `downgrade`: the store gives a grant to a new owner id.
+
 use std::sync::Arc;
 
 use super::acquire::WaiterHandle;

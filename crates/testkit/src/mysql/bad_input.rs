@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::conformance::shown;
+use leasehold_core::conformance::error_text;
 use leasehold_core::{
     Admin, Backed, Clock, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, ReleaseOutcome, Wait,
 };
@@ -21,7 +21,7 @@ use leasehold_mysql::ConnectionSettings;
 
 async fn refusal<S: Subject>(url: &str) -> Error {
     let error = S::connect_to(url).await.unwrap_err();
-    assert!(!shown(&error).contains("canary"), "a credential is shown: {}", shown(&error));
+    assert!(!error_text(&error).contains("canary"), "a credential is shown: {}", error_text(&error));
     error
 }
 

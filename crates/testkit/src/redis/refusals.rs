@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::conformance::shown;
+use leasehold_core::conformance::error_text;
 use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, Result};
 
 use super::{Answer, Recorder, Server};
@@ -30,7 +30,7 @@ pub async fn commands_are_taken_from_a_holder<L: Locker>(
         eventually("a renewal is refused", async || guard.renew().await.is_err()).await;
         let error = guard.renew().await.expect_err(denied);
         assert_eq!(error.kind(), ErrorKind::Backend, "{denied}: {error}");
-        assert!(shown(&error).contains(named), "{denied}: {}", shown(&error));
+        assert!(error_text(&error).contains(named), "{denied}: {}", error_text(&error));
         // Refused is not lost: the lease is still ours.
         assert!(guard.is_held(), "{denied}");
         assert_eq!(guard.lost().await, LossReason::Unreachable, "{denied}");

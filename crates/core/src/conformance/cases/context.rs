@@ -1,3 +1,5 @@
+//! What a case works with: clients, keys, leases of known length, and checks that many cases need.
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -114,7 +116,7 @@ impl TestContext {
 
 impl fmt::Debug for TestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Bench").field(&self.case).finish()
+        f.debug_tuple("TestContext").field(&self.case).finish()
     }
 }
 

@@ -1,3 +1,5 @@
+//! The pauses between polls, after failures, and between subscriptions.
+
 use std::time::Duration;
 
 use super::event::Randomness;

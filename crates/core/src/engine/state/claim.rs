@@ -1,3 +1,5 @@
+//! Claims: when a waiter sends one, and what its answer means for the waiters of the key.
+
 use std::time::Duration;
 
 use super::backoff::BackOff;

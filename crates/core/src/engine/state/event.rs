@@ -1,3 +1,5 @@
+//! The vocabulary of the state machine: ids, events that go in, actions and requests that come out.
+
 use std::time::Duration;
 
 use crate::clock::Moment;

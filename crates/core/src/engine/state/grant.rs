@@ -1,3 +1,5 @@
+//! Grants: how one becomes a lease with a guard that is offered to a waiter, or goes back to the store.
+
 use super::event::{Action, Collected, End, GuardRef, LeaseCell, LeaseId, Member, Outcome, WaiterId};
 use super::key::Key;
 use super::lease::{FirstLease, GuardEntry, Lease};

@@ -1,3 +1,5 @@
+//! One key: its wait queue, who of it sends a claim next, and when the key needs attention.
+
 use std::collections::VecDeque;
 
 use super::backoff::BackOff;

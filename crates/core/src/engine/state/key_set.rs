@@ -1,3 +1,5 @@
+//! A set of keys, as a bit for each.
+
 use super::event::KeyId;
 
 /// Where an engine has had something: what is there now may be nothing of its own.

@@ -1,3 +1,5 @@
+//! All keys. One that is only held takes little room: nothing is stored for it but its lease.
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::mem::replace;

@@ -1,3 +1,5 @@
+//! A lease that is held by this process: its deadline, its renewals and the guards on it.
+
 use std::time::Duration;
 
 use smallvec::SmallVec;

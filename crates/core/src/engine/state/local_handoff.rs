@@ -1,3 +1,5 @@
+//! When a released lease passes to the next waiter of this process, and which readers share one.
+
 use super::backoff::SHORTEST_POLL;
 use super::event::{Action, GuardId, LeaseCell, LeaseId};
 use super::key::Key;

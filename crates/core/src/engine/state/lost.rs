@@ -1,3 +1,5 @@
+//! Which epochs a session has lost: it must not join their leases again.
+
 use std::time::Duration;
 
 use super::event::{LeaseCell, Member};

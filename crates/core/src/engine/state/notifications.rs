@@ -1,3 +1,5 @@
+//! When the state machine subscribes to a key, and what a notification changes.
+
 use super::backoff::BackOff;
 use super::event::{Action, LeaseCell, Member, Request, RequestId};
 use super::key::Key;

@@ -1,3 +1,5 @@
+//! How guards and leases end, and how a grant is released in the store, also after failures.
+
 use std::time::Duration;
 
 use super::event::{Action, End, GuardRef, GuardRelease, LeaseCell, LeaseId, Member, Outcome, Request, RequestId};
@@ -117,9 +119,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// on it. What was lost has ended before.
     pub(super) fn release_guard(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, by: Option<W>) -> GuardRelease {
         let found = |lease: &Lease<L>| lease.guards.iter().position(|entry| entry.id == guard.guard);
-        let Some(index) = self.leases.iter().position(|lease| lease.id == guard.lease) else {
-            return GuardRelease::Gone;
-        };
+        let lease = self.leases.iter().position(|lease| lease.id == guard.lease);
+        let Some(index) = lease else { return GuardRelease::Gone };
         let lease = &mut self.leases[index];
         let any = left_out(Rule::OwnGuardOnly).then_some(0);
         let Some(entry) = found(lease).or(any).filter(|_| !lease.guards.is_empty()) else { return GuardRelease::Gone };

@@ -1,3 +1,5 @@
+//! Renewals: when they are due, how they are sent in batches, and what an answer means.
+
 use std::mem::take;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! What an event on one key needs of the rest of the state: the time, the engines and the list of actions.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Whether a key is subscribed to.
+
 use super::backoff::BackOff;
 use super::event::{Member, RequestId};
 use crate::clock::Moment;

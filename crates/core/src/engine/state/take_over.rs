@@ -1,3 +1,5 @@
+//! Attach and downgrade: the store gives a grant to a new owner id, and the answer becomes a guard or goes back.
+
 use super::event::{
     Action, Attach, GuardId, GuardRef, Join, LeaseCell, LeaseId, Member, Outcome, Request, RequestId, WaiterId,
 };

@@ -1,3 +1,5 @@
+//! A waiter in the wait queue of a key, and what is known that it may be answered with.
+
 use super::backoff::BackOff;
 use super::event::{GuardRef, Member, WaiterId};
 use crate::clock::Moment;
