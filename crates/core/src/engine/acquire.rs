@@ -14,7 +14,7 @@ use crate::clock::Moment;
 use crate::{FencingToken, LockKey, LockOptions, Mode, OrBusy, Result, Wait};
 
 impl Inner {
-    /// Acquires `key`, and tells how that went.
+    /// Acquires `key`, and records the outcome in span, log and metrics.
     pub(super) async fn acquire(
         self: &Arc<Self>,
         key: &LockKey,
@@ -43,7 +43,8 @@ impl Inner {
         result.map_err(|error| error.within("acquire", self.name(), Some(key)))
     }
 
-    /// Waits in the line until something comes of it, and comes for what that is.
+    /// Waits in the wait queue until there is an outcome. After a grant, collects the guard; if the guard is gone by then,
+    /// joins the queue again.
     async fn wait(self: &Arc<Self>, request: &AcquireRequest<'_>, is_try: bool) -> Result<OrBusy<GuardInner>> {
         let _detach_on_drop = DetachOnDrop(&request.caller, &*self.driver);
         let mut waiting = WaiterHandle::join(self, request);
@@ -73,7 +74,7 @@ impl Inner {
     }
 }
 
-/// What a caller asks for.
+/// One call of `acquire`.
 struct AcquireRequest<'w> {
     key: &'w LockKey,
     mode: Mode,
@@ -82,7 +83,8 @@ struct AcquireRequest<'w> {
     caller: Caller,
 }
 
-/// A place in the line of a key. Dropping it leaves the line, and lets go of what it was given there.
+/// A waiter in the wait queue of a key. Dropping it leaves the queue, and releases a guard that was offered and not
+/// collected.
 pub(super) struct WaiterHandle<'w> {
     engine: &'w Arc<Inner>,
     key: &'w LockKey,
@@ -105,7 +107,7 @@ impl<'w> WaiterHandle<'w> {
         Self { engine, key: request.key, id, is_behind, is_over: false }
     }
 
-    /// Not in the line, but beside it: for a lease that has another owner until then.
+    /// A waiter outside of the wait queue: for an attach or a downgrade, which wait for no other holder.
     pub(super) fn outside_queue(engine: &'w Arc<Inner>, key: &'w LockKey, id: WaiterId) -> Self {
         Self { engine, key, id, is_behind: false, is_over: false }
     }

@@ -16,13 +16,14 @@ pub(super) trait Spawn {
     fn spawn(&self, work: BoxFuture<'static, ()>);
 }
 
-/// Who waits for something: a caller in the line of a key, or one that waits for an answer of the store.
+/// A task that waits: for an outcome in the wait queue of a key, or for an answer of the store.
 #[derive(Clone)]
 pub(super) struct Caller(Arc<CallerInner>);
 
 struct CallerInner {
     state: Mutex<CallerState>,
-    /// Where it is: what is sent for it is carried out there, and not where the release of somebody else came to an end.
+    /// The runtime of the task. Requests of this caller run there, and not on the runtime of another task whose release made
+    /// them possible.
     runtime: Option<Handle>,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct CallerState {
     pub(super) outcome: Option<Outcome<Cell>>,
     pub(super) answer: Option<Result<LeaseStatus>>,
     waker: Option<Waker>,
-    /// What this caller has in the store's hands, and nobody else depends on.
+    /// The request of this caller on which no other caller depends; the caller polls it.
     request: Option<BoxFuture<'static, ()>>,
     detached: bool,
 }
@@ -41,17 +42,18 @@ impl Caller {
         Self(Arc::new(CallerInner { state: Mutex::default(), runtime: Handle::try_current().ok() }))
     }
 
-    /// What it came to. Cancel safe.
+    /// Waits for the outcome in the wait queue. Cancel safe.
     pub(super) async fn outcome(&self, spawner: &impl Spawn) -> Outcome<Cell> {
         poll_fn(|context| self.poll(context, spawner, |state| state.outcome.take())).await
     }
 
-    /// What the store said. Cancel safe.
+    /// Waits for an answer of the store. Cancel safe.
     pub(super) async fn answer(&self, spawner: &impl Spawn) -> Result<LeaseStatus> {
         poll_fn(|context| self.poll(context, spawner, |state| state.answer.take())).await
     }
 
-    /// It is not polled any more: what it has under way goes on by itself.
+    /// Moves the request of this caller, and later ones, to tasks of their own: they go on although the caller is not
+    /// polled.
     pub(super) fn detach(&self, spawner: &impl Spawn) {
         let request = {
             let mut state = self.lock();
@@ -95,7 +97,7 @@ impl Caller {
         };
         drop(waker);
         let Some(mut request) = request else { return Poll::Pending };
-        // Not under the lock: its answer may be this caller's.
+        // Not under the lock: the request may end with the answer to this caller.
         let ended = request.as_mut().poll(context).is_ready();
         let mut state = self.lock();
         let found = take(&mut state);
@@ -121,8 +123,8 @@ impl Caller {
     }
 }
 
-/// A caller that sees a request through: in place as long as it is polled, and in a task of its own from the moment in which
-/// it is dropped. Dropping a driver's future never un-sends a command (measured with fred and `mysql_async`).
+/// Moves the request of a caller to a task of its own when it is dropped, so that the request is finished in any case.
+/// Dropping the future of a store's driver does not recall a command that was sent (measured with fred and `mysql_async`).
 pub(super) struct DetachOnDrop<'c, S: Spawn>(pub(super) &'c Caller, pub(super) &'c S);
 
 impl<S: Spawn> Drop for DetachOnDrop<'_, S> {

@@ -10,7 +10,7 @@ use super::state::{End, LeaseCell};
 use crate::GrantRef;
 use crate::clock::Moment;
 
-/// What a lease and its guards share, and where they read whether it is held: a comparison of two clock readings.
+/// Shared by a lease and its guards. Guards read from it whether the lease is held: a comparison of two clock readings.
 ///
 /// The comparison is made at the point of use: after a pause of the whole process, a flag that some task should have set
 /// still says "held" on the first instruction (measured: 1 resume in 5).
@@ -37,7 +37,8 @@ impl LeaseCell for Cell {
 }
 
 impl Cell {
-    /// True if it is earlier than before, so that who waits for the end has to be told.
+    /// Sets the moment at which the lease ends. True if it is earlier than before: tasks that wait for the end have to be
+    /// notified.
     pub(super) fn set_limit(&self, limit: Moment) -> bool {
         limit.as_nanos() < self.0.limit.swap(limit.as_nanos(), Ordering::AcqRel)
     }
@@ -46,12 +47,12 @@ impl Cell {
         let _ = self.0.end.set(end);
     }
 
-    /// Has everybody who waits for a loss look again.
+    /// Wakes the tasks that wait for a loss, so that they look at the cell again.
     pub(super) fn notify(&self) {
         self.0.changed.notify_waiters();
     }
 
-    /// Resolves when somebody is to look again at what the cell says.
+    /// Resolves at the next [`notify`](Self::notify).
     pub(super) fn changed(&self) -> Notified<'_> {
         self.0.changed.notified()
     }

@@ -22,21 +22,21 @@ use super::state::{Action, Applying, End, Event, Member, Randomness, Request, Re
 use crate::clock::Moment;
 use crate::{Clock, OwnerId};
 
-/// What the driver needs of an engine that takes part.
+/// What the driver needs of an engine.
 pub(super) trait Participant: Send + Sync + 'static {
     fn member(&self) -> Member;
     /// The future that carries a request out and feeds its answer back. `by` is told the answer, too.
     fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()>;
-    /// Whether a request that gives something back is done when it is polled once.
+    /// Whether the future of a release completes when it is polled once.
     fn releases_in_place(&self) -> bool;
-    /// Nothing of the engine is under way any more.
+    /// Called when no request of the engine is under way any more.
     fn idle(&self);
 }
 
-/// Applies events to the state, and carries out what comes of them. Knows nothing of locks.
+/// Applies events to the state machine, and carries out the actions that come out. Contains no rule of the protocol.
 ///
-/// Nothing is awaited under the one lock. What has to be done runs on the runtime of who causes it, and on another that is
-/// alive where there is none.
+/// Nothing is awaited under its lock. Requests run on the runtime of the task that caused them, or, if that task has none,
+/// on another runtime that has not ended.
 pub(super) struct Driver<E> {
     pub(super) observer: Observer,
     locked: Mutex<Locked<E>>,
@@ -46,21 +46,21 @@ pub(super) struct Driver<E> {
 struct Locked<E> {
     state: State<Caller, Cell>,
     engines: HashMap<Member, Weak<E>>,
-    /// One task for each runtime that holds a guard or waits, so that leases are renewed as long as any of them is driven.
+    /// One timer task for each runtime with callers, so that leases are renewed as long as any of these runtimes is driven.
     timers: HashMap<runtime::Id, (Handle, JoinHandle<()>)>,
-    /// Those that nobody else has any more, as long as they have something to give back.
+    /// Engines without handles and guards that still have something to release.
     kept: HashMap<Member, Arc<E>>,
-    /// Where new owner ids and jitter come from: not of a thread, which may be ending when it drops its last guard.
+    /// The source of owner ids and jitter. It is not thread-local, because a thread may drop its last guard while it ends.
     random: SystemRandom,
-    /// What ends the subscriptions.
+    /// For each subscription, what ends it.
     subscriptions: HashMap<RequestId, Arc<Notify>>,
-    /// The moment that the timers wait for.
+    /// The moment for which the timer tasks wait.
     armed: Moment,
 }
 
 struct Timing {
     clock: Clock,
-    /// There is something to be done earlier.
+    /// The next moment is earlier than the timer tasks know.
     changed: Notify,
 }
 
@@ -79,7 +79,7 @@ impl<E: Participant> Driver<E> {
         Arc::new(Self { observer: Observer::new(backend), locked: Mutex::new(locked), timing })
     }
 
-    /// An engine takes part.
+    /// Adds an engine.
     pub(super) fn add(&self, engine: impl FnOnce(&mut State<Caller, Cell>) -> Arc<E>) -> Arc<E> {
         let mut locked = self.lock();
         let engine = engine(&mut locked.state);
@@ -87,14 +87,14 @@ impl<E: Participant> Driver<E> {
         engine
     }
 
-    /// An engine is gone.
+    /// Removes an engine.
     pub(super) fn remove(&self, member: Member) {
         let mut locked = self.lock();
         locked.engines.remove(&member);
         locked.state.remove(member);
     }
 
-    /// Changes the state, and does what comes of it. `engine` is the one that asks.
+    /// Changes the state on behalf of `engine`, and carries out the actions.
     pub(super) fn with<T>(
         self: &Arc<Self>,
         engine: &Arc<E>,
@@ -103,7 +103,7 @@ impl<E: Participant> Driver<E> {
         self.change(Some(engine), None, change)
     }
 
-    /// The same for a caller of this runtime, which looks after the clock from now on, too.
+    /// Changes the state on behalf of a caller, and starts a timer task on the runtime of that caller if there is none.
     pub(super) fn with_caller<T>(
         self: &Arc<Self>,
         engine: &Arc<E>,
@@ -113,12 +113,12 @@ impl<E: Participant> Driver<E> {
         self.change(Some(engine), caller.runtime(), change)
     }
 
-    /// What the clock brings.
+    /// Applies everything that is due by now.
     pub(super) fn tick(self: &Arc<Self>) {
         self.change(None, None, |state, at| state.apply(at, Event::Tick));
     }
 
-    /// Looks something up, or takes what was told of.
+    /// Reads the state, or collects an offer: changes that produce no action.
     pub(super) fn look<T>(&self, at: impl FnOnce(&mut State<Caller, Cell>) -> T) -> T {
         at(&mut self.lock().state)
     }
@@ -206,7 +206,7 @@ impl<E: Participant> Driver<E> {
         }
     }
 
-    /// Runs something for a caller of this runtime.
+    /// Runs a future on this runtime, else as `spawn` does.
     fn spawn_on(&self, runtime: Option<&Handle>, work: BoxFuture<'static, ()>) {
         let here = || Handle::try_current().ok().or_else(|| self.alive());
         if let Some(handle) = runtime.cloned().or_else(here) {
@@ -214,7 +214,7 @@ impl<E: Participant> Driver<E> {
         }
     }
 
-    /// A runtime that has not ended: one with threads of its own before one that may rest.
+    /// A runtime that has not ended. One with worker threads is preferred to one that runs only while a thread blocks on it.
     fn alive(&self) -> Option<Handle> {
         let locked = self.lock();
         let alive = locked.timers.values().filter(|(_, task)| !task.is_finished());
@@ -222,7 +222,7 @@ impl<E: Participant> Driver<E> {
         alive.map(|(handle, _)| handle).max_by_key(driven).cloned()
     }
 
-    /// Looks after the clock from this runtime, too.
+    /// Starts a timer task on this runtime if it has none.
     fn keep_time_on(self: &Arc<Self>, runtime: &Handle, locked: &mut Locked<E>) {
         if locked.timers.get(&runtime.id()).is_some_and(|(_, task)| !task.is_finished()) {
             return;
@@ -232,7 +232,7 @@ impl<E: Participant> Driver<E> {
         locked.timers.insert(runtime.id(), (runtime.clone(), task));
     }
 
-    /// What ends this subscription when it is notified.
+    /// Registers a subscription, so that the state can end it.
     pub(super) fn subscribed(self: &Arc<Self>, request: RequestId) -> Subscription<E> {
         let over = Arc::clone(self.lock().subscriptions.entry(request).or_default());
         Subscription { driver: Arc::clone(self), request, over }
@@ -246,7 +246,7 @@ impl<E> Driver<E> {
 }
 
 impl<E: Participant> Locked<E> {
-    /// What has to be done about an action under the lock already. False if that is all.
+    /// The part of an action that has to be done under the lock. False if nothing is left to do afterwards.
     fn apply_locked(
         &mut self,
         action: &Action<Caller, Cell>,
@@ -254,7 +254,7 @@ impl<E: Participant> Locked<E> {
         others: &mut BTreeMap<Member, Arc<E>>,
     ) -> bool {
         match action {
-            // In the order of the events: a limit must not come after a later one.
+            // In the order of the events: an older limit must not replace a newer one.
             Action::Limit(cell, limit) => return cell.set_limit(*limit),
             Action::End { cell, end, .. } => cell.set_end(*end),
             Action::Keep(member) => {
@@ -274,8 +274,8 @@ impl<E: Participant> Locked<E> {
 }
 
 impl<E: Participant> Spawn for Driver<E> {
-    /// Runs something whether or not anybody waits for it: here, else where a runtime is alive. Where none is, it is
-    /// dropped, and says so itself.
+    /// Runs the future on the current runtime, else on another that has not ended. Where there is none, the future is
+    /// dropped, and answers by itself that its outcome is unknown.
     fn spawn(&self, work: BoxFuture<'static, ()>) {
         self.spawn_on(None, work);
     }
@@ -287,7 +287,7 @@ impl<E> Drop for Driver<E> {
     }
 }
 
-/// Applies what the clock brings, for as long as there is a driver. Does no I/O, so that a store that hangs cannot make
+/// The timer task: applies what is due, as long as the driver exists. It does no I/O, so that a store that hangs cannot make
 /// it miss a deadline.
 async fn keep_time<E: Participant>(driver: Weak<Driver<E>>, timing: Arc<Timing>) {
     loop {
@@ -309,7 +309,7 @@ async fn keep_time<E: Participant>(driver: Weak<Driver<E>>, timing: Arc<Timing>)
     }
 }
 
-/// A subscription that somebody listens to. It is forgotten also where the runtime of the subscription ends.
+/// A subscription that is under way. It is removed from the driver when it is dropped, also by a runtime that ends.
 pub(super) struct Subscription<E> {
     driver: Arc<Driver<E>>,
     request: RequestId,
@@ -317,7 +317,7 @@ pub(super) struct Subscription<E> {
 }
 
 impl<E> Subscription<E> {
-    /// Nobody wants it any more.
+    /// Resolves when the state does not want the subscription any more.
     pub(super) async fn over(&self) {
         self.over.notified().await;
     }

@@ -16,7 +16,7 @@ use crate::{
     ReleaseOutcome, Result,
 };
 
-/// What a guard holds: its part of a lease. Dropping it lets go.
+/// The inner part of every guard. Dropping it releases the guard.
 #[must_use]
 pub(crate) struct GuardInner(Arc<GuardState>);
 
@@ -27,7 +27,7 @@ pub(crate) struct GuardState {
     number: u16,
     cell: Cell,
     since: Moment,
-    /// The guard is over, whatever becomes of its lease.
+    /// The guard was released, dropped or detached. Its lease may go on with other guards.
     over: AtomicBool,
 }
 
@@ -76,21 +76,21 @@ impl GuardInner {
         }
     }
 
-    /// Leaves the lease to the store. True if it was still held.
+    /// Leaves the lease in the store, for another process to attach. True if it was still held.
     pub(crate) fn detach(self) -> bool {
         let engine = &self.0.engine;
         let held = self.0.is_held() && engine.driver.with(engine, |state, at| state.detach(at, &self.0.guard));
         self.0.left_to_others(held.then_some(())).is_some()
     }
 
-    /// Asks for a reader's guard instead. `None` if it was held no more.
+    /// Ends this guard and begins its downgrade. `None` if the lease was not held any more.
     pub(super) fn downgrade(&self, caller: &Caller, join: Join<Caller>) -> Option<WaiterId> {
         let (engine, guard) = (&self.0.engine, &self.0.guard);
         let ask = || engine.driver.with_caller(engine, caller, |state, at| state.downgrade(at, guard, join));
         self.0.left_to_others(self.0.is_held().then(ask).flatten())
     }
 
-    /// On the same engine, makes a reader of a writer.
+    /// Downgrades this writer to a reader on the same engine.
     pub(crate) async fn downgraded(self, options: &LockOptions) -> Result<Self> {
         let engine = Arc::clone(&self.0.engine);
         let options = options.clone().or(&engine.defaults);
@@ -116,12 +116,12 @@ impl GuardState {
         self.cell.grant().mode
     }
 
-    /// As the store knows it.
+    /// The grant of this guard, with its own owner id where each level of a session has one.
     pub(crate) fn grant(&self) -> GrantRef {
         GrantRef { owner: self.owner, ..self.cell.grant().clone() }
     }
 
-    /// How many had the lease before, or which co-reader this is.
+    /// The number of this guard on its lease: how many guards had the lease before, or which co-reader it is.
     pub(crate) fn number(&self) -> u16 {
         self.number
     }
@@ -130,7 +130,7 @@ impl GuardState {
         self.cell.grant().epoch.map(|epoch| FencingToken::new(epoch, self.number))
     }
 
-    /// Why it is lost; `None` while it is held, and after it was let go.
+    /// Why the guard is lost. `None` while it is held, and after it was released.
     pub(crate) fn loss(&self) -> Option<LossReason> {
         if self.is_over() { None } else { self.lease_loss() }
     }
@@ -138,7 +138,7 @@ impl GuardState {
     fn lease_loss(&self) -> Option<LossReason> {
         let cell = &self.cell;
         if cell.end().is_none() && self.engine.clock.now() >= cell.limit() {
-            // Whose turn it is to say so has not had the time yet.
+            // The timer task has not had the time yet to end the lease.
             self.engine.driver.tick();
         }
         match cell.end() {
@@ -156,7 +156,7 @@ impl GuardState {
         if self.is_held() { self.cell.limit().since(self.engine.clock.now()) } else { Duration::ZERO }
     }
 
-    /// Resolves when it is lost; never, once it was given up.
+    /// Resolves when the guard is lost. Never resolves once the guard was released or detached.
     pub(crate) fn lost(self: &Arc<Self>) -> impl Future<Output = LossReason> + Send + 'static {
         let (cell, clock, guard) = (self.cell.clone(), self.engine.clock.clone(), Arc::clone(self));
         async move {
@@ -183,7 +183,7 @@ impl GuardState {
         self.over.load(Ordering::Acquire)
     }
 
-    /// The guard is over, and its lease goes on elsewhere, if this came to something.
+    /// Marks the guard as over if its lease goes on elsewhere (`Some`).
     fn left_to_others<T>(&self, came_to: Option<T>) -> Option<T> {
         if came_to.is_some() {
             self.over.store(true, Ordering::Release);
@@ -198,7 +198,7 @@ impl GuardState {
         let engine = &self.engine;
         let ended = engine.driver.with(engine, |state, at| state.release_guard(at, &self.guard, by.cloned()));
         if ended != GuardRelease::Sent {
-            // Nobody else tells who waits for the loss of this guard alone.
+            // No action of the state wakes a task that waits for the loss of this guard alone.
             self.cell.notify();
         }
         if ended != GuardRelease::Gone {
@@ -207,7 +207,7 @@ impl GuardState {
         ended
     }
 
-    /// What was lost was counted with its loss.
+    /// Records how long the guard was held. A lost guard was recorded with its loss.
     fn was_held(&self) {
         self.engine.driver.observer.guard_ended(self.engine.clock.now().since(self.since));
     }

@@ -12,7 +12,7 @@ use super::state::{Event, Member};
 use crate::clock::Moment;
 use crate::{Backend, Capabilities, Capability, Clock, Error, ErrorKind, LockKey, LockOptions, Mode, Result};
 
-/// What a guard needs of its engine, and a request.
+/// The part of an engine that its handles, guards and requests share.
 pub(super) struct Inner {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) capabilities: Capabilities,
@@ -21,16 +21,16 @@ pub(super) struct Inner {
     pub(super) defaults: LockOptions,
     pub(super) driver: Arc<Driver<Self>>,
     pub(super) member: Member,
-    /// When what is under way is given up, once the engine is closed.
+    /// Set when the engine is closed: the moment at which it stops waiting for what is under way.
     pub(super) closed: OnceLock<Moment>,
-    /// The backend was told to close.
+    /// `Backend::close` was called.
     pub(super) backend_closed: AtomicBool,
-    /// Nothing of a closed engine is under way any more.
+    /// Notified when no request of this engine is under way any more.
     pub(super) idle: Notify,
 }
 
 impl Inner {
-    /// Bad input, before anything is sent.
+    /// Refuses bad input before anything is sent.
     pub(super) fn check(
         &self,
         operation: &'static str,
@@ -62,8 +62,8 @@ impl Inner {
         self.closed.get().is_some()
     }
 
-    /// From now on nothing begins here. What was held is given back, and that and what is under way has twice the time
-    /// of an answer: one for the step that is under way, one for the step behind it.
+    /// Closes the engine to new calls and releases what it holds. Waits for these releases and for what is under way, for
+    /// twice the time of an answer: one for the step under way, one for the step behind it.
     pub(super) async fn wind_up(self: &Arc<Self>) {
         let patience = self.backend.answers_within().saturating_mul(2);
         let limit = *self.closed.get_or_init(|| self.clock.now().plus(patience));
@@ -80,7 +80,7 @@ impl Inner {
         };
         tokio::select! {
             () = idle => {}
-            // Nobody waits for the rest any more, and it would keep the connections.
+            // Nothing waits for the rest any more, and it would keep the connections open.
             () = self.clock.reach(limit) => self.apply(Event::Abandon(self.member)),
         }
     }

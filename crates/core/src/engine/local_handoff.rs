@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// How far a grant may pass from guard to guard inside a process without a round trip to the store.
+/// How often and how long a lease may pass from guard to guard inside a process, without a request to the store.
 ///
-/// When a guard ends and the next in line here wants just the same (mode, lease, label, reason), it gets the same
-/// epoch, what is left of its lease, and the next token. Bounded by count and by age, so that other processes get
-/// their turn, and by the lease, so that nobody gets what may not last.
+/// When a guard is released and the next waiter of the process wants the same (mode, ttl, label, reason), that waiter gets
+/// the same lease with the rest of its time, and the next token. A count and an age limit this, so that other processes get
+/// their turn; the rest of the lease limits it, too, so that no waiter gets a lease that is almost over.
 ///
-/// Readers share instead: those who queued behind a reader before it asked the store ride on its grant, each with a
-/// token of its own, and the store's grant ends with the last of them.
+/// Readers share a lease instead: readers who queued behind another before its claim was sent become co-readers of its
+/// grant, each with a token of its own. The grant in the store ends with the last of them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,25 +26,25 @@ pub struct LocalHandoff {
 }
 
 impl LocalHandoff {
-    /// No count may go beyond this: it would run into the epoch's part of the token.
+    /// The largest possible count: a larger one would not fit into the low bits of the token.
     pub const HARD_LIMIT: u16 = 1023;
 
-    /// At most 64 hand-offs of one epoch, within 10 ms or an eighth of the lease, whichever is less.
+    /// At most 64 hand-offs of one lease, within 10 ms or an eighth of its ttl, whichever is less.
     pub fn new() -> Self {
         Self { most: 64, age: Duration::from_millis(10) }
     }
 
-    /// Every release goes to the store, and every reader asks for itself.
+    /// No local hand-off: every release goes to the store, and every reader sends its own claim.
     pub fn off() -> Self {
         Self { most: 0, age: Duration::ZERO }
     }
 
-    /// At most so many hand-offs of one epoch; more than [`HARD_LIMIT`](Self::HARD_LIMIT) counts as that.
+    /// At most `most` hand-offs of one lease. A number above [`HARD_LIMIT`](Self::HARD_LIMIT) counts as that limit.
     pub fn most(self, most: u16) -> Self {
         Self { most: most.min(Self::HARD_LIMIT), ..self }
     }
 
-    /// None any more at this age of the epoch, or at an eighth of its lease.
+    /// No hand-off once the lease has this age, or an eighth of its ttl.
     pub fn age(self, age: Duration) -> Self {
         Self { age, ..self }
     }

@@ -35,22 +35,22 @@ use crate::{
     default_label,
 };
 
-/// Everything about a lock that is the same on every store: turns a [`Backend`] into a [`Locker`].
+/// Turns a [`Backend`] into a [`Locker`]: everything about a lock that is the same for every store.
 ///
-/// Queue, waiting, renewal, loss, release and observability are written here, once. Cloning gives another handle on
-/// the same engine. A backend crate wraps one in its public type and implements [`Backed`] for it.
+/// The engine has the wait queue, renewal, loss, release and observability. A clone is another handle on the same engine. A
+/// backend crate wraps an engine in its public type and implements [`Backed`] for that type.
 pub struct Engine<B: Backend> {
     inner: Arc<Inner>,
     backend: Arc<B>,
 }
 
 impl<B: Backend> Engine<B> {
-    /// An engine on the machine's clock, that hands over inside the process where the backend claims it.
+    /// An engine with the default options: the machine's clock, and the local hand-off where the backend claims it.
     pub fn new(backend: B) -> Self {
         Self::with(backend, EngineOptions::new())
     }
 
-    /// An engine with other settings.
+    /// An engine with other options.
     pub fn with(backend: B, settings: EngineOptions) -> Self {
         let backend = Arc::new(backend);
         let capabilities = backend.capabilities();
@@ -85,22 +85,22 @@ impl<B: Backend> Engine<B> {
         Self { inner, backend }
     }
 
-    /// The store-level backend underneath.
+    /// The backend of this engine.
     pub fn backend(&self) -> &B {
         &self.backend
     }
 
-    /// A handle that does not keep the engine: guards do, and other handles.
+    /// A handle that does not keep the engine alive. Other handles and guards do.
     pub fn downgrade(&self) -> WeakEngine<B> {
         WeakEngine { inner: Arc::downgrade(&self.inner), backend: Arc::downgrade(&self.backend) }
     }
 
-    /// Ends the engine: tells every guard [`Shutdown`](crate::LossReason::Shutdown) and whoever waits
-    /// [`ErrorKind::Closed`], releases what was held, waits for releases and attempts under way, and closes the backend.
-    /// Later acquisitions fail with [`ErrorKind::Closed`].
+    /// Closes the engine. Every guard is lost with [`Shutdown`](crate::LossReason::Shutdown), every waiter fails with
+    /// [`ErrorKind::Closed`], what was held is released, and the backend is closed after the releases and claims under way
+    /// have ended. Later acquisitions fail with [`ErrorKind::Closed`].
     ///
-    /// It ends within three times [`Backend::answers_within`], also where the store is silent: what is under way has
-    /// twice that, and the backend the third. What is not released by then is not released: its lease frees it.
+    /// It ends within three times [`Backend::answers_within`], also when the store is silent: requests under way have twice
+    /// that time, and the backend the third. A key that is not released by then is freed by its lease.
     ///
     /// # Panics
     /// When it is polled outside of a tokio runtime with timers.
@@ -121,7 +121,7 @@ impl<B: Backend> Engine<B> {
     }
 }
 
-/// How an [`Engine`] goes about it, beyond what each request says.
+/// Options of an [`Engine`], beside those of each call.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 #[must_use]
@@ -133,12 +133,12 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// The machine's clock, and the default [`LocalHandoff`].
+    /// The default options: the machine's clock, and the default [`LocalHandoff`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What deadlines run on.
+    /// Sets the clock for deadlines.
     pub fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
@@ -149,26 +149,27 @@ impl EngineOptions {
         Self { defaults, ..self }
     }
 
-    /// How far grants pass from guard to guard inside this process.
+    /// Sets the limits of local hand-offs.
     pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
         Self { local_handoff, ..self }
     }
 
-    /// Has its waiters queue together with those of other engines on the same store; by default they are by themselves.
+    /// Puts the waiters of this engine into the same wait queues as those of other engines on the same store. By default an
+    /// engine has wait queues of its own.
     pub fn waiters(self, waiters: &Waiters) -> Self {
         Self { waiters: Some(waiters.clone()), ..self }
     }
 }
 
-/// The queue of a process for the keys of one store, where several engines share that: one for each session.
+/// The wait queues of a process for the keys of one store, shared by several engines: one for each session.
 ///
-/// All who wait for a key stand in one line, and only the first of them asks the store. Whoever acts for the session
-/// that holds the key goes past it.
+/// All waiters for a key are in one queue, and only the first sends claims to the store. A waiter of the session that holds
+/// the key does not wait behind the others.
 #[derive(Clone, Debug, Default)]
 pub struct Waiters(Arc<OnceLock<Arc<Driver<Inner>>>>);
 
 impl Waiters {
-    /// Nobody waits yet.
+    /// Wait queues without waiters.
     pub fn new() -> Self {
         Self::default()
     }
@@ -190,14 +191,14 @@ impl<B: Backend> fmt::Debug for Engine<B> {
     }
 }
 
-/// An [`Engine`] as long as somebody else keeps it: for a store that has several engines and closes them all.
+/// A weak handle on an [`Engine`]: for a store that has several engines and closes them all.
 pub struct WeakEngine<B: Backend> {
     inner: Weak<Inner>,
     backend: Weak<B>,
 }
 
 impl<B: Backend> WeakEngine<B> {
-    /// The engine, if it is still there.
+    /// The engine, if another handle or a guard keeps it alive.
     pub fn upgrade(&self) -> Option<Engine<B>> {
         Some(Engine { inner: self.inner.upgrade()?, backend: self.backend.upgrade()? })
     }
@@ -209,13 +210,13 @@ impl<B: Backend> fmt::Debug for WeakEngine<B> {
     }
 }
 
-/// A public type that wraps an [`Engine`] and thereby is a [`Locker`] and [`Admin`], and, on a
+/// Implemented by a public type that wraps an [`Engine`]. The type is then a [`Locker`] and [`Admin`], and, on a
 /// [`SharedBackend`], an [`RwLocker`].
 pub trait Backed: fmt::Debug + Send + Sync {
-    /// The store behind it.
+    /// The backend of the wrapped engine.
     type Backend: Backend;
 
-    /// The engine that does the work.
+    /// The wrapped engine.
     fn engine(&self) -> &Engine<Self::Backend>;
 }
 
@@ -297,7 +298,7 @@ impl<T: Backed> Admin for T {
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         let core = &self.engine().inner;
-        // Whoever is granted it while this is under way is not meant.
+        // A lease that is granted while this is under way must not be ended by it.
         let leases = core.driver.look(|state| state.leases(key));
         let held = core.backend.force_release(key).await;
         if held.is_ok() {

@@ -14,8 +14,8 @@ pub(super) enum Acquired {
     Failed,
 }
 
-/// Tells what happens on one backend. The keys of what is counted in every cycle are made once; the recorder is asked
-/// each time, because a program may install its own late.
+/// Records spans, events and metrics of one backend. The keys of metrics that change with every acquisition are made once;
+/// the recorder is looked up each time, because a program may install its own late.
 #[derive(Debug)]
 pub(super) struct Observer {
     backend: &'static str,
@@ -64,7 +64,7 @@ impl Observer {
         tracing::warn!(backend, key = key.as_str(), %error, "an attempt failed; it is tried again until the wait is over");
     }
 
-    /// Somebody waits behind others of this process, until what this returns is dropped.
+    /// Counts a caller that waits behind others of this process, until the result is dropped.
     pub(super) fn queued(&self, key: &LockKey) -> Queued<'_> {
         count(&self.contended);
         gauge(&self.queue_length).increment(1.0);

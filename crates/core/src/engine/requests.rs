@@ -15,7 +15,7 @@ impl Participant for Inner {
         self.member
     }
 
-    /// Dropped before there is an answer, the future says that nobody knows.
+    /// If the future is dropped before there is an answer, the answer is that the outcome is unknown.
     fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()> {
         match request {
             Request::Claim(request, claim) => {
@@ -69,7 +69,7 @@ impl Inner {
         Box::pin(async move {
             let (engine, batch) = (&pending.engine, &pending.query);
             let answers = engine.backend.renew(&batch.renewals, batch.within);
-            // Backends keep to that themselves; one that does not is given up before the next renewal is due.
+            // Backends keep to this limit themselves. A call that does not is dropped before the next renewal is due.
             let answers = tokio::time::timeout(batch.within * 5 / 4, answers).await;
             let answers = batch.answered(answers.unwrap_or_default());
             for (renewal, answer) in batch.renewals.iter().zip(&answers) {
@@ -115,19 +115,19 @@ impl Inner {
     }
 }
 
-/// What the store, or a subscription, is asked.
+/// A request to the store, or a part of a subscription, and the event that its answer becomes.
 trait Query {
     type Answer;
 
-    /// The answer where nobody knows.
+    /// The answer of a request that was dropped: the outcome is unknown.
     fn unknown(&self) -> Self::Answer;
 
-    /// What the caller is told who waits for just that.
+    /// The answer for the caller that waits for this request, if it gets one.
     fn for_caller(_: &Self::Answer) -> Option<Result<LeaseStatus>> {
         None
     }
 
-    /// The event that the answer is. It is taken once.
+    /// The event for this answer. Called once.
     fn event(&mut self, answer: Self::Answer) -> Event;
 }
 
@@ -159,7 +159,7 @@ impl Query for (RequestId, GrantRef) {
     }
 }
 
-/// Whether a lease that was detached, or is downgraded, gets a new owner.
+/// A take-over or a downgrade: gives a grant to a new owner id.
 struct OwnerChange(RequestId, GrantRef);
 
 impl OwnerChange {
@@ -199,7 +199,7 @@ impl Query for Batch {
     }
 }
 
-/// Whether a subscription begins.
+/// The begin of a subscription.
 struct SubscriptionStart(RequestId, LockKey);
 
 impl Query for SubscriptionStart {
@@ -214,7 +214,7 @@ impl Query for SubscriptionStart {
     }
 }
 
-/// What a subscription hears last.
+/// The notifications of a subscription, of which the last says that it has ended.
 struct SubscriptionEvents(RequestId, LockKey);
 
 impl Query for SubscriptionEvents {
@@ -229,8 +229,8 @@ impl Query for SubscriptionEvents {
     }
 }
 
-/// A question that is answered in any case: a future that is dropped, by a runtime that ends or by a panic, says that
-/// nobody knows.
+/// Feeds the answer of a request back in any case. Dropped without an answer, by a runtime that ends or by a panic, it
+/// answers that the outcome is unknown.
 struct PendingAnswer<Q: Query> {
     engine: Arc<Inner>,
     by: Option<Caller>,

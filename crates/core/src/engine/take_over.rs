@@ -10,7 +10,7 @@ use super::state::{Attach, Collected, Join, Outcome};
 use crate::{DetachedLock, Error, ErrorKind, LockKey, LockOptions, LossReason, Mode, Result};
 
 impl Inner {
-    /// Takes a detached lock over, with an owner of its own. `None`: it is not held any more, or somebody else did.
+    /// Attaches a detached lock under a new owner id. `None`: the lock is not held any more, or another attach was first.
     pub(super) async fn attach(
         self: &Arc<Self>,
         detached: &DetachedLock,
@@ -25,7 +25,7 @@ impl Inner {
         taken.map_err(|error| error.within("attach", self.name(), Some(detached.key())))
     }
 
-    /// Makes a reader of a writer by one step of the store. The writer's guard is over in any case.
+    /// Downgrades a writer to a reader in one step of the store. The writer's guard is over in any case.
     pub(super) async fn downgrade(self: &Arc<Self>, writer: GuardInner, options: &LockOptions) -> Result<GuardInner> {
         let key = writer.state().grant().key.clone();
         let error = |kind| Error::new(kind, "downgrade").with_backend(self.name()).key(&key);
@@ -36,7 +36,7 @@ impl Inner {
         let id = writer.downgrade(&caller, join).ok_or_else(lost)?;
         match self.taken_over(WaiterHandle::outside_queue(self, &key, id), &caller).await {
             Ok(Some(reader)) => Ok(reader),
-            // Its lease ended before its caller came for it.
+            // The lease ended before its guard was collected.
             Ok(None) => Err(error(ErrorKind::Lost(LossReason::Expired))),
             Err(failed) => Err(failed.within("downgrade", self.name(), Some(&key))),
         }
@@ -56,7 +56,7 @@ impl Inner {
             Outcome::Granted(granted) => match waiting.collect(&granted) {
                 Collected::Yes => Ok(Some(GuardInner::new(self, granted))),
                 _ if self.is_closed() => Err(Error::new(ErrorKind::Closed, "take over")),
-                // It ended before its caller came for it.
+                // The lease ended before its guard was collected.
                 _ => Ok(None),
             },
             Outcome::Busy(_) => waiting.answered(Ok(None)),

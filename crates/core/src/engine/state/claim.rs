@@ -14,7 +14,8 @@ use crate::clock::Moment;
 use crate::{Attempt, Claim, Error, ErrorKind, LossReason, Result, SessionId};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    /// Sends a claim for this waiter: again for the owner id that it asked with, as long as that may have won something.
+    /// Sends a claim for this waiter. The owner id of its last claim is used again as long as the store may have something
+    /// of it.
     pub(super) fn ask(&mut self, step: &mut Step<'_, W, L>, index: usize) {
         let request = RequestId(step.id());
         let alone = self.waiters.len() == 1;
@@ -29,7 +30,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if left_out(Rule::NewOwner) {
             claim.owner = self.releases.last().map_or(claim.owner, |release| release.grant.owner);
         }
-        // What is asked again may have been granted before, and its epoch be older than who came in between.
+        // A claim that is sent again may have been granted before, with an epoch older than the waiters that came in
+        // between.
         if !claim.is_repeated() || left_out(Rule::FirstAsked) {
             claim.join_limit = request.0;
         }
@@ -101,14 +103,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
             let waiter = &mut self.waiters[index];
             waiter.asks = false;
-            // Since it joined, somebody may have subscribed.
+            // The key may have been subscribed to since the waiter joined.
             if waiter.last.is_none() {
                 waiter.polling = polling;
             }
         }
     }
 
-    /// Claims that get no answer, as on a runtime that rests: they are regarded as failed, and keep nobody waiting.
+    /// Treats overdue claims as failed, so that they keep no waiter waiting: their runtime may not be driven.
     pub(super) fn give_up_overdue(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         let overdue = |claim: &PendingClaim<W>| now >= claim.overdue_at();
@@ -123,7 +125,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// What an abandoned claim won after all is nobody's, unless its owner id asked again.
+    /// Releases what an abandoned claim won after all, unless its owner id has sent another claim or holds a lease.
     fn answered_too_late(&mut self, step: &mut Step<'_, W, L>, claim: &PendingClaim<W>, answer: &Result<Attempt>) {
         let asks = self.claims.iter().any(|other| other.owner == claim.owner);
         let holds = self.leases.iter().flat_map(|lease| &lease.guards).any(|guard| guard.owner == claim.owner);
@@ -147,7 +149,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if session.is_some() && session == step.traits(claim.member).session {
             self.is_left(step.now, claim.member, retry_in.unwrap_or(claim.options.ttl));
         }
-        // Whoever joins a lease and hears that it is another's has lost it.
+        // A session that joins its lease and finds that another holds the key has lost it.
         let entered = |lease: &Lease<L>| lease.admits(claim.member, None) && lease.since <= claim.sent_at;
         if let Some(lease) = self.leases.iter().find(|lease| entered(lease) && lease.end.is_none()) {
             let lease = lease.id;
@@ -168,7 +170,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.wait_on(step, for_waiter, Some(retry_in), seen, notifies);
     }
 
-    /// Somebody else has it: the asker waits, or that was its last answer.
+    /// Another holds the key: the waiter goes on waiting, or ends if this was its last answer.
     fn wait_on(
         &mut self,
         step: &mut Step<'_, W, L>,
@@ -194,7 +196,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         waiter.failing = BackOff::after_failure();
         waiter.last = Some(LastAnswer::Busy);
         let pause = waiter.polling.next(step.random, retry_in);
-        // What was heard while the claim was under way may be newer than the answer.
+        // A notification that came while the claim was under way may be newer than the answer.
         let older = changes.notified != seen.notified || (!notifies && changes.freed != seen.freed);
         waiter.ask_at = if older { step.now } else { step.now.plus(pause) };
     }
@@ -205,7 +207,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let keeps = claim.is_repeated() && step.traits(claim.member).queues;
         step.out.push(Action::AttemptFailed(self.name.clone(), error.clone()));
         match for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
-            // Given up, it would come back at the end of the store's line.
+            // If it gave its position up, it would come back at the end of the store queue.
             Some(index) if transient && keeps && !self.waiters[index].is_over => self.claims.push(claim),
             _ => self.give_up(step, &claim),
         }
@@ -219,7 +221,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.ask_later(step, for_waiter);
     }
 
-    /// After a failure.
+    /// Schedules the next claim of a waiter after a failure.
     pub(super) fn ask_later(&mut self, step: &mut Step<'_, W, L>, for_waiter: Option<WaiterId>) {
         if let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) {
             let waiter = &mut self.waiters[index];
@@ -227,7 +229,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Gives up what an owner id may have in the store.
+    /// Releases what the store may have of a claim.
     pub(super) fn give_up(&mut self, step: &mut Step<'_, W, L>, claim: &PendingClaim<W>) {
         if claim.is_repeated() && !left_out(Rule::GiveUp) {
             let grant = claim.grant(&self.name, None);

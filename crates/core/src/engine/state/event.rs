@@ -8,98 +8,98 @@ use crate::{
     Renewal, Result, SessionId,
 };
 
-/// An engine among those that share one state.
+/// Names an engine among those that share one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Member(pub(super) u64);
 
-/// Where a key is kept.
+/// Names a key by the position at which it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct KeyId(pub(super) usize);
 
-/// A caller that waits for a key.
+/// Names a caller that waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WaiterId(pub(super) u64);
 
-/// A lease that is held here.
+/// Names a lease of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LeaseId(pub(super) u64);
 
-/// A guard on a lease.
+/// Names a guard on a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GuardId(pub(super) u64);
 
-/// Something that was sent to the store, or a subscription.
+/// Names a request to the store, or a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestId(pub(super) u64);
 
-/// What the state cannot make by itself, because it has no randomness.
+/// The randomness that the state machine needs and does not have itself.
 pub(crate) trait Randomness {
     /// A new owner id.
     fn owner(&mut self) -> OwnerId;
-    /// Between a half and the whole of `pause`, so that those who failed together do not come back together.
+    /// A random duration between half of `pause` and `pause`, so that callers that failed together do not retry together.
     fn jittered(&mut self, pause: Duration) -> Duration;
 }
 
-/// What a lease and its guards share: of which grant they are, and where the guards read whether it is held.
+/// Shared by a lease and its guards: the grant, and what guards read to know whether it is held.
 pub(crate) trait LeaseCell: Clone {
     /// The cell of a lease that ends at `limit`.
     fn new(grant: GrantRef, limit: Moment) -> Self;
-    /// What the store granted. It stays as it is.
+    /// The grant. It does not change.
     fn grant(&self) -> &GrantRef;
 }
 
-/// What happens, beside what a caller or a guard asks for itself.
+/// What happens to the state, beside the calls that return a value (`join`, `collect`, `release_guard`, …).
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// The wait of a caller is at its limit, or at the end of the time for an answer under way.
+    /// A caller is at the limit of its wait, or at the end of the time for an answer under way.
     TimesUp(LockKey, WaiterId),
-    /// A caller is gone, whatever it was given.
+    /// A caller is gone. What it was offered goes to the next waiter.
     Leave(LockKey, WaiterId),
     /// The store answered a claim.
     Answered { key: LockKey, request: RequestId, answer: Result<Attempt> },
     /// The store answered a release.
     Released { key: LockKey, request: RequestId, answer: Result<LeaseStatus> },
-    /// The store answered whether a lease that was detached, or is downgraded, has its new owner.
+    /// The store answered a take-over or a downgrade.
     TakenOver { key: LockKey, request: RequestId, answer: Result<Attempt> },
-    /// The store answered a batch of renewals, each of them.
+    /// The store answered a batch of renewals, with an answer for each.
     Renewed(Batch, Vec<Result<LeaseStatus>>),
-    /// A subscription began, or did not.
+    /// A subscription began (`begun`), or could not begin.
     Subscribed { key: LockKey, request: RequestId, begun: bool },
-    /// A notification of the store.
+    /// A subscription received a notification.
     Notified { key: LockKey, request: RequestId, notification: Notification },
-    /// An operator released by force what these leases were.
+    /// An operator released these leases by force.
     ForceReleased { key: LockKey, leases: Vec<LeaseId> },
-    /// A moment that [`State::next`](super::State::next) named has come, or any other has.
+    /// Time has passed. Needed at the moment that [`State::next`](super::State::next) names, harmless at any other.
     Tick,
     /// An engine is closed.
     Close(Member),
-    /// A closed engine waits for nothing any more.
+    /// A closed engine stops waiting for what is under way.
     Abandon(Member),
 }
 
-/// A caller that asks for a key.
+/// A call of `acquire`.
 #[derive(Clone, Debug)]
 pub(crate) struct Join<W> {
     pub(crate) member: Member,
     pub(crate) key: LockKey,
     pub(crate) mode: Mode,
     pub(crate) options: LockOptions,
-    /// When its wait is over; now, if it does not wait.
+    /// The limit of the wait; the present moment for a try.
     pub(crate) limit: Moment,
     pub(crate) handle: W,
 }
 
-/// A caller that asks for a lease that was detached: as one that tries, and never in the line.
+/// A call of `attach`. It is like a try, and never in the wait queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Attach<W> {
     pub(crate) join: Join<W>,
-    /// With the owner that the store has until then.
+    /// The grant with the owner id that the store has before.
     pub(crate) grant: GrantRef,
-    /// How many had the lease before.
+    /// How many guards had the lease before.
     pub(crate) number: u16,
 }
 
-/// A guard, as the state knows it.
+/// Where a guard is: its key, lease and id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GuardRef {
     pub(crate) key: KeyId,
@@ -107,54 +107,55 @@ pub(crate) struct GuardRef {
     pub(crate) guard: GuardId,
 }
 
-/// What is to be done. Nothing of it may be left undone.
+/// What the driver has to do. It must carry every action out.
 #[derive(Debug)]
 pub(crate) enum Action<W, L> {
-    /// A request is to be sent by the backend of `member`, and its answer to be fed back.
+    /// Send a request by the backend of `member`, and feed its answer back.
     ///
-    /// `by` is told the answer. It polls the request itself if it is `alone`: nobody else depends on that yet.
+    /// `by` gets the answer. It polls the request itself if it is `alone`: no other caller depends on it yet.
     Send { member: Member, request: Request, by: Option<W>, alone: bool },
-    /// The request of this caller must go on also if the caller is never polled again: others depend on it.
+    /// Move the request of this caller to a task: others depend on it, and it must go on also if the caller is never polled
+    /// again.
     Detached(W),
-    /// This is what a caller waited for. A grant counts only if the state still says so when it is collected.
+    /// Give a caller its outcome. A grant counts only if the caller can still collect it.
     Wake(W, Outcome<L>),
-    /// The lease ends then, unless it is prolonged.
+    /// Set the moment at which the lease ends unless it is prolonged.
     Limit(L, Moment),
-    /// The lease ended.
+    /// Mark the lease as ended.
     End { cell: L, key: LockKey, end: End, held_for: Duration },
-    /// A lease passed from guard to guard.
+    /// Record a local hand-off.
     HandedOff,
-    /// An attempt failed, and is made again.
+    /// Record that a claim failed. It is sent again.
     AttemptFailed(LockKey, Error),
-    /// A release failed, and is made again.
+    /// Record that a release failed. It is sent again.
     ReleaseFailed(LockKey, Error),
-    /// Nobody of this process listens for this key any more.
+    /// End this subscription.
     Unsubscribe(RequestId),
-    /// This engine is to be kept until it is idle.
+    /// Keep this engine alive until it is idle.
     Keep(Member),
-    /// Nothing of this engine, which is closed or kept, is under way any more.
+    /// No request of this engine, which is closed or kept alive, is under way any more.
     Idle(Member),
 }
 
-/// What is sent to the store.
+/// A request to the store.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Claim(RequestId, Claim),
     Release(RequestId, GrantRef),
-    /// Give this grant to a new owner.
+    /// Replace the owner of this grant by the new one, with this ttl.
     TakeOver(RequestId, GrantRef, OwnerId, Duration),
-    /// Make this claim's reader of that writer.
+    /// Turn this writer into the reader of this claim.
     Downgrade(RequestId, GrantRef, Claim),
     Renew(Batch),
     Subscribe(RequestId, LockKey),
 }
 
-/// Renewals of one engine that leave together.
+/// Renewals of one engine that are sent together.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) id: RequestId,
     pub(crate) sent_at: Moment,
-    /// Of these leases, in this order, and on which keys they are.
+    /// The leases, in the order of `renewals`, and their keys.
     pub(crate) leases: Vec<LeaseId>,
     pub(crate) keys: Vec<KeyId>,
     pub(crate) renewals: Vec<Renewal>,
@@ -162,7 +163,7 @@ pub(crate) struct Batch {
     pub(crate) within: Duration,
 }
 
-/// What a caller is told.
+/// The outcome of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome<L> {
     Granted(Granted<L>),
@@ -170,34 +171,34 @@ pub(crate) enum Outcome<L> {
     Failed(Error),
 }
 
-/// Whether a guard is still there for the waiter that was told of it.
+/// Whether a waiter that was told of a guard still gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collected {
     Yes,
-    /// Its lease ended; the waiter is in the line again.
+    /// The lease ended; the waiter is in the queue again.
     NotYet,
-    /// It was kept for a while and is another's; the waiter has to join anew.
+    /// The guard went to another waiter after a while; this one has to join again.
     TooLate,
 }
 
-/// What it came to that a guard ends.
+/// What the release of a guard led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuardRelease {
-    /// Its lease had ended before.
+    /// The lease had ended before.
     Gone,
-    /// Others of this process have the lease now.
+    /// Other guards of this process have the lease now.
     Passed,
-    /// A release is sent.
+    /// A release was sent to the store.
     Sent,
 }
 
-/// A guard to be.
+/// A guard that is offered to a waiter.
 #[derive(Clone, Debug)]
 pub(crate) struct Granted<L> {
     pub(crate) guard: GuardRef,
-    /// Of this guard, where each has one of its own.
+    /// The owner id of this guard: levels of a session have one each.
     pub(crate) owner: OwnerId,
-    /// How many had the lease before, or which co-reader of a shared one it is.
+    /// How many guards had the lease before, or which co-reader it is.
     pub(crate) number: u16,
     pub(crate) cell: L,
 }
@@ -210,26 +211,26 @@ pub(crate) enum End {
     Lost(LossReason),
 }
 
-/// What an engine is, as far as it matters here.
+/// The properties of an engine that the state machine needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
 pub(crate) struct Traits {
-    /// For whom its backend claims, where owners in the store are sessions.
+    /// The session for which its backend claims, where owners in the store are sessions.
     pub(crate) session: Option<SessionId>,
-    /// Its own guards take a key again.
+    /// Whether the engine may take a key again that it holds.
     pub(crate) reentrant: bool,
-    /// Leases end by themselves.
+    /// Whether leases end by themselves.
     pub(crate) leased: bool,
-    /// The store has a queue of its own, so that nobody polls.
+    /// Whether the store has a queue, so that no waiter polls.
     pub(crate) queues: bool,
-    /// There are notifications to subscribe to.
+    /// Whether the backend has notifications.
     pub(crate) notifies: bool,
-    /// How long an answer takes at most, while what carries it is driven.
+    /// The longest time for an answer, while the runtime that carries the request is driven.
     pub(crate) answers_within: Duration,
-    /// How many renewals go into one call at most.
+    /// The largest batch of renewals.
     pub(crate) batch: usize,
-    /// How often a lease may pass from guard to guard; 0 for never, and every reader asks for itself.
+    /// The largest number of local hand-offs of a lease. 0: none, and every reader sends its own claim.
     pub(crate) handoffs: u16,
-    /// None any more at this age of the lease.
+    /// No local hand-off once the lease has this age.
     pub(crate) handoff_age: Duration,
 }

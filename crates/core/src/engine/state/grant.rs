@@ -24,7 +24,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.release(step, claim.member, grant, ttl, claim.unanswered, None);
             return self.refused(step, PendingClaim { unanswered: false, position: None, ..claim }, error);
         }
-        // Only now, for waiters whose offer was lost with an older lease are back in the line.
+        // Only now: waiters whose offer was lost with an older lease are back in the queue.
         let next_waiter = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
         let recipient = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or(next_waiter);
         let Some(index) = recipient else {
@@ -33,7 +33,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
             return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
         };
-        // An heir asked for just that, but the store knows nothing of a cap.
+        // The next waiter wants the same, but its max hold is not known to the store.
         claim.options.max_hold = self.waiters[index].options.max_hold;
         if step.traits(claim.member).reentrant
             && let Some(lease) = self.leases.iter().find(|lease| lease.member == claim.member)
@@ -42,7 +42,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             if joins {
                 return self.reenter(step, index, &claim, id);
             }
-            // The store began a new lease: the outer one was not ours any more when this was granted.
+            // The store began a new lease: it had not the outer one any more when it granted this claim.
             let stolen = Error::new(ErrorKind::Lost(LossReason::Stolen), "acquire");
             self.dismiss(step, index, Outcome::Failed(stolen));
             self.end(step, id, End::Lost(LossReason::Stolen));
@@ -51,7 +51,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.begin(step, index, &claim, grant, first);
     }
 
-    /// As a claim that failed. That its grant goes back is no reason to ask earlier: the same would be granted again.
+    /// Treats the claim as failed. Its release does not let the waiters send a claim earlier: the store would grant the same
+    /// again.
     fn refused(&mut self, step: &mut Step<'_, W, L>, claim: PendingClaim<W>, error: Error) {
         let for_waiter = claim.for_waiter;
         self.failed(step, claim, error);
@@ -60,7 +61,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Why nobody may have this grant.
+    /// Why this grant must not become a guard.
     fn objection(
         &mut self,
         step: &mut Step<'_, W, L>,
@@ -69,10 +70,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         first: Option<FirstLease>,
     ) -> Option<Error> {
         if first.is_some_and(|first| step.now >= first.deadline()) {
-            // It may be another's by now; a guard on it would be lost at birth.
+            // Another may hold the key by now; a guard would be lost from the beginning.
             return Some(too_late());
         }
-        // It was under way when that was lost, or the store does not heed what it was told.
+        // The claim was under way when that epoch was lost, or the store ignores `Claim::lost`.
         if epoch.is_some() && epoch <= self.lost_epoch(claim.member) {
             return Some(unavailable("the store still has the lease that this session lost"));
         }
@@ -80,7 +81,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         is_stale.then(|| unavailable("the store granted an older number than that of a lease which is held here"))
     }
 
-    /// Two leases of which one excludes the other: the older one is lost. True if that is the one just granted.
+    /// If two leases exclude each other, the older one is lost. True if that is the one that was just granted.
     pub(super) fn is_stale(
         &mut self,
         step: &mut Step<'_, W, L>,
@@ -89,7 +90,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         epoch: Option<u64>,
     ) -> bool {
         let session = step.traits(member).session;
-        // Another engine of its session has the lease that it joined in the store.
+        // Another engine of the same session has the lease that this claim joined in the store.
         let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.grant().epoch == epoch;
         let excludes = |lease: &&Lease<L>| {
             !left_out(Rule::OlderIsLost) && {
@@ -116,7 +117,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let waiter = self.remove(step, index);
         self.offer(step, waiter, lease, entry);
         if let Some(lease) = self.leases.iter().find(|known| known.id == lease) {
-            // The cap of another level may end it sooner.
+            // The max hold of another level may end it sooner.
             step.out.push(Action::Limit(lease.cell.clone(), lease.limit()));
         }
     }
@@ -141,7 +142,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let waiter = self.remove(step, index);
         self.leases.push(lease);
         if known.is_none() || (!options.renew && first.is_provisional(options.ttl)) {
-            // Nobody knows how long it lasts, or nobody renews it later: it is confirmed before anybody is told.
+            // The length of the lease is unknown, or nothing renews it later: a renewal confirms it before the waiter is
+            // told.
             return self.confirm(step, waiter, id, entry);
         }
         self.offer(step, waiter, id, entry);
@@ -152,14 +154,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// The wait of a caller is at its limit while its grant is confirmed.
+    /// The wait of a caller reaches its limit while its grant is being confirmed.
     pub(super) fn give_up_unconfirmed(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
         let its = |offer: &&mut Offer<W>| offer.waiter.id == id && offer.until.is_none();
         let Some(offer) = self.offers.iter_mut().find(its) else { return };
         offer.waiter.is_over = true;
         let (lease, waiter) = (offer.guard.lease, &offer.waiter);
         if step.now >= step.latest(waiter.member, waiter.limit) {
-            // It goes back to the line with the end of the lease.
+            // The waiter goes back to the queue when the lease ends.
             self.end(step, lease, End::Released);
             if let Some(index) = self.index(id) {
                 let outcome = self.outcome(step.now, no_answer());
@@ -176,7 +178,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.renew_now(step, id, None);
     }
 
-    /// Gives a waiter that is out of the line a guard on this lease.
+    /// Offers a guard on this lease to a waiter that was removed from the queue.
     pub(super) fn offer(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, lease: LeaseId, entry: GuardEntry) {
         let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) else { return };
         let granted = lease.granted(self.id, &entry);
@@ -187,7 +189,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.offers.push(Offer { waiter, until: Some(until), guard, taken_over: false });
     }
 
-    /// What was offered on a lease is nobody's: the waiters go back to where they were. Answers with which owner ids.
+    /// Withdraws the offers on a lease: their waiters go back to the queue. Returns the owner ids of the offers.
     pub(super) fn withdraw(&mut self, lease: &mut Lease<L>) -> Vec<OwnerId> {
         let mut owners = Vec::new();
         for offer in self.offers.extract_if(.., |offer| offer.guard.lease == lease.id) {
@@ -204,7 +206,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         owners
     }
 
-    /// A waiter comes for the guard that it was offered.
+    /// A waiter collects the guard that it was offered.
     pub(super) fn collect(&mut self, id: WaiterId, guard: &GuardRef) -> Collected {
         let offered = |offer: &Offer<W>| offer.waiter.id == id && offer.guard == *guard && offer.until.is_some();
         match self.offers.iter().position(offered) {

@@ -13,48 +13,49 @@ use super::waiter::{Changes, LastAnswer, Offer, Waiter, no_answer};
 use crate::clock::Moment;
 use crate::{Busy, Error, ErrorKind, LockKey, LossReason, Mode, SessionId};
 
-/// One key: who waits for it here, in which order, what is under way in the store, and the leases that are held here.
+/// What this process knows of one key: its wait queue, the requests under way, and the leases that are held here.
 #[derive(Clone, Debug)]
 pub(super) struct Key<W, L> {
     pub(super) name: LockKey,
     pub(super) id: KeyId,
-    /// First come, first served.
+    /// The wait queue, in the order in which the callers came.
     pub(super) waiters: VecDeque<Waiter<W>>,
-    /// How many of them take the next answer for their last.
+    /// How many of the waiters end with the next answer (a try, or a wait at its limit).
     pub(super) over: usize,
-    /// Those who have been served and have not come for it yet.
+    /// Guards that waiters were told of and have not collected yet.
     pub(super) offers: Vec<Offer<W>>,
     pub(super) claims: Vec<PendingClaim<W>>,
     pub(super) take_overs: Vec<PendingTakeOver<W>>,
     pub(super) leases: Vec<Lease<L>>,
     pub(super) releases: Vec<PendingRelease<W>>,
-    /// What engines of sessions have lost, as long as the store may have it.
+    /// The epochs that sessions have lost, as long as the store may have something of them.
     pub(super) lost: Vec<LostEpoch>,
     pub(super) subscription: Subscription,
-    /// Whether somebody here waits for what others of other processes do.
+    /// Whether a waiter here waits for a holder of another process.
     pub(super) wants_notifications: bool,
-    /// How often a lease ended here, and how often others were heard of.
+    /// Counts of what may have freed the key.
     pub(super) changes: Changes,
-    /// What the store said last; `None` while nobody knows.
+    /// The last answer of the store; `None` while it is out of date.
     pub(super) last_answer: Option<LastAnswer>,
-    /// Until when the lease is in the way that the store spoke of last.
+    /// Until when the lease lasts that the store named in its last answer.
     pub(super) busy_until: Moment,
-    /// After the last local hand-off that was allowed, other processes go first; and what was granted in vain would be again.
+    /// No claim is sent before this moment: after the last local hand-off that was allowed, so that other processes go
+    /// first, and after a grant that had to be refused, because the store would grant the same again.
     pub(super) yield_until: Moment,
-    /// The session that holds the key, as far as the store said so.
+    /// The session that holds the key, if the store named one.
     pub(super) store_session: Option<SessionId>,
-    /// Where the schedule has it.
+    /// The moment at which the schedule has this key.
     pub(super) noted: Moment,
 }
 
-/// How far the line has come, as an event finds it.
+/// The front of the wait queue: which waiters may send claims.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueFront {
-    /// So many at its front ask the store at once.
+    /// How many waiters at the front may send claims at the same time.
     together: usize,
-    /// So many may have to: all, where a session may hold the key.
+    /// How many waiters have to be looked at: all, where a session may hold the key.
     reach: usize,
-    /// A claim of a caller that is gone is under way: its answer concerns all.
+    /// A claim of a caller that is gone is under way. Its answer concerns all waiters.
     orphan: bool,
 }
 
@@ -82,7 +83,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Nothing is left to be known of it.
+    /// Whether nothing is known of the key, so that it can be forgotten.
     pub(super) fn is_idle(&self) -> bool {
         self.waiters.is_empty()
             && self.offers.is_empty()
@@ -123,7 +124,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// From now on others depend on what single callers have under way: it must go on also if they are never polled.
+    /// Moves requests that single callers poll to tasks of their own: from now on others depend on them, and they must go on
+    /// also if their callers are never polled.
     pub(super) fn detach_requests(&mut self, step: &mut Step<'_, W, L>) {
         if left_out(Rule::NotPolled) {
             return;
@@ -144,8 +146,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// Dismisses a waiter for whom no answer comes in time any more, whether or not it looks after that itself. True if
-    /// there was one.
+    /// Dismisses a waiter whose limit has passed and for whom no answer will come in time. True if it was dismissed. Also
+    /// applies to a waiter whose task is not polled.
     pub(super) fn give_up_late(&mut self, step: &mut Step<'_, W, L>, index: usize) -> bool {
         let late = |waiter: &&Waiter<W>| !waiter.is_try && step.now >= step.latest(waiter.member, waiter.limit);
         let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
@@ -159,7 +161,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if let Some(index) = self.index(id) {
             self.remove(step, index);
         } else if self.leave_take_over(id) {
-            // What it brings goes back.
+            // The grant that it may bring is released.
         } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
             let offer = self.offers.remove(offer);
             if !left_out(Rule::SkipGone) {
@@ -169,7 +171,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// Sends what has to be sent, and tells whoever can be told.
+    /// Sends the claims that are due, and answers the waiters whose answer is known. Called after every change of the key.
     pub(super) fn advance(&mut self, step: &mut Step<'_, W, L>) {
         let mut front = self.queue_front(step);
         let mut index = 0;
@@ -182,7 +184,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 None => index += 1,
             }
         }
-        // What those who ask learn answers those behind them: they must neither overtake, nor take silence for "held".
+        // The answers for the front of the queue also answer the waiters behind: these must neither overtake it, nor take
+        // silence for "held".
         while self.over > 0 && index < self.waiters.len() {
             match self.known(step.now).filter(|_| self.waiters[index].is_over) {
                 Some(last_answer) => {
@@ -195,7 +198,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.subscribe(step);
     }
 
-    /// What a waiter that may have to ask the store does, or what it is told instead.
+    /// Sends the claim of a waiter at the front if it is due. Returns an outcome if the waiter ends instead.
     fn turn(&mut self, step: &mut Step<'_, W, L>, front: &QueueFront, index: usize) -> Option<Outcome<L>> {
         let waiter = &self.waiters[index];
         if let Some(reason) = self.lost_under(waiter.member) {
@@ -217,7 +220,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         None
     }
 
-    /// What is known of the key: that it is held here, or what the store said last.
+    /// What is known of the key: that it is held here, or the last answer of the store.
     fn known(&self, now: Moment) -> Option<LastAnswer> {
         let kept = self.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
         if kept { Some(LastAnswer::Busy) } else { self.last_answer.clone() }
@@ -230,7 +233,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// It is held, and as far as is known here, for so long.
+    /// The outcome "busy", with the remaining lease as far as it is known here.
     pub(super) fn busy(&self, now: Moment) -> Outcome<L> {
         let here = self.leases.iter().filter(|lease| lease.end.is_none()).map(Lease::limit).max();
         let until = here.unwrap_or(self.busy_until);
@@ -249,15 +252,15 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// How many at the front of the line ask the store at once: the first, or the readers there, where they do not share
-    /// one grant.
+    /// How many waiters at the front may send claims at the same time: the first one, or all readers there where readers do
+    /// not share a lease.
     pub(super) fn together(&self, step: &Step<'_, W, L>) -> usize {
         let for_itself = |waiter: &&Waiter<W>| waiter.mode == Mode::Shared && step.traits(waiter.member).handoffs == 0;
         let readers = self.waiters.iter().take_while(for_itself).count();
         readers.max(1).min(self.waiters.len())
     }
 
-    /// Whether it asks the store: it is among the first, or acts for the session that holds the key.
+    /// Whether the waiter may send claims: it is at the front, or acts for the session that holds the key.
     fn asks(&self, step: &Step<'_, W, L>, front: &QueueFront, index: usize) -> bool {
         index == 0 || index < front.together || {
             let waiter = &self.waiters[index];
@@ -268,7 +271,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Whether a lease of this process keeps the waiter from asking.
+    /// Whether a lease of this process excludes the waiter, so that a claim would be in vain.
     fn is_in_the_way(&self, now: Moment, waiter: &Waiter<W>) -> bool {
         let keeps = |lease: &Lease<L>| lease.is_exclusive() && lease.is_held(now);
         self.leases.iter().any(|lease| keeps(lease) && !lease.admits(waiter.member, waiter.session))
@@ -279,17 +282,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         due && !self.is_answered_first(step, front, waiter)
     }
 
-    /// When a waiter asks next, if its wait is not over before.
+    /// When a waiter sends its next claim, if its wait is not over before.
     fn asks_at(&self, waiter: &Waiter<W>) -> Moment {
         waiter.ask_at.max(self.yield_until.min(waiter.limit))
     }
 
-    /// Whether there is something under way that a waiter does not ask before: its own claim or one of its session, one of a
-    /// caller that is gone, which concerns all, and what its session gives back, for a level that joined that would go on
-    /// with a lease that is lost.
+    /// Whether the waiter has to wait for another request first: for a claim of its own or of its session, for one of a
+    /// caller that is gone, which concerns all, and for a release of its session, because a level that joined the lease
+    /// before would go on with a lost one.
     fn is_answered_first(&self, step: &Step<'_, W, L>, front: &QueueFront, waiter: &Waiter<W>) -> bool {
         let of_session = |claim: &PendingClaim<W>| claim.member == waiter.member && claim.is_under_way();
-        // The last answer of a wait is not waited for behind others.
+        // A waiter at its limit does not wait for the claims of others.
         waiter.asks || (front.orphan && !waiter.is_over) || {
             let reentrant = step.traits(waiter.member).reentrant;
             let gives_back = |release: &PendingRelease<W>| !left_out(Rule::GivesBack) && release.blocks(waiter.member);
@@ -297,7 +300,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// The lease of this engine that was lost, and that guards stand on still: under them no fresh one may begin.
+    /// Why a lease of this engine was lost on which guards still exist. No new lease may begin while they exist.
     fn lost_under(&self, member: Member) -> Option<LossReason> {
         self.leases.iter().find_map(|lease| match lease.end {
             Some(End::Lost(reason)) if lease.member == member && lease.is_reentrant() && !left_out(Rule::LostUnder) => {
@@ -307,16 +310,16 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         })
     }
 
-    /// A lease ended here: the key may be free.
+    /// A lease ended here: the key may be free, and the waiters send claims again.
     pub(super) fn freed(&mut self) {
         self.changes.freed += 1;
         self.last_answer = None;
         self.store_session = None;
-        // The store says when it is the turn of who waits in its queue, and what is freed here goes to the first.
+        // The store notifies the waiters in its queue, and grants a key that is freed here to the first of them.
         self.ask_anew(|claim| !claim.is_notified());
     }
 
-    /// Who asked before asks again now, unless it has a claim for which that is not `needed`.
+    /// Lets the waiters that have sent a claim before send one now, except for those whose claim does not need that.
     pub(super) fn ask_anew(&mut self, needed: impl Fn(&PendingClaim<W>) -> bool) {
         let polling = self.polling();
         let spared: Vec<_> =
@@ -332,17 +335,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.waiters.binary_search_by_key(&id, |waiter| waiter.id).ok()
     }
 
-    /// Tells a waiter that it gets nothing.
+    /// Removes a waiter and gives it this outcome, which is not a grant.
     pub(super) fn dismiss(&mut self, step: &mut Step<'_, W, L>, index: usize, outcome: Outcome<L>) {
         let waiter = self.remove(step, index);
         step.out.push(Action::Wake(waiter.handle, outcome));
     }
 
-    /// Takes a waiter out of the line; what it has in the store is given up.
+    /// Removes a waiter from the queue, and gives up its position in the store queue.
     pub(super) fn remove(&mut self, step: &mut Step<'_, W, L>, index: usize) -> Waiter<W> {
         let Some(mut waiter) = self.waiters.remove(index) else { unreachable!("the index is of a waiter in the line") };
         self.over -= usize::from(waiter.is_over);
-        // It may come back to the line, and what it asked for is nobody's by then.
+        // The waiter may come back to the queue; its claim under way belongs to no waiter from now on.
         waiter.asks = false;
         for claim in self.claims.iter_mut().filter(|claim| claim.for_waiter == Some(waiter.id)) {
             claim.for_waiter = None;
@@ -355,7 +358,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         waiter
     }
 
-    /// When it needs attention next.
+    /// The next moment at which the key has to be looked at.
     pub(super) fn next_event(&self, step: &Step<'_, W, L>) -> Moment {
         let front = self.queue_front(step);
         let asks = (0..front.reach).filter(|index| self.asks(step, &front, *index)).filter_map(|index| {

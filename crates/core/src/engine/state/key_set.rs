@@ -2,7 +2,7 @@
 
 use super::event::KeyId;
 
-/// Where an engine has had something: what is there now may be nothing of its own.
+/// The keys of which an engine has had something. It may have nothing of them by now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeySet(Vec<u64>);
 

@@ -14,34 +14,34 @@ use crate::clock::Moment;
 
 /// All keys of which something is known.
 ///
-/// One that is only held takes little room, for there may be a hundred thousand of them: it is made whole when something
-/// happens to it.
+/// A key that is only held takes little room, because there may be a hundred thousand of them. It is expanded to a whole
+/// `Key` when something happens to it.
 #[derive(Clone, Debug)]
 pub(super) struct Keys<W, L> {
     places: HashMap<LockKey, KeyId>,
     slots: Vec<KeyEntry<W, L>>,
-    /// Slots in which no key is.
+    /// Positions that are free.
     free: Vec<KeyId>,
-    /// Whole keys that are in no slot, with the room that their lists have.
+    /// Unused `Key`s, with the capacity of their lists.
     spare: Vec<BoxedKey<W, L>>,
 }
 
 type BoxedKey<W, L> = Box<Key<W, L>>;
 
-/// A key as it is kept. Most are held, and found soonest beside one another.
+/// A key as it is stored. Most keys are only held, and reading them is fastest side by side.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are few others while there are many")]
 pub(super) enum KeyEntry<W, L> {
     Empty,
-    /// Just its lease, when the schedule has it, and whether the store said last that somebody has it.
+    /// Only a lease, the moment at which the schedule has the key, and whether the last answer of the store was "busy".
     Held(Lease<L>, Moment, bool),
     Whole(BoxedKey<W, L>),
 }
 
-/// So many whole keys are spare at most: as many as may be asked for at once. Each that is given back to the allocator
-/// leaves a hole among those that are held.
+/// The largest number of spare keys: about as many as callers acquire at the same time. A key that is freed instead leaves a
+/// hole in memory among those that are held.
 const SPARE: usize = 256;
-/// For so many callers each has room at most.
+/// The largest capacity of the lists of a spare key.
 const ROOM: usize = 64;
 
 impl<W: Clone, L: LeaseCell> Keys<W, L> {
@@ -53,7 +53,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         self.places.get(name).map(|KeyId(place)| &self.slots[*place])
     }
 
-    /// Whether there is anything of an engine at a place.
+    /// Whether the key at this position has anything of the engine.
     pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
         match self.slots.get(place.0) {
             None | Some(KeyEntry::Empty) => false,
@@ -62,7 +62,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         }
     }
 
-    /// Where a key is; it gets a place if nothing is known of it.
+    /// The position of a key, which is added if nothing is known of it.
     pub(super) fn place(&mut self, name: &LockKey) -> KeyId {
         let place = match self.places.entry(name.clone()) {
             Entry::Occupied(known) => *known.get(),
@@ -85,7 +85,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         self.places.get(name).copied()
     }
 
-    /// Has something happen to a key, which is forgotten when nothing is left to be known of it. `None`: none is there.
+    /// Changes a key, and forgets it if nothing is known of it afterwards. `None`: no key is at this position.
     pub(super) fn at<T>(&mut self, place: KeyId, happens: impl FnOnce(&mut Key<W, L>) -> T) -> Option<T> {
         let slot = self.slots.get_mut(place.0)?;
         let mut key = match replace(slot, KeyEntry::Empty) {
@@ -125,7 +125,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
     }
 }
 
-/// A key that is as new, but for the room that its lists may have.
+/// An empty key, with the capacity that its lists may have.
 fn whole<W: Clone, L: LeaseCell>(spare: &mut Vec<BoxedKey<W, L>>, place: KeyId, name: &LockKey) -> BoxedKey<W, L> {
     let mut key = spare.pop().unwrap_or_else(|| Box::new(Key::new(name.clone())));
     key.begin_anew(place, name.clone());
@@ -133,12 +133,12 @@ fn whole<W: Clone, L: LeaseCell>(spare: &mut Vec<BoxedKey<W, L>>, place: KeyId, 
 }
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    /// Where the schedule has it.
+    /// The entry of this key in the schedule.
     pub(super) fn place(&self) -> (Moment, KeyId) {
         (self.noted, self.id)
     }
 
-    /// Nothing is known of it but a lease, and that the store said that somebody has it.
+    /// Whether nothing is known of the key but one lease, and that it is busy in the store.
     fn is_only_held(&self) -> bool {
         self.leases.len() == 1
             && !matches!(self.last_answer, Some(LastAnswer::Failed(_)))
@@ -153,12 +153,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             && self.store_session.is_none()
     }
 
-    /// For how many callers its lists have room.
+    /// The capacity of its lists.
     fn room(&self) -> usize {
         self.waiters.capacity() + self.offers.capacity() + self.claims.capacity() + self.releases.capacity()
     }
 
-    /// As new, but for the room that its lists have.
+    /// Empties the key for another use, but keeps the capacity of its lists.
     fn begin_anew(&mut self, place: KeyId, key: LockKey) {
         let Self {
             name,
@@ -195,7 +195,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 }
 
 impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
-    /// The key, if it is more than held.
+    /// The key, if it is not only held.
     pub(super) fn whole(&self) -> Option<&Key<W, L>> {
         match self {
             Self::Whole(key) => Some(key),
@@ -211,7 +211,7 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
         }
     }
 
-    /// The key as something would happen to it.
+    /// The key as a change would see it.
     #[cfg(test)]
     pub(super) fn in_full(&self, place: KeyId) -> Key<W, L> {
         let mut keys = Keys { slots: vec![self.clone()], ..Keys::new() };
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn so_many_keys_are_spare_and_a_place_is_used_again() {
         let mut keys: Keys<(), Unread> = Keys::new();
-        // As long as one of them is there, the places of the others are kept, too.
+        // As long as one key is there, the positions of the others are kept, too.
         keys.place(&name(SPARE + 1));
         let places: Vec<_> = (0..=SPARE).map(|number| keys.place(&name(number))).collect();
         for place in &places {
@@ -264,7 +264,7 @@ mod tests {
             assert!(keys.at(*place, |_| ()).is_some());
         }
         assert_eq!(keys.slots.capacity() + keys.free.capacity() + keys.places.capacity(), 0);
-        // Who remembers a place from before finds nothing there.
+        // A position from before has no key.
         assert!(!keys.concerns(places[SPARE], Member(1)) && keys.at(places[SPARE], |_| ()).is_none());
     }
 

@@ -10,45 +10,45 @@ use crate::clock::{Moment, lease_deadline};
 use crate::options::Text;
 use crate::{GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, SessionId};
 
-/// One stretch in which the store has an owner of this process as the holder, and all that is known of it here.
+/// A lease that this process holds, and all that is known of it.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Lease<L> {
     pub(super) id: LeaseId,
-    /// As in the grant, which is not as near.
+    /// The key of the grant, repeated here to spare a memory access.
     pub(super) key: LockKey,
     pub(super) member: Member,
     pub(super) reentrant: bool,
     pub(super) session: Option<SessionId>,
-    /// What it was asked for with.
+    /// The terms of the claim.
     pub(super) options: Terms,
     pub(super) since: Moment,
     pub(super) first_length: Duration,
     pub(super) deadline: Moment,
     pub(super) next_renewal: Moment,
-    /// The renewal under way. Where its answer has not come when the next is due, none will come in time.
+    /// The renewal under way. If its answer has not come when the next is due, it will not come in time.
     pub(super) renewal: Option<RequestId>,
-    /// A renewal was sent, and none has been confirmed since.
+    /// A renewal was sent, and none was confirmed since.
     pub(super) unanswered: bool,
     /// A claim of this owner may reach the store late.
     pub(super) may_be_late: bool,
-    /// The guards on it: one, or the levels of a session, or readers that share a grant.
+    /// The guards on the lease: one, or the levels of a session, or co-readers.
     pub(super) guards: SmallVec<[GuardEntry; 1]>,
     pub(super) cell: L,
-    /// How it ended, as long as guards are there that have to be told, or give it back.
+    /// How the lease ended. It is kept after that as long as it has guards.
     pub(super) end: Option<End>,
-    /// The store may still have it; it is given back with the last guard.
+    /// The store may still have the lease; it is released with the last guard.
     pub(super) owes_release: bool,
 }
 
-/// What the store was told with a claim.
+/// The terms of a claim, as the store knows them.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) ttl: Duration,
     pub(super) renew: bool,
     label: Option<Text>,
     reason: Option<Text>,
-    /// False for a lease that was attached: the store shows the texts of whoever claimed it.
+    /// False for a lease that was attached: the store shows the label and reason of the original claim.
     pub(super) known: bool,
 }
 
@@ -64,18 +64,18 @@ impl Terms {
     }
 }
 
-/// A guard on a lease, and what it asks for as long as it is there.
+/// A guard on a lease, and its own options.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct GuardEntry {
     pub(super) id: GuardId,
     pub(super) owner: OwnerId,
-    /// How many had the lease before, or which co-reader it is.
+    /// How many guards had the lease before, or which co-reader it is.
     pub(super) number: u16,
     pub(super) renew: bool,
     pub(super) cap: Moment,
 }
 
-/// The lease that a grant begins with.
+/// The first lease of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FirstLease {
     pub(super) length: Duration,
@@ -83,24 +83,24 @@ pub(super) struct FirstLease {
     pub(super) sent_at: Moment,
     /// False for a lock that has no deadline.
     pub(super) ends: bool,
-    /// Nobody but a message says so, and somebody may have forged it.
+    /// The grant came as a notification, which may be forged.
     pub(super) from_notification: bool,
 }
 
-/// How long a grant out of the store's queue stays unconfirmed and with its short first lease: who is done by then has
-/// cost no renewal.
+/// The pause before the first renewal of a grant out of the store queue, which has a short first lease. A holder that
+/// releases earlier costs no renewal.
 const SOON: Duration = Duration::from_millis(20);
 
-/// How long a grant waits for its waiter at most before it goes to the next.
+/// How long an offer is kept for its waiter before it goes to the next.
 const UNTAKEN: Duration = Duration::from_secs(1);
 
 impl FirstLease {
-    /// When it has to be regarded as over here.
+    /// The deadline of this lease on the local clock.
     pub(super) fn deadline(&self) -> Moment {
         if self.ends { lease_deadline(self.sent_at, self.length) } else { Moment::NEVER }
     }
 
-    /// Whether a renewal soon makes it what was asked for.
+    /// Whether a renewal has to follow soon, because the lease is short or unconfirmed.
     pub(super) fn is_provisional(&self, ttl: Duration) -> bool {
         self.from_notification || self.length < ttl
     }
@@ -140,17 +140,17 @@ impl<L: LeaseCell> Lease<L> {
         }
     }
 
-    /// What the store granted.
+    /// The grant, as the store knows it.
     pub(super) fn grant(&self) -> &GrantRef {
         self.cell.grant()
     }
 
-    /// As the store knows one of its guards.
+    /// The grant of one guard, as the store knows it.
     pub(super) fn grant_of(&self, owner: OwnerId) -> GrantRef {
         GrantRef { owner, ..self.grant().clone() }
     }
 
-    /// Whether it is of a session for which this caller asks.
+    /// Whether the lease is of a session for which this caller acts.
     pub(super) fn admits(&self, member: Member, session: Option<SessionId>) -> bool {
         self.reentrant && (self.member == member || (session.is_some() && self.session == session))
     }
@@ -167,12 +167,12 @@ impl<L: LeaseCell> Lease<L> {
         self.end.is_none() && now < self.limit()
     }
 
-    /// When it ends unless it is renewed.
+    /// When the lease ends unless it is renewed.
     pub(super) fn limit(&self) -> Moment {
         self.deadline.min(self.cap())
     }
 
-    /// Why it ends, when it ends by the clock.
+    /// Why the lease is lost when it ends by the clock.
     pub(super) fn reason(&self) -> LossReason {
         match () {
             () if self.cap() <= self.deadline => LossReason::MaxHold,
@@ -181,7 +181,7 @@ impl<L: LeaseCell> Lease<L> {
         }
     }
 
-    /// When it needs attention next.
+    /// The next moment at which the lease has to be looked at.
     pub(super) fn next_event(&self) -> Moment {
         if self.end.is_some() {
             return Moment::NEVER;
@@ -189,12 +189,12 @@ impl<L: LeaseCell> Lease<L> {
         self.next_renewal().min(self.limit())
     }
 
-    /// When it is to be renewed: what one guard asks for ends with it.
+    /// When the lease is renewed next. Never, unless one of its guards asks for renewal.
     pub(super) fn next_renewal(&self) -> Moment {
         if self.guards.iter().any(|guard| guard.renew) { self.next_renewal } else { Moment::NEVER }
     }
 
-    /// Until when a grant is kept for a waiter that does not come for it.
+    /// Until when an offer on this lease is kept for its waiter.
     pub(super) fn offered_until(&self, now: Moment) -> Moment {
         now.plus((self.options.ttl / 3).min(UNTAKEN))
     }
@@ -203,7 +203,7 @@ impl<L: LeaseCell> Lease<L> {
         self.guards.iter().map(|guard| guard.cap).min().unwrap_or(Moment::NEVER)
     }
 
-    /// Whether the store would not tell it from what these options ask for.
+    /// Whether a claim with these options would be the same for the store.
     pub(super) fn suits(&self, member: Member, options: &LockOptions) -> bool {
         member == self.member
             && self.options.are_of(options)
@@ -211,14 +211,14 @@ impl<L: LeaseCell> Lease<L> {
             && self.cap() == Moment::NEVER
     }
 
-    /// Whether it certainly stays ours for a quarter of its length, also if the store falls silent now.
+    /// Whether the lease lasts for at least another quarter of its length, also if the store is silent from now on.
     pub(super) fn is_settled(&self, now: Moment) -> bool {
         let spare = now.plus(self.first_length.min(self.options.ttl) / 4);
         let lasts = spare < self.limit() || left_out(Rule::Settled);
         self.is_held(now) && lasts && (!self.unanswered || left_out(Rule::NoDoubt))
     }
 
-    /// The store confirmed it, on a request that left at `sent_at`, for `ttl` from then.
+    /// The store confirmed the lease for `ttl` from `sent_at`, when the request was sent. Never shortens the lease.
     pub(super) fn prolong(&mut self, sent_at: Moment, ttl: Duration) {
         if self.deadline != Moment::NEVER {
             let confirmed = lease_deadline(sent_at, ttl);
@@ -226,14 +226,14 @@ impl<L: LeaseCell> Lease<L> {
         }
     }
 
-    /// A renewal leaves at `now`. The next is due when it would be if that is confirmed.
+    /// A renewal is sent at `now`. The next one is due as if this one were confirmed.
     pub(super) fn asks(&mut self, renewal: RequestId, now: Moment) {
         self.unanswered = true;
         self.renewal = Some(renewal);
         self.next_renewal = renewal_after(now, self.options.ttl);
     }
 
-    /// A renewal that left at `sent_at` was confirmed.
+    /// A renewal that was sent at `sent_at` was confirmed.
     pub(super) fn renewed(&mut self, sent_at: Moment) {
         self.unanswered = false;
         self.prolong(sent_at, self.options.ttl);
@@ -242,7 +242,7 @@ impl<L: LeaseCell> Lease<L> {
         }
     }
 
-    /// Another guard stands on it, by a grant that left at `sent_at` and prolonged the lease.
+    /// Another level of a session joins the lease, by a claim that was sent at `sent_at` and prolonged the lease.
     pub(super) fn reentered(&mut self, sent_at: Moment, ttl: Duration) {
         self.prolong(sent_at, ttl);
         self.next_renewal = self.next_renewal.min(renewal_after(sent_at, self.options.ttl));
@@ -258,7 +258,7 @@ impl<L: LeaseCell> Lease<L> {
     }
 }
 
-/// Whether the store would get the same claim for both.
+/// Whether the claims for both options would be the same.
 pub(super) fn alike(one: &LockOptions, other: &LockOptions) -> bool {
     one.ttl == other.ttl && one.renew == other.renew && one.label == other.label && one.reason == other.reason
 }
@@ -267,7 +267,8 @@ pub(super) fn cap_of(options: &LockOptions, since: Moment) -> Moment {
     options.max_hold.map_or(Moment::NEVER, |cap| since.plus(cap))
 }
 
-/// A third of the lease after it was granted, rounded up so that leases of about the same age share a batch.
+/// When a lease is renewed: a third of its length after `sent_at`, rounded up so that leases of about the same age share a
+/// batch.
 fn renewal_after(sent_at: Moment, ttl: Duration) -> Moment {
     const GRID_NANOS: u64 = 16_000_000;
     let third = sent_at.plus(ttl / 3);

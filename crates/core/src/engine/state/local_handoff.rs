@@ -11,7 +11,7 @@ use super::waiter::Waiter;
 use crate::{LocalHandoff, Mode};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    /// Gives what a guard holds to the next in line here, if that wants just the same and the bounds allow it.
+    /// Passes the lease of a guard to the next waiter here, if that wants the same and the limits allow it.
     pub(super) fn pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, entry: usize) -> bool {
         if !self.may_pass_on(step, index, entry) {
             return false;
@@ -33,8 +33,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     fn may_pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, entry: usize) -> bool {
         let lease = &self.leases[index];
         let traits = step.traits(lease.member);
-        // Beside a reader others may have been granted since: its successor could return with a smaller token than theirs.
-        // And a session's guards are its own.
+        // While a reader held the key, others may have been granted it: a successor could return with a smaller token than
+        // theirs. The guards of a session are not handed off at all.
         let passes = traits.handoffs > 0
             && (lease.is_exclusive() || left_out(Rule::NotShared))
             && !traits.reentrant
@@ -46,7 +46,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let too_old = step.now.since(lease.since) >= traits.handoff_age.min(lease.options.ttl / 8);
         if used_up || too_old {
             if !traits.queues && !self.waiters.is_empty() && !left_out(Rule::YieldAfterBound) {
-                // Other processes poll for it: whoever waits here must not be back before them every time.
+                // Other processes poll for the key: the waiters here must not send a claim before them every time.
                 self.yield_until = step.now.plus(step.random.jittered(SHORTEST_POLL));
             }
             return false;
@@ -55,8 +55,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.waiters.front().is_some_and(|next| wanted(next) && lease.suits(next.member, &next.options))
     }
 
-    /// The readers that queued behind this one share its grant, if they did before it was asked for: one who came later
-    /// could return with a smaller token than somebody elsewhere who returned before it came.
+    /// Makes co-readers of the readers that queued behind this one before its claim was sent. The token of one that came
+    /// later could be smaller than that of a holder elsewhere who released before it came.
     pub(super) fn share(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, claim: &PendingClaim<W>) {
         let mut number = 1;
         let mut index = 0;

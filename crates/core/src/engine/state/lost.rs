@@ -11,7 +11,7 @@ use super::rules::{Rule, left_out};
 use crate::clock::Moment;
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    /// A lease of a session is lost.
+    /// Notes the epoch of a lost lease of a session.
     pub(super) fn note_lost(&mut self, now: Moment, lease: &Lease<L>) {
         let Some(epoch) = lease.grant().epoch.filter(|_| lease.is_reentrant()) else { return };
         let until = lease.deadline.max(now.plus(lease.options.ttl)).plus(LATE);
@@ -21,20 +21,20 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// The newest epoch that this engine has lost: it joins none that is as old.
+    /// The newest epoch that this engine has lost. It joins no lease with this or an older epoch.
     pub(super) fn lost_epoch(&self, member: Member) -> Option<u64> {
         let lost = self.lost.iter().find(|lost| lost.member == member && !left_out(Rule::LostEpoch));
         lost.map(|lost| lost.epoch)
     }
 
-    /// The store has it still, for so long at least.
+    /// The store still has something of a lost epoch, for at least this time.
     pub(super) fn is_left(&mut self, now: Moment, member: Member, lasts: Duration) {
         for lost in self.lost.iter_mut().filter(|lost| lost.member == member) {
             lost.until = lost.until.max(now.plus(lasts).plus(LATE));
         }
     }
 
-    /// What the store cannot have any more.
+    /// Forgets the epochs of which the store cannot have anything any more.
     pub(super) fn forget_lost(&mut self, now: Moment) {
         self.lost.retain(|lost| now < lost.until);
     }

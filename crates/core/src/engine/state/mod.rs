@@ -46,19 +46,19 @@ use self::step::{Batches, Engine, Step};
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LockKey};
 
-/// What the engines that share a line of waiters know of all their keys.
+/// The state of all keys, for the engines that share wait queues.
 ///
-/// `W` is how a caller is reached, and `L` how the guards of a lease are: both only come out again in [`Action`]s.
+/// `W` is the handle of a caller, and `L` the cell of a lease. Both only come out again in [`Action`]s.
 #[derive(Clone, Debug)]
 pub(crate) struct State<W, L> {
     keys: Keys<W, L>,
     members: BTreeMap<Member, Engine>,
-    /// Each key at the moment at which it needs attention.
+    /// The keys that have to be looked at, by the moment.
     schedule: BTreeSet<(Moment, KeyId)>,
     next_id: u64,
 }
 
-/// What it takes to apply an event: the time, what is random, and where the actions go.
+/// What an event is applied with: the time, the randomness, and the list for the actions.
 pub(crate) struct Applying<'a, W, L> {
     pub(crate) now: Moment,
     pub(crate) random: &'a mut dyn Randomness,
@@ -70,7 +70,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         Self { keys: Keys::new(), members: BTreeMap::new(), schedule: BTreeSet::new(), next_id: 0 }
     }
 
-    /// Another engine takes part.
+    /// Adds an engine.
     pub(crate) fn add(&mut self, traits: Traits) -> Member {
         self.next_id += 1;
         let member = Member(self.next_id);
@@ -78,7 +78,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         member
     }
 
-    /// An engine of which nobody has a handle, guard or request any more.
+    /// Removes an engine without handles, guards and requests.
     pub(crate) fn remove(&mut self, member: Member) {
         for key in self.keys_of(member) {
             let schedule = &mut self.schedule;
@@ -97,7 +97,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         places.filter(|place| self.keys.concerns(*place, member)).collect()
     }
 
-    /// Where a key is of which an engine asks for something. `None`: the engine is closed.
+    /// The position of a key for a call of this engine. `None`: the engine is closed.
     fn place_for(&mut self, member: Member, key: &LockKey) -> Option<KeyId> {
         let engine = self.members.get_mut(&member).filter(|engine| !engine.closed)?;
         let place = self.keys.place(key);
@@ -105,8 +105,8 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         Some(place)
     }
 
-    /// A caller asks for a key. It has to come for what it is told in [`Action::Wake`]. Also answers whether it stands
-    /// behind others of this process.
+    /// Adds a caller to the wait queue of its key. The outcome comes with [`Action::Wake`]; a grant has to be collected.
+    /// Also returns whether the caller is behind others of this process.
     pub(crate) fn join(&mut self, at: Applying<'_, W, L>, join: Join<W>) -> (WaiterId, bool) {
         let Some(key) = self.place_for(join.member, &join.key) else {
             at.out.push(Action::Wake(join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire"))));
@@ -115,27 +115,27 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         self.on_place(at, key, |key, step| key.join(step, join)).unwrap_or_default()
     }
 
-    /// A waiter comes for the guard that it was told of.
+    /// A waiter collects the guard that it was told of.
     pub(crate) fn collect(&mut self, id: WaiterId, guard: &GuardRef) -> Collected {
         self.keys.at(guard.key, |key| key.collect(id, guard)).unwrap_or(Collected::TooLate)
     }
 
-    /// A guard ends on its own account: released, or dropped. `by` is told what the store says.
+    /// A guard is released or dropped. `by` gets the answer of the store.
     pub(crate) fn release_guard(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, by: Option<W>) -> GuardRelease {
         self.on_place(at, guard.key, |key, step| key.release_guard(step, guard, by)).unwrap_or(GuardRelease::Gone)
     }
 
-    /// A guard asks for a renewal now; `by` is told what the store says. False if it is held no more.
+    /// Renews a lease now; `by` gets the answer of the store. False if the lease is not held any more.
     pub(crate) fn renew_now(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, by: W) -> bool {
         self.on_place(at, guard.key, |key, step| key.renew_now(step, guard.lease, Some(by))).unwrap_or(false)
     }
 
-    /// A guard leaves its lease to the store, for somebody else to take over. False if it is held no more.
+    /// Detaches a guard: its lease stays in the store, for another process to attach. False if it is not held any more.
     pub(crate) fn detach(&mut self, at: Applying<'_, W, L>, guard: &GuardRef) -> bool {
         self.on_place(at, guard.key, |key, step| key.detach(step, guard)).unwrap_or(false)
     }
 
-    /// A caller asks for a detached lease. It has to come for what it is told in [`Action::Wake`].
+    /// Attaches a detached lease. The outcome comes with [`Action::Wake`]; a grant has to be collected.
     pub(crate) fn attach(&mut self, at: Applying<'_, W, L>, attach: Attach<W>) -> WaiterId {
         let Some(key) = self.place_for(attach.join.member, &attach.grant.key) else {
             at.out.push(Action::Wake(attach.join.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "attach"))));
@@ -144,13 +144,13 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         self.on_place(at, key, |key, step| key.attach(step, attach)).unwrap_or_default()
     }
 
-    /// A writer's guard is to go on as a reader's. `None` if it is held no more; else it is over, and whoever asks has to
-    /// come for what it is told in [`Action::Wake`].
+    /// Downgrades a writer. `None` if its lease is not held any more; else the writer's guard is over, and the outcome comes
+    /// with [`Action::Wake`].
     pub(crate) fn downgrade(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, join: Join<W>) -> Option<WaiterId> {
         self.on_place(at, guard.key, |key, step| key.downgrade(step, guard, join)).flatten()
     }
 
-    /// What happened, and what is to be done about it.
+    /// Applies an event. The actions go to `at.out`.
     pub(crate) fn apply(&mut self, at: Applying<'_, W, L>, event: Event) {
         match event {
             Event::TimesUp(key, waiter) => {
@@ -192,12 +192,12 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         }
     }
 
-    /// When [`Event::Tick`] is due.
+    /// The moment at which [`Event::Tick`] is due.
     pub(crate) fn next(&self) -> Moment {
         self.schedule.first().map_or(Moment::NEVER, |(moment, _)| *moment)
     }
 
-    /// The leases on a key that are held here.
+    /// The leases on a key that this process holds.
     pub(crate) fn leases(&self, key: &LockKey) -> Vec<LeaseId> {
         let leases = self.keys.get(key).map_or(&[][..], KeyEntry::leases);
         leases.iter().filter(|lease| lease.end.is_none()).map(|lease| lease.id).collect()
@@ -208,12 +208,12 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| key.subscription.is_request(request))
     }
 
-    /// Until when an answer under way is waited for, by a caller whose wait has a limit.
+    /// Until when a caller with this limit waits for an answer that is under way.
     pub(crate) fn latest(&self, member: Member, limit: Moment) -> Moment {
         self.members.get(&member).map_or(limit, |engine| engine.latest(limit))
     }
 
-    /// Whether nothing of this engine is under way.
+    /// Whether no request of this engine is under way.
     pub(crate) fn is_idle(&self, member: Member) -> bool {
         self.members.get(&member).is_none_or(|engine| engine.under_way == 0)
     }
@@ -262,7 +262,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         }
     }
 
-    /// Something happens to a key. `None`: nothing is known of it.
+    /// Changes a key. `None`: nothing is known of it.
     fn on<T>(
         &mut self,
         at: Applying<'_, W, L>,

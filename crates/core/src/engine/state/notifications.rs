@@ -48,7 +48,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         self.subscription.state = if begun { Subscribed::Yes(request, member) } else { Subscribed::No };
         if begun {
-            // It may have been freed before anybody listened.
+            // The key may have been freed before the subscription began.
             self.changes.freed += 1;
             self.ask_anew(|claim| !claim.is_notified());
         } else {
@@ -60,7 +60,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// Subscribes to the key while somebody waits for other processes, and no longer.
+    /// Subscribes to the key while a waiter waits for other processes, and unsubscribes afterwards.
     pub(super) fn subscribe(&mut self, step: &mut Step<'_, W, L>) {
         if self.waiters.is_empty() {
             self.wants_notifications = false;
@@ -74,7 +74,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Who is to subscribe, if somebody is.
+    /// The engine that has to subscribe now, if any.
     pub(super) fn subscriber(&self, step: &Step<'_, W, L>) -> Option<Member> {
         let wanted = self.wants_notifications && self.subscription.state == Subscribed::No;
         let first = self.waiters.front().filter(|_| wanted)?;
@@ -88,7 +88,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// How a waiter polls as things are.
+    /// The pauses between polls: longer while the key is subscribed to.
     pub(super) fn polling(&self) -> BackOff {
         if self.subscription.state == Subscribed::No { BackOff::polling() } else { BackOff::beside_signals() }
     }

@@ -11,51 +11,52 @@ use super::waiter::{Changes, Waiter};
 use crate::clock::Moment;
 use crate::{Busy, Error, ErrorKind, GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId};
 
-/// An owner id that asks for the key, or has a place in the store's own queue.
+/// A claim under way, or a position in the store queue.
 ///
-/// A claim belongs to its key: when its asker is gone, what it wins goes to the first in line who asks for just that, or
-/// back to the store.
+/// A claim belongs to its key: when its waiter is gone, a grant goes to the first waiter if that wants the same, or back to
+/// the store.
 #[derive(Clone, Debug)]
 pub(super) struct PendingClaim<W> {
     pub(super) owner: OwnerId,
     pub(super) member: Member,
     pub(super) mode: Mode,
     pub(super) options: LockOptions,
-    /// For whom; `None` when that caller is gone.
+    /// The waiter that sent it; `None` when that is gone.
     pub(super) for_waiter: Option<WaiterId>,
-    /// Who polls the request, as long as it is nobody else's business.
+    /// The caller that polls the request, as long as no other caller depends on it.
     pub(super) by: Option<W>,
-    /// What is under way.
+    /// The request under way.
     pub(super) request: Option<RequestId>,
     pub(super) sent_at: Moment,
     pub(super) overdue_at: Moment,
-    /// Its answer was waited for in vain, and may come yet.
+    /// The answer is overdue and not waited for any more; it may still come.
     pub(super) abandoned: bool,
-    /// A send may be carried out still.
+    /// A request of this claim has an unknown outcome: the store may still carry it out.
     pub(super) unanswered: bool,
-    /// The epoch that a message told while it was under way: it is looked at with the answer, which may be newer.
+    /// The epoch of a notification that came while the request was under way. It is judged with the answer, which may be
+    /// newer.
     pub(super) message: Option<u64>,
-    /// Nobody who joined later gets a shared grant of it.
+    /// A waiter that joined after this id gets no shared grant of the claim.
     pub(super) join_limit: u64,
-    /// What was known when it was sent.
+    /// The counts of the key when the claim was sent.
     pub(super) seen: Changes,
     pub(super) position: Option<QueuePosition>,
 }
 
-/// A place in the store's own queue.
+/// A position in the store queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct QueuePosition {
-    /// The epoch of who had the key when the place was last confirmed, and the largest that a grant may have since.
+    /// The epoch of the holder when the position was last confirmed, and the largest epoch that a grant may have since.
     pub(super) epochs: Option<(u64, u64)>,
-    /// What a grant out of the queue begins with.
+    /// The first lease of a grant out of the queue.
     pub(super) lease: FirstLease,
-    /// A grant is told to who listens.
+    /// Whether the store notifies a subscription of the grant.
     pub(super) notifies: bool,
 }
 
 impl QueuePosition {
-    /// Whether the store may have granted this epoch since the last confirmation, from which the lease counts. A message
-    /// may be so late that another was granted the key since, and it may not be the store's at all.
+    /// Whether the store may have granted this epoch since the position was last confirmed, from which the lease counts. A
+    /// notification may be so late that another owner was granted the key since, and it may be forged.
     pub(super) fn may_have_become(&self, epoch: Option<u64>) -> bool {
         let within =
             |((before, latest), granted)| left_out(Rule::LaterEpoch) || (before < granted && granted <= latest);
@@ -64,12 +65,13 @@ impl QueuePosition {
 }
 
 impl<W> PendingClaim<W> {
-    /// Whether its answer is waited for.
+    /// Whether the answer is waited for.
     pub(super) fn is_under_way(&self) -> bool {
         self.request.is_some() && !self.abandoned
     }
 
-    /// When its answer is waited for no more. A caller that polls it itself, and on whom nobody waits, has its own limit.
+    /// When the answer is overdue. Never for a request that its caller polls and on which no other caller depends: that
+    /// caller has a limit of its own.
     pub(super) fn overdue_at(&self) -> Moment {
         if self.is_under_way() && self.by.is_none() { self.overdue_at } else { Moment::NEVER }
     }
@@ -82,15 +84,15 @@ impl<W> PendingClaim<W> {
         GrantRef { key: key.clone(), owner: self.owner, mode: self.mode, epoch }
     }
 
-    /// The lease of a grant that a message tells, if the store may have granted that. When it is over, only the store knows
-    /// whose the key is.
+    /// The first lease of a grant that came as a notification, if the store may have sent it. `None` once that lease is
+    /// over: then only the store knows who holds the key.
     pub(super) fn notified_lease(&self, epoch: Option<u64>, now: Moment) -> Option<FirstLease> {
         let may_be = |position: &QueuePosition| position.may_have_become(epoch) && now < position.lease.deadline();
         let position = self.position.filter(may_be)?;
         Some(FirstLease { from_notification: true, ..position.lease })
     }
 
-    /// Its owner id may have something in the store, from a claim before.
+    /// Whether the store may have something of this owner id from an earlier request.
     pub(super) fn is_repeated(&self) -> bool {
         self.position.is_some() || self.unanswered
     }
@@ -99,8 +101,8 @@ impl<W> PendingClaim<W> {
         FirstLease { length: self.options.ttl, sent_at: self.sent_at, ends, from_notification: false }
     }
 
-    /// What a grant begins with. From its place in the store's queue it may have been granted before it was asked for again.
-    /// `None`: it may have come long ago, with a lease that nobody knows.
+    /// The first lease of a grant that came as an answer. A claim in the store queue may have been granted before it was
+    /// sent again. `None`: the grant may be so old that its lease is unknown.
     pub(super) fn first_lease(&self, now: Moment, ends: bool) -> Option<FirstLease> {
         match self.position {
             Some(position) => Some(position.lease).filter(|lease| now < lease.deadline()),
@@ -130,8 +132,8 @@ impl<W: Clone> PendingClaim<W> {
         }
     }
 
-    /// Whether a waiter that did not ask for this may have it. A shared grant is for nobody who came after it was asked
-    /// for: it could return with a smaller token than somebody elsewhere who returned before it came.
+    /// Whether a grant of this claim may go to another waiter. A shared grant may not go to a waiter that came after the
+    /// claim was sent: its token could be smaller than that of a holder elsewhere who released before the waiter came.
     pub(super) fn goes_to(&self, waiter: &Waiter<W>) -> bool {
         let before = waiter.id.0 < self.join_limit || left_out(Rule::CameBefore);
         if left_out(Rule::SameRequest) {
@@ -154,25 +156,25 @@ impl<W: Clone> PendingClaim<W> {
     }
 }
 
-/// A grant, or a claim that may have become one, that is given back to the store.
+/// A release under way: of a grant, or of a claim that may have become one.
 #[derive(Clone, Debug)]
 pub(super) struct PendingRelease<W> {
     pub(super) member: Member,
     pub(super) grant: GrantRef,
     pub(super) ttl: Duration,
-    /// Who is told the answer, and polls the request as long as it is nobody else's business.
+    /// The caller that gets the answer; it polls the request as long as no other caller depends on it.
     pub(super) by: Option<W>,
     pub(super) alone: bool,
     pub(super) request: Option<RequestId>,
-    /// When it is tried again, and how long that is worth while.
+    /// When the release is sent again, and until when.
     pub(super) again_at: Moment,
     pub(super) give_up_at: Moment,
     pub(super) pauses: BackOff,
-    /// A claim of this owner may reach the store late, behind its release, when the connection that carried it was given
-    /// up. So it is released again for about a minute, each time after twice as long, and keeps the key for nobody for
-    /// about as long as it was late, and not for its lease. Nobody waits for that, and it ends with the engine.
+    /// A claim of this owner may reach the store late, after its release, if its connection was given up. So the release is
+    /// repeated for about a minute, each time after twice the pause: a late claim then holds the key for about as long as it
+    /// was late, and not for its lease. Nothing waits for these repetitions, and they end with the engine.
     pub(super) may_be_late: bool,
-    /// The pause before the next of these.
+    /// The pause before the next repetition.
     pub(super) late_pause: Option<Duration>,
 }
 
@@ -197,7 +199,7 @@ impl<W> PendingRelease<W> {
         (self.late_pause, self.again_at) = (Some(pause), now.plus(pause));
     }
 
-    /// Whether a session must not claim before this is done.
+    /// Whether claims of this session have to wait for the release.
     pub(super) fn blocks(&self, member: Member) -> bool {
         self.member == member && self.late_pause.is_none()
     }
@@ -207,28 +209,28 @@ impl<W> PendingRelease<W> {
     }
 }
 
-/// A grant that the store is asked to give to a new owner: one that was detached, or a writer's that goes on as a reader's.
+/// A take-over or a downgrade under way: the store gives a grant to a new owner id.
 ///
-/// It belongs to its key: when nobody waits for the answer any more, what it brings goes back to the store.
+/// It belongs to its key: when its caller is gone, what it wins is released.
 #[derive(Clone, Debug)]
 pub(super) struct PendingTakeOver<W> {
-    /// Who is told; `None` when that caller is gone, or was told that there is no answer.
+    /// The caller; `None` when it is gone, or was answered that the outcome is unknown.
     pub(super) waiter: Option<Waiter<W>>,
     pub(super) member: Member,
-    /// With the new owner.
+    /// The grant with the new owner id.
     pub(super) grant: GrantRef,
-    /// With the owner until then.
+    /// The grant with the old owner id.
     pub(super) old: GrantRef,
     pub(super) number: u16,
     pub(super) options: LockOptions,
-    /// Of a downgrade: what the writer had is to be given back if the store does not say that it has a reader now.
+    /// Of a downgrade: the writer's lease, which is released unless the store confirms the reader.
     pub(super) writer: Option<DowngradedWriter>,
     pub(super) request: RequestId,
     pub(super) sent_at: Moment,
     pub(super) overdue_at: Moment,
 }
 
-/// The lease of a writer that goes on as a reader.
+/// The lease of a writer that is downgraded.
 #[derive(Clone, Debug)]
 pub(super) struct DowngradedWriter {
     pub(super) ttl: Duration,
@@ -236,7 +238,7 @@ pub(super) struct DowngradedWriter {
 }
 
 impl<W> PendingTakeOver<W> {
-    /// When its answer is waited for no more.
+    /// When the answer is overdue.
     pub(super) fn overdue_at(&self) -> Moment {
         if self.waiter.is_some() { self.overdue_at } else { Moment::NEVER }
     }
@@ -246,7 +248,7 @@ impl<W> PendingTakeOver<W> {
         step.out.extend(action);
     }
 
-    /// There is nothing to take over.
+    /// Answers that the store does not have the old owner.
     pub(super) fn tell_gone<L>(&mut self, step: &mut Step<'_, W, L>) {
         let lost = || Outcome::Failed(Error::new(ErrorKind::Lost(LossReason::Stolen), "downgrade"));
         let gone = if self.writer.is_some() { lost() } else { Outcome::Busy(Busy::default()) };
@@ -254,13 +256,12 @@ impl<W> PendingTakeOver<W> {
     }
 }
 
-/// An epoch that an engine of a session has lost. Something of it may be left in the store, where the session takes a key
-/// again: a level whose release was refused, or a claim that was carried out late. Whoever joined that would have the token of
-/// a guard that was told that it is lost.
+/// An epoch that an engine of a session has lost. Something of it may be left in the store: a level whose release was
+/// refused, or a claim that was carried out late. A new level that joined it would have the token of a guard that is lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostEpoch {
     pub(super) member: Member,
     pub(super) epoch: u64,
-    /// By then the store has nothing of it any more.
+    /// From this moment on the store has nothing of it.
     pub(super) until: Moment,
 }

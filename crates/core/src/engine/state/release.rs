@@ -13,11 +13,11 @@ use crate::{Error, ErrorKind, GrantRef, LeaseStatus, LossReason, OwnerId, Result
 
 const FIRST_LATE_RELEASE: Duration = Duration::from_secs(1);
 const LAST_LATE_RELEASE: Duration = Duration::from_secs(32);
-/// By how much a request may be late.
+/// The longest time by which a request may be late.
 pub(super) const LATE: Duration = Duration::from_secs(64);
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    /// Gives a grant back, trying again for as long as its lease could last.
+    /// Releases a grant in the store, and tries again for as long as its lease could last.
     pub(super) fn release(
         &mut self,
         step: &mut Step<'_, W, L>,
@@ -38,10 +38,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.send_releases(step);
     }
 
-    /// Gives back what an owner that has nothing any more may be granted late.
+    /// Releases what a late claim of an owner may still be granted, although that owner has nothing any more.
     pub(super) fn release_late(&mut self, step: &mut Step<'_, W, L>, member: Member, grant: GrantRef) {
         if !step.members[&member].closed {
-            // With what lease it was claimed nobody knows here.
+            // The ttl of that claim is not known here.
             let mut late = PendingRelease::new(member, grant, LAST_LATE_RELEASE, step.now);
             late.again_after(FIRST_LATE_RELEASE, step.now);
             self.releases.push(late);
@@ -61,7 +61,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         for release in self.releases.iter_mut().filter(|release| release.again_at <= now) {
             let request = RequestId(step.id());
-            // Where its answer does not come by then, what carries it is not driven.
+            // If the answer does not come by then, the runtime that carries the request is not driven.
             (release.request, release.again_at) = (Some(request), step.overdue(release.member));
             let sent = Request::Release(request, release.grant.clone());
             let alone = std::mem::take(&mut release.alone);
@@ -102,8 +102,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// Who takes the next answer for its last, and would not ask before this session has given back what it lost, is told
-    /// why it does not.
+    /// Answers waiters at their limit whose claims have to wait for a release of their session: they get the error of that
+    /// release.
     fn tell_blocked(&mut self, step: &mut Step<'_, W, L>, member: Member, error: &Error) {
         if !step.traits(member).reentrant {
             return;
@@ -115,8 +115,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// Ends a guard on its own account: its lease goes to the next in line here, or back to the store with the last guard
-    /// on it. What was lost has ended before.
+    /// Ends a guard that is released or dropped. Its lease passes to the next waiter here, or is released in the store with
+    /// its last guard. A lease that was lost has ended before.
     pub(super) fn release_guard(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, by: Option<W>) -> GuardRelease {
         let found = |lease: &Lease<L>| lease.guards.iter().position(|entry| entry.id == guard.guard);
         let lease = self.leases.iter().position(|lease| lease.id == guard.lease);
@@ -158,7 +158,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Those who wait ask when the release has been answered; if that takes long, before.
+    /// The waiters send claims when the release has been answered, or after 100 ms if that takes longer.
     fn wait_for_release(&mut self, step: &mut Step<'_, W, L>) {
         const LONG: Duration = Duration::from_millis(100);
         if self.waiters.is_empty() {
@@ -171,7 +171,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Leaves a lease to the store, for somebody else to take over. False if it is held no more.
+    /// Leaves a lease in the store, for another process to attach. False if it is not held any more.
     pub(super) fn detach(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef) -> bool {
         let held = |lease: &&mut Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let Some(lease) = self.leases.iter_mut().find(held) else { return false };
@@ -184,8 +184,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         true
     }
 
-    /// The one way in which a lease ends, but for a guard that lets it go: tells its guards, stops its renewals, and gives
-    /// back what the store may still have: at once, where it does not end by itself, else with the guard.
+    /// Ends a lease, for every reason but the release of its last guard: notifies its guards, stops its renewals, and
+    /// releases what the store may still have. The release is sent at once where the lease does not end by itself, else with
+    /// the guard.
     pub(super) fn end(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, end: End) {
         use LossReason::{Expired, MaxHold, Shutdown, Stolen, Unreachable};
 
@@ -215,11 +216,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         lease.owes_release &= !at_once;
-        // What its own cap ended is given back here and now, and others of the session may have the key all the while.
+        // A lease that its own max hold ended is released at once, and other levels of the session may hold the key all the
+        // while.
         if matches!(end, End::Lost(reason) if reason != MaxHold) {
             self.note_lost(step.now, &lease);
         }
-        // Until the last guard of a session is gone no fresh lease may begin.
+        // No new lease of a session may begin before its last guard is gone.
         if !lease.guards.is_empty() && (lease.owes_release || lease.is_reentrant()) {
             self.leases.push(lease);
         }
@@ -230,7 +232,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.release(step, lease.member, lease.grant_of(owner), lease.options.ttl, lease.may_be_late, None);
     }
 
-    /// An operator released by force what these leases were.
+    /// An operator released these leases by force.
     pub(super) fn force_released(&mut self, step: &mut Step<'_, W, L>, leases: &[LeaseId]) {
         let all = || self.leases.iter().map(|lease| lease.id).collect();
         let leases: Vec<_> = if left_out(Rule::ForcedOnly) { all() } else { leases.to_vec() };
@@ -241,7 +243,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// An engine is closed: from now on none of its guards is born.
+    /// Closes an engine: it gets no guards from now on, and its leases are lost and released.
     pub(super) fn close(&mut self, step: &mut Step<'_, W, L>, member: Member) {
         self.detach_requests(step);
         let of_it = |lease: &&Lease<L>| lease.member == member && lease.end.is_none();
@@ -268,7 +270,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// A closed engine waits for nothing any more: what is not released by now, its lease frees.
+    /// Drops the releases of a closed engine that are under way: their leases free the keys.
     pub(super) fn abandon(&mut self, step: &mut Step<'_, W, L>, member: Member) {
         for _ in self.releases.extract_if(.., |release| release.member == member && release.late_pause.is_none()) {
             step.ended(member);
@@ -276,7 +278,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// Whether there is anything of an engine here.
+    /// Whether the key has anything of this engine.
     pub(super) fn concerns(&self, member: Member) -> bool {
         self.leases.iter().any(|lease| lease.member == member)
             || self.waiters.iter().any(|waiter| waiter.member == member)
@@ -287,7 +289,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             || self.subscription.is_by(member)
     }
 
-    /// An engine is gone.
+    /// Forgets an engine without handles, guards and requests.
     pub(super) fn forget(&mut self, member: Member) {
         self.waiters.retain(|waiter| waiter.member != member);
         self.offers.retain(|offer| offer.waiter.member != member);
@@ -298,7 +300,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.lost.retain(|lost| lost.member != member);
     }
 
-    /// Leases that ran out, and waiters that are not looked after.
+    /// Ends leases that ran out, and waiters whose tasks are not polled.
     pub(super) fn expire(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         let over = |lease: &&Lease<L>| lease.end.is_none() && now >= lease.limit();

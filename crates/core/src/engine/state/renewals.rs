@@ -20,7 +20,7 @@ impl Batch {
 
     fn push<L: LeaseCell>(&mut self, key: KeyId, lease: &mut Lease<L>) {
         let ttl = lease.options.ttl;
-        // So that there is time for another before the lease is over.
+        // A quarter of the lease, so that there is time for another renewal before it ends.
         self.within = self.within.min(ttl / 4);
         self.leases.push(lease.id);
         self.keys.push(key);
@@ -28,13 +28,13 @@ impl Batch {
         lease.asks(self.id, self.sent_at);
     }
 
-    /// An answer for each, also where the store gave none.
+    /// The answers, filled up with "unknown" where the store gave none.
     pub(crate) fn answered(&self, mut answers: Vec<Result<LeaseStatus>>) -> Vec<Result<LeaseStatus>> {
         answers.resize_with(self.renewals.len(), || Err(Error::new(ErrorKind::Indeterminate, "renew")));
         answers
     }
 
-    /// The batch, once nothing is asked of it any more.
+    /// Moves the batch out.
     pub(crate) fn take(&mut self) -> Self {
         let (leases, keys) = (take(&mut self.leases), take(&mut self.keys));
         Self { leases, keys, renewals: take(&mut self.renewals), ..*self }
@@ -42,12 +42,12 @@ impl Batch {
 }
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    /// What has become due on this key. Renewals go into batches over all keys.
+    /// Does what is due on this key. Renewals go into batches over all keys.
     pub(super) fn tick(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         self.take_back_untaken(step);
         for lease in self.leases.iter_mut().filter(|lease| lease.end.is_none()) {
-            // Where one is under way still, a late answer to that counts for what it says.
+            // If another renewal is still under way, its late answer counts, too.
             if now >= lease.next_renewal() {
                 step.renew(self.id, lease);
             }
@@ -58,7 +58,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// A grant that its waiter does not come for goes to the next: a caller that is not polled keeps the key from nobody.
+    /// Passes offers that were not collected in time to the next waiter: a caller that is not polled must not keep the key
+    /// from others.
     fn take_back_untaken(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         let untaken = |offer: &Offer<W>| !left_out(Rule::Untaken) && offer.until.is_some_and(|until| now >= until);
@@ -68,7 +69,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Sends one renewal by itself. False if the lease is held no more.
+    /// Sends one renewal at once. False if the lease is not held any more.
     pub(super) fn renew_now(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, by: Option<W>) -> bool {
         let lease = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none());
         let Some(lease) = lease else { return false };
@@ -78,8 +79,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         true
     }
 
-    /// Draws the consequence of an answer to a renewal: an error is "unknown" and is retried until the deadline; only the
-    /// store's "not yours" is a loss.
+    /// The store answered a renewal. An error means "unknown" and is retried until the deadline; only the answer that the
+    /// store does not have the owner is a loss.
     pub(super) fn renewed(
         &mut self,
         step: &mut Step<'_, W, L>,
@@ -102,7 +103,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
                 self.confirmed(step, id);
             }
             answer if unconfirmed.is_some() => {
-                // Nobody was told of it.
+                // No caller was told of this grant.
                 let failed = answer.err().unwrap_or_else(too_late);
                 step.out.push(Action::AttemptFailed(self.name.clone(), failed));
                 self.end(step, id, End::Released);
@@ -119,7 +120,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// A lease that nobody was told of before it was confirmed.
+    /// Tells the waiters of a lease that had to be confirmed first.
     fn confirmed(&mut self, step: &mut Step<'_, W, L>, id: LeaseId) {
         let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
         for offer in self.offers.iter_mut().filter(|offer| offer.guard.lease == id && offer.until.is_none()) {
@@ -134,7 +135,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 }
 
 impl<W, L: LeaseCell> Step<'_, W, L> {
-    /// Has a lease renewed with others that are due. The batch leaves when it is full, or with the end of the tick.
+    /// Adds a lease to the batch of its engine. The batch is sent when it is full, or at the end of the tick.
     fn renew(&mut self, key: KeyId, lease: &mut Lease<L>) {
         let most = self.traits(lease.member).batch;
         let id = RequestId(self.id());

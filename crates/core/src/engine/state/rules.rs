@@ -1,27 +1,27 @@
 //! The rules that the tests leave out one at a time, to see what each is there for. Otherwise all are kept.
 
-/// A rule, at whose line [`left_out`] is asked.
+/// A rule of the protocol. The line of code that keeps it asks [`left_out`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// What an answer brings that nobody wants any more is given back.
+    /// A grant that no waiter wants any more is released.
     Compensate,
-    /// Who goes gives up what it has in the store.
+    /// A waiter that leaves gives up what it has in the store.
     GiveUp,
-    /// What others depend on goes on also if its caller is never polled.
+    /// A request on which others depend goes on also if its caller is never polled.
     NotPolled,
-    /// A grant that its waiter does not come for goes to the next.
+    /// A guard that its waiter does not collect goes to the next waiter.
     Untaken,
-    /// The end of a lease is told to its guards.
+    /// The guards of a lease are notified of its end.
     TellEnd,
     /// A lease that is attached has an owner of its own from then on.
     OwnerOfItsOwn,
-    /// What is taken over for nobody is given back.
+    /// A take-over whose caller is gone is released.
     TakenOverGoesBack,
-    /// What a downgrade may have left of the writer is given back.
+    /// The writer that a downgrade may have left in the store is released.
     WriterGoesBack,
-    /// A late message counts only with a larger epoch than the one that came with the place.
+    /// A notification counts only with a larger epoch than the one that came with the queue position.
     LaterEpoch,
-    /// The answer to a claim that a message granted is about that lease.
+    /// A notification during a claim is judged together with the answer to that claim.
     AfterMessage,
     /// A release by force ends what it evicted, and nothing else.
     ForcedOnly,
@@ -29,13 +29,13 @@ pub(super) enum Rule {
     CountsFrom,
     /// An answer that comes late never shortens a lease.
     NeverShorter,
-    /// No guard is born after the engine was closed.
+    /// No guard is created after the engine was closed.
     ClosedForAll,
     /// A hand-off counts up.
     NewNumber,
     /// The count never goes beyond its bound.
     Bound,
-    /// A guard that is over does nothing to what others have now.
+    /// A guard that is over does not affect the guards of others.
     OwnGuardOnly,
     /// No hand-off of a lease that is almost over.
     Settled,
@@ -43,15 +43,15 @@ pub(super) enum Rule {
     NoDoubt,
     /// A lease that ran out is lost before anything else happens.
     LossFirst,
-    /// A lease goes only to an heir who asked for just that.
+    /// A grant goes to another waiter only if that wants the same.
     SameRequest,
     /// An owner id is new for every claim.
     NewOwner,
-    /// After the bound other processes go first.
+    /// After the largest number of hand-offs other processes go first.
     YieldAfterBound,
-    /// An offer to somebody who is gone goes to the next.
+    /// An offer to a caller that is gone goes to the next waiter.
     SkipGone,
-    /// A successor gets what is left of the lease.
+    /// The next guard gets what is left of the lease.
     WhatIsLeft,
     /// A reader shares only a grant that was asked for after it came.
     CameBefore,

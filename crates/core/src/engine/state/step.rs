@@ -14,29 +14,29 @@ pub(super) struct Step<'s, W, L> {
     pub(super) members: &'s mut BTreeMap<Member, Engine>,
     pub(super) next_id: &'s mut u64,
     pub(super) out: &'s mut Vec<Action<W, L>>,
-    /// What a tick has found to be renewed, over all keys.
+    /// The renewals that a tick has collected, over all keys.
     pub(super) batches: &'s mut Batches,
 }
 
-/// The batches of renewals that are not full.
+/// For each engine, the batch of renewals that is not full yet.
 pub(super) type Batches = BTreeMap<Member, Batch>;
 
-/// An engine, as far as it matters here.
+/// What the state machine knows of an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     pub(super) traits: Traits,
     pub(super) closed: bool,
-    /// It has to be kept until nothing of it is under way.
+    /// The driver keeps the engine alive until no request of it is under way.
     pub(super) kept: bool,
-    /// Claims and releases under way.
+    /// How many claims, releases and take-overs are under way.
     pub(super) under_way: usize,
-    /// Where its keys are.
+    /// The keys of which it may have something.
     pub(super) places: KeySet,
-    /// What an answered attempt took of late; one that took long counts double at most.
+    /// The time that the last answered claim took. It grows by at most a factor of two with each claim.
     pub(super) round_trip: Duration,
 }
 
-/// How far past its limit a wait may go for an answer that is under way, at least.
+/// The least time by which a wait may pass its limit for an answer that is under way.
 const GRACE: Duration = Duration::from_millis(50);
 
 impl Engine {
@@ -89,7 +89,7 @@ impl<W, L> Step<'_, W, L> {
         }
     }
 
-    /// What failed is tried again, also when nobody else has the engine any more.
+    /// Keeps the engine alive for a release that is sent again, also when no handle or guard has the engine any more.
     pub(super) fn keep(&mut self, member: Member) {
         if let Some(engine) = self.members.get_mut(&member)
             && !std::mem::replace(&mut engine.kept, true)
@@ -104,7 +104,7 @@ impl<W, L> Step<'_, W, L> {
         }
     }
 
-    /// When an answer is not to be expected any more: what carries the request is not driven.
+    /// When an answer is overdue: the runtime that carries the request is not driven.
     pub(super) fn overdue(&self, member: Member) -> Moment {
         self.now.plus(self.traits(member).answers_within.saturating_mul(5))
     }

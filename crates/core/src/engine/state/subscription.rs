@@ -7,7 +7,7 @@ use crate::clock::Moment;
 #[derive(Clone, Debug)]
 pub(super) struct Subscription {
     pub(super) state: Subscribed,
-    /// No other is asked for before.
+    /// No new subscription is begun before this moment.
     pub(super) not_before: Moment,
     pub(super) pauses: BackOff,
 }
@@ -17,7 +17,7 @@ impl Subscription {
         Self { state: Subscribed::No, not_before: Moment::default(), pauses: BackOff::between_subscriptions() }
     }
 
-    /// Nobody subscribed of late.
+    /// Whether there is no subscription, and was none of late.
     pub(super) fn is_as_new(&self) -> bool {
         self.state == Subscribed::No && self.not_before == Moment::default()
     }

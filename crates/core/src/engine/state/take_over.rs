@@ -12,7 +12,7 @@ use super::step::Step;
 use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, Mode, Result};
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
-    /// A caller wants to go on with a lease that was detached. The owner changes in the store, so that nobody else can.
+    /// Attaches a detached lease: the store replaces its owner, so that no other attach succeeds.
     pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach<W>) -> WaiterId {
         let Attach { join, grant, number } = attach;
         let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.random.owner() };
@@ -21,7 +21,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.take_over(step, join, [grant.clone(), new], number, None, ask)
     }
 
-    /// A writer goes on as a reader. Its lease ends here and now, whatever becomes of that; `None` if it is held no more.
+    /// Downgrades a writer. Its lease ends at once, whatever the store answers. `None` if it is not held any more.
     pub(super) fn downgrade(&mut self, step: &mut Step<'_, W, L>, guard: &GuardRef, join: Join<W>) -> Option<WaiterId> {
         let held = |lease: &&Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let lease = self.leases.iter().find(held)?;
@@ -73,7 +73,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         id
     }
 
-    /// The store answered whether it has the new owner.
+    /// The store answered a take-over or downgrade.
     pub(super) fn taken_over(&mut self, step: &mut Step<'_, W, L>, request: RequestId, answer: Result<Attempt>) {
         let Some(index) = self.take_overs.iter().position(|pending| pending.request == request) else { return };
         let mut pending = self.take_overs.remove(index);
@@ -94,7 +94,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let PendingTakeOver { member, sent_at, .. } = pending;
         let is_attached = pending.writer.is_none();
         if pending.writer.as_ref().is_none_or(|writer| writer.may_be_late) {
-            // Whoever had it releases nothing, and what it claimed before may come yet.
+            // The old owner releases nothing, and a late claim of it may still be granted.
             self.release_late(step, member, pending.old.clone());
         }
         let first = FirstLease { length: pending.options.ttl, sent_at, ends: traits.leased, from_notification: false };
@@ -119,8 +119,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         offers.for_each(|offer| offer.taken_over = true);
     }
 
-    /// Whatever an answer that is missing, or an earlier sending, may have brought is given back, also when it comes late;
-    /// and so is what was to be downgraded.
+    /// Releases what the store may have of the new owner, also when it comes late, and the writer that was to be downgraded.
     fn take_over_failed(&mut self, step: &mut Step<'_, W, L>, pending: &mut PendingTakeOver<W>, error: Error) {
         step.out.push(Action::AttemptFailed(self.name.clone(), error.clone()));
         if error.kind() == ErrorKind::Indeterminate {
@@ -140,7 +139,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// Those that get no answer, as on a runtime that rests. What comes late is given back.
+    /// Treats overdue take-overs as failed: their runtime may not be driven. What a late answer brings is released.
     pub(super) fn give_up_take_overs(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         while let Some(index) = self.take_overs.iter().position(|pending| now >= pending.overdue_at()) {
@@ -152,13 +151,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// A caller that takes over is gone. True if it was one.
+    /// The caller of an attach or downgrade is gone. True if `id` was one.
     pub(super) fn leave_take_over(&mut self, id: WaiterId) -> bool {
         let its = |pending: &&mut PendingTakeOver<W>| pending.waiter.as_ref().is_some_and(|waiter| waiter.id == id);
         self.take_overs.iter_mut().find(its).is_some_and(|pending| pending.waiter.take().is_some())
     }
 
-    /// The engine is closed: nobody there is given a guard any more.
+    /// The engine is closed: its callers of attach and downgrade get no guard.
     pub(super) fn close_take_overs(&mut self, step: &mut Step<'_, W, L>, member: Member) {
         for pending in self.take_overs.iter_mut().filter(|pending| pending.member == member) {
             pending.tell(step, Outcome::Failed(Error::new(ErrorKind::Closed, "take over")));

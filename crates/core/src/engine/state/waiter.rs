@@ -5,7 +5,7 @@ use super::event::{GuardRef, Member, WaiterId};
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LockOptions, Mode, SessionId};
 
-/// A caller that waits.
+/// A caller in the wait queue of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Waiter<W> {
     pub(super) id: WaiterId,
@@ -15,28 +15,28 @@ pub(super) struct Waiter<W> {
     pub(super) mode: Mode,
     pub(super) options: LockOptions,
     pub(super) limit: Moment,
-    /// It never waited: it takes as long as the backend does.
+    /// The caller tries once. It is answered when the backend answers, and has no limit of its own.
     pub(super) is_try: bool,
-    /// The next answer is its last.
+    /// The waiter ends with the next answer.
     pub(super) is_over: bool,
-    /// A claim of its own is under way.
+    /// A claim of this waiter is under way.
     pub(super) asks: bool,
-    /// It asks the store no earlier.
+    /// The waiter sends no claim before this moment.
     pub(super) ask_at: Moment,
     pub(super) polling: BackOff,
     pub(super) failing: BackOff,
-    /// What its own last attempt came to.
+    /// The answer to the last claim of this waiter.
     pub(super) last: Option<LastAnswer>,
 }
 
-/// A guard that waits for its waiter to come.
+/// A guard that a waiter was told of and has not collected yet.
 #[derive(Clone, Debug)]
 pub(super) struct Offer<W> {
     pub(super) waiter: Waiter<W>,
-    /// None while the first lease has to be confirmed before anybody may have it.
+    /// When the guard goes to the next waiter. `None` while the lease has to be confirmed by a renewal first.
     pub(super) until: Option<Moment>,
     pub(super) guard: GuardRef,
-    /// The waiter asked for a detached lease and nothing else: it has no place in the line to go back to.
+    /// The offer comes from an attach or a downgrade: its waiter has no place in the queue to go back to.
     pub(super) taken_over: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn no_answer() -> LastAnswer {
 }
 
 impl<W> Waiter<W> {
-    /// Whether it has asked the store, or was told to wait for an answer to others.
+    /// Whether the waiter has sent a claim before, or waits for the answer to another's.
     pub(super) fn asked(&self) -> bool {
         self.ask_at > Moment::default()
     }
