@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::subject::{TestClient, Subject};
+use super::subject::{Subject, TestClient};
 use crate::{Capabilities, Clock, LocalHandoff, Result};
 
 /// Chooses one variant: for a run, and for the helper processes of a run.
