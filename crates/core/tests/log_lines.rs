@@ -1,4 +1,4 @@
-//! What is logged does nothing to the terminal on which it is read, whoever chose the keys and whatever the store said.
+//! Log lines have no effect on a terminal, whatever the keys and the answers of the store contain.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-/// One line of the list: a test that has to fail for now.
+/// One line of the list: a test that must fail until a known defect is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Which finding it shows.
+    /// The name of the defect.
     pub finding: &'static str,
-    /// Suites by the name of their backend (`*` for all, `-name` for all but that), or other test targets as
-    /// `crate/target`.
+    /// Where the test fails: suites by the name of their backend (`*` for all, `-name` for all except that), or other test
+    /// targets as `crate/target`.
     pub places: &'static str,
     /// The test's name.
     pub test: &'static str,
@@ -31,12 +31,12 @@ impl Expected {
         columns.next().is_none().then_some(expected)
     }
 
-    /// All of them, in the order of the list.
+    /// All entries, in the order of the list.
     pub fn all() -> &'static [Self] {
         &LIST
     }
 
-    /// What is expected of this test here, if it is not that it passes.
+    /// The entry of this test in this place, if it is expected to fail.
     pub fn of(place: &str, test: &str) -> Option<&'static Self> {
         LIST.iter().find(|expected| expected.test == test && expected.is_at(place))
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_listed_test_counts_as_ignored_while_it_fails_and_fails_once_it_passes() {
-        let listed = Expected::of("file", "c06_after_closing_no_guard_is_born").or(Expected::all().first());
+        let listed = Expected::of("file", "c06_after_closing_no_guard_is_created").or(Expected::all().first());
         let Some(listed) = listed else { return };
         assert!(listed.settle(&Err("broken")).is_ok_and(|why| why.contains(listed.reason)));
         assert!(listed.settle(&Ok::<_, &str>(())).is_err_and(|why| why.contains(listed.test)));

@@ -12,7 +12,7 @@ use crate::{
     Notification, Notifications, OwnerId, Page, Renewal, Result, SessionId, SharedBackend, Subscription,
 };
 
-/// A step of the store that a fault can hit.
+/// A method of the backend that a fault can hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// [`Backend::try_acquire`].
@@ -31,22 +31,22 @@ pub enum Op {
     ForceRelease,
 }
 
-/// What goes wrong with a step.
+/// What goes wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Not executed; answered with an error of this kind.
+    /// The call is not executed, and fails with an error of this kind.
     Refuse(ErrorKind),
-    /// Executed; the reply is lost.
+    /// The call is executed, and its answer is lost: the outcome is unknown.
     LoseReply,
-    /// Executed; the reply comes this much later.
+    /// The call is executed, and its answer comes this much later.
     Delay(Duration),
-    /// Executed; the reply comes when healed.
+    /// The call is executed, and its answer comes when the faults are healed.
     KeepReply,
-    /// Not executed, and no answer until healed.
+    /// The call is not executed, and has no answer until the faults are healed.
     Hang,
 }
 
-/// The switchboard of the faults of one contender, and the record of what reached its store.
+/// The faults of one test client, and a record of the requests that reached its store.
 #[derive(Clone, Debug)]
 pub struct Faults(Arc<Shared>);
 
@@ -65,7 +65,7 @@ struct Plan {
     most_at_once: HashMap<Op, usize>,
 }
 
-/// One request that reached the store, or would have.
+/// One request that reached the store, or would have without a fault.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) op: Op,
@@ -78,17 +78,17 @@ impl Faults {
         Self(Arc::new(Shared { plan: Mutex::default(), healed: watch::Sender::new(0) }))
     }
 
-    /// The next `times` steps of this kind go wrong.
+    /// The next `times` calls of this kind go wrong.
     pub(super) fn next(&self, op: Op, fault: Fault, times: usize) {
         self.plan().next.insert(op, (fault, times));
     }
 
-    /// All steps of this kind go wrong.
+    /// All calls of this kind go wrong.
     pub(super) fn always(&self, op: Op, fault: Fault) {
         self.next(op, fault, usize::MAX);
     }
 
-    /// Nothing goes wrong any more.
+    /// Ends all faults, and lets the calls go on that wait for this.
     pub(super) fn heal(&self) {
         self.plan().next.clear();
         self.0.healed.send_modify(|times| *times += 1);
@@ -140,7 +140,7 @@ impl Faults {
         UnderWay { faults: self.clone(), op }
     }
 
-    /// Plays the planned fault around `step`.
+    /// Applies the planned fault to a call.
     async fn around<T>(&self, op: Op, step: impl Future<Output = T> + Send) -> Result<T> {
         let unknown = || Error::new(ErrorKind::Indeterminate, "answer").detail("the reply was lost on purpose");
         match self.take(op) {
@@ -184,7 +184,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// A backend between which and its engine things go wrong on demand.
+/// A backend with faults between it and its engine.
 #[derive(Debug)]
 pub(super) struct Faulty<B> {
     pub(super) inner: B,

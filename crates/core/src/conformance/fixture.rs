@@ -4,35 +4,35 @@ use async_trait::async_trait;
 
 use crate::{Backend, Capabilities, Clock, Result};
 
-/// How the suite reaches a store.
+/// How the suite reaches a store. The author of a backend implements this.
 #[async_trait]
 pub trait Fixture: Send + Sync + 'static {
     /// The backend under test.
     type Backend: Backend;
 
-    /// What it claims. No I/O: it is asked while cases are listed.
+    /// The capabilities of the backend. No I/O: this is called while cases are listed.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether the store is there.
+    /// Checks that the store can be reached.
     ///
     /// # Errors
-    /// Why it is not, in words for the report.
+    /// Why the store cannot be reached, for the report. Every case is then ignored.
     async fn available(&self) -> std::result::Result<(), String> {
         Ok(())
     }
 
-    /// A new client of the store, independent of every other, that sees only this namespace.
+    /// Connects a new client to the store. It is independent of every other client and sees only this namespace.
     async fn connect(&self, namespace: &str) -> Result<Self::Backend>;
 
-    /// The same, for a client whose own clock is this one: it may be an hour off.
+    /// Connects a new client that uses the given clock, which may be an hour off. By default the clock is ignored.
     ///
-    /// Only for a backend that reads a clock on the client's side, for whatever purpose; expiry must not depend on it.
+    /// Only needed by a backend that reads a clock in the client. The end of a lease must not depend on that clock.
     async fn connect_at(&self, namespace: &str, clock: &Clock) -> Result<Self::Backend> {
         let _ = clock;
         self.connect(namespace).await
     }
 
-    /// Environment variables with which a second process builds a fixture on the same store.
+    /// Environment variables with which a helper process builds a fixture for the same store.
     fn environment(&self) -> Vec<(String, String)> {
         Vec::new()
     }

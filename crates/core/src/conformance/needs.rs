@@ -4,31 +4,31 @@ use std::fmt;
 use std::panic::resume_unwind;
 use std::time::Duration;
 
-/// Why a test shows nothing here. A test unwinds with it, and whoever runs the tests reports it as ignored.
+/// Why a test is skipped. The test unwinds with this value, and the test harness reports it as ignored.
 #[derive(Debug)]
 pub enum Skipped {
-    /// It lacks what it needs: a failure where everything is required.
+    /// The machine lacks what the test needs. A failure where everything is required.
     Absent(String),
-    /// There is nothing to show, whatever is installed.
+    /// The test has nothing to check here, whatever is installed.
     Nothing(String),
 }
 
-/// What a test needs and the machine may lack. Does not return without it: the test ends there, as ignored.
+/// Returns what a test needs. If the machine lacks it (`None`), the test ends here and is ignored.
 pub fn needs<T>(what: &str, found: Option<T>) -> T {
     found.unwrap_or_else(|| end(Skipped::Absent(format!("no {what} here"))))
 }
 
-/// The same for what says why it is absent.
+/// Returns what a test needs. If the machine lacks it, the test ends here and is ignored with this reason.
 pub fn needs_or_why<T, E: fmt::Display>(what: &str, found: Result<T, E>) -> T {
     found.unwrap_or_else(|why| end(Skipped::Absent(format!("no {what} here: {why}"))))
 }
 
-/// Ends a test that is none here, such as what another test runs in a process of its own.
+/// Ends a test that has nothing to check here, such as one that another test runs in a helper process.
 pub fn shows_nothing(why: &str) -> ! {
     end(Skipped::Nothing(why.to_owned()))
 }
 
-/// Ends a test of numbers that run ahead of the clock where they did not: it would pass without having looked.
+/// Ends a test of a counter that runs ahead of the clock if it did not on this machine: the test would pass without a check.
 pub fn ahead_of_the_clock(grants: u64, took: Duration) {
     if u128::from(grants) < took.as_millis() {
         let rate = u128::from(grants) * 1000 / took.as_millis();

@@ -16,13 +16,13 @@ use crate::{Clock, LocalHandoff, LockKey, LockOptions, Wait};
 
 const ROLE: &str = "LEASEHOLD_CONFORMANCE_HELPER";
 
-/// What a helper process is to do: hold a key, and answer questions until its input ends.
+/// What a helper process does: it holds a key, and answers questions until its input ends.
 #[derive(Clone, Debug)]
 pub(super) struct Role {
     pub(super) namespace: String,
     pub(super) key: String,
     pub(super) ttl: Duration,
-    /// The text of a detached lock that it attaches; else it acquires the key.
+    /// The text of a detached lock to attach. `None`: the helper acquires the key.
     pub(super) attaches: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Role {
     }
 }
 
-/// The helper's side.
+/// Runs the helper.
 pub(super) fn play(role: &Role, subject: &dyn Subject) -> ExitCode {
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build() else {
         return ExitCode::FAILURE;
@@ -73,7 +73,7 @@ pub(super) fn play(role: &Role, subject: &dyn Subject) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The parent's side: a process that holds a key. Killed when dropped.
+/// A helper process that holds a key, as its parent sees it. It is killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Holder {
     child: Child,
@@ -87,7 +87,7 @@ impl Holder {
         Self::try_start(subject, role).await?.ok_or_else(|| Failure("the helper said \"busy\"".into()))
     }
 
-    /// `None`: it was not granted.
+    /// Starts a helper. `None`: the key was not granted to it.
     pub(super) async fn try_start(subject: &dyn Subject, role: &Role) -> Result<Option<Self>, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .env(ROLE, role.to_text())
@@ -109,7 +109,7 @@ impl Holder {
         Ok(Some(holder))
     }
 
-    /// What it believes of its lock now.
+    /// Asks the helper whether it still holds its lock.
     pub(super) async fn ask(&mut self) -> Result<String, Failure> {
         self.input.write_all(b"?\n").await?;
         self.input.flush().await?;
@@ -124,7 +124,7 @@ impl Holder {
         self.signal(Signal::CONT)
     }
 
-    /// Ends it without giving it a chance to clean up.
+    /// Kills the helper with SIGKILL, so that it cannot release anything.
     pub(super) async fn kill(mut self) -> Result<(), Failure> {
         self.signal(Signal::KILL)?;
         let status = self.child.wait().await?;

@@ -17,10 +17,10 @@ use super::subject::Subject;
 use super::variant::Variant;
 use crate::{Capabilities, Capability, LocalHandoff};
 
-/// No case takes this long unless it hangs.
+/// The limit of a case. Only one that hangs takes so long.
 const CASE_LIMIT: Duration = Duration::from_secs(45);
 
-/// What a run found.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     /// How many cases passed.
@@ -31,7 +31,7 @@ pub struct Report {
     pub ignored: usize,
 }
 
-/// Runs one case, or all, without printing, several at a time: for testing the suite itself.
+/// Runs one case, or all of them at the same time, without printing. For tests of the suite itself.
 pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
     let capabilities = subject.capabilities();
     let mut report = Report::default();
@@ -90,7 +90,7 @@ pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
     conclusion.exit_code()
 }
 
-/// The cases of one variant, whose store is `absent` for this reason, if it is.
+/// The cases of one variant. `absent` is the reason why its store cannot be reached, if it cannot.
 fn trials_of(
     variant: Variant,
     absent: Option<&str>,
@@ -147,19 +147,19 @@ fn trial(
     Trial::ignorable_test(name, body).with_ignored_flag(ignored)
 }
 
-/// The cases that failed, in the order of the suite, which goes from what everything rests on to what rests on it.
+/// The cases that failed, in the order of the suite: cases on which others build come first.
 #[derive(Debug, Default)]
 struct Broken(Mutex<BTreeSet<usize>>);
 
 impl Broken {
-    /// Takes note of a case, and answers which clause it is about.
+    /// Notes that a case failed, and returns the number of its clause.
     fn note(&self, case: &'static Case) -> String {
         let place = all().iter().position(|one| std::ptr::eq(one, case)).unwrap_or_default();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
         clause::number(case.name)
     }
 
-    /// Closes a report with the clauses that do not hold, and the failure to look at first.
+    /// Prints the end of a report: the failure to look at first, and the clauses that are broken.
     fn tell(&self) {
         let broken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cases = broken.iter().filter_map(|place| all().get(*place));

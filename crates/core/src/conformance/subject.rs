@@ -14,40 +14,40 @@ use crate::{
     SharedBackend, Subscription, Wait,
 };
 
-/// What the suite runs on: a way to get independent contenders.
+/// The backend under test: a source of independent clients. Object-safe, so that the cases are compiled once.
 #[async_trait]
 pub trait Subject: Send + Sync + 'static {
     /// See [`Fixture::capabilities`].
     fn capabilities(&self) -> Capabilities;
     /// See [`Fixture::available`].
     async fn available(&self) -> std::result::Result<(), String>;
-    /// A locker of its own in this namespace, whose deadlines run on this clock and whose grants pass on so far.
+    /// Connects a client in this namespace, with this clock for its deadlines and these limits for local hand-offs.
     async fn client(&self, namespace: &str, clock: Clock, local_handoff: LocalHandoff) -> Result<TestClient>;
     /// See [`Fixture::environment`].
     fn environment(&self) -> Vec<(String, String)>;
 }
 
-/// A locker of its own, as another process would have it, with its faults, its clock and the store behind it.
+/// A client that is as independent as another process: its locker, its faults, its clock and its backend.
 #[derive(Debug)]
 pub struct TestClient {
-    /// What locks.
+    /// The locker.
     pub locker: Arc<dyn Locker>,
-    /// What locks shared, where that is claimed.
+    /// The locker for shared grants, where shared mode is claimed.
     pub readers: Option<Arc<dyn RwLocker>>,
-    /// The operator's view.
+    /// The operator's calls.
     pub admin: Arc<dyn Admin>,
-    /// The store behind it.
+    /// The backend, without engine and faults.
     pub store: Arc<dyn Store>,
-    /// What goes wrong in between.
+    /// The faults between engine and backend.
     pub faults: Faults,
-    /// What its deadlines run on.
+    /// The clock of its deadlines.
     pub clock: Clock,
 }
 
-/// How long a step past the engine may take: it is not what is judged.
+/// The time for a direct call of the backend. Long, because that time is not what a case checks.
 pub(crate) const WITHIN: Duration = Duration::from_secs(10);
 
-/// The steps of the backend itself, past engine and faults.
+/// Direct calls of the backend, without engine and faults.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
     /// See [`Backend::try_acquire`].
@@ -58,7 +58,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus>;
     /// See [`crate::Notifications::subscribe`].
     async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>>;
-    /// All of them.
+    /// The backend itself.
     fn steps(&self) -> &dyn Backend;
     /// See [`Engine::close`].
     async fn close(&self);
@@ -96,14 +96,14 @@ impl<B: Backend> Store for Engine<Faulty<B>> {
 }
 
 impl TestClient {
-    /// A contender on the engine that every backend crate uses.
+    /// A client on the engine that every backend crate uses.
     pub fn new<B: Backend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
         let (engine, faults) = faulty(backend, &clock, local_handoff);
         let engine = Arc::new(engine);
         Self { locker: engine.clone(), readers: None, admin: engine.clone(), store: engine, faults, clock }
     }
 
-    /// The same, with readers.
+    /// A client on the engine that every backend crate uses, with shared mode.
     pub fn with_readers<B: SharedBackend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
         let (engine, faults) = faulty(backend, &clock, local_handoff);
         let engine = Arc::new(engine);
@@ -122,7 +122,7 @@ impl TestClient {
         }
     }
 
-    /// One attempt with a long lease.
+    /// Tries once, with a long lease.
     pub(super) async fn try_once(&self, key: &LockKey) -> Result<Option<LockGuard>> {
         self.acquire(key, &LockOptions::new().wait(Wait::Never)).await
     }

@@ -5,16 +5,16 @@ use std::time::Duration;
 use super::ahead_of_the_clock;
 use crate::{Clock, FencingToken};
 
-/// Whether the tokens of a busy key grow also when its counter is forgotten.
+/// Checks that the tokens of a busy key grow also when the store forgets its counter.
 ///
-/// For two seconds `grant` takes the key and gives it back as fast as it can, each time with its token, or `None` if it was
-/// not granted. Then `forgets` has the store forget all, and answers with the token that comes next.
+/// For two seconds `grant` is called as often as possible: it acquires and releases the key and returns the token, or `None`
+/// if the key was not granted. Then `forgets` makes the store forget everything, and returns the next token.
 ///
 /// # Errors
-/// Those of `grant` and `forgets`.
+/// The errors of `grant` and `forgets`.
 ///
 /// # Panics
-/// If that token is not the largest. A machine on which the counter does not outrun the clock shows nothing.
+/// If the last token is not the largest. The test is ignored on a machine too slow for the counter to outrun the clock.
 pub async fn tokens_grow_although_all_is_forgotten<E>(
     mut grant: impl AsyncFnMut() -> Result<Option<FencingToken>, E>,
     forgets: impl AsyncFnOnce() -> Result<Option<FencingToken>, E>,

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::subject::{Subject, TestClient};
 use crate::{Capabilities, Clock, LocalHandoff, Result};
 
-/// Chooses one variant: for a run, and for the helper processes of a run.
+/// The environment variable that chooses one variant, for a run and for its helper processes.
 pub(super) const VARIABLE: &str = "LEASEHOLD_CONFORMANCE_VARIANT";
 
 /// One of several ways to run a backend through the suite.

@@ -1,11 +1,11 @@
 //! How a case fails.
 
-/// A failed check, or an error where none may be.
+/// Why a case failed: a check that did not hold, or an unexpected error.
 #[derive(Debug)]
 pub(super) struct Failure(pub(super) String);
 
 impl Failure {
-    /// What was expected, in the words of the check, and what was seen.
+    /// A check that did not hold: its source text, and what was seen instead.
     pub(super) fn unmet(expected: &str, seen: &str) -> Self {
         let expected = expected.split_whitespace().collect::<Vec<_>>().join(" ");
         Self(format!("expected: {expected}\nseen:     {seen}"))

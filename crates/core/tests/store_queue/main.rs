@@ -67,7 +67,7 @@ impl Bench {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_in_line_does_not_ask_again_because_the_key_was_freed_here() {
+async fn a_waiter_in_the_store_queue_does_not_claim_again_because_the_key_was_freed_here() {
     let bench = bench();
     let ours = Engine::with(
         bench.store.clone(),

@@ -27,7 +27,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
     ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
     ForcesNothing ForcesNothing => c25_force_release_frees_the_key_and_tells_the_holder,
-    ForgetsThatItWasForced ForgetsThatItWasForced => c25_force_release_is_told_as_such,
+    ForgetsThatItWasForced ForgetsThatItWasForced => c25_the_holder_learns_that_the_release_was_forced,
 };
 
 /// Keeps what was claimed last, and shows it until it is released.

@@ -13,15 +13,15 @@ use crate::{Catch, catches};
 pub(crate) const CATCHES: &[Catch] = catches! {
     AttachesBySayingSo RenewsInstead => c28_a_detached_lock_is_attached_once,
     AttachesForTwoAtOnce LooksFirst => c28_of_two_who_attach_at_once_one_has_the_lock,
-    LetsTheOldOwnerRenew StillKnows::new(Step::Renew) => c28_whoever_was_detached_from_can_neither_keep_nor_free_it,
-    LetsTheOldOwnerRelease StillKnows::new(Step::Release) => c28_whoever_was_detached_from_can_neither_keep_nor_free_it,
+    LetsTheOldOwnerRenew StillKnows::new(Step::Renew) => c28_the_previous_owner_can_neither_renew_nor_release,
+    LetsTheOldOwnerRelease StillKnows::new(Step::Release) => c28_the_previous_owner_can_neither_renew_nor_release,
     AttachesWhatWasReleased TakesAnew => c28_a_detached_lock_is_attached_once,
-    AttachesWhatRanOut TakesAnew => c28_what_ran_out_is_not_attached,
-    AttachesUnderANewNumber ReleasesAndTakes => c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease,
+    AttachesWhatRanOut TakesAnew => c28_a_lease_that_ran_out_is_not_attached,
+    AttachesUnderANewNumber ReleasesAndTakes => c28_attaching_keeps_epoch_and_texts_and_never_shortens_the_lease,
     AttachesForNoTime WithLease(|_| Duration::ZERO) => c28_attaching_gives_the_lease_that_was_asked_for,
     AttachesForADay WithLease(|_| Duration::from_secs(86_400)) => c28_attaching_gives_the_lease_that_was_asked_for,
-    AttachesUnderAnyNumber AnyNumber => c28_a_text_with_another_number_attaches_nothing,
-    TakesARepeatForAStranger OnceOnly::default() => c28_whoever_was_detached_from_can_neither_keep_nor_free_it,
+    AttachesUnderAnyNumber AnyNumber => c28_a_text_with_another_epoch_attaches_nothing,
+    TakesARepeatForAStranger OnceOnly::default() => c28_the_previous_owner_can_neither_renew_nor_release,
 };
 
 /// Prolongs the lease, and changes no owner.

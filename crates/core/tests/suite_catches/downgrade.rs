@@ -23,16 +23,16 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     DowngradesForAnHour Asks(|claim| claim.ttl = Duration::from_secs(3600)) => c29_the_reader_has_the_lease_that_it_asked_for,
     DowngradesForASecond Asks(|claim| claim.ttl = Duration::from_secs(1)) => c29_the_reader_has_the_lease_that_it_asked_for,
     ForgetsTheReadersTexts Asks(|claim| claim.label = None) => c29_the_reader_has_texts_of_its_own,
-    DowngradesAnybody ReleasesFirst(Duration::ZERO) => c29_who_is_not_the_writer_becomes_no_reader,
+    DowngradesAnybody ReleasesFirst(Duration::ZERO) => c29_a_caller_that_is_not_the_writer_becomes_no_reader,
     DowngradesWhatRanOut ReleasesFirst(Duration::ZERO) => c29_a_writer_that_ran_out_becomes_no_reader,
     DowngradesForGood Asks(|claim| claim.ttl = Duration::from_secs(3600)) => c29_the_lease_of_the_reader_ends_like_any_other,
     GivesReadersBesideItOneNumber OneNumber::default() => c29_readers_come_in_beside_one_that_was_the_writer,
     ProlongsTheReaderByItsWriter StillKnows::new(Step::RenewInVain) => c29_a_writer_that_became_a_reader_can_neither_renew_nor_release,
-    DowngradesAnyNumber AnyNumber => c29_a_writer_under_another_number_becomes_no_reader,
+    DowngradesAnyNumber AnyNumber => c29_a_writer_with_another_epoch_becomes_no_reader,
     DowngradesWhatWasTakenAway ReleasesFirst(Duration::ZERO) => c29_a_writer_that_was_taken_away_becomes_no_reader,
 };
 
-/// Releases, and takes anew: whoever asked.
+/// Releases, and grants anew to every caller.
 struct ReleasesFirst(Duration);
 
 #[async_trait]

@@ -21,7 +21,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     GrantsWholeSeconds Grants(|lease| Duration::from_secs(lease.as_secs().max(1)))
         => c05_nobody_is_granted_before_the_guard_gives_up,
     ExpiresByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_client_an_hour_off_behaves_like_any_other,
-    LeasesByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_lease_lasts_as_long_whoever_looks_at_it,
+    LeasesByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_lease_lasts_as_long_for_every_client,
     BlocksTry BlocksTry => c10_try_answers_none_while_held,
     HidesWhatIsLeft Busy(|_| None) => c10_busy_tells_what_is_left_of_the_lease,
     ClaimAgainProlongs ClaimAgainProlongs => c02_a_repeated_claim_prolongs_nothing,

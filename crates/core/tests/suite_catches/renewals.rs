@@ -39,7 +39,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     RecreatesReaders Recreates(|grant| grant.mode == Mode::Shared) => c09_an_expired_reader_is_not_renewed,
     RecreatesReadersBesideWriters RecreatesReadersBesideWriters
         => c09_an_expired_reader_is_not_renewed_beside_a_writer,
-    RenewsWhoeverHolds RenewsWhoeverHolds => c02_a_stranger_can_neither_renew_nor_release,
+    RenewsForEveryOwner RenewsForEveryOwner => c02_a_stranger_can_neither_renew_nor_release,
 };
 
 fn with_lease(renewals: &[Renewal], lease: impl Fn(Duration) -> Duration) -> Vec<Renewal> {
@@ -224,10 +224,10 @@ impl Double for RecreatesReadersBesideWriters {
 }
 
 /// Compares the key alone.
-struct RenewsWhoeverHolds;
+struct RenewsForEveryOwner;
 
 #[async_trait]
-impl Double for RenewsWhoeverHolds {
+impl Double for RenewsForEveryOwner {
     async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
         let mut answers = client.renew(renewals).await;
         for (renewal, answer) in renewals.iter().zip(&mut answers) {

@@ -37,7 +37,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ShowsDeadReaders ShowsDeadReaders => c25_an_expired_reader_is_not_shown,
 };
 
-/// A claim that is granted whoever holds: under a key of its own.
+/// Grants every claim: each under a key of its own.
 async fn beside(client: &Client, claim: &Claim) -> Result<Attempt> {
     let key = LockKey::new(format!("beside-{}", &claim.owner.to_hex()))?;
     client.store.try_acquire(&Claim { key, ..claim.clone() }).await

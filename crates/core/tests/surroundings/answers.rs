@@ -25,7 +25,7 @@ async fn a_try_behind_a_waiter_of_an_attached_lock_is_told_that_it_is_held() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_whose_first_answer_was_lost_is_held_for_whoever_asks_behind_a_waiter() {
+async fn a_lock_whose_first_answer_was_lost_is_busy_for_a_caller_behind_a_waiter() {
     for store in [store(), store().queueing()] {
         let locks = store.engine();
         store.next(Step::Claim, [Does::LoseAnswer]);

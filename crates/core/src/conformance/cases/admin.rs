@@ -97,7 +97,7 @@ pub(super) async fn c25_force_release_frees_the_key_and_tells_the_holder(context
     Ok(())
 }
 
-pub(super) async fn c25_force_release_is_told_as_such(context: TestContext) -> Verdict {
+pub(super) async fn c25_the_holder_learns_that_the_release_was_forced(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     theirs.admin.force_release(&key).await?;

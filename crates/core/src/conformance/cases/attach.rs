@@ -1,4 +1,4 @@
-//! A lock that was detached: whoever attaches it has it alone, and what is left of the one before does it no harm.
+//! Detached locks: one process attaches each, and late requests of the previous owner do it no harm.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(super) async fn c28_of_two_processes_that_attach_at_once_one_has_the_lock(co
     holder.kill().await
 }
 
-pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(context: TestContext) -> Verdict {
+pub(super) async fn c28_the_previous_owner_can_neither_renew_nor_release(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     for mode in context.modes() {
         let old = ours.claims(&key, *mode, LONG).await?;
@@ -106,7 +106,7 @@ pub(super) async fn c28_whoever_was_detached_from_can_neither_keep_nor_free_it(c
     Ok(())
 }
 
-pub(super) async fn c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease(context: TestContext) -> Verdict {
+pub(super) async fn c28_attaching_keeps_epoch_and_texts_and_never_shortens_the_lease(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
     let old = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let before = ours.store.steps().inspect(&key).await?.holders;
@@ -129,10 +129,10 @@ pub(super) async fn c28_attaching_gives_the_lease_that_was_asked_for(context: Te
     ours.sees_left(&key, LONG).await
 }
 
-pub(super) async fn c28_a_text_with_another_number_attaches_nothing(context: TestContext) -> Verdict {
+pub(super) async fn c28_a_text_with_another_epoch_attaches_nothing(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
     let held = ours.claims(&key, Mode::Exclusive, LONG).await?;
-    // The number goes to whoever the lock guards: one that somebody made up could keep all others out for good.
+    // The resource behind the lock gets this number: a forged one could exclude all others for good.
     let forged = GrantRef { epoch: held.epoch.map(|epoch| epoch + 1000), ..held.clone() };
     let taken = ours.store.steps().take_over(&forged, OwnerId::random(), LONG).await?;
     ensure!(taken != LeaseStatus::Held, "a lock was taken over under a number that it does not have");
@@ -140,8 +140,8 @@ pub(super) async fn c28_a_text_with_another_number_attaches_nothing(context: Tes
     Ok(())
 }
 
-/// Whoever waits behind an attached lock in its process, and asked for just what it was attached with.
-pub(super) async fn c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts(context: TestContext) -> Verdict {
+/// A waiter of the same process behind an attached lock, with the same options.
+pub(super) async fn c28_the_next_holder_after_an_attached_lock_has_its_own_texts(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let [first, second] = ["first", "second"].map(|text| patient().label(text).reason(text));
     let shown = async || {
@@ -165,7 +165,7 @@ pub(super) async fn c28_who_comes_after_an_attached_lock_is_shown_with_its_own_t
     Ok(())
 }
 
-pub(super) async fn c28_what_ran_out_is_not_attached(context: TestContext) -> Verdict {
+pub(super) async fn c28_a_lease_that_ran_out_is_not_attached(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
     let old = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
     outlast(BRIEF).await;
@@ -203,7 +203,7 @@ pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(context: Test
     eventually("what was taken over for nobody is given back", is_free).await
 }
 
-pub(super) async fn c28_an_attached_lock_is_renewed_and_told_of_its_loss(context: TestContext) -> Verdict {
+pub(super) async fn c28_an_attached_lock_is_renewed_and_learns_of_its_loss(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let (handed, _) = detached(&ours, &key).await?;
     let guard = theirs.locker.attach(&handed, &once()).await?;

@@ -11,7 +11,7 @@ use crate::{
     Attempt, Capability, Claim, Clock, GrantRef, LocalHandoff, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
 };
 
-/// What one case works with: contenders on the subject, and keys of its own.
+/// What a case works with: clients of the backend under test, and keys that no other case uses.
 #[derive(Clone)]
 pub(in crate::conformance) struct TestContext {
     pub(in crate::conformance) subject: Arc<dyn Subject>,
@@ -19,35 +19,36 @@ pub(in crate::conformance) struct TestContext {
     local_handoff: LocalHandoff,
 }
 
-/// Long enough for anything that works, on a machine that is busy with something else.
+/// A limit for anything that works, also on a busy machine.
 pub(super) const AMPLE: Duration = Duration::from_secs(20);
 
-/// How long after its end a lease may still stand in the way: the store's clock and margin, its timers, and a busy
-/// machine. What lasts longer is a broken lease, and is told then.
+/// How long after its end a lease may still exclude others: the clock and margin of the store, its timers, and a busy
+/// machine. A lease that lasts longer is broken.
 pub(super) const MARGIN: Duration = Duration::from_secs(8);
 
-/// A lease that a case lets run out.
+/// The ttl of a lease that a case lets run out.
 pub(super) const BRIEF: Duration = Duration::from_millis(500);
 
-/// A lease that is renewed in time also on a busy machine, while a case waits for several of them.
+/// The ttl of a lease that is renewed in time also on a busy machine, and short enough for a case to wait for several of
+/// them.
 pub(super) const SHORT: Duration = Duration::from_secs(3);
 
-/// A long lease, waiting amply.
+/// Options with a long lease and a long wait.
 pub(super) fn patient() -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(AMPLE))
 }
 
-/// Waits for as long as this lease may stand in the way.
+/// Options with a wait as long as this lease may exclude others.
 pub(super) fn past(lease: Duration) -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(lease + MARGIN))
 }
 
-/// A lease that runs out unless it is given back.
+/// Options with a brief lease that is not renewed.
 pub(super) fn brief() -> LockOptions {
     patient().ttl(BRIEF).renew(false)
 }
 
-/// One attempt, long lease.
+/// Options of a try, with a long lease.
 pub(super) fn once() -> LockOptions {
     LockOptions::new().wait(Wait::Never)
 }
@@ -66,20 +67,20 @@ impl TestContext {
         self.key_with("")
     }
 
-    /// A key that no other case uses, with this at its end.
+    /// A key that no other case uses, with this ending.
     pub(super) fn key_with(&self, ending: &str) -> LockKey {
         let case: String = self.case.chars().take(60).collect();
         LockKey::new(format!("{case}-{}{ending}", &uuid::Uuid::new_v4().simple().to_string()[..12]))
             .unwrap_or_else(|error| unreachable!("the suite's own keys are short: {error}"))
     }
 
-    /// In what modes a key can be held here.
+    /// The modes that the backend claims.
     pub(super) fn modes(&self) -> &'static [Mode] {
         let shared = self.subject.capabilities().has(Capability::Shared);
         if shared { &[Mode::Exclusive, Mode::Shared] } else { &[Mode::Exclusive] }
     }
 
-    /// A process that takes this key.
+    /// The role of a helper process that acquires this key.
     pub(super) fn role(key: &LockKey, ttl: Duration) -> Role {
         Role { namespace: Self::namespace().into(), key: key.as_str().into(), ttl, attaches: None }
     }
@@ -96,7 +97,8 @@ impl TestContext {
         self.subject.client(namespace, clock, self.local_handoff).await
     }
 
-    /// So many that contend with each other, `together` at a time on one locker, where a locker contends with itself.
+    /// `count` clients that exclude each other. Up to `together` of them are the same client, except for sessions, which do
+    /// not exclude themselves.
     pub(super) async fn clients(&self, count: usize, together: usize) -> Result<Vec<Arc<TestClient>>> {
         let together = if self.subject.capabilities().has(Capability::Reentrancy) { 1 } else { together };
         let mut clients = Vec::new();
@@ -121,7 +123,7 @@ impl fmt::Debug for TestContext {
 }
 
 impl TestClient {
-    /// Acquires what must be free or become free.
+    /// Acquires a key that must be free or become free.
     pub(super) async fn take(&self, key: &LockKey, options: &LockOptions) -> Result<LockGuard, Failure> {
         let guard = self.acquire(key, options).await?;
         guard.ok_or_else(|| Failure(format!("{key} is held by another after {:?}", options.wait)))
@@ -133,7 +135,7 @@ impl TestClient {
         Ok(())
     }
 
-    /// A grant straight from the store, past the engine: nobody renews it.
+    /// Claims a key directly at the backend. The engine does not renew this grant.
     pub(super) async fn claims(&self, key: &LockKey, mode: Mode, ttl: Duration) -> Result<GrantRef, Failure> {
         let claim = Claim::new(key, mode, ttl);
         match self.store.try_acquire(&claim).await? {
@@ -142,8 +144,7 @@ impl TestClient {
         }
     }
 
-    /// Checks what the store says is left of the only grant of a key: all of the lease, but for what a busy machine
-    /// took meanwhile.
+    /// Checks that the store shows one grant of a key, with nearly all of its lease left.
     pub(super) async fn sees_left(&self, key: &LockKey, lease: Duration) -> Verdict {
         let holders = self.store.steps().inspect(key).await?.holders;
         let [holder] = &holders[..] else {
@@ -154,7 +155,7 @@ impl TestClient {
         Ok(())
     }
 
-    /// Checks that the store shows nobody holding the key.
+    /// Checks that the store shows no holder of the key.
     pub(super) async fn sees_nobody(&self, key: &LockKey) -> Verdict {
         let holders = self.store.steps().inspect(key).await?.holders;
         ensure!(holders.is_empty(), "{key} is shown as held by {holders:?}");
@@ -172,12 +173,12 @@ impl TestClient {
     }
 }
 
-/// Lets a lease run out in the store.
+/// Waits until a lease has run out in the store.
 pub(super) async fn outlast(lease: Duration) {
     tokio::time::sleep(lease * 2).await;
 }
 
-/// Waits until `check` says true.
+/// Waits until `check` returns true.
 pub(super) async fn eventually<F: Future<Output = Result<bool>>>(what: &str, mut check: impl FnMut() -> F) -> Verdict {
     let clock = Clock::system();
     let limit = clock.now().plus(AMPLE);
@@ -188,7 +189,7 @@ pub(super) async fn eventually<F: Future<Output = Result<bool>>>(what: &str, mut
     Ok(())
 }
 
-/// Ends with an error instead of hanging when `future` does not end.
+/// Fails instead of hanging if `future` does not end.
 pub(super) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> Result<T, Failure> {
     tokio::time::timeout(AMPLE, future).await.map_err(|_| Failure(format!("not within {AMPLE:?}: {what}")))
 }

@@ -202,7 +202,7 @@ pub(super) async fn c29_the_reader_has_texts_of_its_own(context: TestContext) ->
     Ok(())
 }
 
-pub(super) async fn c29_who_is_not_the_writer_becomes_no_reader(context: TestContext) -> Verdict {
+pub(super) async fn c29_a_caller_that_is_not_the_writer_becomes_no_reader(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let stranger = GrantRef { owner: crate::OwnerId::random(), ..writer.clone() };
@@ -216,7 +216,7 @@ pub(super) async fn c29_who_is_not_the_writer_becomes_no_reader(context: TestCon
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c29_a_writer_under_another_number_becomes_no_reader(context: TestContext) -> Verdict {
+pub(super) async fn c29_a_writer_with_another_epoch_becomes_no_reader(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
     let other = GrantRef { epoch: writer.epoch.map(|epoch| epoch - 1), ..writer.clone() };
@@ -275,7 +275,7 @@ pub(super) async fn c29_a_downgrade_that_is_cancelled_leaves_nothing(context: Te
     is_given_back(&ours, &key).await
 }
 
-pub(super) async fn c29_the_reader_is_renewed_and_told_of_its_loss(context: TestContext) -> Verdict {
+pub(super) async fn c29_the_reader_is_renewed_and_learns_of_its_loss(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let reader = downgraded(&ours, &key).await?;
     reader.renew().await?;

@@ -9,10 +9,10 @@ use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
 use crate::{Capability, ErrorKind, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
 
-/// Longer than any case: whoever is served meanwhile was not served by the end of a lease.
+/// A ttl longer than any case: a waiter that is granted meanwhile was not granted because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
 
-pub(super) async fn c06_after_closing_no_guard_is_born(context: TestContext) -> Verdict {
+pub(super) async fn c06_after_closing_no_guard_is_created(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::KeepReply, 1);
     let acquiring = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));
@@ -52,7 +52,7 @@ pub(super) async fn c06_closing_ends_while_the_store_is_silent(context: TestCont
     drop(released);
     soon("closing", ours.store.close()).await?;
     for waiter in waiters {
-        let answer = soon("whoever waits is told", waiter).await??.err().map(|error| error.kind());
+        let answer = soon("a waiter is answered", waiter).await??.err().map(|error| error.kind());
         ensure!(answer == Some(ErrorKind::Closed), "{answer:?}");
     }
     let reason = guard.loss();
@@ -80,7 +80,7 @@ pub(super) async fn c06_closing_waits_for_a_release_under_way(context: TestConte
     Ok(())
 }
 
-pub(super) async fn c25_force_release_spares_who_was_granted_since(context: TestContext) -> Verdict {
+pub(super) async fn c25_force_release_spares_a_later_grant(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let old = theirs.take(&key, &patient()).await?;
     let waiter = wait_in_background(&ours, &key, Wait::UpTo(MARGIN));

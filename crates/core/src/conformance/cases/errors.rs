@@ -21,7 +21,7 @@ pub(super) async fn c23_owner_ids_are_not_shown(context: TestContext) -> Verdict
     let (ours, key) = (context.client().await?, context.key());
     let guard = ours.take(&key, &patient()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?.owner;
-    // Whoever knows the owner id can release the lock.
+    // A client that knows the owner id can release the lock.
     let shown = format!("{guard:?} {:?} {:?} {owner:?}", ours.locker, ours.admin.inspect(&key).await?);
     ensure!(!shown.contains(&owner.to_hex()), "{shown}");
     Ok(())

@@ -76,7 +76,7 @@ async fn lease_lasts_as_long_as_it_says(from: &TestClient, to: &TestClient, key:
     Ok(())
 }
 
-pub(super) async fn c08_a_lease_lasts_as_long_whoever_looks_at_it(context: TestContext) -> Verdict {
+pub(super) async fn c08_a_lease_lasts_as_long_for_every_client(context: TestContext) -> Verdict {
     let clock = Clock::system();
     clock.advance(Duration::from_secs(3600));
     let (ahead, on_time, key) = (context.client_at(clock).await?, context.client().await?, context.key());

@@ -16,7 +16,7 @@ pub(super) async fn c05_the_deadline_runs_from_before_the_request(context: TestC
     Ok(())
 }
 
-pub(super) async fn c05_a_grant_that_comes_too_late_is_none(context: TestContext) -> Verdict {
+pub(super) async fn c05_a_grant_that_comes_too_late_is_refused(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
     ours.faults.next(Op::TryAcquire, Fault::Delay(BRIEF), 1);
     match ours.acquire(&key, &once().ttl(BRIEF).renew(false)).await {

@@ -31,7 +31,7 @@ pub(super) use self::context::TestContext;
 use crate::Capability;
 use crate::conformance::verdict::Failure;
 
-/// One case: what it needs, what makes it meaningless, and what it does.
+/// One case: its name, the capabilities without which it is ignored, those with which it is ignored, and its function.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) name: &'static str,
@@ -65,7 +65,7 @@ const CASES: &[Case] = cases! {
     race::c01_of_claims_at_one_moment_one_is_granted
     exclusion::c01_random_steps_match_the_model
     exclusion::c01_processes_exclude_each_other [CrossProcess]
-    token::c01_a_place_in_the_queue_tells_the_number_before_its_grant [Queue, Fencing]
+    token::c01_a_queue_position_names_the_epoch_of_the_holder [Queue, Fencing]
     shared::c01_readers_share [Shared]
     shared::c01_writers_and_readers_exclude_each_other [Shared]
     shared::c01_the_last_reader_admits_a_writer [Shared]
@@ -108,7 +108,7 @@ const CASES: &[Case] = cases! {
     horizon::c05_nobody_is_granted_before_a_renewed_guard_gives_up [Lease]
     horizon::c05_no_writer_is_granted_before_a_reader_gives_up [Shared, Lease]
     horizon::c05_a_renewals_deadline_runs_from_before_the_request [Lease]
-    loss::c05_a_grant_that_comes_too_late_is_none [Lease]
+    loss::c05_a_grant_that_comes_too_late_is_refused [Lease]
     loss::c05_loss_is_told_while_a_renewal_hangs [Lease]
     loss::c05_is_held_compares_clocks_at_the_point_of_use [Lease]
     loss::c05_a_stopped_holder_learns_of_its_loss_first [Lease, CrossProcess]
@@ -117,7 +117,7 @@ const CASES: &[Case] = cases! {
     loss::c06_a_grant_that_vanished_is_stolen
     loss::c06_a_silent_store_is_unreachable [Lease]
     loss::c06_closing_is_shutdown
-    ends::c06_after_closing_no_guard_is_born
+    ends::c06_after_closing_no_guard_is_created
     ends::c06_closing_ends_while_the_store_is_silent
     ends::c06_closing_waits_for_a_release_under_way
 
@@ -128,7 +128,7 @@ const CASES: &[Case] = cases! {
     waiting::c07_the_wait_limit_leaves_nothing
 
     loss::c08_a_client_an_hour_off_behaves_like_any_other
-    horizon::c08_a_lease_lasts_as_long_whoever_looks_at_it [Lease]
+    horizon::c08_a_lease_lasts_as_long_for_every_client [Lease]
 
     owner::c09_renewal_of_a_released_grant_creates_nothing
     owner::c09_renewal_of_an_expired_grant_creates_nothing [Lease]
@@ -174,7 +174,7 @@ const CASES: &[Case] = cases! {
     order::c14_a_cancelled_waiter_is_skipped ![Reentrancy]
     order::c14_no_contender_starves
     order::c14_the_store_serves_lockers_in_order [Queue]
-    order::c14_a_place_that_is_given_up_is_skipped [Queue]
+    order::c14_a_queue_position_that_is_given_up_is_skipped [Queue]
     order::c14_a_waiter_that_died_does_not_keep_the_others [Queue, Lease]
 
     shared::c15_a_waiting_writer_holds_back_later_readers [Shared]
@@ -235,8 +235,8 @@ const CASES: &[Case] = cases! {
     seen::c25_a_key_that_only_readers_hold_is_listed [Shared]
     seen::c25_force_release_frees_readers_too [Shared]
     admin::c25_force_release_frees_the_key_and_tells_the_holder
-    admin::c25_force_release_is_told_as_such [ForceNotice]
-    ends::c25_force_release_spares_who_was_granted_since
+    admin::c25_the_holder_learns_that_the_release_was_forced [ForceNotice]
+    ends::c25_force_release_spares_a_later_grant
 
     observe::c26_metrics_have_the_same_names_everywhere
     observe::c26_acquiring_is_a_span
@@ -245,35 +245,35 @@ const CASES: &[Case] = cases! {
     reentrant::c27_the_inner_guard_may_outlive_the_outer [Reentrancy]
     reentrant::c27_the_last_level_frees_the_key [Reentrancy]
     reentrant::c27_other_sessions_are_excluded_throughout [Reentrancy]
-    reentrant::c27_a_reentry_goes_past_those_who_wait [Reentrancy]
+    reentrant::c27_a_reentry_does_not_wait_behind_others [Reentrancy]
     reentrant::c27_a_reentry_keeps_the_token [Reentrancy, Fencing]
     reentrant::c27_a_loss_reaches_every_level [Reentrancy]
     reentrant::c27_no_fresh_lease_begins_under_a_lost_guard [Reentrancy]
     reentrant::c27_a_reentry_that_finds_the_lease_gone_is_a_loss [Reentrancy, Fencing]
-    reentrant::c27_a_released_level_hears_nothing_of_a_later_loss [Reentrancy]
+    reentrant::c27_a_released_level_is_not_notified_of_a_later_loss [Reentrancy]
     reentrant::c27_a_level_whose_reply_was_lost_counts_once [Reentrancy]
-    reentrant::c27_a_session_does_not_join_what_it_lost [Reentrancy, Fencing]
+    reentrant::c27_a_session_does_not_join_a_lease_that_it_lost [Reentrancy, Fencing]
     reentrant::c27_a_level_is_claimed_and_released_once_in_the_store [Reentrancy]
     reentrant::c27_an_earlier_epoch_of_the_same_session_is_over [Reentrancy, Fencing]
     reentrant::c27_the_lease_is_renewed_once_for_all_levels [Reentrancy, Lease]
     reentrant::c27_a_short_level_does_not_shorten_the_lease [Reentrancy, Lease]
-    reentrant::c27_the_tightest_cap_is_that_of_all_levels [Reentrancy]
+    reentrant::c27_the_shortest_max_hold_applies_to_all_levels [Reentrancy]
     reentrant::c27_a_level_without_renewal_is_not_renewed_on_after_another_had_it [Reentrancy, Lease]
-    reentrant::c27_a_cap_ends_with_the_level_that_asked_for_it [Reentrancy]
+    reentrant::c27_a_max_hold_ends_with_its_level [Reentrancy]
     reentrant::c27_closing_gives_back_every_level [Reentrancy]
 
     attach::c28_a_detached_lock_is_attached_once [Detach]
     attach::c28_of_two_who_attach_at_once_one_has_the_lock [Detach]
     attach::c28_of_two_processes_that_attach_at_once_one_has_the_lock [Detach, CrossProcess]
-    attach::c28_who_comes_after_an_attached_lock_is_shown_with_its_own_texts [Detach]
-    attach::c28_whoever_was_detached_from_can_neither_keep_nor_free_it [Detach]
-    attach::c28_attaching_keeps_number_and_texts_and_never_shortens_the_lease [Detach, Lease]
+    attach::c28_the_next_holder_after_an_attached_lock_has_its_own_texts [Detach]
+    attach::c28_the_previous_owner_can_neither_renew_nor_release [Detach]
+    attach::c28_attaching_keeps_epoch_and_texts_and_never_shortens_the_lease [Detach, Lease]
     attach::c28_attaching_gives_the_lease_that_was_asked_for [Detach, Lease]
-    attach::c28_a_text_with_another_number_attaches_nothing [Detach, Fencing]
-    attach::c28_what_ran_out_is_not_attached [Detach, Lease]
+    attach::c28_a_text_with_another_epoch_attaches_nothing [Detach, Fencing]
+    attach::c28_a_lease_that_ran_out_is_not_attached [Detach, Lease]
     attach::c28_an_attach_whose_answer_was_lost_leaves_nothing [Detach]
     attach::c28_an_attach_that_is_cancelled_leaves_nothing [Detach]
-    attach::c28_an_attached_lock_is_renewed_and_told_of_its_loss [Detach]
+    attach::c28_an_attached_lock_is_renewed_and_learns_of_its_loss [Detach]
 
     downgrade::c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes [Shared]
     downgrade::c29_no_writer_is_granted_between_the_two_tokens [Shared, Fencing]
@@ -284,11 +284,11 @@ const CASES: &[Case] = cases! {
     downgrade::c29_the_lease_of_the_reader_ends_like_any_other [Shared, Lease]
     downgrade::c29_a_writer_that_ran_out_becomes_no_reader [Shared, Lease]
     downgrade::c29_the_reader_has_texts_of_its_own [Shared]
-    downgrade::c29_who_is_not_the_writer_becomes_no_reader [Shared]
-    downgrade::c29_a_writer_under_another_number_becomes_no_reader [Shared, Fencing]
+    downgrade::c29_a_caller_that_is_not_the_writer_becomes_no_reader [Shared]
+    downgrade::c29_a_writer_with_another_epoch_becomes_no_reader [Shared, Fencing]
     downgrade::c29_a_writer_that_was_taken_away_becomes_no_reader [Shared]
     downgrade::c29_a_downgrade_whose_answer_was_lost_leaves_nothing [Shared]
     downgrade::c29_a_downgrade_that_is_refused_leaves_nothing [Shared]
     downgrade::c29_a_downgrade_that_is_cancelled_leaves_nothing [Shared]
-    downgrade::c29_the_reader_is_renewed_and_told_of_its_loss [Shared]
+    downgrade::c29_the_reader_is_renewed_and_learns_of_its_loss [Shared]
 };

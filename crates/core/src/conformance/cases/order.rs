@@ -67,7 +67,7 @@ pub(super) async fn c14_the_store_serves_lockers_in_order(context: TestContext) 
     Ok(())
 }
 
-pub(super) async fn c14_a_place_that_is_given_up_is_skipped(context: TestContext) -> Verdict {
+pub(super) async fn c14_a_queue_position_that_is_given_up_is_skipped(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600)) };

@@ -125,7 +125,7 @@ pub(super) async fn c04_readers_at_one_moment_have_tokens_of_their_own(context: 
     Ok(())
 }
 
-/// No writer is granted a key beside a reader, so that whoever reads now was granted it after every writer so far.
+/// No writer is granted a key while a reader holds it, so that a present reader was granted it after every writer so far.
 pub(super) async fn c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked(
     context: TestContext,
 ) -> Verdict {

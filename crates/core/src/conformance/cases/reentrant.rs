@@ -111,7 +111,7 @@ pub(super) async fn c27_other_sessions_are_excluded_throughout(context: TestCont
     context.client().await?.finds_it_free(&key).await
 }
 
-pub(super) async fn c27_a_reentry_goes_past_those_who_wait(context: TestContext) -> Verdict {
+pub(super) async fn c27_a_reentry_does_not_wait_behind_others(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, Arc::new(context.client().await?), context.key());
     let outer = ours.take(&key, &patient()).await?;
     let waiter = {
@@ -190,7 +190,7 @@ pub(super) async fn c27_a_reentry_that_finds_the_lease_gone_is_a_loss(context: T
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c27_a_released_level_hears_nothing_of_a_later_loss(context: TestContext) -> Verdict {
+pub(super) async fn c27_a_released_level_is_not_notified_of_a_later_loss(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let outer = ours.take(&key, &patient().ttl(SHORT)).await?;
     let inner = ours.take(&key, &once().ttl(SHORT)).await?;
@@ -246,7 +246,7 @@ pub(super) async fn c27_a_level_is_claimed_and_released_once_in_the_store(contex
 }
 
 /// A level may be left in the store of what a session has lost.
-pub(super) async fn c27_a_session_does_not_join_what_it_lost(context: TestContext) -> Verdict {
+pub(super) async fn c27_a_session_does_not_join_a_lease_that_it_lost(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let left = Claim::new(&key, Mode::Exclusive, SHORT);
     let Attempt::Granted { epoch } = ours.store.try_acquire(&left).await? else {
@@ -320,7 +320,7 @@ pub(super) async fn c27_a_short_level_does_not_shorten_the_lease(context: TestCo
     Ok(())
 }
 
-pub(super) async fn c27_the_tightest_cap_is_that_of_all_levels(context: TestContext) -> Verdict {
+pub(super) async fn c27_the_shortest_max_hold_applies_to_all_levels(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let outer = ours.take(&key, &patient()).await?;
     let inner = ours.take(&key, &once().max_hold(BRIEF)).await?;
@@ -359,7 +359,7 @@ pub(super) async fn c27_a_level_without_renewal_is_not_renewed_on_after_another_
     Ok(())
 }
 
-pub(super) async fn c27_a_cap_ends_with_the_level_that_asked_for_it(context: TestContext) -> Verdict {
+pub(super) async fn c27_a_max_hold_ends_with_its_level(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
     let outer = ours.take(&key, &patient()).await?;
     let (began, cap) = (ours.clock.now(), BRIEF * 4);

@@ -9,7 +9,7 @@ fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure>
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
 }
 
-pub(super) async fn c01_a_place_in_the_queue_tells_the_number_before_its_grant(context: TestContext) -> Verdict {
+pub(super) async fn c01_a_queue_position_names_the_epoch_of_the_holder(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;
     let before = token(&guard)?;

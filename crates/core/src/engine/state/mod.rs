@@ -1,14 +1,14 @@
 //! The protocol of a lock as a state machine without I/O: events go in, actions come out.
 //!
-//! Nothing here awaits, reads a clock or rolls dice: the moment comes with each event, and [`Chance`] with whoever applies
-//! it. So the search in the tests runs this code, and not a model of it.
+//! Nothing here awaits, reads a clock or uses randomness of its own: the moment and a [`Randomness`] come with each event. So the
+//! search in the tests runs this code, and not a model of it.
 
-// In reading order: what happens and what is done about it,
+// In reading order: events and actions,
 mod event;
 mod key_set;
 mod rules;
 mod step;
-// all keys, one of them and who waits for it, what is asked of the store, what is held, how it ends,
+// keys, their waiters, the requests to the store, leases and how they end,
 mod claim;
 mod grant;
 mod key;
@@ -23,9 +23,9 @@ mod renewals;
 mod subscription;
 mod take_over;
 mod waiter;
-// and how long to wait in between.
+// and the pauses in between.
 mod backoff;
-// What must hold of it, and everything that can happen.
+// What must always hold, and a search through everything that can happen.
 #[cfg(test)]
 mod check;
 #[cfg(test)]
