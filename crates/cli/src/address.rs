@@ -11,8 +11,8 @@ use url::Url;
 
 use crate::exit::Failure;
 
-/// The URL of a store, as the backend gets it. Only [`public`](Self::public), which is what `Debug` shows, may be
-/// shown, logged or handed on.
+/// The URL of a store, which may contain a password. Only [`public`](Self::public), which `Debug` shows too, may be
+/// printed, logged or given to the command.
 #[derive(Clone)]
 pub(crate) struct Address {
     secret: String,
@@ -20,12 +20,11 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// A URL that may have a password in it.
     pub(crate) fn new(url: &str) -> Self {
         Self { secret: url.to_owned(), public: redact(url) }
     }
 
-    /// Adds a password; one that the URL has already stays, unless `replace`.
+    /// Adds a password to the URL. A password that the URL has already is kept, unless `replace` is set.
     pub(crate) fn with_password(self, password: &str, replace: bool) -> Result<Self, Failure> {
         let refuse = || Failure::Usage("the password does not fit into the backend's URL".to_owned());
         let secret = each_url(&self.secret, |url| {
@@ -39,19 +38,19 @@ impl Address {
         Ok(Self { secret, ..self })
     }
 
-    /// What comes before the first colon, if it looks like a scheme.
+    /// The text before the first colon, if it looks like a URL scheme.
     pub(crate) fn scheme(&self) -> Option<&str> {
         let (scheme, _) = self.secret.split_once(':')?;
         let legal = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
         (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then_some(scheme)
     }
 
-    /// The whole, for the backend and nobody else.
+    /// The whole URL with the password, for the backend only.
     pub(crate) fn expose(&self) -> &str {
         &self.secret
     }
 
-    /// Without passwords.
+    /// The URL without passwords.
     pub(crate) fn public(&self) -> &str {
         &self.public
     }
@@ -63,14 +62,14 @@ impl fmt::Debug for Address {
     }
 }
 
-/// The first line of the file, if nobody else could have written it.
+/// Reads the first line of the file. Refuses a file that another user could have written.
 pub(crate) fn read_password(path: &Path) -> Result<String, Failure> {
     read_own(path).map_err(|cause| Failure::Password { file: path.display().to_string(), cause })
 }
 
 fn read_own(path: &Path) -> io::Result<String> {
     const LONGEST: u64 = 64 * 1024;
-    // Opening a pipe would wait for whoever writes into it, and no signal would end that.
+    // Opening a pipe would wait until a process opens its other end, and no signal would interrupt that.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     let found = file.metadata()?;
@@ -89,9 +88,9 @@ fn read_own(path: &Path) -> io::Result<String> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-/// Leaves out every argument that could have a password in it.
+/// Replaces every argument in `text` that could contain a password.
 pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = OsString>) -> String {
-    // What is not text is shown as what it would be if it were.
+    // clap prints arguments that are not UTF-8 in this form, too.
     let args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
     args.filter(|arg| arg.contains('@') && arg.contains(':')).fold(text.to_owned(), |text, arg| {
         let url = arg.strip_prefix("--backend=").unwrap_or(&arg);
@@ -99,7 +98,7 @@ pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = OsString>) -
     })
 }
 
-/// The URL without passwords. What cannot be read for certain is left out altogether.
+/// Removes passwords from a URL. A URL that cannot be parsed for certain is replaced as a whole.
 fn redact(url: &str) -> String {
     if !url.contains("//") {
         return if url.contains('@') && !url.starts_with("file:") { "…".to_owned() } else { url.to_owned() };
@@ -107,7 +106,7 @@ fn redact(url: &str) -> String {
     each_url(url, |url| {
         let mut url = Url::parse(url).map_err(drop)?;
         if [Some(url.path()), url.query(), url.fragment()].into_iter().flatten().any(|part| part.contains('@')) {
-            // A password with a bare `/`, `?` or `#` in it ends up here.
+            // A password with an unencoded `/`, `?` or `#` in it ends up in these parts.
             return Err(());
         }
         if url.password().is_some() {

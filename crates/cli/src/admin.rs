@@ -10,12 +10,12 @@ use crate::choice::choose;
 use crate::duration::spoken;
 use crate::exit::Failure;
 use crate::store::Store;
-use crate::words::{self, HolderFields};
+use crate::wording::{self, HolderFields};
 
-/// What `inspect --exit-code` and `force-release` answer for a key that nobody holds.
+/// The exit code of `inspect --exit-code` and `force-release` for a key that nobody holds.
 const FREE: u8 = 1;
 
-/// `leasehold inspect`: who holds it.
+/// `leasehold inspect`: shows who holds a key.
 pub(crate) async fn inspect(args: &InspectArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let store = open(store).await?;
     let seen = store.admin.inspect(&args.key).await;
@@ -24,13 +24,13 @@ pub(crate) async fn inspect(args: &InspectArgs, store: &StoreArgs) -> Result<u8,
     let free = holders.holders.is_empty();
     print(&match (args.json, free) {
         (true, _) => json(&KeyFields::from(&holders)),
-        (false, true) => format!("{} is free\n", words::shown(args.key.as_str())),
+        (false, true) => format!("{} is free\n", wording::shown(args.key.as_str())),
         (false, false) => table(&[&holders]),
     })?;
     Ok(if free && args.exit_code { FREE } else { 0 })
 }
 
-/// `leasehold list`: all that is held.
+/// `leasehold list`: shows all held keys with a prefix.
 pub(crate) async fn list(args: &ListArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let store = open(store).await?;
     let seen = everything(&store, &args.prefix).await;
@@ -47,7 +47,7 @@ pub(crate) async fn list(args: &ListArgs, store: &StoreArgs) -> Result<u8, Failu
     Ok(0)
 }
 
-/// `leasehold force-release`: takes it away, and says from whom.
+/// `leasehold force-release`: frees a key, and shows who held it.
 pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let store = open(store).await?;
     let taken = store.admin.force_release(&args.key).await;
@@ -56,7 +56,7 @@ pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) ->
     let free = holders.holders.is_empty();
     print(&match (args.json, free) {
         (true, _) => json(&KeyFields::from(&holders)),
-        (false, true) => format!("{} was free\n", words::shown(args.key.as_str())),
+        (false, true) => format!("{} was free\n", wording::shown(args.key.as_str())),
         (false, false) => format!("taken away from\n{}", table(&[&holders])),
     })?;
     Ok(if free { FREE } else { 0 })
@@ -66,11 +66,11 @@ pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) ->
 pub(crate) async fn migrate(store: &StoreArgs) -> Result<u8, Failure> {
     let choice = choose(store)?;
     (choice.tables()?.migrate)(choice.address.expose()).await?;
-    print(&format!("the tables of {} are there\n", choice.kind.name))?;
+    print(&format!("the tables of {} exist\n", choice.kind.name))?;
     Ok(0)
 }
 
-/// `leasehold gc`: deletes what has been idle for long.
+/// `leasehold gc`: deletes the rows of keys that have been idle for long.
 pub(crate) async fn gc(args: &GcArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let choice = choose(store)?;
     let rows = (choice.tables()?.gc)(choice.address.expose(), args.older_than).await?;
@@ -82,7 +82,7 @@ async fn open(args: &StoreArgs) -> Result<Store, Failure> {
     Ok(choose(args)?.connect().await?)
 }
 
-/// All pages in one, sorted: a store that scans may show a key twice.
+/// Collects all pages of a listing, sorted by key: a store that scans may list a key twice.
 async fn everything(store: &Store, prefix: &str) -> leasehold_core::Result<BTreeMap<LockKey, Holders>> {
     let mut held = BTreeMap::new();
     let mut after = None;
@@ -96,7 +96,7 @@ async fn everything(store: &Store, prefix: &str) -> leasehold_core::Result<BTree
     }
 }
 
-/// A key and its holders, for programs.
+/// A key and its holders, as in the JSON output.
 #[derive(Serialize)]
 struct KeyFields<'a> {
     key: &'a str,
@@ -115,17 +115,17 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).map(|line| line + "\n").unwrap_or_default()
 }
 
-/// One line a holder, in columns.
+/// A table of the holders, one line for each.
 fn table(held: &[&Holders]) -> String {
     let heading = ["KEY", "MODE", "HOLDER", "REASON", "LEFT", "TOKEN"].map(str::to_owned);
     let rows = held.iter().flat_map(|holders| {
         holders.holders.iter().map(|holder| {
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             [
-                words::shown(holders.key.as_str()),
-                words::mode(holder.mode).to_owned(),
-                or_dash(holder.label.as_deref().map(words::shown)),
-                or_dash(holder.reason.as_deref().map(words::shown)),
+                wording::shown(holders.key.as_str()),
+                wording::mode(holder.mode).to_owned(),
+                or_dash(holder.label.as_deref().map(wording::shown)),
+                or_dash(holder.reason.as_deref().map(wording::shown)),
                 or_dash(holder.remaining.map(spoken)),
                 or_dash(holder.token.map(|token| token.to_string())),
             ]
@@ -134,7 +134,7 @@ fn table(held: &[&Holders]) -> String {
     columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
 }
 
-/// Pads every cell to the width of its column, except the last ones.
+/// Pads every cell, except the last one of a row, to the width of its column.
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].width()).max().unwrap_or_default());
@@ -145,7 +145,7 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+/// Writes to standard output. A reader that closes the pipe early (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -13,8 +13,8 @@ use crate::exit::{self, Codes};
 
 /// Run a command while holding a lock: on this machine, or on any number of them.
 ///
-/// Without a server it locks among the processes of this machine, in a directory of the user's. With --backend it
-/// locks among everybody who uses the same store.
+/// Without --backend the lock excludes other processes of this user on this machine; no server is needed. With
+/// --backend it excludes everybody who uses the same store.
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, after_long_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -31,31 +31,32 @@ Examples:
   leasehold run -w 30s -E 0 nightly -- ./report.sh       wait 30 seconds; held is no failure
   leasehold run --min-hold 50s cron/mail -- ./mail.sh    once a minute, on whichever host is first
   leasehold --backend redis://db1:6379 run k -- ./job    one lock for many machines
-  leasehold inspect nightly                              who holds it, what for, how long still
+  leasehold inspect nightly                              who holds it, why, and for how long
 
 Exit codes of `run`: the command's; 128+n if signal n ended it; 75 held by another (-E),
 76 lost while the command ran, 69 store unreachable, 64 usage, 78 permission or configuration,
 127 command not found, 126 not executable.";
 
-/// Where the locks are.
+/// The options that say where the locks are.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
     /// The store: file:DIR, redis://HOST:PORT, ... (see `leasehold backends`) [default: file:, in a directory of yours]
     ///
-    /// A password in the URL is visible to everybody who may run `ps`; use LEASEHOLD_BACKEND, LEASEHOLD_PASSWORD or
+    /// A password in the URL is visible to everybody who may run `ps`. Use LEASEHOLD_BACKEND, LEASEHOLD_PASSWORD or
     /// --password-file instead.
     #[arg(long, global = true, value_name = "URL", env = "LEASEHOLD_BACKEND", hide_env_values = true)]
     pub(crate) backend: Option<String>,
 
     /// Read the store's password from the first line of FILE
     ///
-    /// It replaces one in the URL. Without this option the password in the URL is used, and without that the
-    /// environment variable LEASEHOLD_PASSWORD. FILE is a regular file of yours or root's that nobody else can write to.
+    /// This password replaces one in the URL. Without this option the password in the URL is used, and if there is none
+    /// the environment variable LEASEHOLD_PASSWORD. FILE must be a regular file that belongs to you or root and that
+    /// nobody else can write to.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
 
-    /// Lock as the owner ID, which may take a key again (with --backend reentrant:redis://HOST)
+    /// Lock as the session ID, which may take a key again (with --backend reentrant:redis://HOST)
     ///
     /// Programs that name the same ID are one owner. Without this option each program is an owner of its own.
     #[arg(long, global = true, value_name = "ID")]
@@ -78,7 +79,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The exit codes that this command was told to use.
+    /// The exit codes that the user chose, or the default ones.
     pub(crate) fn codes(&self) -> Codes {
         match self {
             Self::Run(run) => Codes {
@@ -93,23 +94,23 @@ impl Command {
 
 /// Run a command while holding a lock
 ///
-/// Waits for the lock (for ever, unless -n or -w), runs COMMAND, and releases the lock when it ends. Input, output and
-/// signals are the command's. If the lock is lost meanwhile, the command is terminated.
+/// Waits for the lock (for ever, unless -n or -w is given), runs COMMAND, and releases the lock when COMMAND ends.
+/// Input, output and signals go to the command. If the lock is lost while the command runs, the command is terminated.
 ///
-/// The command finds LEASEHOLD_KEY, LEASEHOLD_TOKEN (a number that grows with every grant of the key), LEASEHOLD_BACKEND
-/// (without a password) and, where the lock is a lease, LEASEHOLD_EXPIRES_IN_MS in its environment.
+/// The command has LEASEHOLD_KEY, LEASEHOLD_TOKEN (a number that grows with every grant of the key), LEASEHOLD_BACKEND
+/// (without a password) and, if the store has leases, LEASEHOLD_EXPIRES_IN_MS in its environment.
 #[derive(Args, Debug)]
 #[command(override_usage = "leasehold run [OPTIONS] KEY [--] COMMAND [ARGS]...")]
 pub(crate) struct RunArgs {
-    /// What to lock: any text of 1 to 255 bytes
+    /// The name of the lock: any text of 1 to 255 bytes
     #[arg(value_parser = key)]
     pub(crate) key: LockKey,
 
-    /// What to run, with its arguments
+    /// The command to run, with its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
-    /// Give up at once if it is held
+    /// Give up at once if the lock is held
     #[arg(short, long, conflicts_with = "wait")]
     nonblock: bool,
 
@@ -117,39 +118,39 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
     wait: Option<Duration>,
 
-    /// Share it with other readers
+    /// Acquire it in shared mode, together with other readers
     #[arg(short, long)]
     pub(crate) shared: bool,
 
-    /// The lease: how long the store keeps the key for a holder that is gone
+    /// The lease: how long the store keeps the lock for a holder that is gone
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = lease)]
     ttl: Duration,
 
-    /// Lose it after DUR, whatever happens
+    /// Hold the lock for at most DUR: end the command before that
     #[arg(long, value_name = "DUR", value_parser = duration::parse_positive)]
     pub(crate) max_hold: Option<Duration>,
 
-    /// Keep it for DUR at least, also if the command ends earlier
+    /// Hold the lock for at least DUR, also if the command ends earlier
     #[arg(long, value_name = "DUR", value_parser = duration::parse)]
     pub(crate) min_hold: Option<Duration>,
 
     /// What to do to the command and its process group when the lock is lost, or about to be
     ///
-    /// While the store does not answer, and ahead of --max-hold, the command is ended before the lock is over, so that
-    /// it does not run beside the next holder's. It can, if the lock was taken away by force, or if this program is
-    /// stopped or gets no processor: then only LEASEHOLD_TOKEN protects.
+    /// If the store does not answer, and ahead of --max-hold, the command is ended before the lock ends, so that it does
+    /// not run beside the next holder's command. It can still do so if the lock is released by force, or if this program
+    /// is stopped or gets no processor time: then only LEASEHOLD_TOKEN protects.
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
-    /// How long after SIGTERM comes SIGKILL, with --on-lost term; up to a third of --ttl
+    /// Time between SIGTERM and SIGKILL with --on-lost term; at most a third of --ttl
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
     pub(crate) kill_after: Duration,
 
-    /// Exit with N if it was not acquired in time; with 0 it also keeps quiet about it
+    /// Exit with N if the lock was not acquired in time; with 0 there is no message either
     #[arg(short = 'E', long, value_name = "N", default_value_t = exit::CONFLICT)]
     conflict_exit_code: u8,
 
-    /// Exit with N if it was lost while the command ran
+    /// Exit with N if the lock was lost while the command ran
     #[arg(long, value_name = "N", default_value_t = exit::LOST)]
     lost_exit_code: u8,
 
@@ -157,15 +158,15 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = exit::UNAVAILABLE)]
     unavailable_exit_code: u8,
 
-    /// What for; shown to whoever waits for it or inspects it
+    /// Why you lock; shown to those who wait for the lock or inspect it
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// Who; shown beside the reason (user@host pid N unless given)
+    /// Who you are; shown beside the reason [default: user@host pid N]
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 
-    /// Say how long it waited and who held it; twice: log what happens inside
+    /// Print how long it waited and who held the lock; twice: also print the log of the library
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -174,10 +175,10 @@ pub(crate) struct RunArgs {
     pub(crate) json: bool,
 }
 
-/// What is done to the command when the lock is lost.
+/// What happens to the command when the lock is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnLost {
-    /// SIGTERM, --kill-after before the lock is over, and SIGKILL
+    /// SIGTERM, --kill-after before the lock ends, and then SIGKILL
     Term,
     /// SIGKILL
     Kill,
@@ -186,7 +187,7 @@ pub(crate) enum OnLost {
 }
 
 impl RunArgs {
-    /// What the lock service is asked for.
+    /// The options of the acquisition.
     pub(crate) fn options(&self, default_label: impl FnOnce() -> String) -> LockOptions {
         let wait = match self.wait {
             _ if self.nonblock => Wait::Never,
@@ -212,7 +213,7 @@ pub(crate) struct InspectArgs {
     #[arg(value_parser = key)]
     pub(crate) key: LockKey,
 
-    /// Exit with 1 if it is free
+    /// Exit with 1 if the lock is free
     #[arg(short, long)]
     pub(crate) exit_code: bool,
 
@@ -224,7 +225,7 @@ pub(crate) struct InspectArgs {
 /// Show the locks that are held
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// Only keys that start with this
+    /// Show only keys that start with PREFIX
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
 
@@ -233,10 +234,10 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
-/// Take a lock away from whoever holds it
+/// Release a lock by force, whoever holds it
 ///
-/// The holder is told at its next renewal, a third of its lease from now at the latest; until then it still believes
-/// that it holds the lock. Exits with 0 if somebody held it, and with 1 if it was free.
+/// The holder notices it at its next renewal, within a third of its lease; until then it still believes that it holds
+/// the lock. Exits with 0 if somebody held the lock, and with 1 if it was free.
 #[derive(Args, Debug)]
 pub(crate) struct ForceReleaseArgs {
     /// The key
@@ -248,35 +249,35 @@ pub(crate) struct ForceReleaseArgs {
     pub(crate) json: bool,
 }
 
-/// Create the tables that a MySQL store needs, unless they are there
+/// Create the tables that a MySQL store needs, if they do not exist
 #[derive(Args, Debug)]
 pub(crate) struct MigrateArgs {}
 
-/// Delete the rows of keys that nobody has locked for long
+/// Delete the rows of keys that nobody has locked for a long time
 ///
-/// Nothing depends on its being run: expired locks are taken over without it. Tokens keep growing.
+/// You need not run it: locks that have expired are granted again without it. Tokens keep growing.
 #[derive(Args, Debug)]
 pub(crate) struct GcArgs {
-    /// How long a key must have been idle
+    /// Delete rows that have been idle for this long
     #[arg(long, value_name = "DUR", default_value = "168h", value_parser = duration::parse_positive)]
     pub(crate) older_than: Duration,
 }
 
-/// Look for what makes the store unsafe, with the cure
+/// Check the store: what makes it unsafe, and how to repair that
 ///
-/// It takes and releases a lock on a key of its own, "leasehold doctor". Exits with 0 if all is well, with 1 for
+/// It acquires and releases a lock on a key of its own, "leasehold doctor". Exits with 0 if all is well, with 1 for
 /// warnings, and with 2 for errors.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {}
 
 /// Let nodes of a redlock that lost their data vote again
 ///
-/// Waits until every lock that may have counted on a lost vote is over, which takes as long as the longest lease in
-/// use, then copies the counters from a majority of the others.
+/// Waits until every lock that may have counted on a lost vote has ended, which takes as long as the longest lease in
+/// use, then copies the counters from a majority of the other nodes.
 #[derive(Args, Debug)]
 pub(crate) struct HealArgs {}
 
-/// Show which stores this program was built with, and what each promises
+/// Show the stores that this program was built with, and the capabilities of each
 #[derive(Args, Debug)]
 pub(crate) struct BackendsArgs {
     /// Print a Markdown table
@@ -293,7 +294,7 @@ pub(crate) struct CompletionsArgs {
 /// Print the manual page
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Of this command instead of the program
+    /// Print the page of this command instead of the program's
     pub(crate) command: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::exit;
 use crate::parent_death;
 
-/// The variables that the command finds. Whatever an outer `leasehold` set is replaced or removed.
+/// The environment variables that the command gets. Values that an outer `leasehold` set are replaced or removed.
 pub(crate) const VARIABLES: [&str; 4] =
     ["LEASEHOLD_KEY", "LEASEHOLD_TOKEN", "LEASEHOLD_BACKEND", "LEASEHOLD_EXPIRES_IN_MS"];
 
@@ -22,12 +22,12 @@ pub(crate) struct Child {
     changes: unix::Signal,
 }
 
-/// What became of the command.
+/// A change of the command's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It was stopped by this signal.
+    /// The command was stopped by this signal.
     Stopped(i32),
-    /// It is gone.
+    /// The command ended.
     Ended(Ended),
 }
 
@@ -49,10 +49,10 @@ impl Ended {
 }
 
 impl Child {
-    /// Starts the command. When this returns, it is running the program that was asked for.
+    /// Starts the command. When this returns, the child has executed the program.
     pub(crate) fn start(command: &[OsString], variables: [Option<String>; 4]) -> io::Result<Self> {
         let (program, args) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        // Before the command is there, so that its end cannot be missed.
+        // Subscribed before the command starts, so that its end cannot be missed.
         let changes = unix::signal(SignalKind::child())?;
         let mut command = Command::new(program);
         command.args(args).process_group(0).env_remove("LEASEHOLD_PASSWORD");
@@ -67,17 +67,17 @@ impl Child {
         Ok(Self { pid: Pid::from_child(&started), changes })
     }
 
-    /// Its process id, which is the id of its group.
+    /// The process id of the command, which is also the id of its process group.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Sends a signal to the whole group. One that is gone already needs none.
+    /// Sends a signal to the whole process group. Does nothing if the group is gone.
     pub(crate) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.pid, signal);
     }
 
-    /// What becomes of it next. Cancel safe. Must not be called again after the end.
+    /// Waits for the next change of the command's state. Cancel safe. Must not be called again after the command ended.
     pub(crate) async fn change(&mut self) -> Change {
         loop {
             if let Some(change) = self.look() {
@@ -87,7 +87,7 @@ impl Child {
         }
     }
 
-    /// Waits until nothing of the group is left, or until then, and kills what is left.
+    /// Waits until the process group is empty, or until `until`; then kills what is left of the group.
     pub(crate) async fn end_the_rest(&self, until: Instant) {
         const LOOK: Duration = Duration::from_millis(20);
         while test_kill_process_group(self.pid).is_ok() {
@@ -103,7 +103,7 @@ impl Child {
         let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         let status = match waitid(WaitId::Pid(self.pid), options) {
             Ok(status) => status?,
-            // Somebody else waited for our child, so nobody knows how it ended.
+            // Another part of the program waited for our child, so it is unknown how the child ended.
             Err(_) => return Some(Change::Ended(Ended::Code(exit::SYSTEM))),
         };
         if let Some(signal) = status.stopping_signal() {

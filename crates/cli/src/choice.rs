@@ -12,19 +12,22 @@ use crate::store::Store;
 /// The store that is used when none is named. It is a directory of the user, so that the program works without a server.
 const DEFAULT: &str = "file:";
 
-/// What the user means: a kind of store, where it is, and as whom to go there.
+/// The store that the user chose: its kind, its address, and the session to lock as.
 pub(crate) struct Choice {
     pub(crate) kind: Kind,
     pub(crate) address: Address,
     session: Option<String>,
 }
 
-/// The store that the user means, with its password from wherever it comes.
+/// Reads the options, the environment and the password file, and returns the store that the user chose.
 pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     let address = Address::new(args.backend.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT));
     let kind = kind_of(&address)?;
     if args.session.is_some() && !kind.takes_session {
-        return Err(Failure::Usage(format!("the {} store has no sessions; reentrant:redis://HOST has", kind.name)));
+        return Err(Failure::Usage(format!(
+            "the {} store has no sessions: --session needs --backend reentrant:redis://HOST",
+            kind.name
+        )));
     }
     let address = match args.password_file.as_deref() {
         Some(_) if !kind.takes_password => {
@@ -47,11 +50,14 @@ impl Choice {
         (self.kind.connect)(Target { url: self.address.expose(), session: self.session.as_deref() }).await
     }
 
-    /// The upkeep of its tables.
+    /// The maintenance of its tables; fails if the store has none.
     pub(crate) fn tables(&self) -> Result<Tables, Failure> {
-        self.kind
-            .tables
-            .ok_or_else(|| Failure::Usage(format!("the {} store has no tables to look after", self.kind.name)))
+        self.kind.tables.ok_or_else(|| {
+            Failure::Usage(format!(
+                "the {} store has no tables: this command is for mysql: and mysql-rw:",
+                self.kind.name
+            ))
+        })
     }
 }
 

@@ -8,13 +8,13 @@ use crate::args::{BackendsArgs, Cli, CompletionsArgs, ManArgs};
 use crate::exit::Failure;
 use crate::kinds::KINDS;
 
-/// `leasehold backends`: what each store promises, as it says itself.
+/// `leasehold backends`: shows the capabilities that each backend claims.
 pub(crate) fn backends(args: &BackendsArgs) -> Result<u8, Failure> {
     print(&if args.markdown { markdown() } else { plain() })?;
     Ok(0)
 }
 
-/// `leasehold completions`.
+/// `leasehold completions`: prints a completion script.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "leasehold", &mut text);
@@ -22,7 +22,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// `leasehold man`.
+/// `leasehold man`: prints a manual page.
 pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     let mut program = Cli::command();
     program.build();
@@ -51,7 +51,7 @@ fn plain() -> String {
     columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
 }
 
-/// The table of the project's README.
+/// The table of backends in the README of the repository.
 fn markdown() -> String {
     let mut text = "| Backend | URL | For |".to_owned();
     for capability in Capability::ALL {

@@ -11,18 +11,19 @@ use crate::exit::Failure;
 use crate::kind::{Finding, Health};
 use crate::store::Store;
 
-/// A default lease must outlast many round trips: one to grant it, and several tries to renew it.
+/// A round trip that takes longer is a warning. A default lease must outlast many round trips: one to grant it, and several
+/// attempts to renew it.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Nobody else's.
+/// The key of `doctor`, which no other program uses.
 const KEY: &str = "leasehold doctor";
 
-/// `leasehold doctor`: looks for what makes this store unsafe, one line each, with the cure.
+/// `leasehold doctor`: checks the store, and prints one line for each check, with advice for what is wrong.
 ///
-/// Answers 0 if all is well, 1 for warnings and 2 for errors.
+/// Returns the exit code: 0 if all is well, 1 for warnings, 2 for errors.
 pub(crate) async fn doctor(args: &StoreArgs) -> Result<u8, Failure> {
     let choice = choose(args)?;
-    tell(&examine(&choice).await)
+    print_findings(&examine(&choice).await)
 }
 
 /// `leasehold heal`: lets nodes that lost their data vote again.
@@ -31,11 +32,11 @@ pub(crate) async fn heal(args: &StoreArgs) -> Result<u8, Failure> {
     let Some(nodes) = choice.kind.nodes else {
         return Err(Failure::Usage(format!("the {} store has no nodes to heal", choice.kind.name)));
     };
-    tell(&(nodes.heal)(choice.address.expose()).await?)
+    print_findings(&(nodes.heal)(choice.address.expose()).await?)
 }
 
-/// One line each; the worst is the exit code.
-fn tell(findings: &[Finding]) -> Result<u8, Failure> {
+/// Prints the findings, one line each. The worst one is the exit code.
+fn print_findings(findings: &[Finding]) -> Result<u8, Failure> {
     let mut text = String::new();
     for finding in findings {
         let _ = writeln!(text, "{:<8}{}", finding.health.as_str(), finding.text);
@@ -89,13 +90,13 @@ async fn examine(choice: &Choice) -> Vec<Finding> {
     findings
 }
 
-/// Does what every program does, on a key of its own: only that shows what a server refuses. What it leaves is what
-/// any key leaves that was locked once.
+/// Acquires, waits for, renews and releases a lock on a key of its own: only that shows which operations a server refuses.
+/// It leaves in the store what any key leaves that was locked once.
 async fn lock_and_release(store: &Store) -> leasehold_core::Result<()> {
     let key = LockKey::new(KEY)?;
     let options = LockOptions::new().ttl(Duration::from_secs(10)).label("leasehold doctor");
     let [patient, brief] = [2000, 200].map(|wait| options.clone().wait(Wait::UpTo(Duration::from_millis(wait))));
-    // Held by another, it is held by another doctor, who sees the same.
+    // If another holds the key, that is another `doctor`, which makes the same checks.
     if let Some(guard) = store.locker.acquire(&key, &patient).await? {
         if let Some(again) = store.locker.acquire(&key, &brief).await? {
             again.release().await?;
@@ -112,7 +113,7 @@ async fn lock_and_release(store: &Store) -> leasehold_core::Result<()> {
     Ok(())
 }
 
-/// The shortest of three questions about a key that nobody locks.
+/// The shortest time of three requests about the key of `doctor`.
 async fn round_trip(store: &Store) -> Result<Duration, Failure> {
     let (clock, key) = (Clock::system(), LockKey::new(KEY)?);
     let mut shortest = Duration::MAX;

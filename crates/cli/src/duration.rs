@@ -17,13 +17,13 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| "it is too long".to_owned())
 }
 
-/// The same, but zero makes no sense.
+/// Reads a duration like [`parse`], and refuses zero.
 pub(crate) fn parse_positive(text: &str) -> Result<Duration, String> {
     parse(text)
         .and_then(|duration| if duration.is_zero() { Err("it must not be zero".to_owned()) } else { Ok(duration) })
 }
 
-/// A duration as people say it: `340 ms`, `2.4 s`, `1 m 20 s`, `3 h 5 m`.
+/// Formats a duration for people: `340 ms`, `2.4 s`, `1 m 20 s`, `3 h 5 m`.
 pub(crate) fn spoken(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -36,7 +36,7 @@ pub(crate) fn spoken(duration: Duration) -> String {
     }
 }
 
-/// Milliseconds, for programs.
+/// The duration in whole milliseconds, for the JSON output.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

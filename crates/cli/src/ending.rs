@@ -2,25 +2,25 @@ use std::time::Duration;
 
 use leasehold_core::LossReason;
 
-/// When the command has to end, so that it is gone before another can hold its lock.
+/// Decides when the command has to end, so that it is gone before another can hold the lock.
 ///
-/// A guard's deadline is the last moment at which the lock is certainly ours. To tell the command then would have it
-/// work beside the next holder for as long as it takes to end, so it is told ahead.
+/// A guard's deadline is the last moment at which the lock is certainly ours. A command that were told to end at that
+/// moment would run beside the next holder for as long as it takes to end, so it is told earlier.
 #[derive(Debug)]
 pub(crate) struct Ending {
     kill_after: Duration,
     max_hold: Option<Duration>,
-    /// The most that was ever left of the lease: a lock that was waited for in the store's own queue begins with a short
-    /// one.
+    /// The longest remaining lease that was ever seen. The first one can be short: a lock that was granted out of the store
+    /// queue begins with a short lease.
     longest: Duration,
 }
 
-/// What [`Ending`] says.
+/// The decision of [`Ending::look`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Not yet; to be asked again after so long at the latest.
+    /// Not yet. Look again after this time at the latest.
     In(Duration),
-    /// Now, and it has so long to end by itself.
+    /// The command has to end now, and has the time `grace` to end by itself.
     Now { reason: LossReason, grace: Duration },
 }
 
@@ -29,7 +29,7 @@ impl Ending {
         Self { kill_after, max_hold, longest: Duration::ZERO }
     }
 
-    /// With so much left of the lock, which was `held` for so long.
+    /// Decides, given that the guard has `left` remaining and has been held for `held`.
     pub(crate) fn look(&mut self, left: Duration, held: Duration) -> Due {
         self.longest = self.longest.max(left);
         let planned = self.max_hold.map(|most| (most.saturating_sub(held), most));
@@ -49,15 +49,15 @@ impl Ending {
         Due::In(soonest)
     }
 
-    /// What a command gets for its end. A healthy lease is renewed when two thirds are left, and an attempt to renew it
-    /// is given up when a third is left: before that, nobody knows that anything is wrong.
+    /// The time that the command gets to end by itself: `kill_after`, but at most a third of the lease. A healthy lease is
+    /// renewed when two thirds are left, and the first renewal has failed for certain only when a third is left.
     fn patience(&self, span: Duration) -> Duration {
         self.kill_after.min(span / 3)
     }
 }
 
-/// What is kept back for the kill itself: this program has to be given a processor, and the kernel has to end the
-/// command.
+/// The time that is reserved for the kill itself, a twentieth of `span`: this program needs a processor, and the kernel has
+/// to end the command.
 fn reserve(span: Duration) -> Duration {
     span / 20
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_finds_out_late_has_what_is_left() {
+    fn a_command_that_is_told_late_gets_the_time_that_is_left() {
         let mut ending = Ending::new(5 * SECOND, None);
         ending.look(30 * SECOND, SECOND);
         assert_eq!(ending.look(2 * SECOND, SECOND), silent(SECOND / 2));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_first_lease_out_of_the_stores_queue_is_no_alarm() {
+    fn a_short_first_lease_out_of_the_store_queue_does_not_end_the_command() {
         let mut ending = Ending::new(5 * SECOND, None);
         assert_eq!(ending.look(3 * SECOND, Duration::ZERO), Due::In(Duration::from_millis(1850)));
         assert!(matches!(ending.look(29 * SECOND, SECOND), Due::In(_)));

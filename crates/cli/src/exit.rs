@@ -7,26 +7,26 @@ use leasehold_core::{Error, ErrorKind, Holders, LockKey, LossReason};
 use rustix::process::Signal;
 
 use crate::duration::spoken;
-use crate::words;
+use crate::wording;
 
 /// The command line, a URL or a key makes no sense (`EX_USAGE`).
 pub(crate) const USAGE: u8 = 64;
 /// The store could not be reached, or gave no answer (`EX_UNAVAILABLE`).
 pub(crate) const UNAVAILABLE: u8 = 69;
-/// The system failed us, or we did (`EX_SOFTWARE`).
+/// The operating system or this program failed (`EX_SOFTWARE`).
 pub(crate) const SYSTEM: u8 = 70;
-/// Somebody else held it for the whole wait (`EX_TEMPFAIL`).
+/// Another holder kept the lock for the whole wait (`EX_TEMPFAIL`).
 pub(crate) const CONFLICT: u8 = 75;
-/// It was lost while the command ran (`EX_PROTOCOL`, which no program uses).
+/// The lock was lost while the command ran (`EX_PROTOCOL`, which no program uses).
 pub(crate) const LOST: u8 = 76;
 /// Permission, authentication or configuration (`EX_CONFIG`).
 pub(crate) const CONFIG: u8 = 78;
-/// The command exists and cannot be executed, as shells say it.
+/// The command exists and cannot be executed; the same code as that of shells.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
-/// There is no such command, as shells say it.
+/// There is no such command; the same code as that of shells.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-/// The codes that a user may choose.
+/// The exit codes that a user may choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Codes {
     pub(crate) conflict: u8,
@@ -41,7 +41,7 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// The one place that turns what went wrong with the store into an exit code.
+    /// The exit code for an error of the store. No other function maps errors to codes.
     fn of(self, kind: ErrorKind) -> u8 {
         match kind {
             ErrorKind::InvalidKey | ErrorKind::InvalidOptions => USAGE,
@@ -57,21 +57,21 @@ impl Codes {
 /// Why this program ends without, or before, the command's own exit code.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was typed makes no sense.
+    /// The command line or the environment makes no sense.
     Usage(String),
-    /// The store said no, or nothing.
+    /// The store refused, or could not be reached.
     Store(Error),
-    /// Somebody else kept it.
+    /// Another holder kept the lock for the whole wait.
     Busy { key: LockKey, waited: Duration, holders: Option<Holders> },
-    /// It was gone before the command could be started.
+    /// The lock was lost before the command could be started.
     LostBeforeStart { key: LockKey, reason: LossReason },
     /// The command could not be started.
     Command { program: String, cause: io::Error },
     /// The password file could not be read, or is not to be trusted.
     Password { file: String, cause: io::Error },
-    /// A signal came before there was a command to forward it to.
+    /// A signal came before the command was started.
     Interrupted(Signal),
-    /// The operating system refused something that it never refuses.
+    /// The operating system refused something that it normally never refuses.
     System(io::Error),
 }
 
@@ -96,7 +96,7 @@ impl Failure {
         }
     }
 
-    /// A name for programs: lower case, with underscores.
+    /// The field `kind` of `--json`: lower case, with underscores.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Usage(_) => "usage",
@@ -120,7 +120,7 @@ impl Failure {
         }
     }
 
-    /// What a person can do about it, where that is known.
+    /// Advice on what to do about the failure, where there is any.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Store(error) => match error.kind() {
@@ -128,7 +128,7 @@ impl Failure {
                     Some("is the server up, and is the address right? (--backend or LEASEHOLD_BACKEND)")
                 }
                 ErrorKind::Indeterminate => {
-                    Some("the store went silent; whatever it did is undone in the background or when the lease ends")
+                    Some("the store did not answer; if it granted the lock, the lock is free again when its lease ends")
                 }
                 ErrorKind::Unsupported => Some("`leasehold backends` shows what each store can do"),
                 _ => None,
@@ -145,19 +145,19 @@ impl fmt::Display for Failure {
             Self::Usage(what) => f.write_str(what),
             Self::Store(error) => with_causes(f, error),
             Self::Busy { key, waited, holders } => {
-                write!(f, "{} is held by ", words::shown(key.as_str()))?;
-                match holders.as_ref().and_then(words::holders) {
+                write!(f, "{} is held by ", wording::shown(key.as_str()))?;
+                match holders.as_ref().and_then(wording::holders) {
                     Some(who) => f.write_str(&who)?,
-                    None => f.write_str("another")?,
+                    None => f.write_str("another holder")?,
                 }
                 if waited.as_millis() >= 100 { write!(f, "; waited {}", spoken(*waited)) } else { Ok(()) }
             }
             Self::LostBeforeStart { key, reason } => {
-                write!(f, "lost {} before the command was started: {reason}", words::shown(key.as_str()))
+                write!(f, "lost {} before the command was started: {reason}", wording::shown(key.as_str()))
             }
-            Self::Command { program, cause } => write!(f, "cannot run {}: {cause}", words::shown(program)),
+            Self::Command { program, cause } => write!(f, "cannot run {}: {cause}", wording::shown(program)),
             Self::Password { file, cause } => {
-                write!(f, "cannot take the password from {}: {cause}", words::shown(file))
+                write!(f, "cannot take the password from {}: {cause}", wording::shown(file))
             }
             Self::Interrupted(signal) => write!(f, "interrupted by signal {}", signal.as_raw()),
             Self::System(cause) => write!(f, "the system refused: {cause}"),
@@ -165,12 +165,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The exit code of a program that a signal ended, as shells say it.
+/// The exit code of a program that a signal ended: 128 + n, the same as that of shells.
 pub(crate) fn of_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// Each cause once, on the same line: some drivers print their sources as well, and some print several lines.
+/// Prints an error and its causes on one line, each cause once: some drivers print their sources themselves, and some
+/// print several lines.
 fn with_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
     let mut text = one_line(&error.to_string());
     let mut cause = error.source();
@@ -184,7 +185,7 @@ fn with_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
     f.write_str(&text)
 }
 
-/// Without what ends a line, moves a cursor, or turns the direction of reading.
+/// The text without characters that end a line, move a cursor, or change the direction of reading.
 fn one_line(text: &str) -> String {
     let does_something = |c: char| !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1;
     text.split(does_something).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")

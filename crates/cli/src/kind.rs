@@ -5,64 +5,64 @@ use leasehold_core::{Capabilities, Result};
 
 use crate::store::Store;
 
-/// A kind of store: how to recognise it, what it promises, and how to get at it.
+/// A kind of store: its URL schemes, its capabilities, and how to connect to it and look after it.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// Its name in errors and tables.
+    /// The name of its backend, in errors and tables.
     pub(crate) name: &'static str,
-    /// What its URLs start with.
+    /// The URL schemes that messages and tables name.
     pub(crate) schemes: &'static [&'static str],
-    /// What they may start with, too.
+    /// Further URL schemes that are accepted.
     pub(crate) aliases: &'static [&'static str],
-    /// The crate that it lives in.
+    /// The name of its crate.
     pub(crate) package: &'static str,
-    /// When to use it, in a few words.
+    /// The situation in which to use it, in a few words.
     pub(crate) purpose: &'static str,
-    /// Whether its URL has a place for a password.
+    /// Whether its URL can contain a password.
     pub(crate) takes_password: bool,
-    /// Whether its owners are sessions with an id.
+    /// Whether its owners are sessions with an id, so that `--session` makes sense.
     pub(crate) takes_session: bool,
-    /// What it promises, without asking it.
+    /// The capabilities that its backend claims, without connecting.
     pub(crate) capabilities: fn() -> Capabilities,
     pub(crate) connect: for<'u> fn(Target<'u>) -> StoreFuture<'u, Store>,
-    /// What makes the servers of this URL unsafe although they may grant locks, where anything can.
+    /// Looks for what makes the servers of a URL unsafe although they grant locks. `None` for a kind without servers.
     pub(crate) examine: Option<Examine>,
-    /// What to do about a server that refuses.
+    /// Advice for a store that refuses an operation.
     pub(crate) cure: &'static str,
-    /// What has to be done to its tables, where it has any.
+    /// Maintenance of its tables. `None` for a kind without tables.
     pub(crate) tables: Option<Tables>,
-    /// What is known of its nodes, where it has several that vote.
+    /// The states of its nodes, and their repair. `None` unless a majority of several nodes decides.
     pub(crate) nodes: Option<Nodes>,
 }
 
-/// Where to connect, and as whom.
+/// Where to connect, and as which session.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'u> {
     pub(crate) url: &'u str,
     pub(crate) session: Option<&'u str>,
 }
 
-/// The upkeep of a store that lives in tables.
+/// Maintenance of a store that is kept in tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     pub(crate) migrate: for<'u> fn(&'u str) -> StoreFuture<'u, ()>,
     pub(crate) gc: for<'u> fn(&'u str, Duration) -> StoreFuture<'u, u64>,
 }
 
-/// The nodes of a store in which a majority decides.
+/// States and repair of the nodes of a store in which a majority decides.
 #[derive(Clone, Copy)]
 pub(crate) struct Nodes {
     pub(crate) states: for<'u> fn(&'u str) -> StoreFuture<'u, Vec<Finding>>,
     pub(crate) heal: for<'u> fn(&'u str) -> StoreFuture<'u, Vec<Finding>>,
 }
 
-/// What `doctor` says of one thing that it looked at.
+/// One line of `doctor`: the result of one check.
 pub(crate) struct Finding {
     pub(crate) health: Health,
     pub(crate) text: String,
 }
 
-/// How bad it is; as a number, the exit code.
+/// How bad a finding is. As a number it is the exit code.
 #[derive(Clone, Copy)]
 pub(crate) enum Health {
     Well = 0,
@@ -80,14 +80,15 @@ impl Health {
     }
 }
 
-/// What is wrong with the servers of a URL.
+/// Returns a warning for each fault of the servers of a URL.
 pub(crate) type Examine = for<'u> fn(&'u str) -> StoreFuture<'u, Vec<String>>;
 
 impl Kind {
-    /// The folder of its crate in the repository.
+    /// The folder of its crate, below `crates/` in the repository.
     pub(crate) fn folder(&self) -> &'static str {
         self.package.strip_prefix("leasehold-").unwrap_or(self.package)
     }
 }
 
+/// What an operation on a store returns.
 pub(crate) type StoreFuture<'u, T> = Pin<Box<dyn Future<Output = Result<T>> + 'u>>;

@@ -1,7 +1,7 @@
 use crate::kind::{Finding, Health, Kind, Nodes, StoreFuture, Tables, Target};
 use crate::store::Store;
 
-/// Every store that this program was built with. To add one is to add an entry.
+/// Every kind of store that this program was built with. A new kind needs one more entry, and nothing else in this crate.
 pub(crate) const KINDS: &[Kind] = &[
     #[cfg(feature = "file")]
     Kind {
@@ -54,7 +54,7 @@ pub(crate) const KINDS: &[Kind] = &[
         schemes: &["reentrant"],
         aliases: &[],
         package: "leasehold-redis-reentrant",
-        purpose: "the same, for owners that may take a key again",
+        purpose: "one Redis, Sentinel or Cluster, for owners that may take a key again",
         takes_password: true,
         takes_session: true,
         capabilities: leasehold_redis_reentrant::RedisReentrant::claims,
@@ -95,7 +95,7 @@ pub(crate) const KINDS: &[Kind] = &[
                     let locks = leasehold_redlock::Redlock::connect(url).await?;
                     let states = locks.node_states().await;
                     locks.close().await;
-                    Ok(states.into_iter().map(said_of).collect())
+                    Ok(states.into_iter().map(finding_of).collect())
                 })
             },
             heal: |url| {
@@ -103,7 +103,7 @@ pub(crate) const KINDS: &[Kind] = &[
                     let locks = leasehold_redlock::Redlock::connect(url).await?;
                     let states = locks.repair().await;
                     locks.close().await;
-                    Ok(states?.into_iter().map(said_of).collect())
+                    Ok(states?.into_iter().map(finding_of).collect())
                 })
             },
         }),
@@ -142,7 +142,7 @@ pub(crate) const KINDS: &[Kind] = &[
         schemes: &["mysql-rw"],
         aliases: &[],
         package: "leasehold-mysql-rw",
-        purpose: "the same, with readers beside writers",
+        purpose: "a MySQL or MariaDB, with readers beside writers",
         takes_password: true,
         takes_session: false,
         capabilities: leasehold_mysql_rw::MysqlRw::claims,
@@ -173,7 +173,7 @@ const REDIS_CURE: &str = "connect to the primary, and give the user the ACL SETU
 const MYSQL_CURE: &str = "connect to the primary (or SET GLOBAL read_only = 0), and run GRANT SELECT, INSERT, UPDATE, \
                           DELETE ON the database's leasehold tables TO the user";
 
-/// Each server that the URL names.
+/// Examines each server that the URL names.
 #[cfg(feature = "redis")]
 fn of_redis(url: &str) -> StoreFuture<'_, Vec<String>> {
     Box::pin(async move {
@@ -190,15 +190,15 @@ fn of_redis(url: &str) -> StoreFuture<'_, Vec<String>> {
     })
 }
 
-/// The URL as the crate takes it: the server is the same for both kinds of tables.
+/// The URL as the crate expects it: the scheme `mysql-rw:` is known to this program only.
 #[cfg(feature = "mysql")]
 fn as_mysql(url: &str) -> String {
     url.replacen("mysql-rw:", "mysql:", 1)
 }
 
-/// A node of a majority, with the cure for what ails it.
+/// The state of one node of a majority, with advice for its repair.
 #[cfg(feature = "redis")]
-fn said_of(state: leasehold_redlock::NodeState) -> Finding {
+fn finding_of(state: leasehold_redlock::NodeState) -> Finding {
     use leasehold_redlock::NodeCondition as Is;
 
     let node = state.node;
@@ -209,7 +209,7 @@ fn said_of(state: leasehold_redlock::NodeState) -> Finding {
         }
         Is::SameServer(other) => (Health::Error, format!("{node} is the same server as {other}: name another one")),
         Is::Unreachable(why) => (Health::Warning, format!("{node} does not answer ({why}): start it, or replace it")),
-        Is::Refused(why) => (Health::Error, format!("{node} refuses ({why}): mend its password or permissions")),
+        Is::Refused(why) => (Health::Error, format!("{node} refuses ({why}): correct its password or permissions")),
         other => (Health::Warning, format!("{node}: {other}")),
     };
     Finding { health, text }

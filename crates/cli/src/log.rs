@@ -6,8 +6,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Command;
 
-/// Logs what happens inside to standard error, if somebody asked for it with `-vv` or `RUST_LOG`. Costs nothing
-/// otherwise. Never beside `--json`, whose lines are for programs.
+/// Logs the library's events to standard error if the user asked for it with `-vv` or `RUST_LOG`; otherwise it costs
+/// nothing. With `--json` it logs nothing, because all lines must be JSON.
 pub(crate) fn start(command: &Command) {
     let (verbose, json) = match command {
         Command::Run(run) => (run.verbose, run.json),
@@ -17,7 +17,7 @@ pub(crate) fn start(command: &Command) {
     let wanted = asked.or_else(|| (verbose > 1).then(|| Targets::new().with_target("leasehold", LevelFilter::DEBUG)));
     if let Some(targets) = wanted.filter(|_| !json) {
         let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
-        // It fails if there is a subscriber already, and nobody else installs one.
+        // It fails only if there is a subscriber already, and nothing else in this program installs one.
         let _ = tracing_subscriber::registry().with(targets).with(lines).try_init();
     }
 }

@@ -1,33 +1,33 @@
-//! `leasehold`: runs a command while holding a distributed lock, shows who holds one, and takes one away.
+//! `leasehold`: runs a command while holding a distributed lock, shows who holds a lock, and releases locks by force.
 //!
-//! Everything here is about processes, terminals and words; what a lock is, is in `leasehold-core`.
+//! This crate deals with processes, signals, terminals and messages. The locks are in `leasehold-core` and the backends.
 
-// In reading order: the program's main job,
+// The program's main job,
 mod run;
-// how it stays with the command,
+// how it watches the command,
 mod ending;
 mod watch;
-// what a command is to it,
+// how it starts, signals and stops the command,
 mod child;
 mod parent_death;
 mod signals;
 mod terminal;
-// what it says while it works,
+// what it prints,
 mod log;
 mod report;
 mod waiting;
-mod words;
-// how it is told what to do,
+mod wording;
+// its command line and its exit codes,
 mod address;
 mod args;
 mod choice;
 mod duration;
 mod exit;
-// and the smaller commands.
+// the other commands,
 mod admin;
 mod describe;
 mod doctor;
-// The stores that it can be built with.
+// and the stores that it can be built with.
 mod kind;
 mod kinds;
 mod store;
@@ -66,17 +66,17 @@ fn main() -> ExitCode {
     ExitCode::from(done.unwrap_or_else(|failure| report.failed(&failure, codes)))
 }
 
-/// Runs on this thread alone: the command must be a child of the main thread, because Linux sends the parent-death
-/// signal when the *thread* that forked ends.
+/// Runs `work` on this thread alone: the command must be a child of the main thread, because Linux sends the
+/// parent-death signal when the *thread* that forked ends.
 fn on_runtime(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::System)?;
     let done = runtime.block_on(work);
-    // Nothing that still runs in there may keep the caller waiting: what had to be finished was awaited.
+    // A task that still runs must not keep the caller waiting: what had to be finished was awaited.
     runtime.shutdown_background();
     done
 }
 
-/// Prints what clap has to say, without any password that was typed in a place where clap did not expect it.
+/// Prints clap's message, without any password that was typed in a place where clap did not expect one.
 fn explain(refused: &clap::Error) -> ExitCode {
     let text = redact_all(&refused.render().to_string(), std::env::args_os());
     let (written, code) = if refused.use_stderr() {

@@ -1,12 +1,12 @@
-//! The command must not outlive a holder that was killed with SIGKILL: the one thing that needs unsafe code here.
+//! Kills the command when this program is killed with SIGKILL. The only unsafe code of the workspace is here.
 #![allow(unsafe_code)]
 
 use std::process::Command;
 
-/// Has the kernel kill the command with SIGKILL when the thread that starts it ends, however it ends.
+/// Lets the kernel kill the command with SIGKILL when the thread that starts it ends, however it ends.
 ///
-/// Linux only; elsewhere it does nothing. The kernel forgets it when the command is a set-user-id, set-group-id or
-/// privileged program, and it does not reach what the command starts in its turn.
+/// Works on Linux only; elsewhere it does nothing. The kernel drops the request when the command is a set-user-id,
+/// set-group-id or privileged program, and programs that the command starts are not killed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn dies_with_us(command: &mut Command) {
     use std::io;
@@ -17,7 +17,7 @@ pub(crate) fn dies_with_us(command: &mut Command) {
     let parent = getpid();
     let in_the_child = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // A parent that died before the request above is not noticed by it.
+        // The request has no effect if the parent died before it.
         if getppid() == Some(parent) {
             Ok(())
         } else {
@@ -32,6 +32,6 @@ pub(crate) fn dies_with_us(command: &mut Command) {
     }
 }
 
-/// There is no such request on this system.
+/// Does nothing: this system has no parent-death signal.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn dies_with_us(_command: &mut Command) {}

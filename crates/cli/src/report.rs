@@ -9,19 +9,19 @@ use crate::args::{Command, OnLost};
 use crate::child::Ended;
 use crate::duration::{millis, spoken};
 use crate::exit::{Codes, Failure};
-use crate::words::{self, HolderFields};
+use crate::wording::{self, HolderFields};
 
-/// What the program says of its own work, on standard error: standard output is the command's.
+/// Prints what the program does, on standard error: standard output belongs to the command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report(Style);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
-    /// Only what went wrong.
+    /// Prints only what went wrong.
     Plain,
-    /// For a person who wants to know.
+    /// Also prints what happens, for people (`-v`).
     Verbose,
-    /// One event a line, for a program.
+    /// Prints one JSON object a line, for programs (`--json`).
     Json,
 }
 
@@ -82,17 +82,17 @@ impl Report {
         })
     }
 
-    /// Whether somebody wants to know while it waits, and not only afterwards.
+    /// Whether a wait is reported while it lasts, and not only afterwards.
     pub(crate) fn tells_of_waiting(self) -> bool {
         self.0 != Style::Plain
     }
 
-    /// Whether a line may be redrawn in place.
+    /// Whether standard error is a terminal on which a line can be redrawn in place.
     pub(crate) fn is_for_a_terminal(self) -> bool {
         self.0 != Style::Json && io::stderr().is_terminal()
     }
 
-    /// It has to wait; `holders` is who is in the way, if the store could say it.
+    /// Reports that the program waits. `holders` are the holders of the key, or the error of asking for them.
     pub(crate) fn waiting(self, key: &LockKey, backend: &str, waited: Duration, holders: &Result<Holders>) {
         self.event(|| Event::Waiting {
             key: key.as_str(),
@@ -100,7 +100,7 @@ impl Report {
             waited_ms: millis(waited),
             holders: holders.as_ref().map(HolderFields::all).unwrap_or_default(),
         });
-        self.verbose(|| format!("waiting for {}: {}", words::shown(key.as_str()), in_the_way(holders)));
+        self.verbose(|| format!("waiting for {}: {}", wording::shown(key.as_str()), in_the_way(holders)));
     }
 
     pub(crate) fn acquired(self, grant: &Acquired<'_>) {
@@ -108,14 +108,14 @@ impl Report {
         self.event(|| Event::Acquired {
             key: key.as_str(),
             backend,
-            mode: words::mode(mode),
+            mode: wording::mode(mode),
             token: token.map(Into::into),
             expires_in_ms: remaining.map(millis),
             waited_ms: millis(waited),
         });
         self.verbose(|| {
             let after = after.map(|who| format!("; it was held by {who}")).unwrap_or_default();
-            format!("acquired {} on {backend} after {}{after}", words::shown(key.as_str()), spoken(waited))
+            format!("acquired {} on {backend} after {}{after}", wording::shown(key.as_str()), spoken(waited))
         });
     }
 
@@ -123,16 +123,16 @@ impl Report {
         self.event(|| Event::Started { pid });
     }
 
-    /// It is lost or, if something is `left` of it, about to be.
+    /// Reports that the lock is lost or, if `left` is not zero, that it will be after `left`.
     pub(crate) fn lost(self, key: &LockKey, reason: LossReason, action: OnLost, left: Duration) {
         let (action, words) = match action {
             OnLost::Term => ("term", "terminating the command"),
             OnLost::Kill => ("kill", "killing the command"),
-            OnLost::Ignore => ("ignore", "the command goes on without it"),
+            OnLost::Ignore => ("ignore", "the command continues without the lock"),
         };
         self.event(|| Event::Lost { key: key.as_str(), reason: reason.as_str(), action, left_ms: millis(left) });
         self.plain(|| {
-            let key = words::shown(key.as_str());
+            let key = wording::shown(key.as_str());
             let what = match reason {
                 _ if left.is_zero() => format!("lost {key}: {reason}"),
                 LossReason::MaxHold => format!("{key} has been held for almost as long as --max-hold allows"),
@@ -149,7 +149,7 @@ impl Report {
         });
     }
 
-    /// How the release ended; `freed_within` is when the lease frees the key if nobody knows.
+    /// Reports the outcome of the release. `freed_within` is the time until the lease ends, in case the outcome is unknown.
     pub(crate) fn released(
         self,
         key: &LockKey,
@@ -163,7 +163,7 @@ impl Report {
             Err(_) => ("unknown", None),
         };
         self.event(|| Event::Released { key: key.as_str(), outcome: name, reason, held_ms: millis(held) });
-        let shown = words::shown(key.as_str());
+        let shown = wording::shown(key.as_str());
         match outcome {
             Ok(ReleaseOutcome::Released) => self.verbose(|| format!("released {shown} after {}", spoken(held))),
             Ok(ReleaseOutcome::AlreadyLost(_)) => {}
@@ -174,18 +174,18 @@ impl Report {
         }
     }
 
-    /// Something is wrong that does not end the program.
+    /// Reports a fault that does not end the program.
     pub(crate) fn warn(self, message: &dyn Display) {
         self.event(|| Event::Warning { message: message.to_string() });
         self.plain(|| format!("warning: {message}"));
     }
 
-    /// Something that only a person who asked for it wants to know.
+    /// Reports a detail, with `-v` only.
     pub(crate) fn remark(self, message: &dyn Display) {
         self.verbose(|| message.to_string());
     }
 
-    /// Says why it failed, and answers the exit code.
+    /// Reports why the program failed, and returns the exit code.
     pub(crate) fn failed(self, failure: &Failure, codes: Codes) -> u8 {
         let exit_code = failure.exit_code(codes);
         self.event(|| Event::Error {
@@ -195,9 +195,9 @@ impl Report {
             exit_code,
         });
         match failure {
-            // Whoever sent it knows.
+            // Who sent the signal knows of it.
             Failure::Interrupted(_) => self.verbose(|| failure.to_string()),
-            // Somebody for whom this is no failure does not want a message from cron every minute.
+            // With `-E 0` this is no failure, and cron must not send a mail every minute.
             Failure::Busy { .. } if exit_code == 0 => self.verbose(|| failure.to_string()),
             _ => self.plain(|| failure.to_string()),
         }
@@ -228,7 +228,7 @@ impl Report {
     }
 }
 
-/// A grant, as it is reported.
+/// What is reported of a grant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acquired<'a> {
     pub(crate) key: &'a LockKey,
@@ -237,21 +237,22 @@ pub(crate) struct Acquired<'a> {
     pub(crate) token: Option<FencingToken>,
     pub(crate) remaining: Option<Duration>,
     pub(crate) waited: Duration,
-    /// Who was seen to hold it meanwhile.
+    /// The last holder that was seen during the wait.
     pub(crate) after: Option<&'a str>,
 }
 
-/// Why it has to wait, in words.
+/// The reason of a wait, as text: the holders, or the error of asking for them.
 pub(crate) fn in_the_way(holders: &Result<Holders>) -> String {
     match holders {
         Ok(holders) => {
-            words::holders(holders).map_or_else(|| "it is being passed on".to_owned(), |who| format!("held by {who}"))
+            wording::holders(holders).map_or_else(|| "no holder right now".to_owned(), |who| format!("held by {who}"))
         }
         Err(error) => error.to_string(),
     }
 }
 
-/// In one piece, so that lines of several programs do not mix. There is nobody to tell if standard error is closed.
+/// Writes a line in one piece, so that lines of several programs do not mix. An error is ignored: it could be reported to
+/// standard error only.
 fn put(line: &str) {
     let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -14,17 +14,17 @@ use crate::store::Store;
 use crate::waiting::Waiting;
 use crate::watch::Watch;
 
-/// How long a release may take before the program ends without knowing.
+/// How long the program waits for the answer to its release.
 const RELEASE_BOUND: Duration = Duration::from_secs(5);
 
-/// `leasehold run`: connect, acquire, run the command, release. Answers the exit code.
+/// `leasehold run`: connects, acquires, runs the command and releases. Returns the exit code.
 pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report: Report) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
     let choice = choose(store)?;
     let store = signals.or(choice.connect()).await??;
     let job = Job { args, codes, report, store: &store, address: &choice.address };
     let done = job.acquire_and_run(&mut signals).await;
-    // An attempt that a signal cut short is seen through here, and gives back what it wins.
+    // An acquisition that a signal interrupted is finished by `close`, which releases the lock if it was granted.
     store.close().await;
     done
 }
@@ -85,7 +85,7 @@ impl Job<'_> {
         Ok(if covered { ended.exit_code() } else { self.codes.lost })
     }
 
-    /// Waits for the lock, and tells how long it takes and why.
+    /// Waits for the lock, and reports meanwhile how long it takes and who holds it.
     async fn acquire<M: GuardMode>(
         &self,
         acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
@@ -133,7 +133,7 @@ impl Job<'_> {
         Ok(child)
     }
 
-    /// Keeps the lock until `--min-hold` is over, which a signal cuts short. False if it was over already.
+    /// Keeps the lock until the time of `--min-hold` is over, or a signal comes. Returns false if it was over already.
     async fn keep<M: GuardMode>(&self, guard: &Guard<M>, held: Duration, signals: &mut Signals) -> bool {
         let left = self.args.min_hold.and_then(|least| least.checked_sub(held)).filter(|_| guard.loss().is_none());
         let Some(left) = left else { return false };
@@ -148,7 +148,7 @@ impl Job<'_> {
         true
     }
 
-    /// Releases. Answers the loss that the store told of, if any.
+    /// Releases the lock. Returns the reason if the store answered that the lock had been lost before.
     async fn release<M: GuardMode>(&self, guard: Guard<M>, held: impl Fn() -> Duration) -> Option<LossReason> {
         let key = guard.key().clone();
         let left = lease_left(&guard);
@@ -163,7 +163,7 @@ impl Job<'_> {
     }
 }
 
-/// What is left of the lease, where there is one.
+/// The remaining lease. `None` if the store has no leases.
 fn lease_left<M: GuardMode>(guard: &Guard<M>) -> Option<Duration> {
     Some(guard.remaining()).filter(|left| *left != Duration::MAX)
 }

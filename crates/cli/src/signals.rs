@@ -7,7 +7,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 use crate::exit::Failure;
 
-/// The signals that are meant for the command, and for us only as long as there is none.
+/// The signals that the program catches. It forwards them to the command; before the command starts, they end the program.
 #[derive(Debug)]
 pub(crate) struct Signals {
     caught: Vec<(Signal, unix::Signal)>,
@@ -17,10 +17,10 @@ pub(crate) struct Signals {
 const ENDING: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
 impl Signals {
-    /// Catches those that end a program. Must be called inside a runtime.
+    /// Catches the signals that end a program. Must be called inside a runtime.
     ///
-    /// What our parent had us ignore stays ignored, and so is ignored by the command too: that is how `nohup` and the
-    /// shell's `&` work.
+    /// A signal that was ignored when the program started stays ignored, and is ignored by the command too: `nohup` and the
+    /// shell's `&` rely on that.
     pub(crate) fn catch() -> Result<Self, Failure> {
         let mut signals = Self { caught: Vec::new(), ignored: ignored_by_inheritance() };
         for signal in ENDING {
@@ -29,12 +29,12 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Catches the rest of what a running command should hear of.
+    /// Also catches the terminal's signals (window size and Ctrl-Z), which a running command needs.
     pub(crate) fn catch_those_of_a_terminal(&mut self) -> Result<(), Failure> {
         [Signal::WINCH, Signal::TSTP].into_iter().try_for_each(|signal| self.also(signal)).map_err(Failure::System)
     }
 
-    /// The next one that comes. Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     pub(crate) async fn next(&mut self) -> Signal {
         future::poll_fn(|context| {
             let came = |(signal, caught): &mut (Signal, unix::Signal)| {
@@ -45,7 +45,7 @@ impl Signals {
         .await
     }
 
-    /// The next one that ends a program; those of a terminal are dealt with. Cancel safe.
+    /// Waits for the next signal that ends a program, and handles the terminal's signals meanwhile. Cancel safe.
     pub(crate) async fn next_that_ends(&mut self) -> Signal {
         loop {
             match self.next().await {
@@ -56,7 +56,7 @@ impl Signals {
         }
     }
 
-    /// Does the work unless a signal comes first, which ends it at once.
+    /// Runs `work` to its end. Drops it and fails if a signal comes first.
     pub(crate) async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
             biased;
@@ -73,12 +73,12 @@ impl Signals {
     }
 }
 
-/// Stops this process, and nothing else, until somebody continues it.
+/// Stops this process alone, until somebody continues it.
 pub(crate) fn stop_ourselves() {
     let _ = kill_process(getpid(), Signal::STOP);
 }
 
-/// The set of signals that are ignored, as the kernel shows it. Nothing, where it does not.
+/// The set of ignored signals, from `/proc/self/status`. Empty on systems without that file.
 fn ignored_by_inheritance() -> u64 {
     std::fs::read_to_string("/proc/self/status").ok().and_then(|status| ignored_in(&status)).unwrap_or(0)
 }

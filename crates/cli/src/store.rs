@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use leasehold_core::{Admin, Backed, Locker, RwLocker, SharedBackend};
 
-/// An open store, seen from all sides.
+/// A connected store, as the traits that the commands use.
 pub(crate) struct Store {
     pub(crate) locker: Arc<dyn Locker>,
-    /// Where it grants shared locks.
+    /// `None` if the store grants no shared locks.
     pub(crate) readers: Option<Arc<dyn RwLocker>>,
     pub(crate) admin: Arc<dyn Admin>,
     closing: Pin<Box<dyn Future<Output = ()>>>,
 }
 
 impl Store {
-    /// A store that grants exclusive locks only.
+    /// Wraps a locker that grants exclusive locks only.
     #[allow(dead_code, reason = "used or not, as the features say")]
     pub(crate) fn exclusive<T: Backed + 'static>(locks: T) -> Self {
         Self::of(Arc::new(locks), None)
     }
 
-    /// A store that has readers too.
+    /// Wraps a locker that grants shared locks, too.
     #[allow(dead_code, reason = "used or not, as the features say")]
     pub(crate) fn shared<T: Backed<Backend: SharedBackend> + 'static>(locks: T) -> Self {
         let locks = Arc::new(locks);
@@ -34,12 +34,13 @@ impl Store {
         Self { locker: Arc::clone(&locks) as _, readers, admin: locks, closing }
     }
 
-    /// What it is called.
+    /// The name of its backend.
     pub(crate) fn name(&self) -> &'static str {
         self.locker.capabilities().backend()
     }
 
-    /// Sees through what is under way, within bounds: a store that is silent must not keep the caller waiting.
+    /// Waits until the operations under way have ended, for 2 s at most: a store that is silent must not keep the caller
+    /// waiting.
     pub(crate) async fn close(self) {
         const BOUND: Duration = Duration::from_secs(2);
         let _ = tokio::time::timeout(BOUND, self.closing).await;

@@ -8,31 +8,31 @@ use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use crate::child::Child;
 use crate::signals::stop_ourselves;
 
-/// The controlling terminal, and whether the command's process group has it.
+/// Passes the controlling terminal to the command's process group, and takes it back.
 ///
-/// The command gets the terminal when it first asks for it (the kernel stops it then, with SIGTTIN or SIGTTOU): so
-/// that `leasehold run k -- cmd | less` leaves it to `less`, and `leasehold run k -- vi` works all the same.
+/// The command gets the terminal when it first asks for it: the kernel stops it then, with SIGTTIN or SIGTTOU. So
+/// `leasehold run k -- cmd | less` leaves the terminal to `less`, and `leasehold run k -- vi` works, too.
 #[derive(Debug, Default)]
 pub(crate) struct Terminal {
     given_to: Option<Pid>,
 }
 
 impl Terminal {
-    /// The command was stopped: gives it the terminal if that is what it waits for, else stops with it, so that the
-    /// shell gets its prompt. It goes on afterwards if it still may.
+    /// Handles a command that was stopped: gives it the terminal if it asked for that; otherwise stops this program, too, so
+    /// that the shell shows its prompt. When the program continues, so does the command, if `may_go_on` allows it.
     pub(crate) fn command_stopped(&mut self, command: &Child, signal: i32, may_go_on: &dyn Fn() -> bool) {
         let [asks_to_read, asks_to_write, typed] = [Signal::TTIN, Signal::TTOU, Signal::TSTP].map(Signal::as_raw);
         let asks = signal == asks_to_read || signal == asks_to_write;
         if asks && self.give(command.pid()) {
             command.signal(Signal::CONT);
         } else if (asks || signal == typed) && controlling_terminal().is_ok() {
-            // The terminal told the command alone; what else is in our pipeline has to stop too.
+            // The terminal sent the signal to the command alone; the rest of our pipeline has to stop, too.
             self.stop(command, may_go_on, stop_our_job);
         }
-        // Any other stop is somebody's who knows what he does, and who will continue it.
+        // Any other stop was sent on purpose, and the sender will continue the command.
     }
 
-    /// We were told to stop, and the command was not.
+    /// Handles a stop signal to this program, which the command did not get.
     pub(crate) fn told_to_stop(&mut self, command: &Child, may_go_on: &dyn Fn() -> bool) {
         command.signal(Signal::TSTP);
         self.stop(command, may_go_on, stop_ourselves);
@@ -50,7 +50,7 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal to a group, if it is ours to give. False if it is not.
+    /// Gives the terminal to a process group. Returns false if the terminal does not belong to our group.
     fn give(&mut self, group: Pid) -> bool {
         let given = controlling_terminal().and_then(|terminal| {
             let ours = tcgetpgrp(&terminal)? == getpgrp();
@@ -66,13 +66,13 @@ impl Terminal {
         given
     }
 
-    /// Takes it back, unless somebody else has got it meanwhile.
+    /// Takes the terminal back, unless another process group got it meanwhile.
     fn take_back(&mut self) {
         let Some(group) = self.given_to.take() else { return };
         if let Ok(terminal) = controlling_terminal()
             && tcgetpgrp(&terminal).is_ok_and(|front| front == group)
         {
-            // Where this fails the terminal is gone, and nobody can want it back.
+            // If this fails, the terminal is gone.
             let _ = pass(&terminal, getpgrp());
         }
     }
@@ -92,8 +92,8 @@ fn controlling_terminal() -> io::Result<File> {
     File::options().read(true).write(true).open("/dev/tty")
 }
 
-/// Makes `group` the one that the terminal listens to. A group in the background that does so is stopped, unless the
-/// signal for it is blocked.
+/// Makes `group` the foreground process group of the terminal. A background process that does this is stopped by SIGTTOU,
+/// unless that signal is blocked.
 fn pass(terminal: &File, group: Pid) -> io::Result<()> {
     let mut stop = SigSet::empty();
     stop.add(Blocked::SIGTTOU);

@@ -8,16 +8,16 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::duration::spoken;
 use crate::report::{Report, in_the_way};
-use crate::words;
+use crate::wording;
 
-/// A wait shorter than this is not worth a word.
-const PATIENCE: Duration = Duration::from_millis(300);
-/// How often somebody who looks at the terminal gets news.
-const NEWS: Duration = Duration::from_secs(1);
-/// How often it is looked after otherwise.
-const WATCH: Duration = Duration::from_secs(10);
+/// Waits shorter than this are not reported.
+const UNREPORTED: Duration = Duration::from_millis(300);
+/// How often the line on the terminal is redrawn.
+const REDRAW: Duration = Duration::from_secs(1);
+/// How often the store is asked when nothing is drawn.
+const CHECK: Duration = Duration::from_secs(10);
 
-/// Tells whoever wants to know why it takes so long, as long as it lasts.
+/// Reports, while the program waits for a lock, how long it has waited and who holds the lock.
 #[derive(Debug)]
 pub(crate) struct Waiting<'a> {
     key: &'a LockKey,
@@ -26,7 +26,7 @@ pub(crate) struct Waiting<'a> {
     report: Report,
     clock: Clock,
     since: Moment,
-    /// Who was seen to hold it last.
+    /// The last holder that was seen.
     holder: Option<String>,
     line: Option<Line>,
 }
@@ -43,20 +43,20 @@ impl<'a> Waiting<'a> {
         self.clock.now().since(self.since)
     }
 
-    /// Who was seen to hold it last.
+    /// The last holder that was seen.
     pub(crate) fn holder(&self) -> Option<&str> {
         self.holder.as_deref()
     }
 
-    /// Takes the line off the terminal.
+    /// Removes the line from the terminal.
     pub(crate) fn wipe(&mut self) {
         self.line = None;
     }
 
-    /// Looks after it until it is dropped.
+    /// Reports until the future is dropped.
     pub(crate) async fn report(&mut self) -> Infallible {
-        let watched = self.line.is_some() || self.report.tells_of_waiting();
-        tokio::time::sleep(if watched { PATIENCE } else { WATCH }).await;
+        let is_reported = self.line.is_some() || self.report.tells_of_waiting();
+        tokio::time::sleep(if is_reported { UNREPORTED } else { CHECK }).await;
         let mut told = false;
         let mut silent = false;
         loop {
@@ -65,29 +65,33 @@ impl<'a> Waiting<'a> {
                 self.report.waiting(self.key, self.backend, self.waited(), &seen);
                 told = true;
             }
-            // Somebody who waits without looking must not wait for ever for a store that is gone.
+            // Without a line on the terminal, a store that is gone must not go unnoticed for the whole wait.
             if let Err(error) = &seen
                 && !silent
                 && self.line.is_none()
             {
-                self.report.warn(&format!("still waiting for {}: {error}", words::shown(self.key.as_str())));
+                self.report.warn(&format!("still waiting for {}: {error}", wording::shown(self.key.as_str())));
             }
             silent = seen.is_err();
             if let Some(line) = &mut self.line {
                 let waited = spoken(self.clock.now().since(self.since));
-                line.draw(&format!("waiting {waited} for {}: {}", words::shown(self.key.as_str()), in_the_way(&seen)));
+                line.draw(&format!(
+                    "waiting {waited} for {}: {}",
+                    wording::shown(self.key.as_str()),
+                    in_the_way(&seen)
+                ));
             }
-            tokio::time::sleep(if self.line.is_some() { NEWS } else { WATCH }).await;
+            tokio::time::sleep(if self.line.is_some() { REDRAW } else { CHECK }).await;
         }
     }
 
-    /// Asks the store who holds it.
+    /// Asks the store who holds the key, for one second at most.
     pub(crate) async fn look(&mut self) -> Result<Holders> {
         let silence = || Error::new(ErrorKind::Unavailable, "inspect").with_backend(self.backend).key(self.key);
-        let seen = tokio::time::timeout(NEWS, self.admin.inspect(self.key)).await;
+        let seen = tokio::time::timeout(REDRAW, self.admin.inspect(self.key)).await;
         let seen = seen.unwrap_or_else(|_| Err(silence().detail("the store does not answer")));
         if let Ok(holders) = &seen
-            && let Some(who) = words::holders(holders)
+            && let Some(who) = wording::holders(holders)
         {
             self.holder = Some(who);
         }
@@ -95,7 +99,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// One line on the terminal that is redrawn in place and leaves nothing behind.
+/// A line on the terminal that is redrawn in place, and removed when this is dropped.
 #[derive(Debug, Default)]
 struct Line {
     drawn: bool,
@@ -104,9 +108,9 @@ struct Line {
 impl Line {
     fn draw(&mut self, text: &str) {
         let size = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-        // A terminal that does not know its size says zero.
+        // A terminal that does not know its size reports zero.
         let width = if size == 0 { 80 } else { size };
-        // One column less than there is, so that the terminal never wraps.
+        // One column less than the terminal has, so that it never wraps the line.
         let text = cut(text, width.saturating_sub(1));
         let _ = io::stderr().write_all(format!("\r\x1b[K{text}").as_bytes());
         self.drawn = true;
@@ -121,7 +125,7 @@ impl Drop for Line {
     }
 }
 
-/// As much of the text as fits into so many columns.
+/// The text, cut to `columns` columns, with an ellipsis if something was cut off.
 fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

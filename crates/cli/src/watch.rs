@@ -13,10 +13,11 @@ use crate::report::Report;
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 
-/// Runtime timers stop while the machine sleeps, so the lease is looked at again after this long.
+/// The longest time between two checks of the lease. Timers of the runtime stop while the machine sleeps, so one long
+/// timer would fire too late.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// A command that runs under a lock.
+/// Watches a command that runs under a lock: forwards signals, and ends the command in time when the lock is lost.
 pub(crate) struct Watch<'a, M: GuardMode> {
     guard: &'a Guard<M>,
     child: &'a mut Child,
@@ -25,13 +26,13 @@ pub(crate) struct Watch<'a, M: GuardMode> {
     clock: Clock,
     since: Moment,
     ending: Ending,
-    /// Why the command was told to end, or has to do without the lock.
+    /// The reason for which the command was told to end, or continues without the lock.
     loss: Option<LossReason>,
     kill_at: Option<Instant>,
 }
 
 impl<'a, M: GuardMode> Watch<'a, M> {
-    /// `since` is when the lock was acquired.
+    /// `since` is the moment at which the lock was acquired.
     pub(crate) fn new(
         guard: &'a Guard<M>,
         child: &'a mut Child,
@@ -44,14 +45,14 @@ impl<'a, M: GuardMode> Watch<'a, M> {
         Self { guard, child, args, report, clock, since, ending, loss: None, kill_at: None }
     }
 
-    /// Stays with the command until it ends. Answers how, and why the lock was lost meanwhile if it was.
+    /// Waits until the command ends. Returns how it ended and, if the lock was lost meanwhile, the reason.
     pub(crate) async fn until_it_ends(mut self, signals: &mut Signals) -> (Ended, Option<LossReason>) {
         let (guard, ignores) = (self.guard, self.args.on_lost == OnLost::Ignore);
         let mut terminal = Terminal::default();
         let mut losing = pin!(guard.lost());
         let may_go_on = || guard.loss().is_none() || ignores;
         let ended = loop {
-            // After a pause of this process the timers lag behind the clock, and the loss must come first.
+            // After a pause of this process its timers are behind the clock, so the lease is checked before anything else.
             let next_look = self.look();
             tokio::select! {
                 biased;
@@ -79,7 +80,7 @@ impl<'a, M: GuardMode> Watch<'a, M> {
         (ended, self.loss)
     }
 
-    /// Has the command end if it is time for that. Answers when to look again.
+    /// Ends the command if it is time for that. Returns the time until the next check.
     fn look(&mut self) -> Duration {
         if self.loss.is_some() {
             return SLICE;
@@ -96,18 +97,18 @@ impl<'a, M: GuardMode> Watch<'a, M> {
     fn due(&mut self) -> Due {
         let reason = self.guard.loss();
         match reason {
-            // The store told us, ahead of the deadline or because somebody wanted it so.
+            // The store answered that the lock is lost, before its deadline.
             Some(reason @ (LossReason::Stolen | LossReason::ForceReleased)) => {
                 Due::Now { reason, grace: self.args.kill_after }
             }
-            // Past the deadline another may hold it.
+            // After the deadline another holder may have the lock.
             Some(reason) => Due::Now { reason, grace: Duration::ZERO },
             None if self.args.on_lost == OnLost::Ignore => Due::In(SLICE),
             None => self.ending.look(self.guard.remaining(), self.clock.now().since(self.since)),
         }
     }
 
-    /// Does to the command what was asked for; it has so long to end by itself.
+    /// Does what `--on-lost` asks for. `grace` is the time that the command gets to end by itself.
     fn end(&mut self, reason: LossReason, grace: Duration) {
         let action =
             if grace.is_zero() && self.args.on_lost == OnLost::Term { OnLost::Kill } else { self.args.on_lost };
@@ -116,7 +117,7 @@ impl<'a, M: GuardMode> Watch<'a, M> {
         match action {
             OnLost::Term => {
                 self.child.signal(Signal::TERM);
-                // One that is stopped would not even hear of it.
+                // A command that is stopped would not receive SIGTERM.
                 self.child.signal(Signal::CONT);
                 self.kill_at = Instant::now().checked_add(grace);
             }
@@ -125,8 +126,8 @@ impl<'a, M: GuardMode> Watch<'a, M> {
         }
     }
 
-    /// Waits for what is left of the command's group until it has to be gone. Whoever wants to end this program does not
-    /// wait for that.
+    /// Waits for what is left of the command's process group, until it has to be killed. A signal that ends this program
+    /// kills it at once.
     async fn end_the_rest(&self, signals: &mut Signals) {
         let until = self.kill_at.unwrap_or_else(Instant::now);
         tokio::select! {

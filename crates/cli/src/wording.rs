@@ -3,15 +3,15 @@ use serde::Serialize;
 
 use crate::duration::{millis, spoken};
 
-/// A text as it is if it is harmless, else quoted with escapes: a key or label may hold newlines and the terminal's
-/// control sequences.
+/// Returns the text as it is if it is harmless, otherwise quoted with escapes: a key or label may contain newlines and
+/// control sequences of terminals.
 pub(crate) fn shown(text: &str) -> String {
     let quoted = format!("{text:?}");
     let plain = quoted.get(1..quoted.len() - 1) == Some(text) && text.trim() == text && !text.is_empty();
     if plain { text.to_owned() } else { quoted }
 }
 
-/// Who holds it, in a sentence; `None` if nobody does.
+/// Describes the holders of a key: the first one, and how many more there are. `None` if nobody holds it.
 pub(crate) fn holders(holders: &Holders) -> Option<String> {
     let first = holders.holders.first()?;
     Some(match holders.holders.len() {
@@ -20,7 +20,7 @@ pub(crate) fn holders(holders: &Holders) -> Option<String> {
     })
 }
 
-/// `ada@db1 pid 7 (nightly report), 23 s left`
+/// Describes one holder: `ada@db1 pid 7 (nightly report), 23 s left`.
 pub(crate) fn holder(holder: &Holder) -> String {
     let mut text = holder.label.as_deref().map_or_else(|| "somebody".to_owned(), shown);
     if let Some(reason) = &holder.reason {
@@ -35,7 +35,7 @@ pub(crate) fn holder(holder: &Holder) -> String {
     text
 }
 
-/// A holder, for programs.
+/// A holder, as in the JSON output.
 #[derive(Debug, Serialize)]
 pub(crate) struct HolderFields<'a> {
     mode: &'static str,
