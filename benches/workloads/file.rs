@@ -1,4 +1,4 @@
-//! F1: files of one machine, beside the system calls, and the program beside flock(1).
+//! F1: locks in files beside the bare system calls, and the `leasehold` program beside flock(1).
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::report::Report;
 
 const OURS: &str = "file";
 
-/// One task of one process.
+/// Workload F1: one task of one process.
 pub(crate) fn f1(pace: Pace) -> Result<Report> {
     let folder = tempfile::tempdir()?;
     let (ours, raw) = (folder.path().join("locks"), folder.path().join("raw"));
@@ -33,7 +33,7 @@ pub(crate) fn f1(pace: Pace) -> Result<Report> {
     Ok(report)
 }
 
-/// From the start of the program to the first byte from the command under the lock.
+/// Measures the time from the start of the program to the first byte that the command under the lock prints.
 fn program(pace: Pace, ours: &Path, raw: &Path) -> Result<Report> {
     let Some(program) = std::env::var_os("LEASEHOLD_BENCH_PROGRAM").map(PathBuf::from).filter(|path| path.exists())
     else {

@@ -1,4 +1,4 @@
-//! C: what a cycle costs as more keys are held and more tasks wait.
+//! C: what a cycle of acquire and release costs, as more keys are held and more tasks wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::servers::Redis;
 const HELD: [usize; 5] = [10, 100, 1000, 10_000, 100_000];
 const WAITING: [usize; 4] = [1, 10, 100, 1000];
 
-/// On one Redis.
+/// Workload C, on one Redis.
 pub(crate) fn growth(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("C", "no redis-server")) };
     let mut report = Report::default();
@@ -53,10 +53,10 @@ fn costs(rounds: &Rounds, sizes: &[usize]) -> Vec<(f64, f64)> {
     sizes.iter().map(|size| (*size as f64, median(&rounds.figures(&size.to_string(), COST)))).collect()
 }
 
-/// A locker for each size, all at the same time, so that they can take turns.
+/// Measures with a locker for each number of held keys. All lockers exist at the same time, so that they can take turns.
 fn beside_held_keys(redis: &Redis, pace: Pace) -> Result<Rounds> {
     let runtime = runtime(0)?;
-    // So long that no renewal falls into a round.
+    // A lease so long that no renewal falls into a round.
     let options = LockOptions::new().ttl(Duration::from_secs(3600));
     let mut lockers = Vec::new();
     for size in HELD {
@@ -88,7 +88,7 @@ fn among_waiters(redis: &Redis, pace: Pace) -> Result<Rounds> {
     interleave(pace, sides.into())
 }
 
-/// What all others are compared with is 10.
+/// The size 10 is the floor, with which all other sizes are compared.
 fn role(size: usize) -> Role {
     if size == 10 { Role::Floor } else { Role::Ours }
 }
@@ -98,7 +98,7 @@ fn with_cost(mut sample: Sample) -> Sample {
     sample
 }
 
-/// Of so many that wait for one key in this process.
+/// Measures the memory per waiter, with this many waiters of one key in this process.
 pub(crate) async fn bytes_per_waiter(url: &str, waiters: usize) -> Result<f64> {
     let locks = Arc::new(RedisSingle::connect(url).await?);
     let guard = locks.lock("waited-for").await?;

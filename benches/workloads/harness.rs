@@ -1,4 +1,4 @@
-//! Rounds in which all sides of a workload take turns, and the rows that come out of them.
+//! Runs the sides of a workload in turns, and computes the rows of the results.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::load::Result;
 use crate::log::{LESS_IS_BETTER, Sample, histogram};
 use crate::pace::Pace;
 
-/// What a side is compared as.
+/// The part that a side has in the comparison: our lock, bare round trips, or another lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Ours,
@@ -18,7 +18,7 @@ pub(crate) enum Role {
     Peer,
 }
 
-/// One of those that take turns.
+/// One of the contenders of a workload.
 pub(crate) struct Side<'a> {
     role: Role,
     name: String,
@@ -35,16 +35,16 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The samples of every side, in the order of the rounds.
+/// The samples of every side of a workload, in the order of the rounds.
 #[derive(Debug)]
 pub(crate) struct Rounds {
     sides: Vec<(Role, String, Vec<Sample>)>,
 }
 
-/// Lets all take turns, so that what slows the machine down for a while hits them all alike.
+/// Runs all sides in turns, round by round, so that a slow phase of the machine affects all sides alike.
 ///
 /// # Errors
-/// What broke first, with the name of the side.
+/// The first failure, with the name of the side.
 pub(crate) fn interleave(pace: Pace, mut sides: Vec<Side<'_>>) -> Result<Rounds> {
     let mut samples: Vec<Vec<Sample>> = sides.iter().map(|_| Vec::new()).collect();
     for _ in 0..pace.rounds {
@@ -57,13 +57,13 @@ pub(crate) fn interleave(pace: Pace, mut sides: Vec<Side<'_>>) -> Result<Rounds>
 }
 
 impl Rounds {
-    /// A figure of every round of one side.
+    /// One figure of one side, for every round.
     pub(crate) fn figures(&self, name: &str, figure: &str) -> Vec<f64> {
         let side = self.sides.iter().find(|(_, found, _)| found == name);
         side.map_or_else(Vec::new, |(_, _, samples)| of(samples, figure))
     }
 
-    /// All latencies of one side.
+    /// The latencies of one side, of all rounds together.
     pub(crate) fn latencies(&self, name: &str) -> Histogram<u64> {
         let samples = self.sides.iter().filter(|(_, found, _)| found == name).flat_map(|(_, _, samples)| samples);
         samples.fold(histogram(), |mut all, sample| {
@@ -76,7 +76,7 @@ impl Rounds {
         self.sides.iter().map(|(role, name, _)| (*role, name.as_str()))
     }
 
-    /// One figure of the side `ours`, against the floor and the best of the peers.
+    /// Computes a row: one figure of the side `ours`, compared with the floor and with the best peer.
     pub(crate) fn row(&self, id: &'static str, what: &str, ours: &str, figure: &'static str, aims: &[Aim]) -> Row {
         let role = |wanted| self.sides.iter().filter(move |(role, ..)| *role == wanted);
         let figures = self.figures(ours, figure);
@@ -123,23 +123,23 @@ fn spread(figures: &[f64]) -> [f64; 2] {
     [figures.iter().copied().fold(f64::INFINITY, f64::min), figures.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
 }
 
-/// What a figure of ours should reach.
+/// The aim for one of our figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aim {
-    /// So many times the floor's, or more.
+    /// At least this multiple of the floor's figure.
     FloorTimes(f64),
-    /// No more than so many times the floor's.
+    /// At most this multiple of the floor's figure.
     WithinFloor(f64),
-    /// So many times the best peer's, or more.
+    /// At least this multiple of the best peer's figure.
     PeerTimes(f64),
-    /// No more than so many times the best peer's.
+    /// At most this multiple of the best peer's figure.
     WithinPeer(f64),
     AtLeast(f64),
     AtMost(f64),
 }
 
 impl Aim {
-    /// `None`: what it is compared with is absent.
+    /// Whether the row meets the aim. `None` if the side that it is compared with is absent.
     fn is_met(self, row: &Row) -> Option<bool> {
         match self {
             Self::FloorTimes(times) => row.ratio_floor.map(|ratio| ratio >= times),
@@ -169,33 +169,33 @@ impl fmt::Display for Aim {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) id: &'static str,
-    /// What was counted or timed, with its unit.
+    /// The figure that was counted or timed, with its unit.
     pub(crate) what: String,
     /// The median over the rounds.
     pub(crate) ours: Option<f64>,
-    /// The least and the greatest of them.
+    /// The least and the greatest value over the rounds.
     pub(crate) spread: Option<[f64; 2]>,
     pub(crate) floor: Option<f64>,
     pub(crate) peer: Option<f64>,
     pub(crate) peer_name: Option<String>,
-    /// The median of the ratios of each round.
+    /// The median over the rounds of our figure divided by the floor's.
     pub(crate) ratio_floor: Option<f64>,
     pub(crate) ratio_peer: Option<f64>,
     pub(crate) aim: String,
-    /// `None`: there is no aim, or what it is compared with is absent.
+    /// Whether all aims are met. `None` if there is no aim, or the side that it is compared with is absent.
     pub(crate) met: Option<bool>,
     /// Why it was not measured.
     pub(crate) absent: Option<String>,
 }
 
 impl Row {
-    /// A row by itself, of a figure that was taken outside the rounds.
+    /// Creates a row of a figure that was measured outside the rounds.
     pub(crate) fn of(id: &'static str, what: &str, figures: &[f64], aims: &[Aim]) -> Self {
         let row = Self { what: what.to_owned(), absent: None, ..Self::absent(id, "") };
         Self { ours: Some(median(figures)), spread: Some(spread(figures)), ..row }.judged(aims)
     }
 
-    /// With what a peer took, once.
+    /// Adds the figure of a peer that was measured once.
     pub(crate) fn beside(self, name: &str, peer: f64) -> Self {
         let ratio_peer = self.ours.map(|ours| ours / peer);
         Self { peer: Some(peer), peer_name: Some(name.to_owned()), ratio_peer, ..self }

@@ -1,4 +1,4 @@
-//! H1, H8, H8h: many want one key, in one process and in eight.
+//! H1, H8, H8h: many tasks acquire one key, in one process and in eight.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const OURS: &str = "redis-single";
 const NO_LOCAL_HANDOFF: &str = "redis-single, local hand-off off";
 const HOLD_FOR: Duration = Duration::from_millis(1);
 
-/// 64 tasks of one process.
+/// Workload H1: 64 tasks of one process.
 pub(crate) fn one_process(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("H1", "no redis-server")) };
     let sides = vec![
@@ -37,7 +37,7 @@ pub(crate) fn one_process(pace: Pace) -> Result<Report> {
     ]))
 }
 
-/// 8 tasks in each of 8 processes.
+/// Workload H8: 8 tasks in each of 8 processes.
 pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("H8", "no redis-server")) };
     let eight = |locks| Job::hot_key(locks, 8).processes(8);
@@ -75,7 +75,7 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
     Ok(report)
 }
 
-/// The same with 1 ms of work, and within one process.
+/// Workload H8h: 1 ms of work under the lock, by 64 tasks of one process and by 8 tasks in each of 8 processes.
 pub(crate) fn with_work(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("H8h", "no redis-server")) };
     let mut report = Report::default();
@@ -109,9 +109,9 @@ pub(crate) fn with_work(pace: Pace) -> Result<Report> {
     Ok(report)
 }
 
-/// What the client of `redis-single` sends; its scripts do none of these.
+/// The commands that the client of `redis-single` sends. None of its scripts runs any of these.
 const BY_SCRIPTS: &[&str] = &["evalsha", "eval", "fcall", "wait"];
-/// What `rslock` sends; its scripts read and delete.
+/// The commands that `rslock` sends. Its scripts only read and delete.
 const BY_RSLOCK: &[&str] = &["set", "evalsha", "eval"];
 
 /// A side whose commands are counted at the server.

@@ -17,27 +17,27 @@ pub(crate) type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Resul
 
 /// A way to lock: ours, a floor that only does the round trips, or a peer.
 pub(crate) trait Contender: Send + Sync + 'static {
-    /// A key in the form that `acquire` takes, made once.
+    /// A key in the form that `acquire` takes. It is created once per task.
     type Key: Send + Sync;
-    /// What has to be released.
+    /// A grant, which has to be released.
     type Held: Send;
 
     fn key(&self, name: &str) -> Result<Self::Key>;
-    /// Waits for as long as it takes.
+    /// Acquires the key, and waits without limit.
     fn acquire(&self, key: &Self::Key) -> impl Future<Output = Result<Self::Held>> + Send;
     fn release(&self, held: Self::Held) -> impl Future<Output = Result<()>> + Send;
-    /// 0: it has none.
+    /// The fencing token of the grant. 0 if the lock has no fencing tokens.
     fn token(_held: &Self::Held) -> u64 {
         0
     }
 }
 
-/// Who locks what, for how long.
+/// A load: the number of tasks, their keys, and how long each grant is held.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Load {
     pub(crate) keys: Keys,
     pub(crate) tasks: usize,
-    /// The number of the first of them: those of other processes come before.
+    /// The number of the first task. Tasks of other processes have smaller numbers.
     pub(crate) first_task: usize,
     pub(crate) hold_micros: u64,
     pub(crate) warm_up_millis: u64,
@@ -45,13 +45,13 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// What counts, for a run that starts then.
+    /// The measured window of a run that starts at `start`.
     pub(crate) fn window(&self, start: u64) -> Range<u64> {
         let from = start + self.warm_up_millis * 1_000_000;
         from..from + self.window_millis * 1_000_000
     }
 
-    /// Runs it from `start` on. Ends when the window does and whoever waits has had a turn.
+    /// Runs the load from `start` on. Ends when the window has ended and every waiting task has had a turn.
     pub(crate) async fn run<C: Contender>(&self, contender: C, start: u64) -> Result<Log> {
         let contender = Arc::new(contender);
         sleep(Duration::from_nanos(start.saturating_sub(now()))).await;
@@ -90,7 +90,7 @@ impl Load {
     }
 }
 
-/// The monotonic clock, in nanoseconds: one for all processes of the machine.
+/// The reading of the monotonic clock in nanoseconds. All processes of the machine share this clock.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,4 +1,4 @@
-//! What a run noted, what must be true of it, and the figures that come out of it.
+//! The log of a run, the check that the lock was one, and the figures that are computed from the log.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,23 +6,23 @@ use std::ops::Range;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// What one run of one contender noted.
+/// The log of one run of one contender.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     pub(crate) spans: Vec<HoldSpan>,
-    /// Processor time of the clients, in microseconds, over all spans.
+    /// Processor time of the clients in microseconds, for all spans together.
     pub(crate) cpu: u64,
 }
 
-/// One task had one key from `acquired` to `releasing`, in nanoseconds of the monotonic clock, which all processes of
-/// the machine share. Both are read inside the hold: after acquire has returned, and before release is called.
+/// The time in which one task held one key, in nanoseconds of the monotonic clock, which all processes of the machine share.
+/// Both ends are read inside the hold: `acquired` after acquire has returned, `releasing` before release is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 4]", into = "[u64; 4]")]
 pub(crate) struct HoldSpan {
     pub(crate) task: u64,
     pub(crate) acquired: u64,
     pub(crate) releasing: u64,
-    /// 0: the lock has no fencing tokens.
+    /// The fencing token; 0 if the lock has none.
     pub(crate) token: u64,
 }
 
@@ -38,22 +38,22 @@ impl From<HoldSpan> for [u64; 4] {
     }
 }
 
-/// Which keys the tasks of a run want.
+/// The keys that the tasks of a run acquire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Keys {
-    /// Each its own, so that nobody waits.
+    /// Each task its own key, so that nobody waits.
     Own,
-    /// All the same one.
+    /// All tasks the same key.
     Shared,
 }
 
-/// The figures of one run, by the names below, and its distribution of latencies.
+/// The figures of one run, under the names below, and the distribution of its latencies.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    /// All of the run, also those while it warmed up.
+    /// All acquisitions of the run, also those of its warm-up.
     pub(crate) acquisitions: usize,
     pub(crate) figures: BTreeMap<&'static str, f64>,
-    /// In nanoseconds: of cycles on own keys, of hand-offs to another task on a shared one.
+    /// In nanoseconds: of cycles if each task has its own key, of hand-offs to another task if all share one.
     pub(crate) latencies: Histogram<u64>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) const OF_THE_IDEAL: &str = "share of the ideal rate";
 pub(crate) const COST: &str = "µs per cycle";
 pub(crate) const HOLD: &str = "mean hold, µs";
 
-/// The figures of which the smallest is the best.
+/// The figures of which a smaller value is better.
 pub(crate) const LESS_IS_BETTER: [&str; 6] = [P50, P99, CPU, COMMANDS, STARVED, COST];
 
 impl Log {
@@ -81,10 +81,10 @@ impl Log {
         })
     }
 
-    /// Whether the lock was one: of one key never two spans at a time, and every token above the one before.
+    /// Checks that the lock was one: two spans of one key never overlap, and every token is larger than the one before.
     ///
     /// # Errors
-    /// With the first two spans that contradict each other.
+    /// The first two spans that break the rule.
     pub(crate) fn check(&self, keys: Keys) -> Result<(), String> {
         let mut by_key: BTreeMap<u64, Vec<HoldSpan>> = BTreeMap::new();
         for span in &self.spans {
@@ -97,7 +97,7 @@ impl Log {
         })
     }
 
-    /// The figures of what was acquired within `window`, for a run with so many tasks.
+    /// The figures of the acquisitions within `window`, for a run with this many tasks.
     pub(crate) fn sample(&self, keys: Keys, tasks: usize, window: &Range<u64>) -> Sample {
         let mut inside: Vec<HoldSpan> =
             self.spans.iter().filter(|span| window.contains(&span.acquired)).copied().collect();
@@ -136,7 +136,7 @@ fn agree(first: HoldSpan, second: HoldSpan) -> Result<(), String> {
     Ok(())
 }
 
-/// From one acquisition to the next of the same task: it does nothing else.
+/// The times from one acquisition to the next of the same task, which does nothing in between.
 fn cycles(sorted: &[HoldSpan]) -> Histogram<u64> {
     let mut latencies = histogram();
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
@@ -148,7 +148,7 @@ fn cycles(sorted: &[HoldSpan]) -> Histogram<u64> {
     latencies
 }
 
-/// From the call of release to the acquisition by another task.
+/// The times from a call of release to the acquisition by another task.
 fn handoffs(sorted: &[HoldSpan]) -> Histogram<u64> {
     let mut latencies = histogram();
     for pair in sorted.windows(2).filter(|pair| pair[0].task != pair[1].task) {
@@ -157,7 +157,7 @@ fn handoffs(sorted: &[HoldSpan]) -> Histogram<u64> {
     latencies
 }
 
-/// From 1 ns to a minute, to three digits.
+/// An empty histogram for 1 ns to a minute, with three significant digits.
 pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
 }
@@ -172,7 +172,7 @@ fn served(spans: &[HoldSpan], tasks: usize) -> Vec<u64> {
     served
 }
 
-/// 1 when all got as much, 1/n when one got it all.
+/// The Jain index: 1 if all tasks were served equally often, 1/n if one of n was served alone.
 fn jain(served: &[u64]) -> f64 {
     let sum: f64 = served.iter().map(|count| *count as f64).sum();
     let squares: f64 = served.iter().map(|count| (*count as f64).powi(2)).sum();

@@ -1,4 +1,4 @@
-//! What the operating system says about this process and this machine.
+//! Reads from the operating system what this process and this machine use and are.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(crate) fn resident_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
-/// What the figures were measured on and with, without the machine's name: cores, then versions.
+/// Describes the machine, without its name: its cores, then the versions of the compiler and the servers.
 pub(crate) fn description() -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let versions = [("rustc", "--version"), ("redis-server", "--version"), ("mariadbd", "--version")];
@@ -27,7 +27,7 @@ pub(crate) fn description() -> Vec<String> {
     std::iter::once(format!("{cores} cores, {}", std::env::consts::ARCH)).chain(found).collect()
 }
 
-/// Today, as the system tells it: `2026-01-31`.
+/// The current date: `2026-01-31`.
 pub(crate) fn date() -> String {
     first_line("date", "+%F").unwrap_or_default()
 }
@@ -44,7 +44,7 @@ pub(crate) fn package() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
-/// Where reports and plots of this run go: `bench` in cargo's folder for what is built.
+/// The folder for the report and the plots of this run: `bench` in the target folder.
 pub(crate) fn output() -> PathBuf {
     let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     scratch.parent().map_or_else(|| scratch.clone(), PathBuf::from).join("bench")

@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: what a lock costs here, beside the floor of bare round trips and beside other locks.
+//! `cargo xtask bench`: measures what a lock costs, beside bare round trips (the floor) and beside other locks (peers).
 //!
-//! All sides of a workload take turns in the same run, and what counts is their ratio. No time fails a run; a lock
-//! that let two in, or a token that did not grow, does.
+//! All sides of a workload take turns in the same run, and the result is the ratio of their figures. A run never fails because
+//! it is slow. It fails if a lock let two tasks hold a key at the same time, or if a token did not grow.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 #![allow(
@@ -26,11 +26,11 @@ mod harness;
 mod job;
 mod load;
 mod pace;
-// who takes part,
+// the locks that take part,
 mod contenders;
 mod peers;
 mod servers;
-// and what comes out.
+// and the results.
 mod log;
 mod machine;
 mod plots;
@@ -147,7 +147,7 @@ fn write(report: &Report, record: bool) -> Result<()> {
     Ok(())
 }
 
-/// All that are wanted, also after one has broken.
+/// Runs the chosen workloads. A workload that fails does not end the run.
 fn run(wanted: &[String], pace: Pace) -> (Report, Vec<String>) {
     let mut report = Report::default();
     let mut broken = Vec::new();

@@ -1,4 +1,4 @@
-//! Locks of other languages, where they are installed.
+//! Locks in other languages, if they are installed.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,16 +7,16 @@ use crate::job::Job;
 use crate::log::Keys;
 use crate::machine;
 
-/// How to install them, in one line each.
+/// The commands that install the peers.
 pub(crate) const INSTALL: &str = "npm install --prefix benches/peers; python3 -m venv benches/peers/.venv && \
                                   benches/peers/.venv/bin/pip install -r benches/peers/requirements.txt";
 
-/// A lock that runs in a process of its own.
+/// A lock in another language, which runs in a process of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     language: Language,
-    /// What its client sends. None of its scripts does any of these.
+    /// The commands that its client sends. None of its scripts runs any of these.
     pub(crate) sends: &'static [&'static str],
 }
 
@@ -33,7 +33,7 @@ const ALL: [Peer; 4] = [
     Peer { name: "pottery", language: Language::Python, sends: &["set", "evalsha", "eval"] },
 ];
 
-/// Those that are installed, and the names of the others.
+/// The peers that are installed, and the names of the others.
 pub(crate) fn found() -> (Vec<Peer>, Vec<&'static str>) {
     let (found, absent): (Vec<Peer>, Vec<Peer>) = ALL.into_iter().partition(Peer::is_installed);
     (found, absent.into_iter().map(|peer| peer.name).collect())

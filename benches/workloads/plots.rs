@@ -1,4 +1,4 @@
-//! The plots, as SVG.
+//! Draws the plots, as SVG.
 
 use std::fs;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const KEY_WIDTH: u32 = 230;
 const INK: RGBColor = RGBColor(60, 60, 60);
 const GRID: RGBColor = RGBColor(228, 228, 228);
 const FLOOR: RGBColor = RGBColor(120, 120, 120);
-/// Told apart by the colour-blind too (Okabe and Ito): first ours, then peers.
+/// Colours that colour-blind people can tell apart, too (Okabe and Ito).
 const OURS: [RGBColor; 2] = [RGBColor(0, 114, 178), RGBColor(86, 180, 233)];
 const PEERS: [RGBColor; 6] = [
     RGBColor(213, 94, 0),
@@ -29,7 +29,7 @@ const PEERS: [RGBColor; 6] = [
     RGBColor(188, 189, 34),
 ];
 
-/// Draws what there are curves for, into this folder.
+/// Draws every plot that has curves, into this folder.
 pub(crate) fn draw(curves: &[Curve], folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     for (file, plots) in [
@@ -51,7 +51,7 @@ fn of(curves: &[Curve], plot: Plot) -> Vec<&Curve> {
     curves.iter().filter(|curve| curve.plot == plot).collect()
 }
 
-/// Side by side, with one key at the right.
+/// Draws plots side by side, with one legend at the right.
 fn draw_file(plots: &[(Plot, Vec<&Curve>)], text: &mut String) -> Result<()> {
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
@@ -146,7 +146,7 @@ impl Axes {
     }
 }
 
-/// Where there are points.
+/// The tick marks of the axis: the x values of the points.
 fn marks(curves: &[&Curve]) -> Vec<f64> {
     curves.first().map_or_else(Vec::new, |curve| curve.points.iter().map(|(x, _)| *x).collect())
 }

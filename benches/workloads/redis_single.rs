@@ -1,4 +1,4 @@
-//! U1, U64, T: acquire and release keys that nobody else wants, on one Redis.
+//! U1, U64, T: each task acquires and releases a key of its own, on one Redis.
 
 use crate::contenders::Locks;
 use crate::harness::{Aim, Role, Side, interleave, median};
@@ -10,7 +10,7 @@ use crate::peers;
 use crate::report::{Plot, Report};
 use crate::servers::Redis;
 
-/// One task.
+/// Workload U1: one task.
 pub(crate) fn u1(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("U1", "no redis-server")) };
     let mut all = sides(&redis, 1, 0);
@@ -31,7 +31,7 @@ pub(crate) fn u1(pace: Pace) -> Result<Report> {
     Ok(report)
 }
 
-/// 64 tasks on one connection.
+/// Workload U64: 64 tasks on one connection.
 pub(crate) fn u64(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("U64", "no redis-server")) };
     let mut report = Report::default();
@@ -44,7 +44,7 @@ pub(crate) fn u64(pace: Pace) -> Result<Report> {
     Ok(report)
 }
 
-/// Throughput as tasks are added, for the plot.
+/// Workload T: throughput by the number of tasks, for the plot.
 pub(crate) fn by_tasks(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("T", "no redis-server")) };
     let pace = Pace { rounds: 3, ..pace };

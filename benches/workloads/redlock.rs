@@ -12,7 +12,7 @@ use crate::servers::FiveNodes;
 const UNFENCED: &str = "redlock, unfenced";
 const FENCED: &str = "redlock, fenced";
 
-/// One task.
+/// Workload Q1: one task.
 pub(crate) fn q1(pace: Pace) -> Result<Report> {
     let Some(nodes) = FiveNodes::start()? else { return Ok(Report::absent("Q1", "no redis-server")) };
     let rounds = all_up(&nodes, 1, pace)?;
@@ -27,7 +27,7 @@ pub(crate) fn q1(pace: Pace) -> Result<Report> {
     ]))
 }
 
-/// 64 tasks.
+/// Workload Q64: 64 tasks.
 pub(crate) fn q64(pace: Pace) -> Result<Report> {
     let Some(nodes) = FiveNodes::start()? else { return Ok(Report::absent("Q64", "no redis-server")) };
     let rounds = all_up(&nodes, 64, pace)?;
@@ -42,7 +42,7 @@ pub(crate) fn q64(pace: Pace) -> Result<Report> {
     ]))
 }
 
-/// Two of the five are stopped in their tracks: they neither answer nor refuse.
+/// Workload Q-down: two of the five nodes are stopped (SIGSTOP), so that they neither answer nor refuse.
 pub(crate) fn two_down(pace: Pace) -> Result<Report> {
     let Some(nodes) = FiveNodes::start()? else { return Ok(Report::absent("Q-down", "no redis-server")) };
     let job = Job::own_keys(Locks::Redlock { urls: nodes.urls(), fencing: true }, 1);

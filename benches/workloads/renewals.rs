@@ -24,10 +24,10 @@ const LEASES: usize = 100_000;
 const LEASE: Duration = Duration::from_secs(30);
 const WATCHED: usize = 50;
 
-/// In processes of their own, so that the memory is theirs alone.
+/// Workload R100k. Each side runs in a process of its own, so that the memory contains nothing else.
 pub(crate) fn hundred_thousand(pace: Pace) -> Result<Report> {
     let Some(redis) = Redis::start()? else { return Ok(Report::absent("R100k", "no redis-server")) };
-    // All are renewed once in ten seconds.
+    // Every lease is renewed once in ten seconds.
     let seconds = if pace.quick { 10 } else { 20 };
     let ours: HoldCost = child_task::run(&ChildTask::Hold { url: redis.url(), leases: LEASES, seconds })?;
     let tasks: HoldCost = child_task::run(&ChildTask::HoldByTasks { url: redis.url(), leases: LEASES, seconds })?;
@@ -42,14 +42,14 @@ pub(crate) fn hundred_thousand(pace: Pace) -> Result<Report> {
     ]))
 }
 
-/// Holds so many leases that renew themselves, for so long, and watches some of them.
+/// Holds leases, which their locker renews, for `seconds`, and watches some of the guards.
 pub(crate) async fn hold_and_watch(url: &str, leases: usize, seconds: u64) -> Result<HoldCost> {
     let locks = RedisSingle::connect(url).await?;
     let before = machine::resident_bytes();
     let guards = hold(&locks, "held", leases, &LockOptions::new().ttl(LEASE)).await?;
     let bytes = machine::resident_bytes().saturating_sub(before);
     let own = size_of::<LockGuard>();
-    // Where nothing is late, no guard ever has less left than this: two thirds, less what guards keep back.
+    // If no renewal is late, no guard ever has less remaining than this: two thirds of the lease, less the guard's margin.
     let due = lease_deadline(Moment::default(), LEASE).since(Moment::default()).saturating_sub(LEASE / 3);
     let mut least = Duration::MAX;
     let (cpu, end) = (machine::cpu_micros(), Instant::now() + Duration::from_secs(seconds));
@@ -62,7 +62,7 @@ pub(crate) async fn hold_and_watch(url: &str, leases: usize, seconds: u64) -> Re
     }
     let core_percent = (machine::cpu_micros() - cpu) as f64 / (seconds.max(1) as f64 * 1e4);
     if let Some(lost) = guards.iter().find(|guard| !guard.is_held()) {
-        return Err(format!("{} was lost while it was kept", lost.key()).into());
+        return Err(format!("{} was lost while it was held", lost.key()).into());
     }
     Ok(HoldCost {
         core_percent,
@@ -71,7 +71,7 @@ pub(crate) async fn hold_and_watch(url: &str, leases: usize, seconds: u64) -> Re
     })
 }
 
-/// The same with a task for each lease, which sleeps and then renews.
+/// Holds leases on a bare client, with a task for each lease that sleeps and renews it.
 pub(crate) async fn hold_by_tasks(url: &str, leases: usize, seconds: u64) -> Result<HoldCost> {
     let bare = Arc::new(Bare::connect(url).await?);
     let before = machine::resident_bytes();
@@ -81,7 +81,7 @@ pub(crate) async fn hold_by_tasks(url: &str, leases: usize, seconds: u64) -> Res
     for number in 0..leases {
         tasks.spawn(renew_for_ever(Arc::clone(&bare), bare.key(&format!("held-by-task/{number}"))?, Arc::clone(&late)));
     }
-    // They all have their lease when the last has.
+    // All leases are granted when the last one is.
     let last = bare.key(&format!("held-by-task/{}", leases - 1))?;
     while !bare.is_taken(&last).await? {
         sleep(Duration::from_millis(50)).await;
@@ -109,7 +109,7 @@ async fn renew_for_ever(bare: Arc<Bare>, key: Arc<str>, late: Arc<watch::Sender<
     }
 }
 
-/// So many leases of keys under `prefix`, taken some at a time.
+/// Acquires this many leases of keys with the prefix `prefix`, 256 at a time.
 pub(crate) async fn hold(
     locks: &RedisSingle,
     prefix: &str,

@@ -9,16 +9,16 @@ use crate::load::Result;
 use crate::machine;
 use crate::peers::INSTALL;
 
-/// What one workload has to say.
+/// The results of one workload.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     pub(crate) curves: Vec<Curve>,
-    /// What the reader should know beside the rows.
+    /// Notes for the reader, beside the rows.
     pub(crate) notes: BTreeSet<String>,
 }
 
-/// A line in one of the plots.
+/// One line of a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     pub(crate) plot: Plot,
@@ -27,16 +27,16 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What is drawn.
+/// The plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plot {
-    /// Cycles per second by tasks.
+    /// Cycles per second, by the number of tasks.
     Throughput,
-    /// Share of hand-offs by how long they took at most.
+    /// Share of hand-offs that took at most a given time.
     LocalHandoff,
-    /// Cost of a cycle by how many keys are held.
+    /// Cost of a cycle, by the number of held keys.
     Keys,
-    /// Cost of an acquisition by how many wait.
+    /// Cost of an acquisition, by the number of waiters.
     Waiters,
 }
 
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// Adds what another has to say.
+    /// Adds the results of another report.
     pub(crate) fn extend(&mut self, other: Self) {
         self.rows.extend(other.rows);
         self.curves.extend(other.curves);
@@ -81,10 +81,10 @@ pub(crate) fn write_json(rows: &[Row], file: &Path) -> Result<()> {
     Ok(fs::write(file, serde_json::to_string_pretty(rows)? + "\n")?)
 }
 
-/// Begins the part of `RESULTS.md` that people write.
+/// The heading of the part of `RESULTS.md` that people write.
 const CAUSES: &str = "\n## What is missed, and why\n";
 
-/// Writes `RESULTS.md`: the rows, and what they were measured on. What people wrote below is kept.
+/// Writes `RESULTS.md`: the rows, and a description of the machine. The part that people wrote is kept.
 pub(crate) fn write_results(report: &Report, file: &Path) -> Result<()> {
     let facts: Vec<String> =
         machine::description().iter().chain(&report.notes).map(|line| format!("- {line}")).collect();
@@ -112,7 +112,7 @@ fn causes(file: &Path) -> String {
 
 const HEADINGS: [&str; 9] = ["id", "what", "ours", "spread", "floor", "ratio", "best peer", "ratio", "aim"];
 
-/// The rows as a table in Markdown, which is also fit to read as it is.
+/// The rows as a Markdown table whose columns are aligned, so that it can be read as plain text, too.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut lines: Vec<Vec<String>> = vec![HEADINGS.iter().chain(&["met"]).map(ToString::to_string).collect()];
     lines.extend(rows.iter().map(cells));
@@ -160,7 +160,7 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// Three digits that matter.
+/// The value with about three significant digits.
 fn in_brief(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

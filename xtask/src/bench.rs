@@ -1,10 +1,10 @@
-//! `cargo xtask bench`: how fast the locks are, beside bare round trips and beside other locks.
+//! `cargo xtask bench`: measures the locks, beside bare round trips and other locks.
 
 use std::process::ExitCode;
 
 use crate::workspace::{cargo, target};
 
-/// Passes everything on to the program that measures. It fails if a lock was none, never because one was slow.
+/// Runs the program that measures, with these arguments. It fails if a lock let two holders in, never because one was slow.
 pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
     // The program whose start is timed beside flock(1).
     let built =

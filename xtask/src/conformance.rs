@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: the suite that every backend passes, alone.
+//! `cargo xtask conformance`: runs the conformance suite, and no other test.
 
 use std::io;
 use std::process::{ExitCode, Stdio};
@@ -7,7 +7,7 @@ use crate::services::Fleet;
 use crate::tally::Tally;
 use crate::workspace::{Backend, backends, cargo};
 
-/// Runs the suites of the named backends, or of all; what follows `--` goes to the suites' runner.
+/// Runs the suites of the named backends, or of all. Arguments after `--` go to the suites' runner.
 pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
     let split = arguments.iter().position(|argument| *argument == "--").unwrap_or(arguments.len());
     let (names, for_runner) = arguments.split_at(split);

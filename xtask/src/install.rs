@@ -1,4 +1,4 @@
-//! Installs the servers' programs, if the caller asks for it.
+//! Installs the programs of the servers, on request.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -10,7 +10,7 @@ use leasehold_testkit::launch::{find, is_root};
 
 use crate::services;
 
-/// Installs what is missing through the system's package manager, and starts no service of the system.
+/// Installs the missing programs with the system's package manager, without starting a service of the system.
 pub(crate) fn run() -> Result<(), String> {
     let missing = services::missing_programs();
     let mut packages: Vec<&str> = missing.iter().map(|program| package(program)).collect();
@@ -55,7 +55,7 @@ fn apt_get(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Puts stand-ins that do nothing before the two programs by which a package starts its service.
+/// Replaces the two programs with which a package starts its service by stand-ins that do nothing.
 fn mute_services(folder: &Path) -> Result<(), String> {
     let create = || -> std::io::Result<()> {
         DirBuilder::new().mode(0o755).create(folder)?;
@@ -69,7 +69,7 @@ fn mute_services(folder: &Path) -> Result<(), String> {
     create().map_err(|e| format!("{}: {e}", folder.display()))
 }
 
-/// The Debian package that has the program.
+/// The Debian package that contains the program.
 fn package(program: &str) -> &'static str {
     match program {
         "redis-server" => "redis-server",

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "waiting for a child process needs no movable clock")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
 
-// In reading order: one module per command,
+// One module for each command,
 mod bench;
 mod conformance;
 mod matrix;
@@ -22,21 +22,22 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--install]                    every check and every test, against private servers
+  test [--install]                    run every check and every test, against private servers
                                       --install: first install the servers that are missing
   conformance [BACKEND...] [-- ARG...]
-                                      the conformance suite alone; ARG goes to its runner
+                                      run the conformance suite alone; ARG goes to its runner
   mutants [--install] [--quick] [FILE...]
                                       change the engine's state machine in every small way that cargo-mutants knows, and
-                                      see whether its search and simulation notice; FILE: only in these, as grant or key
+                                      check that its search, simulation or unit tests notice each change
+                                      FILE: change only these files, for example grant or key
                                       --install: first install cargo-mutants  --quick: only a first, small search
-  mutants --suite [WORD...]           break real backends on purpose, and see which case of the suite notices
-                                      WORD: only those of this backend, or whose fault has this word
-  model [NAME]                        search the states of the engine further than the tests do; some minutes
+  mutants --suite [WORD...]           break real backends on purpose, and check that a case of the suite notices
+                                      WORD: only the faults of this backend, or with this word in their description
+  model [NAME]                        search the states of the engine further than the tests do; takes some minutes
   bench [--quick | --record] [WORKLOAD...]
-                                      how fast the locks are, beside bare round trips and other locks
+                                      measure the locks, beside bare round trips and other locks
                                       --record: rewrite benches/RESULTS.md and the plots of the READMEs
-  services up | env | down            servers for work by hand: start, print variables, end
+  services up | env | down            start servers for work by hand, print their variables, or stop them
   matrix [--check]                    write the README's table of backends, or only compare it
 ";
 
@@ -73,7 +74,7 @@ fn usage(given: &[&str]) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Arguments after `--` belong to another program.
+/// Whether the arguments ask for help. Arguments after `--` belong to another program.
 fn asks_for_help(arguments: &[&str]) -> bool {
     let ours = arguments.iter().take_while(|argument| **argument != "--");
     ours.into_iter().any(|argument| matches!(*argument, "-h" | "--help" | "help"))

@@ -1,4 +1,4 @@
-//! `cargo xtask matrix`: the README's table of backends is what the program itself says.
+//! `cargo xtask matrix`: writes the README's table of backends, from the output of `leasehold backends`.
 
 use std::fs;
 use std::process::{ExitCode, Stdio};
@@ -8,7 +8,7 @@ use crate::workspace::{cargo, root};
 const BEGIN: &str = "<!-- backends:begin -->";
 const END: &str = "<!-- backends:end -->";
 
-/// Puts the table as it is now into the README.
+/// Writes the current table into the README.
 pub(crate) fn write() -> Result<ExitCode, String> {
     let (before, after) = texts()?;
     if before == after {
@@ -20,7 +20,7 @@ pub(crate) fn write() -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says whether `write` would change anything.
+/// Fails if `write` would change anything.
 pub(crate) fn check() -> Result<ExitCode, String> {
     let (before, after) = texts()?;
     if before == after {
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<ExitCode, String> {
     Ok(ExitCode::FAILURE)
 }
 
-/// The README as it is and as it should be.
+/// The README as it is, and as it should be.
 fn texts() -> Result<(String, String), String> {
     let before = fs::read_to_string(root().join("README.md")).map_err(|e| format!("README.md: {e}"))?;
     let after = with_table(&before, &table()?)?;

@@ -1,10 +1,10 @@
-//! `cargo xtask model`: the search of the engine's states, further than the tests go.
+//! `cargo xtask model`: searches the states of the engine further than the tests do.
 
 use std::process::ExitCode;
 
 use crate::workspace::cargo;
 
-/// How many times as many situations as in the tests: more than 20,000,000 in all.
+/// Factor by which more situations are searched than in the tests: more than 20,000,000 in all.
 const TIMES: &str = "16";
 
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {

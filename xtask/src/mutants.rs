@@ -1,4 +1,4 @@
-//! `cargo xtask mutants --suite`: breaks real backends on purpose, one line at a time, and looks who notices.
+//! `cargo xtask mutants --suite`: breaks real backends on purpose, one line at a time, and checks that the suite notices.
 
 mod list;
 pub(crate) mod state;
@@ -15,15 +15,15 @@ use crate::workspace::{cargo, root, target};
 
 use list::MUTANTS;
 
-/// One line of a real backend, or of the engine, written wrong.
+/// A mutant: one line of a real backend, or of the engine, is replaced by a wrong one.
 #[derive(Clone, Copy, Debug)]
 struct Mutant {
-    /// Whose suite runs.
+    /// The backend whose suite runs.
     backend: &'static str,
-    /// What a user would find.
+    /// The fault, as a user would describe it.
     wrong: &'static str,
     file: &'static str,
-    /// Stands in the file exactly once.
+    /// The right text, which is in the file exactly once.
     right: &'static str,
     instead: &'static str,
 }
@@ -66,10 +66,10 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     Ok(if caught == chosen.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the suite said.
+/// The result of the suite.
 enum Verdict {
     Passed,
-    /// The first case that failed; the others were not waited for.
+    /// The first case that failed. The suite was ended then.
     Caught(String),
 }
 
@@ -97,7 +97,7 @@ fn suite(copy: &Copy, backend: &str, fleet: &Fleet) -> Result<Verdict, String> {
     }
 }
 
-/// `test memory::c01_distinct_keys_do_not_contend ... FAILED`
+/// Reads a line such as `test memory::c01_distinct_keys_do_not_contend ... FAILED`.
 fn first_failure(output: impl Read) -> Option<String> {
     let lines = BufReader::new(output).lines().map_while(Result::ok);
     let mut failures = lines.filter(|line| line.starts_with("test ") && line.ends_with("FAILED"));
@@ -106,7 +106,7 @@ fn first_failure(output: impl Read) -> Option<String> {
     Some(name.split("::").skip(1).collect::<Vec<_>>().join("::"))
 }
 
-/// Waits for the suite, or ends it. True if it passed.
+/// Waits for the suite, or ends it when it takes too long. Returns true if it passed.
 fn end(suite: &mut Child, at_once: bool) -> Result<bool, String> {
     if at_once {
         // It may have ended by itself.
@@ -115,7 +115,7 @@ fn end(suite: &mut Child, at_once: bool) -> Result<bool, String> {
     suite.wait().map(|status| status.success()).map_err(|e| format!("the suite: {e}"))
 }
 
-/// A copy of the workspace, to be broken, with a target folder of its own.
+/// A copy of the workspace in which mutants are built, with a target folder of its own.
 #[derive(Debug)]
 struct Copy {
     tree: PathBuf,
@@ -137,7 +137,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Removes what an earlier copy had and the workspace has not any more: cargo would take it for a test.
+    /// Removes files of an earlier copy that the workspace does not have any more: cargo would take them for tests.
     fn forget(&self, folder: &Path, names: &HashSet<&str>) -> io::Result<()> {
         for entry in fs::read_dir(self.tree.join(folder))? {
             let entry = entry?;
@@ -151,7 +151,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Files that are the same stay as they are, so that not everything is built again.
+    /// Copies the files that differ. The others stay as they are, so that cargo does not build them again.
     fn bring(&self, name: &str) -> Result<(), String> {
         let Ok(text) = fs::read(root().join(name)) else { return Ok(()) };
         let there = self.tree.join(name);
@@ -162,7 +162,7 @@ impl Copy {
         written.map_err(|e| format!("{}: {e}", there.display()))
     }
 
-    /// The text of the mutant's file. An error if what it replaces is not there: then it would show nothing.
+    /// The text of the mutant's file. Fails if the text that the mutant replaces is not in it: the mutant would change nothing.
     fn patched(&self, mutant: &Mutant) -> Result<String, String> {
         let text = fs::read_to_string(self.tree.join(mutant.file)).map_err(|e| format!("{}: {e}", mutant.file))?;
         match text.matches(mutant.right).count() {
@@ -171,7 +171,7 @@ impl Copy {
         }
     }
 
-    /// Does `work` while the file has this text.
+    /// Runs `work` while the file has this text, and restores the file.
     fn with<T>(&self, name: &str, text: &str, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let write = |text: &[u8]| fs::write(self.tree.join(name), text).map_err(|e| format!("{name}: {e}"));
         let right = fs::read(self.tree.join(name)).map_err(|e| format!("{name}: {e}"))?;
@@ -181,7 +181,7 @@ impl Copy {
         done
     }
 
-    /// The suite's program.
+    /// Builds the suite, and returns the path of its program.
     fn build(&self, package: &str) -> Result<PathBuf, String> {
         let arguments =
             ["test", "--quiet", "--no-run", "--all-features", "--message-format=json", "--test", "conformance"];
@@ -194,7 +194,7 @@ impl Copy {
     }
 }
 
-/// `… "executable":"/where/it/is" …` in a message of cargo.
+/// Reads the path in `… "executable":"/where/it/is" …`, from a message of cargo.
 fn executable(message: &str) -> Option<PathBuf> {
     let (_, path) = message.split_once("\"executable\":\"")?;
     Some(Path::new(path.split_once('"')?.0).to_owned())

@@ -1,8 +1,8 @@
-//! What a test run printed about itself: counts, and each conformance suite's closing line.
+//! Reads the output of a test run: the counts, and the closing line of each conformance suite.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-/// The counts over every test binary, and the suites' closing lines in the order in which they came.
+/// The sum of the counts of all test binaries, and the closing lines of the suites, in the order of their output.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Passes everything on, line by line, and counts on the way.
+    /// Prints every line of the output, and adds up the counts.
     pub(crate) fn stream(&mut self, from: impl Read, mut to: impl Write) -> io::Result<()> {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
@@ -37,7 +37,7 @@ impl Tally {
     }
 }
 
-/// `test result: ok. 3 passed; 0 failed; 1 ignored; ...`
+/// Reads a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
 fn binary_result(line: &str) -> Option<[u64; 3]> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let mut counts = counts.split("; ");
@@ -45,7 +45,7 @@ fn binary_result(line: &str) -> Option<[u64; 3]> {
     Some([next("passed")?, next("failed")?, next("ignored")?])
 }
 
-/// `redis-single  passed 61  failed 0  ignored 2`
+/// Reads a line such as `redis-single  passed 61  failed 0  ignored 2`.
 fn is_suite_line(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, "passed", passed, "failed", failed, "ignored", ignored] = words.as_slice() else {

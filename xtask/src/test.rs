@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check and every test, with the servers that they need.
+//! `cargo xtask test`: runs every check and every test, with the servers that they need.
 
 use std::io;
 use std::process::{Command, ExitCode, Stdio};
@@ -14,7 +14,7 @@ const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--all-featu
 const DOC: &[&str] = &["doc", "--workspace", "--no-deps", "--all-features"];
 const TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fast"];
 
-/// Runs every step, also after one has failed, and closes with the counts.
+/// Runs every step, also after one has failed, and prints the counts at the end.
 pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
     let mut steps = Steps::default();
     if install {
@@ -42,7 +42,7 @@ pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
     Ok(steps.close(&tally))
 }
 
-/// Which steps failed, and why.
+/// The steps that failed, and why.
 #[derive(Debug, Default)]
 struct Steps {
     failed: Vec<String>,
@@ -90,7 +90,7 @@ impl Steps {
         }
     }
 
-    /// The counts come last, alone on their line.
+    /// Prints the failures and then the counts, alone on the last line.
     fn close(self, tally: &Tally) -> ExitCode {
         println!();
         for suite in &tally.suites {
@@ -104,7 +104,7 @@ impl Steps {
     }
 }
 
-/// `cargo fmt --check`, without the path of cargo.
+/// The command as text, for example `cargo fmt --check`, without the path of cargo.
 fn in_words(command: &Command) -> String {
     let arguments = command.get_args().map(|argument| argument.to_string_lossy());
     ["cargo".into()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! Where the workspace is and what is in it.
+//! Finds the folders of the workspace and the backends in it.
 
 use std::env;
 use std::fs;
@@ -12,7 +12,7 @@ pub(crate) struct Backend {
     pub(crate) package: String,
 }
 
-/// All backends: `memory`, which core holds, and every crate with a conformance suite.
+/// All backends: `memory`, which is in core, and every crate with a conformance suite.
 pub(crate) fn backends() -> Result<Vec<Backend>, String> {
     let crates = root().join("crates");
     let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
@@ -35,12 +35,12 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or_else(|| here.clone(), Path::to_path_buf)
 }
 
-/// Where cargo builds, and where this program keeps what outlives it.
+/// Cargo's target folder, in which this program also keeps files that outlive it.
 pub(crate) fn target() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The cargo that runs this program, in the workspace's root.
+/// A command for the cargo that runs this program, in the workspace's root.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());

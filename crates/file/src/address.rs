@@ -12,16 +12,16 @@ use rustix::process::geteuid;
 
 use crate::error::BACKEND;
 
-/// What a URL says.
+/// The parts of a `file:` URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// `None`: the user's own.
+    /// `None` for the default directory.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) namespace: Option<String>,
 }
 
 impl Address {
-    /// `file:`, `file:DIR`, `file:///DIR`, each with `?namespace=NAME` if wanted.
+    /// Parses `file:`, `file:DIR` or `file:///DIR`, each with an optional `?namespace=NAME`.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         let rest = url.strip_prefix("file:").ok_or_else(|| wrong("the URL does not start with file:"))?;
         let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
@@ -58,15 +58,15 @@ fn wrong(why: &str) -> Error {
     Error::new(ErrorKind::InvalidOptions, "open locks").with_backend(BACKEND).detail(why)
 }
 
-/// The same for every process of a user, whatever is in its environment: a cron job and a login session that looked in
-/// different directories would not exclude each other. And in a place that nobody else can take.
+/// The default directory. It is the same for every process of a user, whatever is in its environment: a cron job and a login
+/// session with different directories would not exclude each other. No other user can create a directory in the user's home.
 pub(crate) fn default_dir() -> Result<PathBuf> {
     let us = geteuid();
     let known = User::from_uid(Uid::from_raw(us.as_raw()));
-    // Who cannot be asked for now may be known later, and would be somewhere else then.
+    // A user that cannot be looked up now may be found later, and would have another directory then.
     let known = known.map_err(|cause| {
         let error = Error::new(ErrorKind::Unavailable, "open locks").with_backend(BACKEND);
-        error.detail("cannot look up our user; name a directory").caused_by(io::Error::from(cause))
+        error.detail("cannot look up this user's home directory; name a directory").caused_by(io::Error::from(cause))
     })?;
     Ok(default_dir_of(known.map(|user| user.dir), us.as_raw()))
 }

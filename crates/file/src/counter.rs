@@ -1,4 +1,4 @@
-//! The numbers that tokens are made of, and how they are written.
+//! The counter of a key's epochs, and its format in a file.
 
 use std::fmt::Write;
 
@@ -6,25 +6,27 @@ use leasehold_core::{Error, ErrorKind, FencingToken, Result};
 
 use crate::error::BACKEND;
 
-/// What a lock file knows of the epochs of its key. One line of [`BYTES`](Self::BYTES) bytes, always.
+/// The counter of the epochs of a key. In a file it is always one line of [`BYTES`](Self::BYTES) bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counter {
-    /// The newest epoch.
+    /// The newest epoch that was granted.
     pub(crate) epoch: u64,
-    /// A number that the spare copy is not below.
+    /// A number that the spare copy reaches: no epoch up to it needs a new spare copy.
     pub(crate) reserved: u64,
 }
 
 impl Counter {
-    /// The length of the line.
+    /// The length of the line in bytes, with the newline.
     pub(crate) const BYTES: usize = 70;
-    /// What the line starts with.
+    /// The start of the line, by which a lock file is recognised.
     pub(crate) const MAGIC: &str = "leasehold1 ";
     /// The next epoch: larger than the newest, and not below the clock.
     pub(crate) fn following(self, unix_millis: u64) -> Result<u64> {
         let epoch = unix_millis.max(self.epoch + 1);
         if epoch > FencingToken::MAX_EPOCH {
-            let detail = format!("the next token would be made of {epoch}, which is too large: is the clock right?");
+            let detail = format!(
+                "the next epoch would be {epoch}, which is too large for a token: is the clock of this machine right?"
+            );
             return Err(Error::new(ErrorKind::Backend, "count").with_backend(BACKEND).detail(detail));
         }
         Ok(epoch)
@@ -39,7 +41,7 @@ impl Counter {
         line
     }
 
-    /// `None`: it is torn, or was never written.
+    /// Reads the line. `None` if it was not written completely, or never.
     pub(crate) fn from_line(bytes: &[u8]) -> Option<Self> {
         let line = str::from_utf8(bytes.get(..Self::BYTES)?).ok()?;
         let (numbers, check) = line.strip_suffix('\n')?.split_at_checked(Self::BYTES - 17)?;
@@ -48,12 +50,12 @@ impl Counter {
         }
         let mut words = numbers.strip_prefix(Self::MAGIC)?.split(' ');
         let counter = Self { epoch: words.next()?.parse().ok()?, reserved: words.next()?.parse().ok()? };
-        // Larger numbers make no token. Nobody grants them, so a file that has one was not written by us.
+        // Larger numbers do not fit into a token and are never granted, so a file that contains one is damaged.
         (counter.epoch.max(counter.reserved) <= FencingToken::MAX_EPOCH).then_some(counter)
     }
 }
 
-/// Tells a line that was written whole from one that was not: FNV-1a on words of eight bytes.
+/// A checksum that shows whether a line was written completely: FNV-1a on words of eight bytes.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(8).map(|chunk| chunk.iter().fold(0, |word, byte| (word << 8) | u64::from(*byte)));
     words.fold(0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64, |sum, word| {

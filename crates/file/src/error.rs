@@ -1,4 +1,4 @@
-//! What the file system's errors mean for a caller: the one place that decides.
+//! Maps errors of the file system to the errors of the crate. No other module decides on an error's kind.
 
 use std::io;
 use std::path::Path;
@@ -6,33 +6,34 @@ use std::path::Path;
 use leasehold_core::{Error, ErrorKind};
 use rustix::io::Errno;
 
-/// The name in errors, metrics and reports.
+/// The name of this backend in errors, metrics and reports.
 pub(crate) const BACKEND: &str = "file";
 
-/// An error that the file system gave while we were `doing` something to `path`.
+/// The error for an operation `doing` on `path` that the file system refused with `cause`.
 pub(crate) fn failed(doing: &str, path: impl AsRef<Path>, cause: io::Error) -> Error {
     error(kind(&cause)).detail(format!("cannot {doing} {}", path.as_ref().display())).caused_by(cause)
 }
 
-/// Something about `path` that only a person can put right.
+/// The error for a fault of `path` that only a person can repair.
 pub(crate) fn refused(path: impl AsRef<Path>, why: &str) -> Error {
     error(ErrorKind::Backend).detail(format!("{} {why}", path.as_ref().display()))
 }
 
-/// Something that passes by itself.
+/// The error for a fault of `path` that is temporary.
 pub(crate) fn unavailable(path: impl AsRef<Path>, why: &str) -> Error {
     error(ErrorKind::Unavailable).detail(format!("{} {why}", path.as_ref().display()))
 }
 
-/// The engine puts the operation in the place of this one.
+/// The operation named here is a placeholder: the engine replaces it.
 fn error(kind: ErrorKind) -> Error {
     Error::new(kind, "open locks").with_backend(BACKEND)
 }
 
-/// Nothing is ever half applied: a grant is handed out after its last step, so no error is `Indeterminate`.
+/// The kind of an error. None is `Indeterminate`: a grant is returned only after its last step, so a failed operation has
+/// granted nothing.
 fn kind(cause: &io::Error) -> ErrorKind {
     match Errno::from_io_error(cause) {
-        // Others may give back what there is too little of.
+        // Resources that are exhausted now can become available again.
         Some(
             Errno::NOSPC
             | Errno::DQUOT

@@ -1,29 +1,29 @@
-//! What a lock file says, byte by byte:
+//! The format of a lock file, byte by byte:
 //!
 //! ```text
 //! leasehold1 00000001763712345678 00000000000000000000 0123456789abcdef    the counter: newest epoch, reserved, check
-//! -                                                                        the mark: F once it was taken by force
+//! -                                                                        the mark: F after a forced release
 //! nightly-report                                                           the key, encoded
-//! +0123456789abcdef {"session":…}                                          the exclusive holder; - instead of + if gone
+//! +0123456789abcdef {"session":…}                                          the exclusive holder; - instead of + after its release
 //! ```
 //!
 //! The counter comes first and in one piece, because a process that is killed while it writes leaves whole pages.
-//! What follows the fourth line is left over from longer ones.
+//! Bytes after the fourth line are left from a longer content, and have no meaning.
 
 use crate::counter::{Counter, checksum};
 use crate::record::Record;
 
-/// Where the mark is.
+/// The offset of the mark.
 pub(crate) const MARK_AT: u64 = Counter::BYTES as u64;
 const KEY_AT: usize = Counter::BYTES + 2;
-/// The mark of a file that was replaced by an operator.
+/// The mark of a file that a forced release has replaced.
 pub(crate) const FORCED: u8 = b'F';
-/// What stands in the place of a holder's first byte when nobody holds exclusively.
+/// The byte that replaces the first byte of the fourth line when there is no exclusive holder.
 pub(crate) const NOBODY: u8 = b'-';
-/// Enough for all but the fourth line: counter, mark and the longest key.
+/// A length that is sufficient for the first three lines: counter, mark and the longest key.
 pub(crate) const HEAD: usize = 1024;
 
-/// What could be read of a lock file. Parts that are torn or were never written are `None`.
+/// The content of a lock file. Parts that were not written completely, or never, are `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Content<'b> {
     pub(crate) counter: Option<Counter>,
@@ -32,7 +32,7 @@ pub(crate) struct Content<'b> {
 }
 
 impl<'b> Content<'b> {
-    /// `None`: something else than a lock file of ours, also a damaged one.
+    /// Parses the content of a lock file, also of a damaged one. `None` if the file is something else.
     pub(crate) fn parse(bytes: &'b [u8]) -> Option<Self> {
         let magic = Counter::MAGIC.as_bytes();
         if !bytes.starts_with(magic) {
@@ -49,7 +49,7 @@ impl<'b> Content<'b> {
         })
     }
 
-    /// The exclusive holder as written, dead or alive.
+    /// The record of the exclusive holder, which may be dead.
     pub(crate) fn holder(&self) -> Option<Record<'static>> {
         let (check, json) = self.holder?.strip_prefix(b"+")?.split_at_checked(16)?;
         let json = json.strip_prefix(b" ")?;
@@ -59,13 +59,13 @@ impl<'b> Content<'b> {
         serde_json::from_slice(json).ok()
     }
 
-    /// Whether somebody's entry is there and does not make sense: it may be being written.
+    /// Whether the counter or the holder's record cannot be read: a process may be writing it at this moment.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.counter.is_none() || self.holder.is_none_or(|line| line.starts_with(b"+") && self.holder().is_none())
     }
 }
 
-/// A whole lock file. Without a counter it is one that cannot be read, of the same length.
+/// The content of a whole lock file. `None` as the counter gives zeros of the same length, which cannot be read as one.
 pub(crate) fn render(counter: Option<Counter>, key: &str, holder: Option<&Record<'_>>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD);
     match counter {
@@ -90,7 +90,7 @@ pub(crate) fn render(counter: Option<Counter>, key: &str, holder: Option<&Record
     bytes
 }
 
-/// Where the holder's first byte is.
+/// The offset of the first byte of the fourth line.
 pub(crate) fn holder_at(key: &str) -> u64 {
     KEY_AT as u64 + key.len() as u64 + 1
 }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn letting_go_changes_one_byte() {
+    fn a_release_changes_one_byte() {
         let mut bytes = render(Some(COUNTER), "nightly", Some(&holder()));
         let at = usize::try_from(holder_at("nightly")).unwrap();
         assert_eq!(bytes[at], b'+');

@@ -1,14 +1,15 @@
-//! Names of files from any text, and back: distinct texts get distinct names, also on file systems that fold case.
+//! Encodes any text as the name of a file, and decodes it. Distinct texts have distinct names, also on file systems that
+//! ignore the case of letters.
 
 use leasehold_core::LockKey;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
-/// The longest name that is not a digest: with every ending it fits the 143 bytes that eCryptfs allows.
+/// The length of the longest name that is not a digest. With every ending it fits the 143 bytes that eCryptfs allows.
 const LONGEST: usize = 120;
 
-/// Everything but `a-z`, `0-9`, `-` and `_`. Capitals are encoded, so that names differ in more than case; the dot is,
-/// so that no name is hidden, is `..`, or has an ending.
+/// The encoded characters: all but `a-z`, `0-9`, `-` and `_`. Capitals are encoded so that names differ in more than case,
+/// and the dot so that no name is hidden, is `..`, or has an ending.
 const ENCODED: &AsciiSet = &{
     let mut set = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
     let mut capital = b'A';
@@ -19,19 +20,19 @@ const ENCODED: &AsciiSet = &{
     set
 };
 
-/// The whole text in the characters that are safe in a name, however long that gets.
+/// Encodes the whole text in characters that are safe in a name. The result can be longer than a name may be.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// The key that [`encode`] made this of, unless it did not.
+/// The key whose encoding by [`encode`] this is. `None` if it is the encoding of no key.
 pub(crate) fn decode(encoded: &str) -> Option<LockKey> {
     let text = percent_decode_str(encoded).decode_utf8().ok()?;
     let key = LockKey::new(&*text).ok()?;
     (encode(key.as_str()) == encoded).then_some(key)
 }
 
-/// The name for an encoded text: itself or, when that is too long for a file system, its digest.
+/// The file name for an encoded text: the text itself or, if that is too long for a file system, `~` and its digest.
 pub(crate) fn stem(encoded: &str) -> String {
     if encoded.len() <= LONGEST { encoded.to_owned() } else { format!("~{:x}", Sha256::digest(encoded)) }
 }

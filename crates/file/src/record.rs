@@ -8,23 +8,25 @@ use crate::file_id::FileId;
 use crate::file_lock::OpenFile;
 use crate::open_dir::PathAt;
 
-/// A holder as it writes itself down, for whoever inspects the key. It decides nothing: the kernel's lock does.
+/// The record of a holder, which `inspect` and `list` show. It does not decide who holds the key: the kernel's lock does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record<'a> {
-    /// Whose life it shares: see [`Sessions`](crate::sessions::Sessions).
+    /// The session of the holder's process. The record counts while that session is alive: see
+    /// [`Sessions`](crate::sessions::Sessions).
     pub(crate) session: Cow<'a, str>,
     pub(crate) mode: ModeName,
     pub(crate) pid: u32,
     pub(crate) label: Option<Cow<'a, str>>,
     pub(crate) reason: Option<Cow<'a, str>>,
     pub(crate) epoch: u64,
-    /// Unix time in milliseconds.
+    /// The time of the grant: Unix time in milliseconds.
     pub(crate) since: u64,
-    /// The inode of the lock file that it is about: after a release by force that is another one.
+    /// The inode of the lock file that was locked. After a forced release the key has another lock file, so the record does
+    /// not count any more.
     pub(crate) file: u64,
 }
 
-/// A mode in a file.
+/// A mode, as it is written in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModeName {
@@ -58,7 +60,8 @@ impl From<Mode> for ModeName {
     }
 }
 
-/// One file for each reader of a key, called `epoch.session`: no two readers ever have the same epoch.
+/// The directory with the records of a key's readers. Each record is a file named `EPOCH.SESSION`; no two readers ever have
+/// the same epoch.
 #[derive(Debug)]
 pub(crate) struct ReaderFiles {
     dir: PathAt,
@@ -69,7 +72,7 @@ impl ReaderFiles {
         Self { dir }
     }
 
-    /// Writes a reader down; to be removed with the file that this names.
+    /// Writes the record of a reader. Dropping the result removes the file.
     pub(crate) fn write(&self, record: &Record<'_>) -> Result<ReaderFile> {
         let path = self.dir.below(&format!("{}.{}", record.epoch, record.session));
         let mut opened = OpenFile::at(&path, true)?;
@@ -85,7 +88,7 @@ impl ReaderFiles {
         Ok(entry)
     }
 
-    /// Who reads under the lock file of this id, of the sessions that live.
+    /// The records of readers of the lock file `lock` whose sessions are alive, ordered by epoch.
     pub(crate) fn live(
         &self,
         lock: FileId,
@@ -96,7 +99,7 @@ impl ReaderFiles {
             if !is_alive(&session)? {
                 continue;
             }
-            // One that is gone by now, or not all there yet, does not hold.
+            // A record that was removed meanwhile, or is not yet written completely, does not count.
             let Some(opened) = OpenFile::at(&path, false)? else { continue };
             let json = opened.read(&path)?;
             let record = serde_json::from_slice::<Record<'_>>(&json).ok();
@@ -106,7 +109,7 @@ impl ReaderFiles {
         Ok(readers)
     }
 
-    /// Removes what dead sessions left behind.
+    /// Removes the records of dead sessions.
     pub(crate) fn remove_dead(&self, mut is_alive: impl FnMut(&str) -> Result<bool>) -> Result<()> {
         for (path, session) in self.entries()? {
             if !is_alive(&session)? {
@@ -129,13 +132,13 @@ impl ReaderFiles {
     }
 }
 
-/// A reader's file; removed when dropped.
+/// The file with a reader's record. It is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ReaderFile(PathAt);
 
 impl Drop for ReaderFile {
     fn drop(&mut self) {
-        // If it cannot be removed, it ends with its session.
+        // If it cannot be removed, it counts for nothing once its session ends.
         self.0.remove();
     }
 }

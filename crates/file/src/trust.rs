@@ -1,4 +1,4 @@
-//! Whether somebody else could put a directory of his in the place of ours.
+//! Checks that no other user can write to the directory of the locks, or put another directory in its place.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,8 +13,8 @@ use rustix::process::geteuid;
 
 use crate::error::{failed, refused};
 
-/// Checks every directory on the way to `path`, and every link that leads on, as `ssh` does with its files: they are
-/// ours or the super-user's, and nobody else may rename what is in them.
+/// Checks every directory and symbolic link on the way to `path`, as `ssh` does for its files: each belongs to this user or
+/// root, and no other user can rename what is in it.
 pub(crate) fn check_path(path: &Path) -> Result<()> {
     const LINKS: u32 = 40;
     let (mut at, mut ahead, mut links) = (PathBuf::from("/"), steps(path), 0);
@@ -46,7 +46,8 @@ pub(crate) fn check_path(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks the directory of the locks itself, which is open.
+/// Refuses a directory that belongs to another user or that others can write to. `directory` is what `fstat` returned for
+/// the open directory.
 pub(crate) fn refuse_others_directory(directory: &Stat, path: &Path) -> Result<()> {
     let us = geteuid().as_raw();
     if directory.st_uid != us {
@@ -62,7 +63,7 @@ pub(crate) fn refuse_others_directory(directory: &Stat, path: &Path) -> Result<(
     Ok(())
 }
 
-/// The last one first.
+/// The components of a path, the last one first.
 fn steps(path: &Path) -> Vec<OsString> {
     let steps = path.components().rev().filter(|step| matches!(step, Component::Normal(_) | Component::ParentDir));
     steps.map(|step| step.as_os_str().to_owned()).collect()
@@ -103,7 +104,8 @@ pub(crate) fn refuse_network(_dir: impl AsFd, _path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The file systems on which another machine, or another kernel, may hold the same lock without ours knowing.
+/// The name of a file system on which another machine, or another kernel, could hold the same lock without this kernel
+/// knowing. `None` for other file systems.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn network(magic: u32) -> Option<&'static str> {
     Some(match magic {

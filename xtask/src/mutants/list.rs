@@ -1,4 +1,4 @@
-//! What is broken, and where.
+//! The mutants: the faults, and the lines that are replaced.
 
 use super::Mutant;
 

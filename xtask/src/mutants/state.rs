@@ -2,7 +2,7 @@
 //! whether its search, its simulation and its unit tests notice.
 //!
 //! There are hundreds, and to build each would take longer than most of them survive: so all are built into one program,
-//! each as an arm of the function that it changes, and the environment says which of them lives.
+//! each as an arm of the function that it changes, and an environment variable selects the one that is active.
 
 mod alone;
 mod arms;
@@ -21,10 +21,10 @@ use self::equivalent::EQUIVALENT;
 use self::generated::Mutant;
 use self::life::{End, Looks};
 
-/// Of a hundred mutants that change something, so many have to be noticed.
+/// Percentage of the mutants that have to be noticed, of those that change the behaviour.
 const ENOUGH: usize = 98;
 
-/// Changes the files of the state machine that have one of these names, or all.
+/// Runs the mutants of the files of the state machine with these names, or of all files.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     let (flags, files): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
     if let Some(unknown) = flags.iter().find(|flag| !["--install", "--quick"].contains(flag)) {
@@ -54,7 +54,7 @@ fn is_listed(mutant: &Mutant) -> bool {
     EQUIVALENT.iter().any(|entry| entry.is(mutant))
 }
 
-/// How each that could be built ended, some at a time.
+/// Runs all mutants that could be built, several at a time, and returns how each ended.
 fn lives(
     mutants: &[Mutant],
     viable: &[usize],
@@ -84,7 +84,7 @@ fn lives(
     ended.into_inner().map_err(|failure| failure.to_string())?
 }
 
-/// What is listed as equivalent, and was noticed, or is not there.
+/// The mutants that are listed as equivalent although they were noticed, or do not exist.
 fn stale(mutants: &[Mutant], ends: &BTreeMap<usize, End>, all: bool) -> Vec<String> {
     let is_so = |entry: &&equivalent::Equivalent| {
         let of_it: Vec<_> = (0..mutants.len()).filter(|number| entry.is(&mutants[*number])).collect();
@@ -96,7 +96,7 @@ fn stale(mutants: &[Mutant], ends: &BTreeMap<usize, End>, all: bool) -> Vec<Stri
     EQUIVALENT.iter().filter(|entry| !is_so(entry)).map(|entry| format!("{}: {}", entry.file, entry.mutant)).collect()
 }
 
-/// What became of the mutants of a file.
+/// The counts of how the mutants of a file ended.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     all: usize,
@@ -112,7 +112,7 @@ impl Row {
         self.hung + self.noticed
     }
 
-    /// In hundredths of a percent.
+    /// The share of the mutants that were noticed, in hundredths of a percent.
     fn score(&self) -> usize {
         let counted = self.killed() + self.survived;
         (self.killed() * 10_000).checked_div(counted).unwrap_or(10_000)

@@ -39,7 +39,7 @@ pub(crate) fn a_command_that_cannot_run_gives_127_or_126_and_frees_the_key() {
     }
 }
 
-pub(crate) fn the_command_finds_its_grant_in_the_environment_and_nobody_elses() {
+pub(crate) fn the_command_has_its_own_grant_in_its_environment_and_no_other() {
     let place = Place::file();
     let print = "echo $LEASEHOLD_KEY; echo $LEASEHOLD_TOKEN; echo $LEASEHOLD_BACKEND; \
                  echo ${LEASEHOLD_EXPIRES_IN_MS-unset} ${LEASEHOLD_PASSWORD-unset}";

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::support::{Place, Running, text};
 use leasehold_testkit::eventually_some;
 
-pub(crate) fn a_key_that_is_held_is_75_or_whatever_was_asked_for() {
+pub(crate) fn a_held_key_exits_with_75_or_the_chosen_code() {
     let place = Place::file();
     let holder = place.hold_with(&["--reason", "nightly report", "--label", "ada"], "k");
     for (options, code) in [
@@ -42,7 +42,7 @@ pub(crate) fn a_waiter_gets_the_key_when_the_holder_ends() {
     assert_eq!((ended.code, ended.output.as_str()), (Some(0), "mine\n"));
 }
 
-pub(crate) fn the_next_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it() {
+pub(crate) fn the_next_holder_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it() {
     let place = Place::file();
     // One program without a shell around it: the parent-death signal reaches the command itself.
     let mut holder = place.hold("k");
@@ -68,7 +68,7 @@ pub(crate) fn readers_share_and_keep_writers_out() {
     assert_eq!(writer.end().code, Some(0));
 }
 
-pub(crate) fn the_key_is_kept_for_the_least_time_although_the_command_has_ended() {
+pub(crate) fn min_hold_keeps_the_key_although_the_command_has_ended() {
     let place = Place::file();
     let clock = Clock::system();
     let started = clock.now();
@@ -76,7 +76,7 @@ pub(crate) fn the_key_is_kept_for_the_least_time_although_the_command_has_ended(
     assert!(clock.now().since(started) >= Duration::from_millis(400));
 }
 
-pub(crate) fn a_signal_cuts_the_least_time_short_and_the_key_is_free() {
+pub(crate) fn a_signal_cuts_min_hold_short_and_the_key_is_free() {
     let place = Place::file();
     let mut keeper = Running::start(&mut place.leasehold(&["run", "--json", "--min-hold", "1h", "k", "--", "true"]));
     keeper.event("exited");

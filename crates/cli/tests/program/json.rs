@@ -8,7 +8,7 @@ fn events(output: &[u8]) -> Vec<Value> {
     text(output).lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
 }
 
-pub(crate) fn a_run_tells_what_it_does_in_order() {
+pub(crate) fn a_run_prints_its_events_in_order() {
     let place = Place::file();
     let output = place.run(&["run", "--json", "k", "--", "sh", "-c", "echo out; exit 3"]);
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(3), "out\n"));

@@ -34,7 +34,7 @@ pub(crate) fn a_command_that_ends_well_when_it_is_terminated_is_a_loss_all_the_s
     assert_eq!(robbed(&place, &["--lost-exit-code", "9"], script).end_by_itself().code, Some(9));
 }
 
-pub(crate) fn a_command_that_does_not_want_to_go_is_killed_after_a_while() {
+pub(crate) fn a_command_that_ignores_sigterm_is_killed_after_kill_after() {
     let place = Place::file();
     let script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
     let mut holder = robbed(&place, &["--kill-after", "300ms"], script);
@@ -42,7 +42,7 @@ pub(crate) fn a_command_that_does_not_want_to_go_is_killed_after_a_while() {
     assert_eq!(holder.end_by_itself().code, Some(76));
 }
 
-pub(crate) fn what_the_command_left_behind_is_killed_after_a_while_too() {
+pub(crate) fn processes_that_the_command_left_behind_are_killed_after_kill_after_too() {
     let place = Place::file();
     let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & trap 'exit 0' TERM; wait";
     assert_eq!(robbed(&place, &["--kill-after", "300ms"], script).end_by_itself().code, Some(76));
@@ -68,7 +68,7 @@ pub(crate) fn a_stopped_command_is_terminated_too() {
     assert_eq!(holder.end_by_itself().code, Some(76));
 }
 
-pub(crate) fn kill_does_not_ask() {
+pub(crate) fn on_lost_kill_sends_no_sigterm() {
     let place = Place::file();
     let script = "trap 'echo politely; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
     let mut holder = robbed(&place, &["--on-lost", "kill"], script);
@@ -100,7 +100,7 @@ pub(crate) fn a_loss_that_comes_to_light_at_the_release_counts() {
     assert!(ended.errors.contains("lost before the command ended"), "{ended:?}");
 }
 
-pub(crate) fn the_longest_hold_ends_the_command() {
+pub(crate) fn max_hold_ends_the_command() {
     let place = Place::file();
     let args = ["run", "--json", "--max-hold", "200ms", "k", "--", "sleep", "1000"];
     let mut holder = Running::start(&mut place.leasehold(&args));
@@ -109,7 +109,7 @@ pub(crate) fn the_longest_hold_ends_the_command() {
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
 }
 
-pub(crate) fn a_command_hears_of_the_longest_hold_in_time_to_end_under_the_lock() {
+pub(crate) fn max_hold_is_announced_to_the_command_in_time_to_end_under_the_lock() {
     let place = Place::file();
     let script = "exec 2>/dev/null; trap 'echo heard; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
     let args = ["run", "--json", "--max-hold", "4s", "--kill-after", "1h", "k", "--", "sh", "-c", script];

@@ -13,7 +13,7 @@ fn place(server: &Server) -> Place {
     Place::at(format!("redis://127.0.0.1:{}/0", server.port()))
 }
 
-pub(crate) fn a_held_key_is_75_and_a_free_one_runs() {
+pub(crate) fn a_held_key_exits_with_75_and_a_free_one_runs_the_command() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
     let holder = place.hold_with(&["--reason", "nightly", "--label", "ada"], "k");
@@ -27,7 +27,7 @@ pub(crate) fn a_held_key_is_75_and_a_free_one_runs() {
     assert!((1..=30_000).contains(&expires), "{expires}");
 }
 
-pub(crate) fn the_next_gets_the_key_within_the_lease_when_the_holder_is_killed() {
+pub(crate) fn the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
     let mut holder = place.hold_with(&["--ttl", "1s"], "k");
@@ -68,7 +68,7 @@ pub(crate) fn a_holder_whose_server_dies_loses_its_lock_on_time() {
     assert_eq!(holder.end_by_itself().code, Some(76));
 }
 
-pub(crate) fn a_lock_that_comes_with_a_short_lease_out_of_the_servers_queue_is_no_alarm() {
+pub(crate) fn a_short_first_lease_out_of_the_store_queue_does_not_end_the_command() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
     let mut holder = place.hold("k");
@@ -93,7 +93,7 @@ pub(crate) fn a_signal_while_it_waits_leaves_nothing_behind() {
     assert_eq!(place.code(&["inspect", "-e", "k"]), 1);
 }
 
-pub(crate) fn a_server_that_is_down_is_69_or_whatever_was_asked_for() {
+pub(crate) fn a_server_that_is_down_exits_with_69_or_the_chosen_code() {
     let port = free_port().unwrap();
     let place = Place::at(format!("redis://127.0.0.1:{port}"));
     for (options, code) in [(&[][..], 69), (&["--unavailable-exit-code", "5"], 5)] {
@@ -120,7 +120,7 @@ pub(crate) fn a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put(
     assert_eq!(code(place.leasehold(&with_file).env("LEASEHOLD_PASSWORD", "wrong")), Some(0));
 }
 
-pub(crate) fn a_reader_is_78_where_there_are_none() {
+pub(crate) fn a_reader_exits_with_78_on_a_store_without_readers() {
     let server = needs("redis-server", Server::start_blocking(&[]));
     let output = place(&server).run(&["run", "--shared", "k", "--", "true"]);
     assert_eq!(output.status.code(), Some(78), "{output:?}");

@@ -70,7 +70,7 @@ pub(crate) fn signals_that_are_ignored_stay_ignored() {
 
 /// `nohup cargo test`, and `cargo test &` in a script.
 #[cfg(target_os = "linux")]
-pub(crate) fn these_tests_pass_although_whoever_started_them_ignores_signals() {
+pub(crate) fn these_tests_pass_although_their_parent_ignores_signals() {
     let script = "trap '' HUP INT QUIT; exec \"$0\" \"$@\"";
     for test in ["signals::signals_are_forwarded_to_the_command", "signals::a_signal_while_it_waits"] {
         let mut shell = std::process::Command::new("sh");

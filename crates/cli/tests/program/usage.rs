@@ -42,7 +42,7 @@ pub(crate) fn bad_usage_is_64_and_runs_nothing() {
 }
 
 /// A file name can be any bytes, and so can what a shell makes of it.
-pub(crate) fn bytes_that_are_no_text_are_bad_usage_or_the_commands() {
+pub(crate) fn arguments_that_are_not_utf8_are_bad_usage_or_go_to_the_command() {
     let place = Place::file();
     let odd = OsStr::from_bytes(b"caf\xe9");
     let ended = |before: &[&str], after: &[&str]| {

@@ -1,4 +1,4 @@
-//! The core in a package of its own, without what only its other tests need: built in less than a minute.
+//! Copies the core into a package of its own, without what only its other tests need. That builds in less than a minute.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::workspace::{cargo, root, target};
 
-/// The number of the mutant that lives, if one does.
+/// The function that reads the number of the active mutant from the environment. It is added to the copy.
 const WHICH: &str = "
 pub(crate) fn mutant() -> usize {
     static WHICH: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| {
@@ -16,7 +16,7 @@ pub(crate) fn mutant() -> usize {
 }
 ";
 
-/// Where its files are, in the core and in its own package.
+/// The folders of the state machine, in the core and in the copy.
 pub(super) const STATE: &str = "src/engine/state";
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Alone {
             .map_err(|failure| format!("{}: {failure}", path.display()))
     }
 
-    /// What the compiler says, with an error a line, and the program of the tests, if there is one.
+    /// Builds the tests. Returns the compiler's output, with one error a line, and the program of the tests if it was built.
     pub(super) fn build(&self) -> Result<(String, Option<PathBuf>), String> {
         let built = self
             .cargo(&["test", "--lib", "--no-run", "--message-format=json-diagnostic-short"])
@@ -91,7 +91,7 @@ fn sources(core: &Path, folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// What stands in a file of the core here.
+/// The content of a file of the core in this copy.
 fn alone_text(name: &str, text: &str) -> String {
     if name.starts_with(STATE) {
         return text.to_owned();

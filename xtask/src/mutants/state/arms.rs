@@ -1,4 +1,4 @@
-//! All mutants in one program: each function that is changed is a `match`, with an arm for each of its mutants.
+//! Builds all mutants into one program: each changed function becomes a `match`, with an arm for each of its mutants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub(super) fn build(alone: &Alone, mutants: &[Mutant]) -> Result<(PathBuf, Vec<u
     }
 }
 
-/// `… src/engine/state/grant.rs:17:5: error[E0277]: …`
+/// Reads the place in a message such as `… src/engine/state/grant.rs:17:5: error[E0277]: …`.
 fn error_at(line: &str) -> Option<(String, usize)> {
     let (place, _) = line.split_once(": error")?;
     let (_, place) = place.rsplit_once("state/")?;
@@ -90,7 +90,7 @@ fn line_of(text: &str) -> usize {
     text.matches('\n').count() + 1
 }
 
-/// Where a place is in the text.
+/// The offset of a place in the text.
 fn offset(text: &str, (line, column): At) -> Result<usize, String> {
     let missing = || format!("there is no line {line} with a column {column}");
     let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
@@ -99,7 +99,7 @@ fn offset(text: &str, (line, column): At) -> Result<usize, String> {
     ends.nth(column - 1).map(|at| start + at).ok_or_else(missing)
 }
 
-/// What is between the braces of a function.
+/// The range of text between the braces of a function.
 fn body(text: &str, function: &Range<usize>) -> Result<Range<usize>, String> {
     let mut depth = 0;
     let code = &text[function.clone()];

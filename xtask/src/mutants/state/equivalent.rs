@@ -2,13 +2,13 @@
 
 use super::generated::Mutant;
 
-/// A change that nobody can notice.
+/// A mutant that does not change the behaviour, so that no test can notice it.
 #[derive(Debug)]
 pub(super) struct Equivalent {
     pub(super) file: &'static str,
-    /// What `cargo-mutants` calls it.
+    /// The description that `cargo-mutants` gives.
     pub(super) mutant: &'static str,
-    /// A part of the line as it is then.
+    /// A part of the changed line.
     pub(super) line: &'static str,
     #[allow(dead_code, reason = "for who reads it here")]
     pub(super) why: &'static str,

@@ -1,4 +1,4 @@
-//! The mutants that `cargo-mutants` knows of.
+//! Reads the list of mutants that `cargo-mutants` generates.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::alone::{Alone, STATE};
 use super::tool;
 
-/// What is not the state machine, but there to look at it.
+/// Files that are not part of the state machine, but observe it.
 const NOT_OF_IT: [&str; 4] = ["check.rs", "rules.rs", "search/**", "tests/**"];
 
 /// A place in a file: line and column, both from 1.
@@ -16,16 +16,16 @@ pub(super) type At = (usize, usize);
 /// A change of one place in the state machine.
 #[derive(Clone, Debug)]
 pub(super) struct Mutant {
-    /// `grant.rs`.
+    /// The name of the file, for example `grant.rs`.
     pub(super) file: String,
-    /// `replace > with >= in Key<W, L>::share`.
+    /// The description, for example `replace > with >= in Key<W, L>::share`.
     pub(super) what: String,
-    /// What stands there instead, up to the end of a place.
+    /// The text that replaces the original text, which is the one in `span`.
     pub(super) replacement: String,
     pub(super) span: (At, At),
-    /// The function around it.
+    /// The place of the function that contains it.
     pub(super) function: (At, At),
-    /// The first line that is changed, as it is then.
+    /// The first changed line, after the change.
     pub(super) line: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Mutant {
     }
 }
 
-/// Those of the files that have one of these names, or of all.
+/// Returns the mutants of the files with these names, or of all files.
 pub(super) fn list(alone: &Alone, files: &[&str]) -> Result<Vec<Mutant>, String> {
     let mut command = tool::command()?;
     command.args(["--list", "--json", "--diff"]).current_dir(&alone.0);

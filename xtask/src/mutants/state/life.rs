@@ -1,4 +1,4 @@
-//! How long a mutant lives.
+//! Runs the tests on one mutant, and tells whether they notice it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,28 +8,28 @@ use std::time::{Duration, Instant};
 
 use super::super::first_failure;
 
-/// What became of a mutant.
+/// How a mutant ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By this test.
+    /// Noticed by this test.
     Noticed(String),
-    /// It never ended.
+    /// Noticed because the tests did not end in time.
     Hung,
     Survived,
 }
 
-/// One look at a mutant.
+/// One run of the tests on a mutant.
 #[derive(Debug)]
 struct Look {
-    /// So many times less is searched than in the tests.
+    /// Factor by which fewer situations are searched than in the tests.
     share: u32,
     arguments: &'static [&'static str],
 }
 
-/// Without the tests that need all of the search.
+/// Leaves out the tests that need the whole search.
 const SMALL: &[&str] = &["--skip", "::broken::", "--skip", "random::rules_that_are_left_out"];
 
-/// Most mutants are noticed at the first look, which takes less than a second.
+/// The runs, in this order. Most mutants are noticed by the first one, which takes less than a second.
 const LOOKS: [Look; 4] = [
     Look { share: 1, arguments: &["tests::"] },
     Look { share: 256, arguments: SMALL },
@@ -37,14 +37,14 @@ const LOOKS: [Look; 4] = [
     Look { share: 1, arguments: &[] },
 ];
 
-/// So much memory, in KiB, is more than the search takes, and less than would disturb the machine.
+/// The limit of the memory of a run, in KiB: more than the search needs, and less than would disturb the machine.
 const MEMORY: &str = "6000000";
 
-/// A mutant hangs when it takes so many times as long as what is right, and longer than this.
+/// A mutant hangs when it takes this factor longer than the right code, and longer than this time.
 const SLOWER: u32 = 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How mutants are looked at: what is done, and how long that may take.
+/// The runs of the tests on each mutant, and their time limits.
 #[derive(Debug)]
 pub(super) struct Looks<'p> {
     program: &'p Path,
@@ -52,7 +52,8 @@ pub(super) struct Looks<'p> {
 }
 
 impl<'p> Looks<'p> {
-    /// Looks at what is right, and how long that takes. `quick`: without the last look, which is the longest.
+    /// Runs the tests on the right code, to measure how long that takes. `quick` leaves out the last run, which is the
+    /// longest.
     pub(super) fn new(program: &'p Path, quick: bool) -> Result<Self, String> {
         let mut looks = Vec::new();
         for look in &LOOKS[..if quick { LOOKS.len() - 1 } else { LOOKS.len() }] {
@@ -66,7 +67,7 @@ impl<'p> Looks<'p> {
         Ok(Self { program, looks })
     }
 
-    /// Lets the mutant of this number live.
+    /// Runs the tests with the mutant of this number active.
     pub(super) fn live(&self, number: usize, quick: bool) -> Result<End, String> {
         let most = if quick { LOOKS.len() - 1 } else { LOOKS.len() };
         for (look, patience) in self.looks.iter().take(most) {

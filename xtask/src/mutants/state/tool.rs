@@ -1,4 +1,4 @@
-//! The program `cargo-mutants`, which says what mutants there are.
+//! Installs and runs the program `cargo-mutants`, which lists the mutants.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use std::process::Command;
 use crate::workspace::{cargo, target};
 use leasehold_testkit::launch::find;
 
-/// Another one may know other mutants, and the list of those that change nothing is of these.
+/// The version. Another version may generate other mutants, and the list of equivalent ones is for this version.
 const VERSION: &str = "27.1.0";
 
 fn folder() -> PathBuf {
     target().join("tools")
 }
 
-/// Installs it below the target folder.
+/// Installs the program below the target folder.
 pub(super) fn install() -> Result<(), String> {
     let status = cargo()
         .args(["install", "cargo-mutants", "--locked", "--version", VERSION, "--root"])
@@ -24,7 +24,7 @@ pub(super) fn install() -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("cargo install cargo-mutants: {status}")) }
 }
 
-/// `cargo mutants`, ready for its arguments.
+/// A command for `cargo mutants`, without arguments.
 pub(super) fn command() -> Result<Command, String> {
     let own = folder().join("bin/cargo-mutants");
     let program = Some(own).filter(|own| own.is_file()).or_else(|| find("cargo-mutants"));
