@@ -351,7 +351,8 @@ mod tests {
     #[test]
     fn a_wait_of_zero_is_a_single_attempt() {
         let label = || "me".to_owned();
-        let zero = LockOptions::new().wait(Wait::UpTo(Duration::ZERO)).label("me");
+        let ttl = Duration::from_secs(30);
+        let zero = LockOptions::new().ttl(ttl).wait(Wait::UpTo(Duration::ZERO)).label("me");
         assert_eq!(run(&["-w", "0", "k", "true"]).options(label), zero);
         assert_eq!(run(&["-n", "k", "true"]).options(label), zero.wait(Wait::Never));
     }
