@@ -20,10 +20,7 @@ const KNOWN: &[&str] = &[
     "crates/mysql-rw/",
     "crates/mysql-unique/",
     "crates/mysql/",
-    "crates/redis-reentrant/",
-    "crates/redis-single/",
     "crates/redis/",
-    "crates/redlock/",
     "crates/testkit/",
     "xtask/",
 ];

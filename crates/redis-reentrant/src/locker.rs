@@ -2,16 +2,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::join_all;
 use leasehold_core::{Capabilities, Engine, Result, WeakEngine};
-use leasehold_redis::fred::clients::Client;
 
-use crate::session::{checked_id, random_id};
+use crate::backend::SessionBackend;
+use crate::session::{Session, checked_id, random_id};
 use crate::store::Store;
-use crate::{RedisReentrantBuilder, Session, SessionBackend};
 
 /// Locks on one Redis (a single server, the primary of a Sentinel set, or a Cluster) that their owner may take again.
 ///
-/// It locks nothing itself: its [`session`](Self::session)s do. Clones share one connection, which ends with
-/// [`close`](Self::close) or with the last clone, session and guard.
+/// A `RedisReentrant` locks nothing itself: each of its [`session`](Self::session)s is a locker. Clones share one
+/// connection, which ends with [`close`](Self::close) or with the last clone, session and guard.
 #[derive(Clone, Debug)]
 pub struct RedisReentrant {
     store: Arc<Store>,
@@ -23,43 +22,20 @@ impl RedisReentrant {
         Self { store: Arc::new(store), sessions: Arc::default() }
     }
 
-    /// Connects, with default settings: `redis://[[user]:password@]host[:port][/database][?namespace=…]`,
-    /// `redis-sentinel://…`, `redis-cluster://…`, and with TLS `rediss…`. See [`RedisReentrantBuilder::url`].
-    ///
-    /// # Errors
-    /// As for [`RedisReentrantBuilder::connect`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves nothing behind.
-    pub async fn connect(url: &str) -> Result<Self> {
-        Self::builder().url(url).connect().await
-    }
-
-    /// To connect with other settings.
-    pub fn builder() -> RedisReentrantBuilder {
-        RedisReentrantBuilder::default()
-    }
-
-    /// Uses a client that the caller made, connected and will close, in the namespace `leasehold`.
-    ///
-    /// Give it a reconnection policy: by default it never comes back after a lost connection.
-    pub fn from_client(client: Client) -> Self {
-        Self::new(Self::builder().borrowing(client))
-    }
-
-    /// What a session promises beyond mutual exclusion, before anything is connected.
+    /// The capabilities of a session, without connecting.
     pub fn claims() -> Capabilities {
         SessionBackend::claims()
     }
 
-    /// A new owner, with a random id. No I/O.
+    /// Opens a session with a random id: a new owner. No I/O.
     pub fn session(&self) -> Session {
         self.open(random_id())
     }
 
-    /// An owner with this id, of 1 to 255 bytes: sessions with one id are one owner, also in several processes. No I/O.
+    /// Opens a session with this id, of 1 to 255 bytes: sessions with one id are one owner, also in several processes. No
+    /// I/O.
     ///
-    /// Whoever knows the id can act as that owner. Each such session finds out by itself that the owner lost a key.
+    /// Everybody who knows the id can act as that owner. Each such session finds out by itself that the owner lost a key.
     ///
     /// # Errors
     /// [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) when the id is empty or too long.
@@ -67,9 +43,9 @@ impl RedisReentrant {
         Ok(self.open(checked_id(id.into())?))
     }
 
-    /// Ends it: guards of all sessions are told [`Shutdown`](leasehold_core::LossReason::Shutdown), what they held is
-    /// released, and the connection is closed if it is our own: within three times the
-    /// [`command_timeout`](RedisReentrantBuilder::command_timeout). Later acquisitions fail with
+    /// Closes all sessions: their guards are lost with the reason [`Shutdown`](leasehold_core::LossReason::Shutdown), and
+    /// their leases are released. The connection is closed, unless it is a client of the caller. Ends within three times the
+    /// [`command_timeout`](crate::RedisReentrantBuilder::command_timeout). Later acquisitions fail with
     /// [`Closed`](leasehold_core::ErrorKind::Closed). See [`Engine::close`].
     ///
     /// # Cancel safety
@@ -96,6 +72,8 @@ impl RedisReentrant {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_redis::fred::clients::Client;
+
     use super::*;
 
     #[tokio::test]

@@ -2,23 +2,22 @@ use std::sync::Arc;
 
 use leasehold_core::{Backed, Engine, EngineOptions, Error, ErrorKind, OwnerId, Result, WeakEngine};
 
-use crate::SessionBackend;
-use crate::backend::NAME;
+use crate::backend::{NAME, SessionBackend};
 use crate::store::Store;
 
 /// An owner that may take a key again while it holds it: a [`Locker`](leasehold_core::Locker) and
 /// [`Admin`](leasehold_core::Admin) from [`RedisReentrant::session`](crate::RedisReentrant::session).
 ///
-/// Whoever has the session, or a clone of it, acts as this owner: tasks that shall exclude each other need a session
-/// each. A guard gives back one level; the last one frees the key. Cheap to make; it shares the connection. `Debug`
-/// shows the id in part.
+/// Every task that has the session, or a clone of it, acts as this owner: tasks that exclude each other need a session each.
+/// A guard gives back one level; the last one frees the key. A session is cheap to make; it shares the connection. `Debug`
+/// shows a part of the id.
 #[derive(Clone, Debug)]
 pub struct Session {
     engine: Engine<SessionBackend>,
 }
 
 impl Session {
-    /// The longest id, in bytes.
+    /// The length of the longest id, in bytes.
     pub const MAX_ID_BYTES: usize = 255;
 
     pub(crate) fn open(store: &Arc<Store>, id: Arc<str>) -> Self {
@@ -26,13 +25,13 @@ impl Session {
         Self { engine: Engine::with(SessionBackend::new(Arc::clone(store), id), settings) }
     }
 
-    /// Which owner it is. Whoever knows it can act as this owner.
+    /// The id of the session. Everybody who knows it can act as this owner.
     pub fn id(&self) -> &str {
         self.engine.backend().id()
     }
 
-    /// Ends the session: its guards are told [`Shutdown`](leasehold_core::LossReason::Shutdown) and what they held is
-    /// released; later acquisitions fail with [`Closed`](ErrorKind::Closed). The connection and other sessions stay.
+    /// Closes the session: its guards are lost with the reason [`Shutdown`](leasehold_core::LossReason::Shutdown), and their
+    /// leases are released. Later acquisitions fail with [`Closed`](ErrorKind::Closed). The connection and other sessions stay.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the session closed, and some keys to be freed by their lease.
@@ -52,11 +51,12 @@ impl Backed for Session {
     }
 }
 
-/// An id that nobody guesses.
+/// A random id, which nobody can guess.
 pub(crate) fn random_id() -> Arc<str> {
     OwnerId::random().to_hex().into()
 }
 
+/// Checks the length of an id.
 pub(crate) fn checked_id(id: String) -> Result<Arc<str>> {
     match id.len() {
         1..=Session::MAX_ID_BYTES => Ok(id.into()),

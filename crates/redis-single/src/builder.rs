@@ -2,11 +2,12 @@ use leasehold_core::{EngineOptions, LocalHandoff, Result};
 use leasehold_redis::fred::clients::Client;
 use leasehold_redis::{ConnectionSettings, Notify, StoreOptions};
 
-use crate::backend::{FUNCTIONS, NAME};
+use crate::backend::{FUNCTIONS, NAME, RedisSingleBackend};
+use crate::locker::RedisSingle;
 use crate::store::{LOCK, Store};
-use crate::{RedisSingle, RedisSingleBackend};
 
-/// Settings of a [`RedisSingle`]. Nothing is checked or sent before [`connect`](Self::connect).
+/// Settings for connecting a [`RedisSingle`]. [`RedisSingle::builder`] creates one. Nothing is checked or sent before
+/// [`connect`](Self::connect).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RedisSingleBuilder {
@@ -19,36 +20,42 @@ pub struct RedisSingleBuilder {
 impl RedisSingleBuilder {
     leasehold_redis::connection_settings!();
 
-    /// Whether the waiters of all processes queue in Redis, where a release grants the key to the first of them and tells
-    /// that process alone; default yes. If not, a release signals all processes, and who asks first has it.
+    /// Sets whether the waiters of all processes queue in Redis; the default is true. A release then grants the key to the
+    /// first waiter of the queue and notifies that process alone. Without the queue a release notifies all processes, and
+    /// the first one that asks has the key.
     ///
-    /// A waiter that died keeps the others for at most 3 s, and not at all if Redis has noticed. Off whenever replicas
-    /// [confirm](Self::confirm_replicas) grants; a program that has it off has no place in the queue of the others.
+    /// A waiter that died delays the others by at most 3 s, and not at all if Redis has noticed that its connection is closed.
+    /// The queue is off whenever replicas [confirm](Self::confirm_replicas) grants. A program that has it off has no place in
+    /// the queue of the others.
     pub fn queue(self, queue: bool) -> Self {
         Self { queue, ..self }
     }
 
-    /// Whether a message that tells of a grant out of the line is only a reason to ask Redis; default no.
+    /// Sets whether the notification of a grant from the queue is only a reason to ask Redis for the grant; the default is
+    /// false.
     ///
-    /// Whoever may publish to the inboxes of a namespace and read its lines can forge such a message. It makes a guard
-    /// that is lost with its first renewal, some 20 ms later. This way it makes none, for a third command an acquisition that
-    /// waited in line: a key that goes round between processes is acquired about 40 % less often.
+    /// A user who may publish to the inboxes of a namespace and read its queues can forge such a notification. It makes a
+    /// guard that is lost with its first renewal, some 20 ms later. With verification it makes none, at the cost of a third
+    /// command for an acquisition that waited in the queue: a key that goes round between processes is acquired about 40 %
+    /// less often.
     pub fn verify_grants(self, verify_grants: bool) -> Self {
         Self { verify_grants, ..self }
     }
 
-    /// How far grants pass from guard to guard inside this process; see [`LocalHandoff`].
+    /// Sets how far grants pass from guard to guard inside this process; see [`LocalHandoff`].
     pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
         Self { local_handoff, ..self }
     }
 
-    /// Checks the settings, connects, and warns (through `tracing`) of a server that evicts locks, or whose
-    /// fail-over could put two holders side by side.
+    /// Checks the settings and connects. Warns, through `tracing`, of a server that evicts locks, or whose fail-over could
+    /// lead to two holders at the same time.
     ///
     /// # Errors
-    /// [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) before anything is sent;
-    /// [`Unavailable`](leasehold_core::ErrorKind::Unavailable) when nobody answers, within a few seconds;
-    /// [`Backend`](leasehold_core::ErrorKind::Backend) when the server does not let us in. None of them shows a password.
+    /// - [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) before anything is sent, if a setting is invalid.
+    /// - [`Unavailable`](leasehold_core::ErrorKind::Unavailable) within a few seconds, if no server answers.
+    /// - [`Backend`](leasehold_core::ErrorKind::Backend) if the server refuses the user, the password or the certificate.
+    ///
+    /// No error shows a password.
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing behind.
@@ -57,10 +64,10 @@ impl RedisSingleBuilder {
         Ok(RedisSingle::with(self.backend().await?, settings))
     }
 
-    /// As [`connect`](Self::connect), but only the store-level backend, without an engine.
+    /// Connects like [`connect`](Self::connect), and returns only the store-level backend, without an engine.
     ///
     /// # Errors
-    /// As for [`connect`](Self::connect).
+    /// The same as for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<RedisSingleBackend> {
         self.open().await.map_err(|error| error.with_backend(NAME))
     }
@@ -101,5 +108,31 @@ impl Default for RedisSingleBuilder {
             verify_grants: false,
             local_handoff: LocalHandoff::new(),
         }
+    }
+}
+
+impl RedisSingle {
+    /// Connects with default settings to `redis://[[user]:password@]host[:port][/database][?namespace=…]`,
+    /// `redis-sentinel://…`, `redis-cluster://…`, or with TLS `rediss…`. See [`RedisSingleBuilder::url`].
+    ///
+    /// # Errors
+    /// The same as for [`RedisSingleBuilder::connect`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::builder().url(url).connect().await
+    }
+
+    /// Creates a builder, for connecting with other settings.
+    pub fn builder() -> RedisSingleBuilder {
+        RedisSingleBuilder::default()
+    }
+
+    /// Uses a client that the caller made, connected and will close, in the namespace `leasehold`. Sends nothing.
+    ///
+    /// The client needs a reconnection policy: by default it never comes back after a lost connection.
+    pub fn from_client(client: Client) -> Self {
+        Self::builder().borrowing(client).into()
     }
 }

@@ -1,57 +1,32 @@
-use leasehold_core::{Backed, Capabilities, Engine, EngineOptions, Result};
-use leasehold_redis::fred::clients::Client;
+use leasehold_core::{Backed, Capabilities, Engine, EngineOptions};
 
-use crate::{RedisSingleBackend, RedisSingleBuilder};
+use crate::backend::RedisSingleBackend;
 
 /// Locks on one Redis: a single server, the primary of a Sentinel set, or a Cluster.
 ///
-/// Clones share one connection, which ends with [`close`](Self::close) or with the last clone and guard.
+/// `RedisSingle` is a [`Locker`](crate::Locker) and an [`Admin`](crate::Admin). Clones share one connection, which ends with
+/// [`close`](Self::close) or with the last clone and guard.
 #[derive(Clone, Debug)]
 pub struct RedisSingle {
     engine: Engine<RedisSingleBackend>,
 }
 
 impl RedisSingle {
-    /// Connects, with default settings: `redis://[[user]:password@]host[:port][/database][?namespace=…]`,
-    /// `redis-sentinel://…`, `redis-cluster://…`, and with TLS `rediss…`. See [`RedisSingleBuilder::url`].
-    ///
-    /// # Errors
-    /// As for [`RedisSingleBuilder::connect`].
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves nothing behind.
-    pub async fn connect(url: &str) -> Result<Self> {
-        Self::builder().url(url).connect().await
-    }
-
-    /// To connect with other settings.
-    pub fn builder() -> RedisSingleBuilder {
-        RedisSingleBuilder::default()
-    }
-
-    /// Uses a client that the caller made, connected and will close, in the namespace `leasehold`.
-    ///
-    /// Give it a reconnection policy: by default it never comes back after a lost connection.
-    pub fn from_client(client: Client) -> Self {
-        Self::builder().borrowing(client).into()
-    }
-
-    /// What it promises beyond mutual exclusion, before anything is connected.
+    /// The capabilities of this backend with its default settings, without connecting.
     pub fn claims() -> Capabilities {
         RedisSingleBackend::claims()
     }
 
-    /// Ends it: guards are told [`Shutdown`](leasehold_core::LossReason::Shutdown), what they held is released, and
-    /// the connection is closed if it is our own: within three times the
-    /// [`command_timeout`](RedisSingleBuilder::command_timeout). See [`Engine::close`].
+    /// Closes the locker and all its clones: guards are lost with the reason
+    /// [`Shutdown`](leasehold_core::LossReason::Shutdown), and their leases are released. The connection is closed, unless it
+    /// is a client of the caller. Ends within three times the
+    /// [`command_timeout`](crate::RedisSingleBuilder::command_timeout). See [`Engine::close`].
     pub async fn close(&self) {
         self.engine.close().await;
     }
-}
 
-impl RedisSingle {
-    pub(crate) fn with(backend: RedisSingleBackend, settings: EngineOptions) -> Self {
-        Self { engine: Engine::with(backend, settings) }
+    pub(crate) fn with(backend: RedisSingleBackend, options: EngineOptions) -> Self {
+        Self { engine: Engine::with(backend, options) }
     }
 }
 

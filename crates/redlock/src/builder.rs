@@ -15,7 +15,8 @@ use crate::nodes::Nodes;
 use crate::pending_releases::PendingReleases;
 use crate::store::Store;
 
-/// Settings of a [`Redlock`]. Nothing is checked or sent before [`connect`](Self::connect).
+/// Settings for connecting a [`Redlock`]. [`Redlock::builder`] creates one. Nothing is checked or sent before
+/// [`connect`](Self::connect).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RedlockBuilder {
@@ -28,7 +29,7 @@ pub struct RedlockBuilder {
 }
 
 impl RedlockBuilder {
-    /// All nodes in one text, separated by commas: `redlock:redis://a,redis://b,redis://c`. Adds to those there are.
+    /// Adds nodes from one text, in which commas separate their URLs: `redlock:redis://a,redis://b,redis://c`.
     ///
     /// A comma in a password is written `%2C`.
     pub fn url(mut self, url: &str) -> Self {
@@ -37,14 +38,16 @@ impl RedlockBuilder {
         self
     }
 
-    /// The nodes, `redis://[[user]:password@]host[:port][/database][?namespace=…]` each, with TLS `rediss://…` and
-    /// `?cacert=FILE`, `?cert=FILE&key=FILE` as elsewhere: an odd number from 3 on, each a server of its own. Adds to those there are.
+    /// Adds nodes by their URLs: `redis://[[user]:password@]host[:port][/database][?namespace=…]`, or with TLS `rediss://…`
+    /// with `?cacert=FILE` and `?cert=FILE&key=FILE` for roots and a certificate.
+    ///
+    /// The nodes must be an odd number from 3 on, each a server of its own.
     pub fn nodes<U: Into<String>>(mut self, urls: impl IntoIterator<Item = U>) -> Self {
         self.nodes.extend(urls.into_iter().map(|url| Source::Url(url.into())));
         self
     }
 
-    /// Nodes by clients that the caller made, connected and will close. Adds to those there are.
+    /// Adds nodes by clients that the caller made, connected and will close.
     pub fn clients(mut self, clients: impl IntoIterator<Item = Client>) -> Self {
         self.nodes.extend(clients.into_iter().map(Source::Client));
         self
@@ -52,63 +55,68 @@ impl RedlockBuilder {
 
     leasehold_redis::connection_settings!(namespace, group_commit);
 
-    /// Whether grants carry tokens, which takes a second round; default yes.
+    /// Sets whether grants carry tokens, which takes a second round; the default is true.
     ///
-    /// All programs that share keys must agree: a token of one protects nothing against another that has none.
+    /// All programs that share keys must agree: the token of one program does not protect against another program that has
+    /// none.
     pub fn fencing(self, fencing: bool) -> Self {
         Self { fencing, ..self }
     }
 
-    /// How long one node may take for an answer, from 10 ms to 10 s; default 200 ms. Never more than a tenth of the
-    /// lease, or a third of one below a second, up to 100 ms.
+    /// Sets how long one node may take for an answer, from 10 ms to 10 s; the default is 200 ms. The limit is never more than
+    /// a tenth of the lease, or, for a lease below a second, a third of it up to 100 ms.
     pub fn node_limit(self, limit: Duration) -> Self {
         Self { node_limit: limit, ..self }
     }
 
-    /// How much longer than the guard believes the nodes keep a lease, from 0 to 10 s; default 0.
+    /// Sets how much longer than the ttl the nodes keep a lease, from 0 to 10 s; the default is 0.
     ///
-    /// In addition to the margin of 1 % of the lease and 2 ms that every guard keeps. For nodes whose clocks are set
-    /// in steps: a step of one node's clock up to this breaks no lease.
+    /// This comes in addition to the margin of 1 % of the lease and 2 ms that every guard keeps. It is for nodes whose clocks
+    /// are set in steps: a step of one node's clock up to this length breaks no lease.
     pub fn drift(self, drift: Duration) -> Self {
         Self { drift, ..self }
     }
 
-    /// How long the counter of a key is kept after its last grant, from a day to ten years; default 7 days.
+    /// Sets how long the counter of a key is kept after its last grant, from a day to ten years; the default is 7 days.
     ///
-    /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if those were set back,
-    /// or if the key was granted more than 1,000 times a second on average, and so was ahead of them.
+    /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if the clocks were set back, or if the
+    /// key was granted more than 1,000 times a second on average and its counter was ahead of the clocks.
     pub fn fence_retention(mut self, retention: Duration) -> Self {
         self.connection.fence_retention = retention;
         self
     }
 
-    /// How far grants pass from guard to guard inside this process; see [`LocalHandoff`].
+    /// Sets how far grants pass from guard to guard inside this process; see [`LocalHandoff`].
     pub fn local_handoff(self, local_handoff: LocalHandoff) -> Self {
         Self { local_handoff, ..self }
     }
 
-    /// Checks the settings, connects to all nodes, checks that each is a server of its own, and sets up a new
-    /// deployment: that only if all nodes answer and none was ever set up.
+    /// Checks the settings, connects to all nodes, and checks that each is a server of its own. Sets up a new deployment, if
+    /// all nodes answer and none was ever set up.
     ///
-    /// A majority is enough afterwards; the others are tried again in the background.
+    /// Where the deployment is set up, a majority is enough; absent nodes are tried again in the background.
     ///
     /// # Errors
-    /// [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for fewer than three nodes, an even number, or one server twice;
-    /// [`Unavailable`](leasehold_core::ErrorKind::Unavailable) or [`Backend`](leasehold_core::ErrorKind::Backend) when no majority can be reached or
-    /// lets us in, with [`QuorumNotReached`](crate::QuorumNotReached) as the source. None of them shows a password.
+    /// - [`InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for fewer than three nodes, an even number of nodes, or
+    ///   one server twice.
+    /// - [`Unavailable`](leasehold_core::ErrorKind::Unavailable) if no majority can be reached, and
+    ///   [`Backend`](leasehold_core::ErrorKind::Backend) if so many nodes refuse that there is no majority, with
+    ///   [`QuorumNotReached`](crate::QuorumNotReached) as the source.
+    ///
+    /// No error shows a password.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves no connection behind. A new deployment may be set up by half; the next one that
-    /// connects goes on with it.
+    /// Dropping the future leaves no connection behind. A new deployment may be set up by half; the next program that
+    /// connects completes it.
     pub async fn connect(self) -> Result<Redlock> {
         let settings = EngineOptions::new().local_handoff(self.local_handoff);
         Ok(Redlock::with(self.backend().await?, settings))
     }
 
-    /// As [`connect`](Self::connect), but only the store-level backend, without an engine.
+    /// Connects like [`connect`](Self::connect), and returns only the store-level backend, without an engine.
     ///
     /// # Errors
-    /// As for [`connect`](Self::connect).
+    /// The same as for [`connect`](Self::connect).
     pub async fn backend(self) -> Result<RedlockBackend> {
         self.open().await.map_err(|error| error.with_backend(NAME))
     }
@@ -183,6 +191,37 @@ impl Default for RedlockBuilder {
             drift: Duration::ZERO,
             local_handoff: LocalHandoff::new(),
         }
+    }
+}
+
+impl Redlock {
+    /// Connects with default settings to the nodes of `redlock:redis://a,redis://b,redis://c`. See [`RedlockBuilder::url`].
+    ///
+    /// # Errors
+    /// The same as for [`RedlockBuilder::connect`].
+    ///
+    /// # Cancel safety
+    /// The same as for [`RedlockBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::builder().url(url).connect().await
+    }
+
+    /// Creates a builder, for connecting with other settings or to a list of nodes.
+    pub fn builder() -> RedlockBuilder {
+        RedlockBuilder::default()
+    }
+
+    /// Uses clients that the caller made, connected and will close, one for each node, in the namespace `leasehold`.
+    ///
+    /// The clients need a reconnection policy: by default they never come back after a lost connection.
+    ///
+    /// # Errors
+    /// The same as for [`RedlockBuilder::connect`].
+    ///
+    /// # Cancel safety
+    /// The same as for [`RedlockBuilder::connect`].
+    pub async fn from_clients(clients: impl IntoIterator<Item = Client>) -> Result<Self> {
+        Self::builder().clients(clients).connect().await
     }
 }
 

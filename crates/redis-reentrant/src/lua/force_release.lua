@@ -1,8 +1,8 @@
--- Frees a key whoever holds it, with all its levels, leaves word for the holder, and signals.
--- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept.
--- Answers: held, epoch, metadata, ms left (what it was), and what the server refused to do for those who wait ·
+-- Frees a key with all its levels whoever holds it, leaves a note for the holder, and notifies waiters.
+-- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the note is kept.
+-- Answers: held, epoch, metadata, ms left (as it was), and what the server refused to do for the waiters ·
 -- free · foreign, key, type · refused, reply.
--- Never touches the counter. Where there is no room for the word, the holder learns that it lost the key, not why.
+-- Invariant: the counter stays. Where there is no room for the note, the holder learns that it lost the key, not why.
 local lock, forced = KEYS[1], KEYS[2]
 local channel, grace = ARGV[1], ARGV[2]
 

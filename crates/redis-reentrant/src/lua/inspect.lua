@@ -1,7 +1,7 @@
 -- Reads who holds keys.
--- Keys: lock of the first, of the second, …
+-- Keys: the locks.
 -- Answers, one list for each: held, epoch, metadata, ms left · free · foreign, key, type · refused, reply.
--- Changes nothing.
+-- Invariant: changes nothing.
 local function inspect(lock)
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure', 'metadata')
   if held.err then

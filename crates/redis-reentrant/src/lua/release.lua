@@ -1,8 +1,8 @@
--- Gives back one level of a session; with the last one, frees the key and signals that.
+-- Gives back one level of a session; with the last level, frees the key and notifies waiters.
 -- Keys: lock. Arguments: session, level, epoch (empty: not known), channel.
--- Answers, in one text: held (until now), and what the server refused to do for those who wait · gone · refused, reply.
--- A level that was given back, or never taken, is gone, so nothing is counted twice. Never touches the counter. A
--- server that does not let us publish does not keep us from releasing.
+-- Answers, in one text: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
+-- Invariant: a level that was given back, or never taken, is gone, so nothing is counted twice. The counter stays. A server
+-- that refuses to publish still releases.
 local function release(k, a)
   local lock = KEYS[k + 1]
   local session, level, epoch, channel = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]

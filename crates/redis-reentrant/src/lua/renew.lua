@@ -1,8 +1,8 @@
 -- Prolongs leases, each only if the session still holds the key in the same epoch.
--- Keys: lock of the first, of the second, … Arguments: session; epoch and lease in ms of the first, of the second, …
+-- Keys: the locks. Arguments: session; epoch and lease in ms of each.
 -- Answers, one for each: held · gone · refused and the reply.
--- Never creates an entry: what is gone stays gone. Never shortens a lease: another level may have asked for a longer
--- one. One key does not touch another.
+-- Invariant: never creates an entry, never shortens a lease (another level may have asked for a longer one), and what happens
+-- to one key does not touch another.
 local session = ARGV[1]
 
 local function renew(lock, epoch, lease)

@@ -1,13 +1,11 @@
--- Takes a key for a session, or takes it once more, or says who is in the way.
--- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, how many
--- levels at most, the newest epoch that the claimant has lost (empty: none), and the metadata: what follows the first
--- member of a JSON object.
--- Answers, in one text: granted, number · busy, ms left, start of the digest of the session in the way · deep, levels ·
+-- Takes a key for a session, or takes it once more, or says which session has it.
+-- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, the most levels,
+-- the newest epoch that the session has lost (empty: none), metadata (what follows the first member of a JSON object).
+-- Answers, in one text: granted, epoch · busy, ms left, start of the digest of the session that has it · deep, levels ·
 -- endless, key · spent, key · foreign, key, type · refused, reply.
--- All is read and checked before anything is written. A level that asks again is told the same, counts once, and gets
--- no longer lease; a further level keeps the number and never shortens the lease. What the claimant has lost is in its
--- way like what others have: its lease has to end. The counter is written before the
--- lock, so that whoever holds a lock has a number above all earlier ones.
+-- Invariant: everything is checked before anything is written. A level that asks again gets the same answer, counts once and
+-- gets no longer lease; a further level keeps the epoch and never shortens the lease. A lock that the session has lost blocks
+-- it until the lease ends. The counter is written before the lock, so that a holder has an epoch above all earlier ones.
 local function try_acquire(k, a)
   local lock, fence = KEYS[k + 1], KEYS[k + 2]
   local session, level, lease, lifetime = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]

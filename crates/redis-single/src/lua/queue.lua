@@ -1,19 +1,19 @@
--- What claims and releases share.
--- A line is a hash of those who wait for a key. Under each owner is its place: the owner before it (of the first, whoever
--- was there), the one behind it or -, until when it counts in ms, inbox, lease in ms, lifetime of the counter in ms,
--- metadata. Under `first` and `last` are the owners at the ends; under `latest`, until when the place counts that was
--- asked for last; under `woke`, when somebody asked after none had counted any more. What an inbox begins with: `!` whether
--- somebody hears it can be asked here, `?` it cannot, `-` there is none.
+-- The queue of a key, which `try_acquire.lua` and `release.lua` share. It is the hash `line`.
+-- Under each owner is its place: the owner before it (of the first, the last owner that was before it), the owner behind it
+-- or -, until when the place counts in ms, inbox, lease in ms, lifetime of the counter in ms, metadata. Under `first` and
+-- `last` are the owners at the ends; under `latest`, until when the newest place counts; under `woke`, when a waiter asked
+-- after no place had counted any more. An inbox begins with `!` if its subscribers can be counted here, with `?` if they
+-- cannot, and is `-` if there is none. Invariant: nobody overtakes a place that counts.
 
--- How long a place counts after it was last asked for, which is also the longest first lease; and how long a line is
--- kept after any of its places was.
+-- How long a place counts after its owner last asked, which is also the longest first lease; and how long a queue is kept
+-- after any of its owners asked.
 local COUNTS, KEPT = 3000, 60000
--- How long whoever waits has to ask, when nobody's place counts any more: it may be the server that stood still.
+-- How long the waiters have to ask again when no place counts any more: it may be the server that stood still.
 local EXCUSED = 1000
 
--- Grants a key that nobody else may have, with the next number of its counter.
--- Answers: granted, number · spent, key · foreign, key, type · refused, reply.
--- The counter is written before the lock, so that whoever holds a lock has a number above all earlier ones.
+-- Grants a key that no other owner may have, with the next epoch of its counter.
+-- Answers: granted, epoch · spent, key · foreign, key, type · refused, reply.
+-- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
 local function grant(lock, fence, owner, lease, lifetime, metadata)
   local number, now = draw(fence, lifetime)
   if not number then
@@ -26,9 +26,9 @@ local function grant(lock, fence, owner, lease, lifetime, metadata)
   return 'granted ' .. number
 end
 
--- Whether whoever gave this inbox can be granted something: one whose place counts, unless certainly nobody hears, and one
--- who did not come to ask because the server stood still, if certainly somebody does. Asked before anything is granted: a
--- message about a grant that then went to another could still be heard through a replica.
+-- Whether the owner of this inbox can be granted the key: if its place counts, unless the inbox certainly has no subscriber;
+-- and if it could not ask because the server stood still, only if the inbox certainly has one. Checked before anything is
+-- granted: a notification of a grant that then went to another owner could still arrive through a replica.
 local function there(inbox, counts, stood_still)
   if not counts and not stood_still then
     return false
@@ -37,14 +37,14 @@ local function there(inbox, counts, stood_still)
   return listeners ~= 0 and (counts or tonumber(listeners) ~= nil)
 end
 
--- The same place between other neighbours, as far as they are given.
+-- A place with other neighbours, as far as they are given.
 local function between(place, before, behind)
   local old_before, old_behind, rest = string.match(place, '^(%S+) (%S+) (.*)$')
   return rest and (before or old_before) .. ' ' .. (behind or old_behind) .. ' ' .. rest or place
 end
 
--- Takes a place out of the line; `before` is the owner before it, unless it is the first. Answers a refusal, if there is
--- one. The links are written first: what else may stay is seen by nobody.
+-- Takes a place out of the queue; `before` is the owner before it, unless it is the first. Answers a refusal, if there is
+-- one. The links are written first: a place without links is never reached.
 local function unlink(line, owner, place, before)
   local behind = string.match(place, '^%S+ (%S+)') or '-'
   local links
@@ -62,14 +62,14 @@ local function unlink(line, owner, place, before)
   elseif behind ~= '-' then
     links = { 'first', behind }
   end
-  -- Nobody else is there; or somebody tore the line, and those who wait will ask again.
+  -- No other place is there; or the queue is damaged, and its waiters will ask again.
   if not links then
     return refusal(redis.pcall('DEL', line), 'DEL')
   end
   return refusal(redis.pcall('HSET', line, unpack(links)), 'HSET') or refusal(redis.pcall('HDEL', line, owner), 'HDEL')
 end
 
--- Reads a place. Nothing if it is none of ours, or from before the clock was set back.
+-- Reads a place. Answers nothing if Leasehold did not write it, or if it is from before the clock was set back.
 local function read(place, now)
   local behind, till, inbox, lease, lifetime, metadata =
     string.match(place or '', '^%S+ (%S+) (%d+) (%S+) ([1-9]%d*) ([1-9]%d*) (.*)$')
@@ -78,13 +78,13 @@ local function read(place, now)
   end
 end
 
--- Grants a key that nobody has, or whose holder goes, to the first in line who is still there, and tells that process
--- alone; if that is who is `asking`, with this lease and without a word.
--- Answers: served, owner, number, and a refusal if the place stayed · nobody · later: there are too many to go through in
--- one go · trouble, and as `grant` or `refusal`: it cannot be done, and nothing was granted.
--- Whoever cannot be told now, but asked a moment ago, is passed over and keeps the place.
+-- Grants a key that is free, or whose holder releases it, to the first owner in the queue that is still there, and notifies
+-- the process of that owner alone; the owner `asking` gets the lease it asked for and no notification.
+-- Answers: served, owner, epoch, and a refusal if the place stayed · nobody · later: there are too many places to go
+-- through at once · trouble, and an answer as of `grant` or `refusal`: it cannot be done, and nothing was granted.
+-- An owner that cannot be notified now, but asked a moment ago, is passed over and keeps its place.
 local function serve(lock, fence, line, asking, asked_lease)
-  -- So many are looked at: meanwhile the server does nothing else.
+  -- The most places that one call goes through: meanwhile the server does nothing else.
   local most = 1000
   local known = redis.pcall('HMGET', line, 'first', 'latest', 'woke')
   if refusal(known, 'HMGET') then
@@ -109,7 +109,7 @@ local function serve(lock, fence, line, asking, asked_lease)
         return 'trouble', answer
       end
       if not counts then
-        -- Of those who died together, one is granted something.
+        -- Of waiters that died together, only one is granted the key.
         refused = refusal(redis.pcall('HSET', line, 'latest', '-', 'woke', '-'), 'HSET')
       end
       if owner ~= asking and inbox ~= '-' then
@@ -132,7 +132,7 @@ local function serve(lock, fence, line, asking, asked_lease)
   return 'later'
 end
 
--- Whether a place is where the ends of the line and its neighbours say; and a refusal if there is one.
+-- Whether a place is where the ends of the queue and its neighbours say; and a refusal if there is one.
 local function linked(line, owner, place, first, last)
   local before, behind = string.match(place, '^(%S+) (%S+) ')
   if not (before and first and last) then
@@ -149,8 +149,8 @@ local function linked(line, owner, place, first, last)
   return follows and precedes
 end
 
--- Takes a place in line, or confirms the one that this owner has. False, and a refusal if there is one: it has none.
--- Of a line that somebody tore nothing stays: who is linked to nothing would wait for ever. All others ask again.
+-- Takes a place in the queue, or confirms the place that this owner has. Answers false, and a refusal if there is one, if the
+-- owner has no place afterwards. A damaged queue is deleted: a place without links would wait for ever. All others ask again.
 local function queue(line, owner, inbox, lease, lifetime, metadata)
   local known = redis.pcall('HMGET', line, owner, 'first', 'last', 'latest', 'woke')
   if known.err then
@@ -191,7 +191,7 @@ local function queue(line, owner, inbox, lease, lifetime, metadata)
   return not refused, refused
 end
 
--- Gives up a place in line, if this owner has one. Answers a refusal, if there is one.
+-- Gives up the place of this owner, if it has one. Answers a refusal, if there is one.
 local function leave(line, owner)
   local known = redis.pcall('HMGET', line, owner, 'first')
   if known.err then

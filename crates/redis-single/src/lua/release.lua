@@ -1,9 +1,8 @@
--- Frees a key if the owner still holds it: grants it to the first in line, or signals that it is free. An owner who does
--- not hold it gives up its place in line.
+-- Frees a key if the owner still holds it: grants the key to the first in its queue, or notifies that it is free. An owner
+-- that does not hold the key gives up its place in the queue.
 -- Keys: lock, fence, line. Arguments: owner, channel.
--- Answers, in one text: held (until now), and what the server refused to do for those who wait · gone · refused, reply.
--- A server that does not let us read the line or publish does not keep us from releasing: those in line are served when
--- somebody asks.
+-- Answers, in one text: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
+-- Invariant: a server that refuses to read the queue or to publish still releases; the waiters are served when one asks.
 local function release(k, a)
   local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, channel = ARGV[a + 1], ARGV[a + 2]

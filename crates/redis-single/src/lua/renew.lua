@@ -1,10 +1,9 @@
--- Prolongs leases, each only if its owner still holds the key, by this grant: a waiter asks with one owner until it is
--- served, and a claim of it that comes late may have begun another lease.
--- Keys: lock of the first, of the second, … Argument: owner, number and lease in ms of the first, of the second, …, in
--- one text.
--- Answers held if all are; else for each: held · gone · refused, reply.
--- Never creates an entry: what is gone stays gone. Never shortens a lease: a renewal may come late, after a longer one.
--- One key does not touch another.
+-- Prolongs leases, each only if its owner still holds the key under its epoch: a waiter asks with one owner id until it is
+-- served, and a late claim of it may have begun another lease.
+-- Keys: the locks. Argument: owner, epoch and lease in ms of each, in one text.
+-- Answers held if all are held; otherwise for each: held · gone · refused, reply.
+-- Invariant: never creates an entry, never shortens a lease (a renewal may come late, after a longer one), and what happens
+-- to one key does not touch another.
 local function renew(lock, grant, lease)
   local held = redis.pcall('GET', lock)
   if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then

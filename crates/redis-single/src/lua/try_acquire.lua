@@ -1,10 +1,9 @@
--- Grants a key to an owner, or says who is in the way.
+-- Grants a key to an owner, or says how long another holds it, or puts the owner into the queue of the key.
 -- Keys: lock, fence, line. Arguments: owner (32 hex digits), lease in ms, lifetime of the counter in ms, metadata (what
--- follows the first member of a JSON object), inbox (see `queue.lua`; empty: takes no place in line).
--- Answers, in one text: granted, number · busy, ms left · queued, ms left, number of who has it or -, the largest
--- number that a grant may have as long as the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
--- An owner who asks again is told the same and gets no longer lease. A key that is free while others wait goes to the
--- first of them.
+-- follows the first member of a JSON object), inbox (see `queue.lua`; empty: the owner does not queue).
+-- Answers, in one text: granted, epoch · busy, ms left · queued, ms left, epoch of the holder or -, the largest epoch that
+-- a grant from the queue may have while the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
+-- Invariant: an owner that asks again gets the same answer and no longer lease; a free key with waiters goes to the first.
 local function try_acquire(k, a)
   local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, lease, lifetime, metadata, inbox = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]

@@ -1,4 +1,4 @@
--- The clock of this node.
+-- Reads the clock of this node.
 -- Answers: now, ms · refused, reply.
 local time = redis.pcall('TIME')
 if time.err then

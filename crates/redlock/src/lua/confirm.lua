@@ -1,8 +1,8 @@
--- Second round: writes the token of an attempt where the key is still its own and every number so far is smaller.
--- Keys: lock, fence, marker. Arguments: owner, number, lifetime of the counter in ms.
+-- Second round: writes the epoch of an attempt where the key is still its own and every number so far is smaller.
+-- Keys: lock, fence, marker. Arguments: owner, epoch, lifetime of the counter in ms.
 -- Answers, in one text: fenced · gone · conflict, number · reset · foreign, key, type · refused, reply.
--- Strictly smaller: a grant that arrives late at a node, after another holder came and went there, would else confirm
--- the number that this other holder has. Asked again with the same number, it confirms again.
+-- Invariant: strictly smaller. A grant that arrives late at a node, after another holder came and went there, would otherwise
+-- confirm the epoch of that holder. Asked again with the same epoch, it confirms again.
 local function confirm(k, a)
   local lock, fence, marker = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, number, lifetime = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]

@@ -1,9 +1,10 @@
--- Reads or moves on this node's marker: `new INCARNATION` while a deployment is set up, `healing INCARNATION` while the
+-- Reads or changes the marker of this node: `new INCARNATION` while a deployment is set up, `healing INCARNATION` while
 -- counters are copied to a node that lost them, `up INCARNATION` in service.
 -- Keys: marker. Arguments: step, incarnation for a node that has none.
--- Steps: look · begin (a node without a marker becomes new) · finish (a new one goes into service) · heal (one without
--- a marker is healing from now on, by us) · healed (if it still is, and by us, it goes into service).
--- Answers: none, new, healing or up; incarnation; run id of the server if we may know it · foreign, key, type · refused, reply.
+-- Steps: look · begin (a node without a marker becomes new) · finish (a new node goes into service) · heal (a node without
+-- a marker is healing from now on, by us) · healed (a node that is still healing, by us, goes into service).
+-- Answers: none, new, healing or up; incarnation; run id of the server, empty if the user may not read it · foreign, key,
+-- type · refused, reply.
 local marker, step, incarnation = KEYS[1], ARGV[1], ARGV[2]
 
 local mark = redis.pcall('GET', marker)

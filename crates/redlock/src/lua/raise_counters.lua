@@ -1,7 +1,7 @@
--- Raises counters, and never lowers one.
--- Keys: fence of the first, of the second, … Arguments: lifetime in ms, and for each key its number.
+-- Raises counters.
+-- Keys: the fences. Arguments: lifetime in ms, and the number for each key.
 -- Answers: raised · foreign, key, type · refused, reply.
--- All is read and checked before anything is written.
+-- Invariant: everything is checked before anything is written, and no counter is lowered.
 local lifetime = ARGV[1]
 local known = {}
 for i, fence in ipairs(KEYS) do

@@ -1,7 +1,7 @@
 -- Reads counters.
--- Keys: fence of the first, of the second, …
+-- Keys: the fences.
 -- Answers, one list for each: counter, number · none · foreign, key, type · refused, reply.
--- Changes nothing.
+-- Invariant: changes nothing.
 local function read(fence)
   local last = redis.pcall('GET', fence)
   if not last then

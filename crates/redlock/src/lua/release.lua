@@ -1,7 +1,7 @@
--- Frees a key on this node if the owner still holds it here, and signals that if there is a channel.
--- Keys: lock, forced. Arguments: owner, channel (empty: what is given back was never a lock, nobody waits for it).
--- Answers, in one text: held, and what the server refused to do for those who wait · gone · forced · refused, reply.
--- Never touches the counter. A server that does not let us publish does not keep us from releasing.
+-- Frees a key on this node if the owner still holds it here, and notifies waiters if there is a channel.
+-- Keys: lock, forced. Arguments: owner, channel (empty: the attempt never was a lock, and nobody waits for it).
+-- Answers, in one text: held, and what the server refused to do for the waiters · gone · forced · refused, reply.
+-- Invariant: the counter stays. A server that refuses to publish still releases.
 local function release(k, a)
   local lock, forced = KEYS[k + 1], KEYS[k + 2]
   local owner, channel = ARGV[a + 1], ARGV[a + 2]

@@ -1,8 +1,8 @@
 -- Prolongs leases on this node, each only if its owner still holds the key here.
--- Keys: lock and forced of the first, of the second, … Arguments: owner and lease in ms of the first, of the second, …
--- Answers, one for each: held · gone · forced · refused and the reply. Asked without keys: loaded.
--- Never creates an entry: a node that lost it does not get it back. Never shortens a lease: a renewal may come late, after
--- a longer one.
+-- Keys: lock and forced of each. Arguments: owner and lease in ms of each.
+-- Answers, one for each: held · gone · forced · refused and the reply. Without keys: loaded.
+-- Invariant: never creates an entry (a node that lost it does not get it back), and never shortens a lease (a renewal may
+-- come late, after a longer one).
 if #KEYS == 0 then
   return { 'loaded' }
 end

@@ -1,10 +1,9 @@
--- Gives a lock on this node to a new owner, if the old one still has it here, and prolongs its lease. Nothing else of the
--- entry changes.
--- Keys: lock, forced. Arguments: old owner, its number or -, new owner, lease in ms.
--- Answers: held · gone · forced · refused, reply. Asked without keys: loaded.
--- In one step, so that of several who try one succeeds here. Asked again with the same new owner, it answers the same. A
--- node that was not asked in the second round has no number.
--- Never creates an entry, and never shortens a lease.
+-- Gives a lock on this node to a new owner, if the old owner still has it here, and prolongs its lease.
+-- Keys: lock, forced. Arguments: old owner, its epoch or -, new owner, lease in ms.
+-- Answers: held · gone · forced · refused, reply. Without keys: loaded. Asked again with the same new owner, it answers the
+-- same. A node that was not asked in the second round has no epoch.
+-- Invariant: of several new owners that try one succeeds here; nothing else of the entry changes; never creates an entry,
+-- and never shortens a lease.
 if #KEYS == 0 then
   return { 'loaded' }
 end

@@ -1,10 +1,10 @@
--- First round: takes a key on this node if it is free, and tells what a token must exceed here.
--- Keys: lock, fence, marker. Arguments: owner (32 hex digits), lease in ms, and the metadata: what follows the first
--- member of a JSON object.
--- Answers, in one text: granted, seed, number or - · taken, ms left, first digits of the owner in the way · claimed, the
--- same, of an owner without a number · reset · endless, key · foreign, key, type · refused, reply.
--- All is read and checked before anything is written, and the counter is not touched: only the second round knows the
--- number. An owner who asks again is told the same and gets no longer lease.
+-- First round: takes a key on this node if it is free, and answers what the epoch must exceed here.
+-- Keys: lock, fence, marker. Arguments: owner (32 hex digits), lease in ms, metadata (what follows the first member of a
+-- JSON object).
+-- Answers, in one text: granted, seed, epoch or - · taken, ms left, first digits of the owner that has it · claimed, and the
+-- same of an owner without an epoch · reset · endless, key · foreign, key, type · refused, reply.
+-- Invariant: everything is checked before anything is written, and the counter stays: only the second round knows the epoch.
+-- An owner that asks again gets the same answer and no longer lease.
 local function try_acquire(k, a)
   local lock, fence, marker = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
   local owner, lease, metadata = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
