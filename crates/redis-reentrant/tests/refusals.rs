@@ -249,7 +249,7 @@ async fn a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back
     Ok(())
 }
 
-async fn a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline() -> Result<()> {
+async fn a_permission_that_is_taken_from_a_holder_is_named_and_the_guard_is_lost_at_its_deadline() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let taken = [("-pexpire", "(PEXPIRE)"), ("-hmget", "(HMGET)")];
     commands_are_taken_from_a_holder(&server, &taken, async |url| Ok(RedisReentrant::connect(&url).await?.session()))
@@ -272,6 +272,6 @@ leasehold_testkit::main! {
     an_entry_that_never_expires_is_an_error_until_it_is_released_by_force,
     a_counter_that_cannot_count_is_an_error,
     a_full_server_refuses_for_the_moment_and_what_is_held_can_be_given_back,
-    a_command_that_is_taken_from_a_holder_is_named_and_the_loss_is_told_at_the_deadline,
+    a_permission_that_is_taken_from_a_holder_is_named_and_the_guard_is_lost_at_its_deadline,
     a_release_by_force_that_may_not_publish_says_so,
 }

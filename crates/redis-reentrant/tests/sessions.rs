@@ -251,7 +251,7 @@ async fn every_level_learns_of_its_loss_while_the_server_hangs() -> Result<()> {
     Ok(())
 }
 
-async fn a_loss_by_force_is_told_as_such() -> Result<()> {
+async fn a_loss_by_forced_release_has_that_reason() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
     let session = locks.session_with_id("holder of it")?;
@@ -363,7 +363,7 @@ leasehold_testkit::main! {
     a_release_whose_reply_is_lost_gives_back_one_level,
     a_loss_reaches_three_levels_and_bars_the_fourth,
     every_level_learns_of_its_loss_while_the_server_hangs,
-    a_loss_by_force_is_told_as_such,
+    a_loss_by_forced_release_has_that_reason,
     max_hold_ends_all_levels_and_frees_the_key_when_they_are_dropped,
     a_wait_ends_with_the_lease_of_a_holder_that_is_gone,
     closing_tells_the_guards_of_all_sessions_and_leaves_nothing,

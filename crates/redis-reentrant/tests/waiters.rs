@@ -97,7 +97,7 @@ async fn nobody_asks_while_a_session_of_the_same_process_holds_the_key() -> Resu
     Ok(())
 }
 
-async fn whoever_acts_for_the_holder_goes_past_those_who_wait() -> Result<()> {
+async fn an_acquisition_of_the_session_that_holds_the_key_goes_past_the_waiters() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, elsewhere) =
         (RedisReentrant::connect(&server.url()).await?, RedisReentrant::connect(&server.url()).await?);
@@ -163,7 +163,7 @@ async fn closing_a_session_ends_its_waits_behind_others() -> Result<()> {
 leasehold_testkit::main! {
     of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_holds_it,
     nobody_asks_while_a_session_of_the_same_process_holds_the_key,
-    whoever_acts_for_the_holder_goes_past_those_who_wait,
+    an_acquisition_of_the_session_that_holds_the_key_goes_past_the_waiters,
     tasks_of_a_session_that_wait_behind_others_go_in_together_with_the_first,
     closing_a_session_ends_its_waits_behind_others,
 }

@@ -131,7 +131,7 @@ async fn what_is_written_is_what_the_readme_says() -> Result<()> {
     Ok(())
 }
 
-async fn the_counter_lives_as_long_as_it_is_told_and_the_url_names_the_namespace() -> Result<()> {
+async fn the_counter_lives_for_the_retention_and_the_url_names_the_namespace() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let url = format!("{}?namespace=shop%3Aeu", server.url());
     let shortest = Duration::from_secs(3600);
@@ -148,5 +148,5 @@ leasehold_testkit::main! {
     cursors_that_no_list_gave_are_refused,
     a_holder_is_shown_with_all_that_it_said_of_itself,
     what_is_written_is_what_the_readme_says,
-    the_counter_lives_as_long_as_it_is_told_and_the_url_names_the_namespace,
+    the_counter_lives_for_the_retention_and_the_url_names_the_namespace,
 }

@@ -160,7 +160,7 @@ async fn without_renewal_and_where_grants_are_verified_a_forged_message_makes_no
     Ok(())
 }
 
-async fn who_may_only_look_and_who_has_another_namespace_cannot_forge() -> Result<()> {
+async fn a_user_who_may_only_read_or_has_another_namespace_cannot_forge() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let viewer = user(&server, "viewer", "viewer", "leasehold").await;
     user(&server, "other", "app", "another").await;
@@ -194,5 +194,5 @@ leasehold_testkit::main! {
     a_number_beyond_the_clock_of_the_store_makes_no_guard,
     a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passed,
     without_renewal_and_where_grants_are_verified_a_forged_message_makes_no_guard,
-    who_may_only_look_and_who_has_another_namespace_cannot_forge,
+    a_user_who_may_only_read_or_has_another_namespace_cannot_forge,
 }

@@ -178,7 +178,7 @@ async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
     }
 }
 
-async fn whoever_leaves_takes_nothing_along_and_leaves_nothing_behind() {
+async fn a_cancelled_caller_loses_no_grant_and_leaves_nothing_behind() {
     let server = needs("redis-server", Server::start(&[]).await);
     let backend = connect(&server).await;
     // The first two are on their way, the others wait.
@@ -202,7 +202,7 @@ async fn whoever_leaves_takes_nothing_along_and_leaves_nothing_behind() {
     }
 }
 
-async fn whoever_leaves_the_locker_is_forgotten_in_the_store_too() -> Result<()> {
+async fn a_caller_that_is_cancelled_leaves_no_entry_in_redis() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let builder = RedisSingle::builder().url(server.url()).command_timeout(Duration::from_secs(60));
     let locker = builder.connect().await?;
@@ -297,8 +297,8 @@ leasehold_testkit::main! {
     without_group_commit_each_leaves_alone,
     each_gets_an_answer_of_its_own,
     a_key_or_command_that_is_denied_does_not_touch_the_others,
-    whoever_leaves_takes_nothing_along_and_leaves_nothing_behind,
-    whoever_leaves_the_locker_is_forgotten_in_the_store_too,
+    a_cancelled_caller_loses_no_grant_and_leaves_nothing_behind,
+    a_caller_that_is_cancelled_leaves_no_entry_in_redis,
     when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done,
     behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_command,
     a_closed_connection_answers_everybody,

@@ -26,7 +26,7 @@ async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<LeaseStatus
     store.release(&claim.grant(None)).await
 }
 
-async fn a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_place() -> Result<()> {
+async fn a_waiter_that_cannot_be_notified_for_a_moment_is_passed_over_and_keeps_its_place() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
     let holder = holds(&store).await?;
@@ -50,7 +50,7 @@ async fn forgets_to_ask(server: &Server) {
     server.ask(&["HSET", LINE, "latest", "1"]).await;
 }
 
-async fn where_nobody_has_asked_for_long_one_who_is_heard_is_served_and_no_other_before_they_ask() -> Result<()> {
+async fn where_no_place_counts_one_subscribed_waiter_is_granted_the_key_and_no_other_before_it_asks() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (store, others) = (listening(&server).await?, locker(&server).await?);
     let holder = holds(&store).await?;
@@ -65,7 +65,7 @@ async fn where_nobody_has_asked_for_long_one_who_is_heard_is_served_and_no_other
     Ok(())
 }
 
-async fn the_first_to_ask_where_nobody_has_asked_for_long_does_not_overtake_those_who_ask_right_behind() -> Result<()> {
+async fn where_no_place_counts_the_first_to_ask_does_not_overtake_those_that_ask_right_after() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
     let holder = holds(&store).await?;
@@ -79,7 +79,7 @@ async fn the_first_to_ask_where_nobody_has_asked_for_long_does_not_overtake_thos
     Ok(())
 }
 
-async fn where_nobody_has_asked_for_long_who_is_not_certainly_heard_is_not_served() -> Result<()> {
+async fn where_no_place_counts_a_waiter_that_may_not_be_subscribed_is_not_granted_the_key() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
     for inbox in ["-", "?{leasehold:}:inbox:nobody", NOBODY] {
@@ -93,7 +93,7 @@ async fn where_nobody_has_asked_for_long_who_is_not_certainly_heard_is_not_serve
     Ok(())
 }
 
-async fn however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it() -> Result<()> {
+async fn a_queue_is_as_long_as_its_waiters_however_many_leave_it() -> Result<()> {
     const LEAVE: u64 = 1500;
     let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
@@ -128,7 +128,7 @@ async fn dead_waiters(server: &Server, count: usize) {
     server.ask(&["EVAL", script, "1", LINE, &count.to_string()]).await;
 }
 
-async fn nobody_overtakes_while_thousands_who_died_are_gone_through() -> Result<()> {
+async fn nobody_overtakes_while_the_places_of_thousands_of_dead_waiters_are_removed() -> Result<()> {
     const DEAD: usize = 3500;
     let server = needs("redis-server", Server::start(&[]).await);
     let (store, others) = (listening(&server).await?, locker(&server).await?);
@@ -160,7 +160,7 @@ async fn in_order(server: &Server) -> Vec<String> {
     order
 }
 
-async fn whatever_is_torn_out_of_a_line_all_who_ask_again_are_in_it_before_who_comes_later() -> Result<()> {
+async fn whatever_is_missing_in_a_damaged_queue_waiters_that_ask_again_are_before_later_ones() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = listening(&server).await?;
     let holder = holds(&store).await?;
@@ -297,12 +297,12 @@ async fn whatever_they_do_they_are_served_in_the_order_in_which_they_came() -> R
 }
 
 leasehold_testkit::main! {
-    a_waiter_who_cannot_be_told_for_a_moment_is_passed_over_and_keeps_its_place,
-    where_nobody_has_asked_for_long_one_who_is_heard_is_served_and_no_other_before_they_ask,
-    the_first_to_ask_where_nobody_has_asked_for_long_does_not_overtake_those_who_ask_right_behind,
-    where_nobody_has_asked_for_long_who_is_not_certainly_heard_is_not_served,
-    however_many_leave_the_line_it_is_as_long_as_those_who_stand_in_it,
-    nobody_overtakes_while_thousands_who_died_are_gone_through,
-    whatever_is_torn_out_of_a_line_all_who_ask_again_are_in_it_before_who_comes_later,
+    a_waiter_that_cannot_be_notified_for_a_moment_is_passed_over_and_keeps_its_place,
+    where_no_place_counts_one_subscribed_waiter_is_granted_the_key_and_no_other_before_it_asks,
+    where_no_place_counts_the_first_to_ask_does_not_overtake_those_that_ask_right_after,
+    where_no_place_counts_a_waiter_that_may_not_be_subscribed_is_not_granted_the_key,
+    a_queue_is_as_long_as_its_waiters_however_many_leave_it,
+    nobody_overtakes_while_the_places_of_thousands_of_dead_waiters_are_removed,
+    whatever_is_missing_in_a_damaged_queue_waiters_that_ask_again_are_before_later_ones,
     whatever_they_do_they_are_served_in_the_order_in_which_they_came,
 }

@@ -63,7 +63,7 @@ async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it
     Ok(())
 }
 
-async fn whoever_asks_again_keeps_the_place() -> Result<()> {
+async fn a_waiter_that_asks_again_keeps_its_place() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (listening(&server).await?, listening(&server).await?);
     let holder = claim();
@@ -136,7 +136,7 @@ async fn a_place_that_was_not_confirmed_for_three_seconds_does_not_count() -> Re
     Ok(())
 }
 
-async fn a_grant_that_was_never_heard_of_is_found_by_asking_again() -> Result<()> {
+async fn a_grant_whose_notification_is_lost_is_found_by_asking_again() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     let held = here.lock("k").await?;
@@ -151,7 +151,7 @@ async fn a_grant_that_was_never_heard_of_is_found_by_asking_again() -> Result<()
     Ok(())
 }
 
-async fn a_waiter_whose_signals_break_is_served_all_the_same() -> Result<()> {
+async fn a_waiter_whose_notifications_break_is_granted_the_key_all_the_same() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     for _ in 0..5 {
@@ -166,7 +166,7 @@ async fn a_waiter_whose_signals_break_is_served_all_the_same() -> Result<()> {
     Ok(())
 }
 
-async fn without_leave_to_subscribe_waiters_keep_their_places_and_ask() -> Result<()> {
+async fn without_permission_to_subscribe_waiters_keep_their_places_and_ask() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     server.ask(&["ACL", "SETUSER", "app", "reset", "on", ">pw", "+@all", "~*", "resetchannels"]).await;
     let url = server.url().replace("redis://", "redis://app:pw@");
@@ -201,7 +201,7 @@ async fn a_waiter_that_is_cancelled_leaves_nothing_behind() -> Result<()> {
     Ok(())
 }
 
-async fn a_holder_that_comes_too_late_to_release_serves_the_first_in_line() -> Result<()> {
+async fn a_release_after_the_lease_ended_grants_to_the_first_in_the_queue() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (listening(&server).await?, listening(&server).await?);
     let holder = claim();
@@ -214,7 +214,7 @@ async fn a_holder_that_comes_too_late_to_release_serves_the_first_in_line() -> R
     Ok(())
 }
 
-async fn a_try_does_not_overtake_those_in_line() -> Result<()> {
+async fn a_try_does_not_overtake_the_queue() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (store, others) = (listening(&server).await?, locker(&server).await?);
     let holder = claim();
@@ -227,7 +227,7 @@ async fn a_try_does_not_overtake_those_in_line() -> Result<()> {
     Ok(())
 }
 
-async fn whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_the_first_in_line() -> Result<()> {
+async fn a_claim_of_a_free_key_behind_others_is_answered_the_epoch_of_the_first_in_the_queue() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (listening(&server).await?, listening(&server).await?);
     let holder = claim();
@@ -241,7 +241,7 @@ async fn whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_t
     Ok(())
 }
 
-async fn a_release_by_force_serves_the_first_in_line() -> Result<()> {
+async fn a_forced_release_grants_to_the_first_in_the_queue() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (store, holder) = (listening(&server).await?, locker(&server).await?);
     let held = holder.lock("k").await?;
@@ -251,7 +251,7 @@ async fn a_release_by_force_serves_the_first_in_line() -> Result<()> {
     Ok(())
 }
 
-async fn a_line_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<()> {
+async fn a_queue_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (here, there) = (locker(&server).await?, locker(&server).await?);
     let owner = "f".repeat(32);
@@ -277,7 +277,7 @@ async fn a_line_that_somebody_else_wrote_keeps_nobody_from_the_key() -> Result<(
     Ok(())
 }
 
-async fn it_can_be_switched_off_and_those_with_and_without_it_take_turns() -> Result<()> {
+async fn the_queue_can_be_off_and_programs_with_and_without_it_take_turns() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (with, without) =
         (locker(&server).await?, RedisSingle::builder().url(server.url()).queue(false).connect().await?);
@@ -358,19 +358,19 @@ async fn a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_b
 
 leasehold_testkit::main! {
     a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often,
-    whoever_asks_again_keeps_the_place,
+    a_waiter_that_asks_again_keeps_its_place,
     a_waiter_whose_process_is_gone_is_passed_over_at_once,
     a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_at_most,
     a_place_that_was_not_confirmed_for_three_seconds_does_not_count,
-    a_grant_that_was_never_heard_of_is_found_by_asking_again,
-    a_waiter_whose_signals_break_is_served_all_the_same,
-    without_leave_to_subscribe_waiters_keep_their_places_and_ask,
+    a_grant_whose_notification_is_lost_is_found_by_asking_again,
+    a_waiter_whose_notifications_break_is_granted_the_key_all_the_same,
+    without_permission_to_subscribe_waiters_keep_their_places_and_ask,
     a_waiter_that_is_cancelled_leaves_nothing_behind,
-    a_holder_that_comes_too_late_to_release_serves_the_first_in_line,
-    a_try_does_not_overtake_those_in_line,
-    whoever_comes_upon_a_free_key_and_stands_behind_is_told_the_number_of_the_first_in_line,
-    a_release_by_force_serves_the_first_in_line,
-    a_line_that_somebody_else_wrote_keeps_nobody_from_the_key,
-    it_can_be_switched_off_and_those_with_and_without_it_take_turns,
+    a_release_after_the_lease_ended_grants_to_the_first_in_the_queue,
+    a_try_does_not_overtake_the_queue,
+    a_claim_of_a_free_key_behind_others_is_answered_the_epoch_of_the_first_in_the_queue,
+    a_forced_release_grants_to_the_first_in_the_queue,
+    a_queue_that_somebody_else_wrote_keeps_nobody_from_the_key,
+    the_queue_can_be_off_and_programs_with_and_without_it_take_turns,
     a_waiter_that_was_stopped_makes_no_guard_of_a_grant_that_is_another_s_by_now,
 }

@@ -17,7 +17,7 @@ async fn replicate(replica: &Server, primary: &Server) {
     eventually("it is in step", in_step).await;
 }
 
-async fn whoever_connects_to_a_read_only_replica_is_told_who_its_primary_is() -> Result<()> {
+async fn connecting_to_a_read_only_replica_names_its_primary() -> Result<()> {
     let primary = needs("redis-server", Server::start(&["--repl-diskless-sync-delay", "0"]).await);
     let replica = needs("redis-server", Server::start(&[]).await);
     replicate(&replica, &primary).await;
@@ -101,7 +101,7 @@ async fn waits_go_on_while_a_server_is_a_replica_and_are_served_when_it_is_promo
 
 leasehold_testkit::main! {
     a_hand_off_that_no_replica_has_is_in_doubt_and_is_given_back,
-    whoever_connects_to_a_read_only_replica_is_told_who_its_primary_is,
+    connecting_to_a_read_only_replica_names_its_primary,
     a_replica_that_takes_writes_is_warned_of,
     waits_go_on_while_a_server_is_a_replica_and_are_served_when_it_is_promoted,
 }

@@ -79,7 +79,7 @@ async fn works(locks: &RedisSingle, key: &str) {
     eventually("it works", async || locks.try_lock(key).await.is_ok_and(|guard| guard.is_some())).await;
 }
 
-async fn whoever_is_shut_out_while_it_waits_is_told_why_and_goes_on_once_it_is_let_in_again() -> Result<()> {
+async fn a_waiter_whose_user_is_refused_learns_why_and_goes_on_once_it_is_let_in_again() -> Result<()> {
     let app = format!("app:{PASSWORD}@");
     for (user, shut_out, let_in, told) in [
         (&*app, &OTHER_PASSWORD[..], &APP[..], &["WRONGPASS", "wrong user or password"][..]),
@@ -138,7 +138,7 @@ async fn a_server_that_is_gone_since_is_waited_for_again() -> Result<()> {
     Ok(())
 }
 
-async fn a_client_of_somebody_else_that_is_shut_out_is_told_of_too() -> Result<()> {
+async fn a_refused_client_of_the_caller_is_an_error_too() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     prepare(&server).await;
     let url = login(&server.url(), &format!("app:{PASSWORD}@"));
@@ -226,9 +226,9 @@ async fn sentinels_that_shut_out_are_warned_of_and_count_once_the_primary_is_gon
 }
 
 leasehold_testkit::main! {
-    whoever_is_shut_out_while_it_waits_is_told_why_and_goes_on_once_it_is_let_in_again,
+    a_waiter_whose_user_is_refused_learns_why_and_goes_on_once_it_is_let_in_again,
     a_server_that_is_gone_since_is_waited_for_again,
-    a_client_of_somebody_else_that_is_shut_out_is_told_of_too,
+    a_refused_client_of_the_caller_is_an_error_too,
     a_node_of_a_cluster_that_shuts_out_costs_its_own_keys_only,
     a_primary_behind_sentinels_that_shuts_out_says_so_and_so_does_its_successor,
     sentinels_that_shut_out_are_warned_of_and_count_once_the_primary_is_gone,

@@ -59,7 +59,7 @@ async fn held(server: &Server) -> Result<(RedisSingle, LockGuard)> {
     Ok((holder, guard))
 }
 
-async fn a_server_that_answers_nobody_for_seconds_leaves_the_line_in_order() -> Result<()> {
+async fn a_server_that_is_silent_for_seconds_keeps_the_order_of_the_queue() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (_holder, guard) = held(&server).await?;
     let line = Line::form(&server).await?;
@@ -71,7 +71,7 @@ async fn a_server_that_answers_nobody_for_seconds_leaves_the_line_in_order() -> 
 }
 
 /// It is the first thing that the server hears, when nobody's place counts any more.
-async fn a_release_while_the_server_answers_nobody_serves_the_first_in_line() -> Result<()> {
+async fn a_release_while_the_server_is_silent_grants_to_the_first_in_the_queue() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let (_holder, guard) = held(&server).await?;
     let line = Line::form(&server).await?;
@@ -83,6 +83,6 @@ async fn a_release_while_the_server_answers_nobody_serves_the_first_in_line() ->
 }
 
 leasehold_testkit::main! {
-    a_server_that_answers_nobody_for_seconds_leaves_the_line_in_order,
-    a_release_while_the_server_answers_nobody_serves_the_first_in_line,
+    a_server_that_is_silent_for_seconds_keeps_the_order_of_the_queue,
+    a_release_while_the_server_is_silent_grants_to_the_first_in_the_queue,
 }

@@ -26,7 +26,7 @@ pub(crate) async fn a_lock_that_too_few_nodes_hand_off_is_nobodys_and_is_given_b
     assert!(there.attach(&handed, &once()).await.unwrap().is_none(), "what was given back was attached");
 }
 
-pub(crate) async fn who_comes_too_late_for_a_lock_gives_back_what_a_few_nodes_gave() {
+pub(crate) async fn a_take_over_that_comes_too_late_releases_what_a_few_nodes_gave() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let (here, there) = (nodes.redlock().await, nodes.redlock().await);
     for slow in 0..3 {

@@ -7,7 +7,7 @@ use leasehold_testkit::redis::Answer;
 use crate::bench::{Nodes, acquire, conditions, cycle, fence, lock, patient, token, until};
 
 /// Markers can be read all along, so that every node but the empty one is seen to serve.
-pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_healed_from() {
+pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_no_source_of_a_repair() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let everywhere = async |words: &[&str]| {
         for node in &nodes.0 {
@@ -45,7 +45,7 @@ pub(crate) async fn a_node_that_refuses_to_tell_a_lease_or_a_counter_is_not_heal
     assert!(before < cycle(&locks, "k").await);
 }
 
-pub(crate) async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_healing() {
+pub(crate) async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten_by_a_repair() {
     let nodes = needs("redis-server", Nodes::start(5).await);
     let locks = nodes.redlock().await;
     cycle(&locks, "k").await;
@@ -67,7 +67,7 @@ pub(crate) async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten
     assert_eq!(nodes.0[0].ask(&["TYPE", &fence("k")]).await.text(), "set");
 }
 
-pub(crate) async fn a_lock_that_never_ends_is_told_and_not_healed_beside() {
+pub(crate) async fn a_lock_that_never_ends_is_named_and_prevents_a_repair() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let guard = acquire(&locks, "k", &patient().renew(false)).await.unwrap().unwrap();

@@ -41,7 +41,7 @@ pub(crate) async fn a_replica_is_not_a_node_of_its_own() {
     assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
 }
 
-pub(crate) async fn a_node_with_another_password_is_told_and_the_others_serve() {
+pub(crate) async fn a_node_with_another_password_is_named_and_the_others_serve() {
     let mut nodes = needs("redis-server", Nodes::start(2).await);
     nodes.0.push(Server::start(&["--requirepass", "hunter2"]).await.unwrap());
     nodes.redlock().await.close().await;
@@ -71,7 +71,7 @@ pub(crate) async fn a_majority_that_refuses_is_an_error_for_good() {
     assert!(!format!("{error:?}").contains("sesame"));
 }
 
-pub(crate) async fn a_node_that_came_back_empty_does_not_count_until_it_is_healed() {
+pub(crate) async fn a_node_that_came_back_empty_does_not_count_until_it_is_repaired() {
     let mut nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let mut tokens = vec![cycle(&locks, "k").await];
@@ -111,7 +111,7 @@ pub(crate) async fn a_held_key_is_busy_and_not_unavailable_beside_a_node_that_wa
     guard.release().await.unwrap();
 }
 
-pub(crate) async fn healing_waits_until_the_leases_that_lost_a_vote_are_over() {
+pub(crate) async fn a_repair_waits_until_the_leases_that_lost_a_vote_are_over() {
     let mut nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let lease = Duration::from_secs(2);
@@ -123,7 +123,7 @@ pub(crate) async fn healing_waits_until_the_leases_that_lost_a_vote_are_over() {
     assert!(clock.now().since(began) >= lease && !guard.is_held());
 }
 
-pub(crate) async fn most_nodes_without_their_data_are_beyond_healing() {
+pub(crate) async fn most_nodes_without_their_data_are_beyond_repair() {
     let mut nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     for node in &mut nodes.0[..2] {
@@ -161,7 +161,7 @@ pub(crate) async fn a_deployment_that_was_set_up_by_half_is_completed() {
     assert_eq!(nodes.0[0].ask(&["GET", marker]).await.text(), "up 1");
 }
 
-pub(crate) async fn an_entry_of_another_type_is_told_and_left_alone() {
+pub(crate) async fn an_entry_of_another_type_is_named_and_left_alone() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     for node in &nodes.0 {
@@ -250,7 +250,7 @@ pub(crate) async fn the_least_permissions_are_enough() {
     locks.repair().await.unwrap();
 }
 
-pub(crate) async fn a_node_that_is_being_healed_does_not_count() {
+pub(crate) async fn a_node_that_is_being_repaired_does_not_count() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let marker = "{leasehold:}:node";
