@@ -1,4 +1,4 @@
-//! What closing promises where the server is silent, on a private server; without one it is ignored.
+//! Closing ends in time where the server is silent. Needs a private server; without one the tests are ignored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use leasehold_mysql_rw::{Backed, Backend, MysqlRw};

@@ -1,5 +1,4 @@
-//! The shared suite on the server that `LEASEHOLD_TEST_MYSQL` names: a `mysql://` URL of a database in which tables may
-//! be created.
+//! The conformance suite. `LEASEHOLD_TEST_MYSQL` has the URL of a database in which tables may be created.
 
 use std::process::ExitCode;
 

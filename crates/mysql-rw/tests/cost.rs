@@ -1,4 +1,4 @@
-//! What each statement touches of tables with thousands of other rows.
+//! How many rows each statement reads and locks in tables with thousands of other rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "the tables are for the library")]
@@ -15,8 +15,8 @@ use mysql_async::prelude::Queryable;
 use leasehold_mysql_rw::MysqlRw;
 use sql::{Statements, readers_of};
 
-/// The keys of the trials: written by us, marked by a writer that waits, free, read by some of whom one is dead and one
-/// was released by force, read by a crowd, and without a row.
+/// The keys of the trials: held by a writer, marked by a waiting writer, free, read by a few readers of which one is dead
+/// and one was released by force, read by a crowd, and without a row.
 const WRITTEN: &str = "key/00009001/written";
 const MARKED: &str = "key/00009002";
 const FREE: &str = "key/00009003";
@@ -24,10 +24,10 @@ const READ: &str = "key/00009004";
 const CROWDED: &str = "key/00009005";
 const NONE: &str = "key/00009006/no";
 const ALL: [&str; 6] = [WRITTEN, MARKED, FREE, READ, CROWDED, NONE];
-/// The rows of readers of `READ`.
+/// How many rows of readers `READ` has.
 const FEW: u64 = 5;
 
-/// Other rows of both tables, of which few are held, and ours between them.
+/// Fills both tables with other rows, of which few are held, and with these leases between them.
 async fn filled(server: &Server, others: u64, held: &Held) -> Conn {
     MysqlRw::migrate(&server.url()).await.unwrap();
     let mut session = server.session().await.unwrap();
@@ -76,7 +76,7 @@ async fn filled(server: &Server, others: u64, held: &Held) -> Conn {
     session
 }
 
-/// Our leases: writers, the first of `WRITTEN`, readers of as many keys, and readers of the one that is crowded.
+/// The leases of the trials: writers, the first of them of `WRITTEN`; readers of as many keys; and readers of `CROWDED`.
 struct Held {
     writers: Vec<Lease>,
     readers: Vec<Lease>,
@@ -94,7 +94,7 @@ impl Held {
     }
 }
 
-fn look(leases: LeaseStatements<'_>, held: &[Lease]) -> Vec<Trial> {
+fn statuses(leases: LeaseStatements<'_>, held: &[Lease]) -> Vec<Trial> {
     cost::batches(held, false, |held| {
         let places = held.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
         leases.status_statement(&places.collect::<Vec<_>>())
@@ -128,7 +128,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         ];
         [&owner[..], &rest, &[("label", Value::NULL), ("reason", Value::NULL)]].concat()
     };
-    // As each of the three, on each key.
+    // By each of the three owners, on each key.
     let each_key = |most: Cost| -> Vec<Trial> {
         let owners = [&ours, &reader, &stranger];
         owners.into_iter().flat_map(|owner| cost::one_row(text, &ALL, &params(owner), most)).collect()
@@ -153,7 +153,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         | "downgrade"
         | "release_reader"
         | "delete_reader" => each_key(Cost::new(1, 1)),
-        // Its row, and the one that it becomes.
+        // The row of the reader, and the row that replaces it, because the owner is part of the key.
         "take_over_reader" => each_key(Cost::new(2, 3)),
         "try_acquire_reader" => {
             let admission = |writer: &Value| {
@@ -162,11 +162,11 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
                 drawn.into_iter().chain(rest).collect::<Vec<_>>()
             };
             let writers = [Value::NULL, ours.clone(), stranger.clone()];
-            // The key's row, and the reader's own where it asks again.
+            // The row of the key, and the row of the reader where it asks again.
             let trial = |writer: &Value| cost::one_row(text, &ALL, &admission(writer), Cost::new(2, 2));
             writers.iter().flat_map(trial).collect()
         }
-        // It looks for a reader that lives, which REPEATABLE READ locks, with the dead before it.
+        // The statement looks for a living reader, which REPEATABLE READ locks, with the dead ones before it.
         "try_acquire_writer" => each_reader(2, |_| 1, |readers| 1 + readers.min(FEW)),
         "count_readers" => each_reader(2, |_| 0, |_| 0),
         "delete_expired_readers" | "force_release_readers" => each_reader(1, |readers| readers, |_| 2),
@@ -175,15 +175,15 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
             .into_iter()
             .flat_map(|held| cost::batches(held, true, |leases| statements.readers().renew_statement(leases)))
             .collect(),
-        "writer_status" => look(statements.writers(), &held.writers),
+        "writer_status" => statuses(statements.writers(), &held.writers),
         "reader_status" => {
-            [&held.readers, &held.crowd].into_iter().flat_map(|held| look(statements.readers(), held)).collect()
+            [&held.readers, &held.crowd].into_iter().flat_map(|held| statuses(statements.readers(), held)).collect()
         }
         "gc_delete_locks" => delete(text, &held.writers),
         "gc_delete_readers" => [&held.readers, &held.crowd].into_iter().flat_map(|held| delete(text, held)).collect(),
         "chunk_end_locks" | "chunk_end_readers" => cost::chunk(text, &[], scan),
         "gc_find_locks" | "gc_find_readers" => cost::chunk(text, &[("age", 1.into())], scan),
-        // Two tables, and what was found in both.
+        // The rows of two tables, and what was found in both.
         "list" => cost::chunk(text, &[], Cost::new(2 * (RangeScan::CHUNK + 1) + 101, 0)),
         "inspect" => {
             let first = |name| Value::Bytes(cost::name_of(name));

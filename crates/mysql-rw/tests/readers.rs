@@ -1,4 +1,4 @@
-//! What readers and writers do to each other beyond the shared suite, on a private server.
+//! Readers and writers of one key, beyond the conformance suite. Needs a private server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[allow(dead_code, reason = "the tables are for the library")]
@@ -34,9 +34,9 @@ async fn a_readers_cycle_takes_three_statements() {
         locks.read("k").await.unwrap().release().await.unwrap();
     }
     let after = server.status("Questions").await;
-    // Whoever asks for the status is counted too.
+    // The queries for the status are counted, too.
     let asking = server.status("Questions").await - after;
-    assert_eq!(after - before, 300 + asking, "number, admission and release");
+    assert_eq!(after - before, 300 + asking, "draw, admission and release");
 }
 
 async fn a_writer_becomes_a_reader_without_a_gap() {
@@ -44,7 +44,7 @@ async fn a_writer_becomes_a_reader_without_a_gap() {
     let ours = migrated(&server).await;
     let theirs = MysqlRw::connect(&server.url()).await.unwrap();
     let writer = ours.write("k").await.unwrap();
-    // Waits all the while, here and elsewhere; whoever gets in between is the gap.
+    // Writers here and elsewhere wait all the while: one that is granted in between shows a gap.
     let waiters: Vec<_> = [ours.clone(), theirs.clone()]
         .into_iter()
         .map(|client| tokio::spawn(async move { client.write("k").await.unwrap().fencing_token() }))
@@ -76,7 +76,7 @@ async fn a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key() {
     let near = migrated(&server).await;
     let proxy = Proxy::start(server.port());
     let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
-    // Between any two of its statements.
+    // Forced releases between any two statements of the downgrade.
     for moment in 0..24 {
         let key = LockKey::new(format!("k{moment}")).unwrap();
         proxy.delay(Duration::ZERO);
@@ -90,8 +90,8 @@ async fn a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key() {
         near.force_release(&key).await.unwrap();
         assert!(near.try_write(key.as_str()).await.unwrap().is_some(), "held after a release by force at {moment}");
         if let Ok(reader) = downgrading.await.unwrap() {
-            let told = reader.renew().await.unwrap_err();
-            assert!(matches!(told.kind(), ErrorKind::Lost(_)), "{told}");
+            let lost = reader.renew().await.unwrap_err();
+            assert!(matches!(lost.kind(), ErrorKind::Lost(_)), "{lost}");
         }
     }
 }
@@ -110,7 +110,7 @@ async fn an_admission_that_is_sent_twice_leaves_no_reader_before_a_writer() {
             let (key, options) = (key.clone(), LockOptions::new().wait(Wait::Never).ttl(Duration::from_secs(600)));
             async move { far.acquire_read(&key, &options).await }
         });
-        // Its row is there, and no answer has come yet.
+        // The row of the reader exists, and no answer has come yet.
         let rows = "SELECT COUNT(*) FROM leasehold.leasehold_rw_readers";
         while session.query_first::<u64, _>(rows).await.unwrap() == Some(0) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -134,7 +134,7 @@ async fn a_reader_cannot_become_the_writer() {
     assert!(reader.is_held());
 }
 
-async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
+async fn a_readers_renewal_that_races_the_deletion_of_its_row_leaves_one_holder() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
@@ -142,7 +142,7 @@ async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
         let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
         let reader = Claim { mode: Mode::Shared, ..claim(isolation, Duration::from_millis(300)) };
         assert!(matches!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { .. }));
-        // The renewal waits for its row while its lease runs out, and a writer comes.
+        // The renewal waits for its row while the lease runs out, and a writer comes.
         let mut other = server.session().await.unwrap();
         other.query_drop("BEGIN").await.unwrap();
         other.query_drop("SELECT * FROM leasehold.leasehold_rw_readers FOR UPDATE").await.unwrap();
@@ -168,12 +168,12 @@ async fn a_readers_renewal_that_races_its_eviction_leaves_one_holder() {
     }
 }
 
-async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
+async fn the_mark_of_a_writer_that_died_expires_by_itself() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
     let reader = ours.read("k").await.unwrap();
-    // A backend past its engine: it waits, and then it is never heard of again.
+    // A claim without an engine: the writer waits, and then never asks again.
     let dying = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     let waits = Claim { waits: true, ..claim("k", Duration::from_secs(3600)) };
     assert!(matches!(dying.try_acquire(&waits).await.unwrap(), Attempt::Busy { .. }));
@@ -182,13 +182,13 @@ async fn the_mark_of_a_writer_that_died_goes_away_by_itself() {
     assert!(reader.is_held() && second.is_held());
 }
 
-async fn the_rows_of_readers_that_died_go_with_the_next_writer() {
+async fn the_rows_of_readers_that_died_are_deleted_by_the_next_writer() {
     let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
     let brief = || Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(2)) };
     for forced in [false, true] {
-        // They are never heard of again, so that nobody who was told takes its row away.
+        // The readers never ask again, so that none of them deletes its own row.
         for _ in 0..3 {
             assert!(matches!(store.try_acquire(&brief()).await.unwrap(), Attempt::Granted { .. }));
         }
@@ -210,11 +210,11 @@ async fn the_rows_of_readers_that_died_go_with_the_next_writer() {
     }
 }
 
-async fn a_claim_that_cannot_look_for_readers_bars_nobody() {
+async fn a_claim_that_cannot_count_the_readers_keeps_nobody_out() {
     let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     locks.write("k").await.unwrap().release().await.unwrap();
-    // The claim passes, and the purge of a dead reader that follows is refused.
+    // The claim succeeds, and the deletion of a dead reader that follows is refused.
     let rights = "GRANT SELECT, INSERT, UPDATE ON leasehold.* TO u@'%'";
     server.sql(&["CREATE USER u@'%'", rights]).await;
     let dead = Claim { mode: Mode::Shared, ..claim("k", Duration::from_millis(20)) };
@@ -232,7 +232,7 @@ async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
     let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
     ours.read("k").await.unwrap().release().await.unwrap();
     for table in ["leasehold_rw", "leasehold_rw_readers"] {
-        // The second step waits for the gap into which the reader's row is to go.
+        // The admission waits for the gap into which the row of the reader is to be inserted.
         let mut other = server.session().await.unwrap();
         other.query_drop("BEGIN").await.unwrap();
         other.query_drop(format!("SELECT * FROM leasehold.{table} FOR UPDATE")).await.unwrap();
@@ -265,7 +265,7 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
         let renewed = store.renew(&[renewal], Step::LIMIT).await.remove(0).unwrap();
         if forced {
             assert_eq!(again, Attempt::Busy { retry_in: None }, "what an operator took is granted again");
-            assert_eq!((seen.len(), renewed), (0, LeaseStatus::ForceReleased), "it was told");
+            assert_eq!((seen.len(), renewed), (0, LeaseStatus::ForceReleased), "its release by force is reported");
             assert!(locks.try_write(&reader.key).await.unwrap().is_some(), "it is in the way");
         } else {
             let Attempt::Granted { epoch: newer } = again else { panic!("{again:?}") };
@@ -308,19 +308,21 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
         let change = format!("UPDATE leasehold_rw_readers SET {meanwhile} WHERE name = ?");
         session.exec_drop(change, (cost::name_of(key),)).await.unwrap();
         session.exec_drop(&admit, admission(written + 2, 3_600_000_000)).await.unwrap();
-        let told = session.last_insert_id();
+        let answered = session.last_insert_id();
         let row = "SELECT tenure, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
                    FROM leasehold_rw_readers WHERE name = ?";
         let row: Option<(u64, bool, i64)> = session.exec_first(row, (cost::name_of(key),)).await.unwrap();
         let (epoch, forced, minutes) = row.unwrap();
         match key {
             "held" => {
-                assert_eq!((told, epoch, minutes), (Some(written + 1), written + 1, 0), "the same while it holds");
+                assert_eq!((answered, epoch, minutes), (Some(written + 1), written + 1, 0), "the same while it holds");
             }
             "over" => {
-                assert_eq!((told, epoch, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
+                assert_eq!((answered, epoch, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
             }
-            _ => assert!(told.is_none() && forced && epoch == written + 1, "what an operator took is granted again"),
+            _ => {
+                assert!(answered.is_none() && forced && epoch == written + 1, "what an operator took is granted again")
+            }
         }
     }
 }
@@ -335,7 +337,7 @@ async fn readers_that_draw_together_leave_no_requests_behind() {
         readers.spawn(async move {
             let claim = Claim { mode: Mode::Shared, ..claim(&format!("k{}", number % 4), Duration::from_secs(60)) };
             let reading = store.try_acquire(&claim);
-            // Some leave before they have an answer.
+            // Some readers are dropped before they have an answer.
             let patience = Duration::from_millis(if number % 3 == 0 { number } else { 20_000 });
             drop(tokio::time::timeout(patience, reading).await);
         });
@@ -348,7 +350,7 @@ async fn readers_that_draw_together_leave_no_requests_behind() {
     );
 }
 
-async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer() {
+async fn an_epoch_drawn_before_the_row_was_deleted_is_not_admitted_behind_a_writer() {
     let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
@@ -364,7 +366,7 @@ async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_wri
     while locks.gc(Duration::from_secs(1)).await.unwrap() == 0 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Somebody else makes the row anew.
+    // Another client creates the row again.
     let _other = locks.read("k").await.unwrap();
     let table = TableName::new("leasehold_rw").unwrap();
     let admit = Statements::new(&table, &readers_of(&table).unwrap()).try_acquire_reader;
@@ -384,7 +386,7 @@ async fn a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_wri
     assert_eq!(rows, Some(1), "admitted with a smaller number than the writer's before it");
 }
 
-async fn readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its() {
+async fn readers_far_away_that_keep_coming_have_one_turn_before_a_writer_has_its_turn() {
     let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
     locks.read("k").await.unwrap().release().await.unwrap();
@@ -412,24 +414,24 @@ async fn readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its(
         }
         session.exec_drop(&draw, half_a_second_away()).await.unwrap();
         let later = store.try_acquire(&writer).await.unwrap();
-        assert!(matches!(later, Attempt::Granted { .. }), "readers who draw bar writers for ever");
+        assert!(matches!(later, Attempt::Granted { .. }), "readers that draw keep writers out for ever");
         store.release(&writer.grant(None)).await.unwrap();
     }
 }
 
 leasehold_testkit::main! {
-    readers_far_away_who_keep_coming_have_one_turn_before_a_writer_has_its,
-    a_number_from_before_the_row_was_collected_is_not_admitted_behind_a_writer,
+    readers_far_away_that_keep_coming_have_one_turn_before_a_writer_has_its_turn,
+    an_epoch_drawn_before_the_row_was_deleted_is_not_admitted_behind_a_writer,
     @multi_thread readers_that_draw_together_leave_no_requests_behind,
     a_readers_cycle_takes_three_statements,
     @multi_thread a_writer_becomes_a_reader_without_a_gap,
     a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key,
     an_admission_that_is_sent_twice_leaves_no_reader_before_a_writer,
     a_reader_cannot_become_the_writer,
-    a_readers_renewal_that_races_its_eviction_leaves_one_holder,
-    the_mark_of_a_writer_that_died_goes_away_by_itself,
-    the_rows_of_readers_that_died_go_with_the_next_writer,
-    a_claim_that_cannot_look_for_readers_bars_nobody,
+    a_readers_renewal_that_races_the_deletion_of_its_row_leaves_one_holder,
+    the_mark_of_a_writer_that_died_expires_by_itself,
+    the_rows_of_readers_that_died_are_deleted_by_the_next_writer,
+    a_claim_that_cannot_count_the_readers_keeps_nobody_out,
     a_cancelled_read_that_commits_later_leaves_no_reader,
     a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease,
     a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease,

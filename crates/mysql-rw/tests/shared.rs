@@ -1,4 +1,4 @@
-//! What every backend on these servers is tested for.
+//! The tests that every backend on MySQL or MariaDB has.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::HashSet;
@@ -27,22 +27,22 @@ impl Subject for Rw {
         "SELECT, INSERT, UPDATE ON leasehold.leasehold_rw",
         "SELECT, INSERT, UPDATE, DELETE ON leasehold.leasehold_rw_readers",
     ];
-    /// Claim, drain and release.
+    /// A claim, a count of the readers, and a release.
     const CYCLE: u64 = 3;
 
-    async fn connect(access: ConnectionSettings) -> Result<MysqlRw> {
-        MysqlRwBuilder::from(access).connect().await
+    async fn connect(settings: ConnectionSettings) -> Result<MysqlRw> {
+        MysqlRwBuilder::from(settings).connect().await
     }
 
-    async fn store(access: ConnectionSettings) -> Result<MysqlRwBackend> {
-        MysqlRwBuilder::from(access).backend().await
+    async fn store(settings: ConnectionSettings) -> Result<MysqlRwBackend> {
+        MysqlRwBuilder::from(settings).backend().await
     }
 
-    async fn migrate(access: ConnectionSettings) -> Result<()> {
-        MysqlRwBuilder::from(access).migrate().await
+    async fn migrate(settings: ConnectionSettings) -> Result<()> {
+        MysqlRwBuilder::from(settings).migrate().await
     }
 
-    /// Every other row is a reader's; each of those that were killed belongs to a key of its own.
+    /// Half of the rows are keys, and half are readers. Each reader that died belongs to a key of its own.
     fn fill(rows: u64, each: u64) -> Vec<String> {
         let name = "CONCAT('leasehold', CHAR(0), 'key/', LPAD(seq, 8, '0'))";
         let half = rows / 2;
@@ -87,7 +87,7 @@ impl Subject for Rw {
 
 leasehold_testkit::shared_tests!(Rw);
 
-/// The table of who may come in, within a client and across.
+/// Checks who is admitted to a free key, a read key and a written key, within a client and across clients.
 async fn readers_life(ours: &MysqlRw, theirs: &MysqlRw, key: &str) {
     let first = ours.try_read(key).await.unwrap().expect("free: it can be read");
     let second = theirs.try_read(key).await.unwrap().expect("read: it can be read");
@@ -118,7 +118,7 @@ async fn readers_life(ours: &MysqlRw, theirs: &MysqlRw, key: &str) {
     last.release().await.unwrap();
 }
 
-/// Many readers and writers of several clients on one key: never a writer beside anybody.
+/// Takes one key by many readers and writers of several clients, and checks that no writer holds it beside anybody.
 async fn crowd(clients: &[MysqlRw], key: &str) {
     let inside = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let tokens = Arc::new(Mutex::new(HashSet::new()));

@@ -1,4 +1,4 @@
-//! Whose turn it is, between readers and writers of different clients, on a private server.
+//! How readers and writers of different clients take turns. Needs a private server.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic, and says what it measured")]
 
 use std::sync::Arc;
@@ -13,36 +13,36 @@ use tokio::time::sleep;
 
 const HOLD: Duration = Duration::from_millis(100);
 
-/// Writers of so many clients that take the key in turn until they are told to stop, and count their epochs.
+/// Writers of several clients that take the key in turn until they are stopped, and count their grants.
 struct Writers {
-    epochs: Arc<AtomicUsize>,
+    grants: Arc<AtomicUsize>,
     over: Arc<AtomicBool>,
     tasks: JoinSet<()>,
 }
 
 impl Writers {
     async fn start(server: &Server, clients: usize, of_each: usize) -> Self {
-        let (epochs, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (grants, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let mut tasks = JoinSet::new();
         for _ in 0..clients {
             let client = MysqlRw::connect(&server.url()).await.unwrap();
             for _ in 0..of_each {
-                let (client, epochs, over) = (client.clone(), Arc::clone(&epochs), Arc::clone(&over));
+                let (client, grants, over) = (client.clone(), Arc::clone(&grants), Arc::clone(&over));
                 tasks.spawn(async move {
                     while !over.load(Ordering::Relaxed) {
                         let guard = client.write("k").await.unwrap();
-                        epochs.fetch_add(1, Ordering::SeqCst);
+                        grants.fetch_add(1, Ordering::SeqCst);
                         sleep(HOLD).await;
                         guard.release().await.unwrap();
                     }
                 });
             }
         }
-        Self { epochs, over, tasks }
+        Self { grants, over, tasks }
     }
 
-    fn epochs(&self) -> usize {
-        self.epochs.load(Ordering::SeqCst)
+    fn grants(&self) -> usize {
+        self.grants.load(Ordering::SeqCst)
     }
 
     async fn stop(self) {
@@ -51,25 +51,25 @@ impl Writers {
     }
 }
 
-/// How many epochs of writers began while a client at this address waited to read, each time.
+/// How many writers were granted while a client at this address waited to read, for each of several reads.
 async fn reads(url: &str, writers: &Writers, times: usize) -> Vec<usize> {
     let client = MysqlRw::connect(url).await.unwrap();
     client.read("another").await.unwrap().release().await.unwrap();
     let mut passed = Vec::new();
     for _ in 0..times {
-        let before = writers.epochs();
+        let before = writers.grants();
         let reader = client.read_for("k", Duration::from_secs(20)).await.expect("never its turn");
-        passed.push(writers.epochs() - before);
+        passed.push(writers.grants() - before);
         reader.release().await.unwrap();
-        // Long enough for a writer to be back.
-        while writers.epochs() == before + passed[passed.len() - 1] {
+        // Until a writer holds the key again.
+        while writers.grants() == before + passed[passed.len() - 1] {
             sleep(Duration::from_millis(5)).await;
         }
     }
     passed
 }
 
-async fn a_reader_waits_for_two_epochs_of_writers_elsewhere_at_most() {
+async fn a_reader_waits_for_two_writers_elsewhere_at_most() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlRw::migrate(&server.url()).await.unwrap();
     let url = server.url();
@@ -80,11 +80,11 @@ async fn a_reader_waits_for_two_epochs_of_writers_elsewhere_at_most() {
         tokio::join!(reads(&url, &writers, 7), reads(&url, &writers, 7), reads(&url, &writers, 7));
     writers.stop().await;
     let together = [one, another, third].concat();
-    eprintln!("epochs of writers before a reader: alone {alone:?}, with others {together:?}");
-    assert!(alone.iter().chain(&together).all(|&epochs| epochs <= 2), "alone {alone:?}, with others {together:?}");
+    eprintln!("writers before a reader: alone {alone:?}, with others {together:?}");
+    assert!(alone.iter().chain(&together).all(|&grants| grants <= 2), "alone {alone:?}, with others {together:?}");
 }
 
-async fn a_reader_far_away_waits_for_those_of_its_round_trips_besides() {
+async fn a_reader_far_away_waits_for_the_writers_of_four_round_trips_besides() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     MysqlRw::migrate(&server.url()).await.unwrap();
     let (address, near) = (Proxy::start(server.port()), server.url());
@@ -94,18 +94,16 @@ async fn a_reader_far_away_waits_for_those_of_its_round_trips_besides() {
         let far = address.url(&near);
         let alone = reads(&far, &writers, 4).await;
         let (beside, _) = tokio::join!(reads(&far, &writers, 4), reads(&near, &writers, 4));
-        eprintln!(
-            "epochs of writers before a reader {round_trip} ms away: alone {alone:?}, beside a near one {beside:?}"
-        );
+        eprintln!("writers before a reader {round_trip} ms away: alone {alone:?}, beside a near one {beside:?}");
         let most = 2 + 4 * usize::try_from(round_trip).unwrap() / HOLD.as_millis() as usize;
-        // A stall of this machine may cost one of them its turn.
-        let longer = alone.iter().chain(&beside).filter(|&&epochs| epochs > most).count();
+        // A stall of the machine may cost one reader its turn.
+        let longer = alone.iter().chain(&beside).filter(|&&grants| grants > most).count();
         assert!(longer <= 1, "{round_trip} ms away: more than {most}");
     }
     writers.stop().await;
 }
 
 leasehold_testkit::main! {
-    @multi_thread a_reader_far_away_waits_for_those_of_its_round_trips_besides,
-    @multi_thread a_reader_waits_for_two_epochs_of_writers_elsewhere_at_most,
+    @multi_thread a_reader_far_away_waits_for_the_writers_of_four_round_trips_besides,
+    @multi_thread a_reader_waits_for_two_writers_elsewhere_at_most,
 }

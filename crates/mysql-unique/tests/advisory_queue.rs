@@ -14,7 +14,7 @@ use mysql_async::prelude::Queryable;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-/// A locker that sends every release to the server.
+/// A locker with the advisory queue, which sends every release to the server.
 async fn locker(server: &Server, query: &str) -> MysqlUnique {
     let url = format!("{}&advisory_queue=true{query}", server.url());
     MysqlUnique::migrate(&url).await.unwrap();
@@ -72,7 +72,7 @@ async fn is_used(server: &Server, name: &str) -> bool {
     user.unwrap().is_some()
 }
 
-/// All of them at once on one key, so many times each: never two inside.
+/// Takes one key with all lockers at once, `times` times each, and checks that never two hold it.
 async fn crowd(lockers: &[MysqlUnique], key: &str, times: usize) {
     let inside = Arc::new(AtomicUsize::new(0));
     let mut tasks = JoinSet::new();
@@ -204,7 +204,7 @@ async fn a_connection_that_is_killed_costs_latency_and_nothing_else() {
         loop {
             sleep(Duration::from_millis(20)).await;
             for (id, _) in waiting(&server).await {
-                // It may have ended by itself.
+                // The connection may have ended by itself.
                 drop(session.query_drop(format!("KILL CONNECTION {id}")).await);
             }
         }
@@ -286,13 +286,13 @@ async fn no_advisory_lock_is_kept_once_the_guards_have_ended() {
     drop(guard);
     given_up(&name).await;
 
-    // Lost, and the guard is still there.
+    // The lease is lost, and the guard still exists.
     let (guard, name) = queued_guard(&ours, &theirs, &server, "forced").await;
     leasehold_mysql_unique::Admin::force_release(&theirs, guard.key()).await.unwrap();
     assert!(guard.renew().await.is_err());
     given_up(&name).await;
 
-    // Nobody says so when a lease runs out.
+    // No statement tells that a lease ran out.
     let (guard, name) = queued_guard(&ours, &theirs, &server, "expired").await;
     let brief = patient().ttl(Duration::from_millis(500)).renew(false);
     let next = tokio::spawn({

@@ -1,13 +1,45 @@
-//! The shared suite.
-
-mod fixture;
+//! The conformance suite on the server that `LEASEHOLD_TEST_MYSQL` names: the URL of a database in which tables may be
+//! created. It runs once without the advisory queue, and once with it.
 
 use std::process::ExitCode;
 
-use leasehold_core::conformance;
+use async_trait::async_trait;
+use leasehold_core::conformance::{self, Fixture};
+use leasehold_core::{Capabilities, Capability, Result};
+use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend};
 
-use crate::fixture::Mysql;
+const VARIABLE: &str = "LEASEHOLD_TEST_MYSQL";
 
 fn main() -> ExitCode {
-    conformance::exclusive(Mysql::advisory_queue(false))
+    let server = Mysql { url: std::env::var(VARIABLE).ok(), advisory_queue: false };
+    conformance::exclusive_variants([
+        ("", server.clone()),
+        ("advisory_queue", Mysql { advisory_queue: true, ..server }),
+    ])
+}
+
+#[derive(Clone)]
+struct Mysql {
+    url: Option<String>,
+    advisory_queue: bool,
+}
+
+#[async_trait]
+impl Fixture for Mysql {
+    type Backend = MysqlUniqueBackend;
+
+    fn capabilities(&self) -> Capabilities {
+        let claims = MysqlUnique::claims();
+        if self.advisory_queue { claims.with(Capability::Wakeup) } else { claims }
+    }
+
+    async fn available(&self) -> std::result::Result<(), String> {
+        let url = self.url.as_ref().ok_or_else(|| format!("{VARIABLE} is not set"))?;
+        MysqlUnique::migrate(url).await.map_err(|error| format!("{error:?}"))
+    }
+
+    async fn connect(&self, namespace: &str) -> Result<MysqlUniqueBackend> {
+        let url = self.url.clone().unwrap_or_default();
+        MysqlUnique::builder().url(url).namespace(namespace).advisory_queue(self.advisory_queue).backend().await
+    }
 }

@@ -1,4 +1,4 @@
-//! What each statement touches of a table with thousands of other rows.
+//! How many rows each statement reads and locks in a table with thousands of other rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "the table is for the library")]
@@ -15,7 +15,7 @@ use mysql_async::prelude::Queryable;
 use leasehold_mysql_unique::MysqlUnique;
 use sql::Statements;
 
-/// Other rows of which few are held, and ours between them.
+/// Fills the table with other rows, of which few are held, and with these leases between them.
 async fn filled(server: &Server, others: u64, held: &[Lease]) -> Conn {
     MysqlUnique::migrate(&server.url()).await.unwrap();
     let mut session = server.session().await.unwrap();
@@ -40,7 +40,7 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
     let ours = ("owner", held[0].1.as_bytes().into());
     let grant = [("ttl", 60_000_000.into()), ("label", Value::NULL), ("reason", Value::NULL)];
     let with = |owner: &(&'static str, Value)| [std::slice::from_ref(owner), &grant].concat();
-    // Held by us, held by another, free, and without a row.
+    // Held by the owner of the first lease, held by another, free, and without a row.
     let keys = ["key/00009001/held", "key/00009001", "key/00009000", "key/00009001/no"];
     let (row, look) = (Cost::new(1, 1), Cost::new(1, 0));
     let scan = Cost::new(RangeScan::CHUNK + 1, 0);

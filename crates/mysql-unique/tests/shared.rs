@@ -1,4 +1,4 @@
-//! What every backend on these servers is tested for.
+//! The tests that every backend on MySQL or MariaDB has.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::time::Duration;
@@ -17,19 +17,19 @@ impl Subject for Unique {
     const VERSION_1: &'static str = include_str!("fixture/version_1.sql");
     const EXPIRY: &'static str = "expires_at";
     const RIGHTS: &'static [&'static str] = &["SELECT, INSERT, UPDATE ON leasehold.leasehold_locks"];
-    /// Claim and release.
+    /// A claim and a release.
     const CYCLE: u64 = 2;
 
-    async fn connect(access: ConnectionSettings) -> Result<MysqlUnique> {
-        MysqlUniqueBuilder::from(access).connect().await
+    async fn connect(settings: ConnectionSettings) -> Result<MysqlUnique> {
+        MysqlUniqueBuilder::from(settings).connect().await
     }
 
-    async fn store(access: ConnectionSettings) -> Result<MysqlUniqueBackend> {
-        MysqlUniqueBuilder::from(access).backend().await
+    async fn store(settings: ConnectionSettings) -> Result<MysqlUniqueBackend> {
+        MysqlUniqueBuilder::from(settings).backend().await
     }
 
-    async fn migrate(access: ConnectionSettings) -> Result<()> {
-        MysqlUniqueBuilder::from(access).migrate().await
+    async fn migrate(settings: ConnectionSettings) -> Result<()> {
+        MysqlUniqueBuilder::from(settings).migrate().await
     }
 
     fn fill(rows: u64, each: u64) -> Vec<String> {

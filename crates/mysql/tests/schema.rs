@@ -1,4 +1,4 @@
-//! How tables get from one version to the next, with versions that there are not yet.
+//! Migration of tables from version to version, tried with versions that do not exist yet.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use leasehold_core::{Error, ErrorKind};
@@ -14,7 +14,7 @@ const TWICE: &[SchemaChange] = &[
     SchemaChange { alter: "MODIFY token BIGINT UNSIGNED NOT NULL", readable_since: 3 },
 ];
 
-/// The programs of three versions: the second adds a column, and the third changes what another one means.
+/// The schemas of three versions: the second adds a column, and the third changes the meaning of another.
 const PROGRAMS: [TableSchema; 3] = [
     TableSchema { name: "leasehold test", changes: &[], columns: &[NAME, TOKEN], primary_key: &["name"] },
     TableSchema {
@@ -62,14 +62,14 @@ fn is_refused(answer: Result<(), Error>, words: &[&str]) {
     assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
 }
 
-async fn a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it() {
+async fn an_older_table_is_refused_with_the_advice_that_repairs_it() {
     let database = Database::of_version_1().await;
     let [first, second, third] = &PROGRAMS;
     is_refused(database.check(third).await, &["version 1", "version 3", "leasehold migrate"]);
     database.migrate(third).await.unwrap();
     database.check(third).await.unwrap();
     assert_eq!(database.token().await, 42);
-    // The third is not for older ones, and neither of them takes it back.
+    // Programs of older versions can use no table of the third, and migrating with them does not turn it back.
     for (older, version) in [(first, "version 1"), (second, "version 2")] {
         is_refused(database.check(older).await, &["version 3", version, "newer"]);
         is_refused(database.migrate(older).await, &["version 3", version, "newer"]);
@@ -77,7 +77,7 @@ async fn a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it() 
     database.check(third).await.unwrap();
 }
 
-async fn programs_go_on_with_a_newer_table_that_was_made_for_them_too() {
+async fn programs_use_a_newer_table_that_says_that_they_can() {
     let database = Database::of_version_1().await;
     let [first, second, _] = &PROGRAMS;
     database.migrate(second).await.unwrap();
@@ -87,7 +87,7 @@ async fn programs_go_on_with_a_newer_table_that_was_made_for_them_too() {
     database.check(second).await.unwrap();
 }
 
-async fn programs_that_migrate_at_the_same_time_do_it_once() {
+async fn of_programs_that_migrate_at_the_same_time_one_makes_each_change() {
     let database = Database::of_version_1().await;
     let third = &PROGRAMS[2];
     let all = tokio::join!(database.migrate(third), database.migrate(third), database.migrate(third));
@@ -106,8 +106,8 @@ async fn a_change_that_the_user_may_not_make_changes_nothing() {
 }
 
 leasehold_testkit::main! {
-    a_program_that_meets_an_older_table_says_what_to_do_and_that_does_it,
-    programs_go_on_with_a_newer_table_that_was_made_for_them_too,
-    @multi_thread programs_that_migrate_at_the_same_time_do_it_once,
+    an_older_table_is_refused_with_the_advice_that_repairs_it,
+    programs_use_a_newer_table_that_says_that_they_can,
+    @multi_thread of_programs_that_migrate_at_the_same_time_one_makes_each_change,
     a_change_that_the_user_may_not_make_changes_nothing,
 }

@@ -1,4 +1,4 @@
-//! What the sessions do when a server is slow or full.
+//! Statements, connections and closing where the server is slow, silent or out of connections.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
+async fn a_statement_that_was_given_up_is_ended_in_the_server() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let sessions = Sessions::at(&server.url()).unwrap();
     let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(200));
@@ -32,7 +32,7 @@ async fn a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server() {
     sessions.close().await;
 }
 
-async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
+async fn an_exhausted_pool_is_an_error_after_a_bounded_wait() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let url = format!("{}&pool_max=1", server.url());
     let sessions = Sessions::at(&url).unwrap();
@@ -54,11 +54,11 @@ async fn an_exhausted_pool_is_an_error_and_not_a_wait_for_ever() {
     reserved.unwrap();
 }
 
-async fn what_the_server_undid_because_of_another_session_is_done_again() {
+async fn a_statement_that_the_server_undid_because_of_another_session_is_sent_again() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     server.sql(&["CREATE TABLE leasehold.t (a INT PRIMARY KEY, b INT)", "INSERT INTO leasehold.t VALUES (1, 0)"]).await;
     let sessions = Sessions::at(&server.url()).unwrap();
-    // The server refuses the first two times, as it would a deadlock's victim.
+    // The server refuses the first two sendings, as it refuses the victim of a deadlock.
     server
         .sql(&[
             "CREATE TABLE leasehold.tries (n INT) ENGINE=Aria",
@@ -75,11 +75,11 @@ async fn what_the_server_undid_because_of_another_session_is_done_again() {
     assert_eq!(tries, Some(3));
 }
 
-async fn whoever_waits_for_a_connection_is_told_when_they_are_closed() {
+async fn closing_ends_the_waits_for_a_connection() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let sessions = Sessions::at(&format!("{}&pool_max=1", server.url())).unwrap();
     server.pause();
-    // One connects, which nobody answers, and the other waits for its turn.
+    // One connects to a server that never answers, and the other waits for the connection of the first.
     let mut waits = JoinSet::new();
     for _ in 0..2 {
         let sessions = sessions.clone();
@@ -95,12 +95,12 @@ async fn whoever_waits_for_a_connection_is_told_when_they_are_closed() {
     assert_eq!(late.kind(), ErrorKind::Closed, "{late}");
 }
 
-async fn a_connection_that_falls_silent_amid_an_answer_keeps_no_place() {
+async fn a_connection_that_falls_silent_within_an_answer_keeps_no_place_in_the_pool() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let address = Proxy::start(server.port());
     let url = format!("{}&pool_max=1", address.url(&server.url()));
     let sessions = Sessions::at(&url).unwrap();
-    // A row every 20 ms, each more than the server keeps to send it with others.
+    // A row every 20 ms, each so large that the server sends it at once.
     let slow = "SELECT REPEAT('x', 100000), SLEEP(0.02) FROM leasehold.seq_1_to_1000";
     let step = Step::new("test", slow).limit(Duration::from_secs(1));
     let reading = tokio::spawn({
@@ -115,14 +115,14 @@ async fn a_connection_that_falls_silent_amid_an_answer_keeps_no_place() {
     sessions.close().await;
 }
 
-async fn logins_that_nobody_answers_keep_no_place() {
+async fn logins_that_are_never_answered_keep_no_place_in_the_pool() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("mysql://u@{}/leasehold?pool_max=1", listener.local_addr().unwrap());
     let sessions = Sessions::at(&url).unwrap();
     let mut accepted = Vec::new();
     for _ in 0..3 {
         let asking = sessions.run(Step::new("test", "DO 1"), Params::Empty);
-        // Whoever asks leaves as soon as it has come.
+        // The caller leaves as soon as its connection has arrived.
         accepted.push(tokio::select! {
             answer = asking => panic!("nobody comes: {answer:?}"),
             accepted = listener.accept() => accepted.unwrap(),
@@ -132,10 +132,10 @@ async fn logins_that_nobody_answers_keep_no_place() {
 }
 
 leasehold_testkit::main! {
-    a_statement_that_nobody_waits_for_any_more_is_ended_in_the_server,
-    an_exhausted_pool_is_an_error_and_not_a_wait_for_ever,
-    what_the_server_undid_because_of_another_session_is_done_again,
-    whoever_waits_for_a_connection_is_told_when_they_are_closed,
-    @multi_thread a_connection_that_falls_silent_amid_an_answer_keeps_no_place,
-    logins_that_nobody_answers_keep_no_place,
+    a_statement_that_was_given_up_is_ended_in_the_server,
+    an_exhausted_pool_is_an_error_after_a_bounded_wait,
+    a_statement_that_the_server_undid_because_of_another_session_is_sent_again,
+    closing_ends_the_waits_for_a_connection,
+    @multi_thread a_connection_that_falls_silent_within_an_answer_keeps_no_place_in_the_pool,
+    logins_that_are_never_answered_keep_no_place_in_the_pool,
 }

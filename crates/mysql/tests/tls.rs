@@ -1,4 +1,4 @@
-//! TLS with certificates made here, by the program `openssl`, against a real server.
+//! TLS with a real server, whose certificates the program `openssl` makes in the test.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use leasehold_mysql::{Columns, Params, Sessions, Step};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Authority, Issued, needs, needs_or_why};
 
-/// A server that shows a certificate for this name, and has a user `u` whose password is `canary`.
+/// A server with a certificate for these names, and with a user `u` whose password is `canary`.
 async fn serving(authority: &Authority, names: &str) -> Server {
     let issued = authority.issue("server", names);
     let options = ["ca", "cert", "key"].into_iter().zip(authority.files(&issued));
@@ -18,7 +18,7 @@ async fn serving(authority: &Authority, names: &str) -> Server {
     server
 }
 
-/// The cipher of a session by this URL.
+/// The cipher of a session that was opened with these parameters in the URL.
 async fn cipher(server: &Server, query: &str) -> Result<String> {
     let url = server.url_of("u", "canary").replace("allow_public_key_retrieval=true", query);
     let sessions = Sessions::at(&url)?;
@@ -41,11 +41,11 @@ fn refused(answer: Result<String>) -> Error {
     error
 }
 
-async fn a_server_of_the_ca_that_the_url_names_is_trusted_and_no_other() {
+async fn only_a_server_of_the_ca_that_the_url_names_is_trusted() {
     let [ours, theirs] = [(); 2].map(|()| needs("openssl", Authority::new()));
     let server = serving(&ours, "IP:127.0.0.1").await;
     assert!(!cipher(&server, &ca(ours.cert())).await.unwrap().is_empty(), "it is not encrypted");
-    // An authority of the same name that is another one, and those of the world.
+    // Another authority of the same name, and the CAs of the web.
     refused(cipher(&server, &ca(theirs.cert())).await);
     refused(cipher(&server, "require_ssl=true").await);
 }
@@ -83,7 +83,7 @@ async fn a_client_shows_the_certificate_that_the_url_names() {
 }
 
 leasehold_testkit::main! {
-    @multi_thread a_server_of_the_ca_that_the_url_names_is_trusted_and_no_other,
+    @multi_thread only_a_server_of_the_ca_that_the_url_names_is_trusted,
     @multi_thread a_certificate_for_another_name_is_refused,
     @multi_thread a_server_without_tls_is_refused_and_so_is_a_client,
     @multi_thread a_client_shows_the_certificate_that_the_url_names,
