@@ -114,7 +114,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long, conflicts_with = "wait")]
     nonblock: bool,
 
-    /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1.5h
+    /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1.5h; also for a store that cannot be reached yet
     #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
     wait: Option<Duration>,
 
@@ -187,6 +187,11 @@ pub(crate) enum OnLost {
 }
 
 impl RunArgs {
+    /// How long connecting is tried again: only for a wait that was asked for, so that a wrong address is told at once.
+    pub(crate) fn wait_to_connect(&self) -> Wait {
+        self.wait.filter(|wait| !wait.is_zero()).map_or(Wait::Never, Wait::UpTo)
+    }
+
     /// The options of the acquisition.
     pub(crate) fn options(&self, default_label: impl FnOnce() -> String) -> LockOptions {
         let wait = match self.wait {

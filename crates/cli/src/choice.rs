@@ -1,12 +1,14 @@
+use std::cell::Cell;
 use std::env::VarError;
 
-use leasehold_core::Result;
+use leasehold_core::{Result, Wait};
 
 use crate::address::{Address, read_password};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::kind::{Kind, Tables, Target};
 use crate::kinds::KINDS;
+use crate::report::Report;
 use crate::store::Store;
 
 /// The store that is used when none is named. It is a directory of the user, so that the program works without a server.
@@ -48,6 +50,22 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
 impl Choice {
     pub(crate) async fn connect(&self) -> Result<Store> {
         (self.kind.connect)(Target { url: self.address.expose(), session: self.session.as_deref() }).await
+    }
+
+    /// Connects within `wait`, and tells once that the store cannot be reached yet.
+    pub(crate) async fn connect_within(&self, wait: Wait, report: Report) -> Result<Store> {
+        let told = Cell::new(wait == Wait::Never);
+        let connect = || async {
+            let connected = self.connect().await;
+            if let Err(error) = &connected
+                && error.is_transient()
+                && !told.replace(true)
+            {
+                report.warn(&format!("{error}; trying again"));
+            }
+            connected
+        };
+        leasehold_core::connect_within(wait, connect).await
     }
 
     /// The maintenance of its tables; fails if the store has none.

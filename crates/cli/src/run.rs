@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Capability, Clock, Error, ErrorKind, Guard, GuardMode, LossReason, ReleaseOutcome, Result};
+use leasehold_core::{Capability, Clock, Error, ErrorKind, Guard, GuardMode, LossReason, ReleaseOutcome, Result, Wait};
 
 use crate::address::Address;
 use crate::args::{OnLost, RunArgs, StoreArgs};
@@ -21,8 +21,11 @@ const RELEASE_BOUND: Duration = Duration::from_secs(5);
 pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report: Report) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
     let choice = choose(store)?;
-    let store = signals.or(choice.connect()).await??;
-    let job = Job { args, codes, report, store: &store, address: &choice.address };
+    let clock = Clock::system();
+    let started = clock.now();
+    let store = signals.or(choice.connect_within(args.wait_to_connect(), report)).await??;
+    let connecting = clock.now().since(started);
+    let job = Job { args, codes, report, store: &store, address: &choice.address, connecting };
     let done = job.acquire_and_run(&mut signals).await;
     // An acquisition that a signal interrupted is finished by `close`, which releases the lock if it was granted.
     store.close().await;
@@ -36,12 +39,17 @@ struct Job<'a> {
     report: Report,
     store: &'a Store,
     address: &'a Address,
+    /// How much of the wait was spent on connecting.
+    connecting: Duration,
 }
 
 impl Job<'_> {
     async fn acquire_and_run(&self, signals: &mut Signals) -> Result<u8, Failure> {
         let Self { args, store, .. } = self;
-        let options = args.options(default_label);
+        let mut options = args.options(default_label);
+        if let Wait::UpTo(limit) = options.patience() {
+            options = options.wait(Wait::UpTo(limit.saturating_sub(self.connecting)));
+        }
         if !args.shared {
             return self.run_under(store.locker.acquire(&args.key, &options), signals).await;
         }

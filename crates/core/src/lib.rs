@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 
 // In reading order: what a program uses,
+pub mod blocking;
 mod busy;
 mod capabilities;
+mod connect;
 mod defaults;
 mod error;
 mod ext;
@@ -34,6 +36,7 @@ pub use backend::{
 pub use busy::{Busy, OrBusy};
 pub use capabilities::{Capabilities, Capability};
 pub use clock::Clock;
+pub use connect::connect_within;
 pub use defaults::Defaults;
 pub use engine::{Backed, Engine, EngineOptions, LocalHandoff, Waiters, WeakEngine};
 pub use error::{Error, ErrorKind, Result};

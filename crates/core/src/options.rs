@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::Moment;
 use crate::{Error, ErrorKind, Result};
 
 /// How one acquisition goes about it: the lease, the patience, the renewal and the cap.
@@ -49,6 +50,17 @@ pub enum Wait {
     UpTo(Duration),
     /// Until granted, cancelled, or failed for good.
     Forever,
+}
+
+impl Wait {
+    /// When it is over, if it begins at `started`.
+    pub(crate) fn limit(self, started: Moment) -> Moment {
+        match self {
+            Self::Never => started,
+            Self::UpTo(patience) => started.plus(patience),
+            Self::Forever => Moment::NEVER,
+        }
+    }
 }
 
 impl LockOptions {

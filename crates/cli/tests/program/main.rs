@@ -64,6 +64,8 @@ leasehold_testkit::main! {
     redis::a_holder_whose_server_dies_loses_its_lock_on_time,
     redis::a_short_first_lease_out_of_the_store_queue_does_not_end_the_command,
     redis::a_signal_while_it_waits_leaves_nothing_behind,
+    redis::a_server_that_starts_within_the_wait_is_waited_for,
+    redis::a_server_that_does_not_start_within_the_wait_is_69,
     redis::a_server_that_is_down_exits_with_69_or_the_chosen_code,
     redis::a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put,
     redis::a_reader_exits_with_78_on_a_store_without_readers,

@@ -1,7 +1,9 @@
 //! The same on a real Redis, if this machine has one.
 
 use std::process::Command;
+use std::time::Duration;
 
+use leasehold_core::Clock;
 use leasehold_testkit::launch::free_port;
 use leasehold_testkit::needs;
 use leasehold_testkit::redis::Server;
@@ -91,6 +93,34 @@ pub(crate) fn a_signal_while_it_waits_leaves_nothing_behind() {
     holder.close_input();
     assert_eq!(holder.end().code, Some(0));
     assert_eq!(place.code(&["inspect", "-e", "k"]), 1);
+}
+
+pub(crate) fn a_server_that_starts_within_the_wait_is_waited_for() {
+    let mut server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
+    server.kill();
+    let mut run = Running::start(&mut place.leasehold(&["run", "--json", "-w", "60s", "k", "--", "echo", "ran"]));
+    let warning = run.event("warning").to_string();
+    assert!(warning.contains("trying again"), "{warning}");
+    server.restart_blocking();
+    let ended = run.end_by_itself();
+    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "ran\n"), "{ended:?}");
+}
+
+pub(crate) fn a_server_that_does_not_start_within_the_wait_is_69() {
+    let place = Place::at(format!("redis://127.0.0.1:{}", free_port().unwrap()));
+    let clock = Clock::system();
+    let started = clock.now();
+    let output = place.run(&["run", "-w", "1s", "k", "--", "echo", "ran"]);
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(69), ""), "{output:?}");
+    let waited = clock.now().since(started);
+    assert!(waited >= Duration::from_secs(1), "it gave up after {waited:?}");
+    assert_eq!(text(&output.stderr).matches("trying again").count(), 1, "{output:?}");
+    for at_once in [&["-n"][..], &[], &["-w", "0"]] {
+        let output = place.run(&[&["run"], at_once, &["k", "--", "echo", "ran"]].concat());
+        assert_eq!(output.status.code(), Some(69), "{output:?}");
+        assert!(!text(&output.stderr).contains("trying again"), "{output:?}");
+    }
 }
 
 pub(crate) fn a_server_that_is_down_exits_with_69_or_the_chosen_code() {

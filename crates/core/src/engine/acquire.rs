@@ -11,7 +11,7 @@ use super::inner::Inner;
 use super::observe::Acquired;
 use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
 use crate::clock::Moment;
-use crate::{FencingToken, LockKey, LockOptions, Mode, OrBusy, Result, Wait};
+use crate::{FencingToken, LockKey, LockOptions, Mode, OrBusy, Result};
 
 impl Inner {
     /// Acquires `key`, and records the outcome in span, log and metrics.
@@ -22,11 +22,7 @@ impl Inner {
         options: &LockOptions,
     ) -> Result<OrBusy<GuardInner>> {
         let started = self.clock.now();
-        let limit = match options.wait {
-            Wait::Never => started,
-            Wait::UpTo(patience) => started.plus(patience),
-            Wait::Forever => Moment::NEVER,
-        };
+        let limit = options.wait.limit(started);
         let token = tracing::field::Empty;
         let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode, token);
         let request = AcquireRequest { key, mode, options, limit, caller: Caller::new() };

@@ -71,7 +71,7 @@ impl<E: Participant> Driver<E> {
             engines: HashMap::new(),
             timers: HashMap::new(),
             kept: HashMap::new(),
-            random: SystemRandom(StdRng::from_os_rng()),
+            random: SystemRandom::new(),
             subscriptions: HashMap::new(),
             armed: Moment::NEVER,
         };
@@ -329,7 +329,14 @@ impl<E> Drop for Subscription<E> {
     }
 }
 
-struct SystemRandom(StdRng);
+/// Random numbers from a generator that the operating system seeded.
+pub(crate) struct SystemRandom(StdRng);
+
+impl SystemRandom {
+    pub(crate) fn new() -> Self {
+        Self(StdRng::from_os_rng())
+    }
+}
 
 impl Randomness for SystemRandom {
     fn owner(&mut self) -> OwnerId {

@@ -23,8 +23,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
+pub(crate) use self::driver::SystemRandom;
 pub(crate) use self::guard_inner::{GuardInner, GuardState};
 pub use self::local_handoff::LocalHandoff;
+pub(crate) use self::state::BackOff;
 
 use self::driver::Driver;
 use self::inner::Inner;

@@ -150,6 +150,16 @@ impl Server {
         let started = blocking(move || launcher::start_on(port, folder.path(), &settings, Lifetime::WithOwner)).await;
         self.process = started.unwrap_or_else(|why| panic!("{why}"));
     }
+
+    /// Ends the server and starts another one on the same port, for a test without a runtime.
+    ///
+    /// # Panics
+    /// When that does not start.
+    pub fn restart_blocking(&mut self) {
+        self.kill();
+        let started = launcher::start_on(self.port(), self.folder.path(), &self.settings, Lifetime::WithOwner);
+        self.process = started.unwrap_or_else(|why| panic!("{why}"));
+    }
 }
 
 /// Sends commands to the server on this port of 127.0.0.1, one after the other over a connection of their own, and gives the

@@ -9,7 +9,7 @@ pub(super) const SHORTEST_POLL: Duration = Duration::from_millis(2);
 
 /// Growing pauses with jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct BackOff {
+pub(crate) struct BackOff {
     pub(super) step: Duration,
     pub(super) longest: Duration,
 }
@@ -31,12 +31,12 @@ impl BackOff {
     }
 
     /// Between claims or releases after a failure.
-    pub(super) fn after_failure() -> Self {
+    pub(crate) fn after_failure() -> Self {
         Self { step: Duration::from_millis(20), longest: Duration::from_secs(1) }
     }
 
     /// The next pause, at most until just after `bound`, when the lease in the way has run out.
-    pub(super) fn next(&mut self, random: &mut dyn Randomness, bound: Option<Duration>) -> Duration {
+    pub(crate) fn next(&mut self, random: &mut dyn Randomness, bound: Option<Duration>) -> Duration {
         let pause = random.jittered(self.step);
         self.step = (self.step * 2).min(self.longest);
         bound.map_or(pause, |bound| pause.min(bound + Duration::from_millis(1)))

@@ -35,6 +35,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use self::backoff::BackOff;
 pub(crate) use self::event::{
     Action, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, KeyId, LeaseCell, LeaseId,
     Member, Outcome, Randomness, Request, RequestId, Traits, WaiterId,
