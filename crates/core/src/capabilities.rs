@@ -50,12 +50,12 @@ pub enum Capability {
     Detach,
     /// A grant passes from guard to guard inside a process without a round trip; see [`LocalHandoff`](crate::LocalHandoff).
     LocalHandoff,
-    /// The locker is an owner that may take a key again while it holds it.
+    /// The locker is a session, which may acquire a key again while it holds the key.
     Reentrancy,
 }
 
 impl Capability {
-    /// All of them, in the order of the tables.
+    /// All capabilities, in the order of the tables.
     pub const ALL: [Self; 12] = [
         Self::Shared,
         Self::Lease,
@@ -102,30 +102,30 @@ impl Capabilities {
         Self { backend, claims: [Err("not claimed"); Capability::ALL.len()] }
     }
 
-    /// Claims it.
+    /// These capabilities with `capability` claimed.
     pub fn with(mut self, capability: Capability) -> Self {
         self.claims[capability as usize] = Ok(());
         self
     }
 
-    /// Does not claim it, and says why.
+    /// These capabilities with `capability` declined, and why.
     pub fn without(mut self, capability: Capability, why: &'static str) -> Self {
         self.claims[capability as usize] = Err(why);
         self
     }
 
-    /// The backend's name.
+    /// The name of the backend.
     pub fn backend(&self) -> &'static str {
         self.backend
     }
 
-    /// Whether it is claimed.
+    /// Whether `capability` is claimed.
     #[must_use]
     pub fn has(&self, capability: Capability) -> bool {
         self.claims[capability as usize].is_ok()
     }
 
-    /// Why it is not claimed; `None` if it is.
+    /// Why `capability` is declined; `None` if it is claimed.
     #[must_use]
     pub fn why_not(&self, capability: Capability) -> Option<&'static str> {
         self.claims[capability as usize].err()

@@ -41,13 +41,13 @@ impl Moment {
         self.0
     }
 
-    /// This much later. Saturates at [`NEVER`](Self::NEVER).
+    /// The moment `duration` after this one. Saturates at [`NEVER`](Self::NEVER).
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How long from `earlier` to this; zero if it is not earlier.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         if self == Self::NEVER { Duration::MAX } else { Duration::from_nanos(self.0.saturating_sub(earlier.0)) }
@@ -89,7 +89,7 @@ impl Clock {
         Self(Arc::new(Inner { base, shifted: AtomicU64::new(0), moved: Notify::new() }))
     }
 
-    /// Now.
+    /// The current moment.
     pub fn now(&self) -> Moment {
         let base = match self.0.base {
             Base::Boot => since_boot(),

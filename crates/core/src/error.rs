@@ -25,7 +25,7 @@ struct Inner {
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
-/// The case analysis that a caller can act on.
+/// The kind of a failure, by what a caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -35,13 +35,14 @@ pub enum ErrorKind {
     InvalidOptions,
     /// The backend does not claim what was asked for. Nothing was sent.
     Unsupported,
-    /// Somebody else kept the key for the whole wait.
+    /// Another holder kept the key for the whole wait.
     TimedOut,
-    /// It was ours and is not any more.
+    /// The lock was held, and was lost before it was released.
     Lost(LossReason),
     /// The store could not be asked, or refused for the moment. Definitely not applied; a retry is safe.
     Unavailable,
-    /// The store may or may not have applied it: the reply was lost. Whatever it did is taken back in the background.
+    /// The store may or may not have carried out the request: the reply was lost. What it did is taken back in the
+    /// background.
     Indeterminate,
     /// The locker was closed.
     Closed,
@@ -120,7 +121,7 @@ impl Error {
         self
     }
 
-    /// The same news for somebody else whom it concerns: the source's words become the detail.
+    /// This error for another caller that it concerns: the text of the source becomes the detail, in place of the source.
     #[must_use]
     pub fn retell(&self) -> Self {
         let mut told = self.clone();

@@ -21,9 +21,9 @@ pub struct Holder {
     pub token: Option<FencingToken>,
     /// What is left of the lease. `None` where the backend has no lease.
     pub remaining: Option<Duration>,
-    /// Who it is, in the words given with the request.
+    /// Who holds the lock: the [`label`](crate::LockOptions::label) of the request.
     pub label: Option<String>,
-    /// What for, in the words given with the request.
+    /// Why it is held: the [`reason`](crate::LockOptions::reason) of the request.
     pub reason: Option<String>,
 }
 

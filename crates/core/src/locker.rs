@@ -41,7 +41,8 @@ pub trait Locker: fmt::Debug + Send + Sync {
     /// in the background and gives back what it wins.
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>>;
 
-    /// As [`acquire`](Self::acquire), and says for how long the key is held as far as that is known when it is.
+    /// Acquires `key` as [`acquire`](Self::acquire) does. The answer [`Busy`] says how much of the holder's lease is left, where
+    /// the store knows that.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
@@ -65,8 +66,8 @@ pub trait Locker: fmt::Debug + Send + Sync {
         Ok(self.acquire(key, options).await?.ok_or_else(Busy::default))
     }
 
-    /// Takes over a grant that was detached, with the token that it has and an owner of its own. Of all who try, one gets
-    /// it. `Ok(None)`: it is no longer held, or somebody else has taken it over.
+    /// Takes over a detached lock: under the token that it has, and with an owner id of its own. Of all callers that try, one
+    /// gets it. `Ok(None)`: the lock is no longer held, or another caller has attached it.
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) unless the backend claims
@@ -87,10 +88,11 @@ pub trait Locker: fmt::Debug + Send + Sync {
 /// As a [`Locker`] it is the writers' side.
 #[async_trait]
 pub trait RwLocker: Locker {
-    /// Acquires `key` shared. Everything else is as for [`Locker::acquire`].
+    /// Acquires `key` in shared mode, waiting as long as `options` say. Answers, errors and cancel safety are as for
+    /// [`Locker::acquire`].
     async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>>;
 
-    /// Acquires `key` shared. Everything else is as for [`Locker::acquire_or_busy`].
+    /// Acquires `key` in shared mode. Answers, errors and cancel safety are as for [`Locker::acquire_or_busy`].
     async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
         Ok(self.acquire_read(key, options).await?.ok_or_else(Busy::default))
     }
@@ -99,7 +101,7 @@ pub trait RwLocker: Locker {
 /// The operator's view of a lock service.
 #[async_trait]
 pub trait Admin: fmt::Debug + Send + Sync {
-    /// Who holds `key` now.
+    /// Asks the store who holds `key` now.
     async fn inspect(&self, key: &LockKey) -> Result<Holders>;
 
     /// One page of the held keys that start with `prefix`; start with `None` and go on with [`Page::next`].
@@ -108,7 +110,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// on stores that scan, more than once.
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page>;
 
-    /// Frees `key` whoever holds it, and tells who that was.
+    /// Frees `key` although it is held, and answers who held it.
     ///
     /// A holder that is alive is told [`ForceReleased`](crate::LossReason::ForceReleased) or
     /// [`Stolen`](crate::LossReason::Stolen) no later than at its next renewal; until then it still believes that
@@ -116,7 +118,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     async fn force_release(&self, key: &LockKey) -> Result<Holders>;
 }
 
-/// A locker behind a pointer is a locker.
+/// Implements a trait for a pointer to what implements it.
 macro_rules! through {
     (Locker for $pointer:ty $(, $of:ident: $bound:ident)?) => {
         #[async_trait]

@@ -1,16 +1,16 @@
 use std::fmt;
 
-/// Why a grant that was ours is not ours any more.
+/// Why a guard was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossReason {
     /// The lease ran out: the process was paused, or renewal was switched off.
     Expired,
-    /// The store says that another holds the key, or nobody.
+    /// The store says that another owner has the key, or none.
     Stolen,
-    /// An operator took it away with `force_release`.
+    /// An operator released the key with [`force_release`](crate::Admin::force_release).
     ForceReleased,
-    /// The cap on the whole time of holding was reached.
+    /// The limit on the total time of holding was reached: [`max_hold`](crate::LockOptions::max_hold).
     MaxHold,
     /// The lease ran out while the store did not renew it: it gave no answer, or refused (a server that is read-only, or a
     /// user who lost the right).

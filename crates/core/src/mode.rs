@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Whether a grant tolerates others beside it.
+/// Whether a grant excludes every other of its key, or only exclusive ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// No other grant of the key exists.

@@ -4,7 +4,10 @@ use std::time::Duration;
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, Result};
 
-/// How one acquisition goes about it: the lease, the patience, the renewal and the cap.
+/// What one acquisition asks for: the length of the lease, how long to wait, whether to renew, a limit on the time of
+/// holding, and the texts for those who inspect the key.
+///
+/// For what is not chosen, the defaults of the locker count ([`with_defaults`](crate::LockerExt::with_defaults)).
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +47,7 @@ pub(crate) struct Given {
 /// How long an acquisition waits for another holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// One attempt, no waiting.
+    /// The store is asked once.
     Never,
     /// Until granted or for this long, whichever comes first. Zero is [`Wait::Never`].
     UpTo(Duration),
@@ -71,7 +74,8 @@ impl LockOptions {
     /// The longest [`label`](Self::label) or [`reason`](Self::reason), in bytes.
     pub const MAX_TEXT_BYTES: usize = 1024;
 
-    /// A lease of 30 s that renews itself, waiting for ever, without a cap.
+    /// Nothing chosen yet. Where the locker has no defaults either: a lease of 30 s that is renewed, a wait without a limit,
+    /// no limit on the time of holding, and the [default label](crate::default_label).
     pub fn new() -> Self {
         Self {
             ttl: Duration::from_secs(30),
@@ -89,7 +93,7 @@ impl LockOptions {
         Self { ttl, given: Given { ttl: true, ..self.given }, ..self }
     }
 
-    /// The patience.
+    /// How long the acquisition waits while another holder has the key.
     pub fn wait(self, wait: Wait) -> Self {
         Self { wait, given: Given { wait: true, ..self.given }, ..self }
     }
@@ -99,7 +103,7 @@ impl LockOptions {
         Self { renew, given: Given { renew: true, ..self.given }, ..self }
     }
 
-    /// A cap on the whole time of holding: renewal stops there and the guard is told
+    /// A limit on the total time of holding: renewal stops there, and the guard is lost with
     /// [`LossReason::MaxHold`](crate::LossReason::MaxHold).
     pub fn max_hold(self, cap: Duration) -> Self {
         Self { max_hold: Some(cap), ..self }
@@ -116,7 +120,8 @@ impl LockOptions {
         Self { label: None, given: Given { label: true, ..self.given }, ..self }
     }
 
-    /// Why it is held, in free text, for whoever inspects the key.
+    /// Why the lock is held: free text of at most [`MAX_TEXT_BYTES`](Self::MAX_TEXT_BYTES), stored beside the grant and shown
+    /// by [`inspect`](crate::Admin::inspect).
     pub fn reason(self, reason: impl Into<Arc<str>>) -> Self {
         Self { reason: Some(reason.into()), ..self }
     }
