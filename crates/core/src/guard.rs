@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use tracing::{Instrument, Span};
 
 use crate::engine::{GuardInner, GuardState};
 use crate::{
@@ -24,6 +25,8 @@ use crate::{
 #[must_use = "the lock is released when the guard is dropped; bind it to a name (not `_`) for as long as you need it"]
 pub struct Guard<M: GuardMode> {
     inner: GuardInner,
+    /// Open as long as the guard exists; only where a subscriber wants it, so that others do not pay for it.
+    span: Option<Box<Span>>,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -35,7 +38,12 @@ pub type ReadGuard = Guard<Shared>;
 
 impl<M: GuardMode> Guard<M> {
     pub(crate) fn new(inner: GuardInner) -> Self {
-        Self { inner, mode: PhantomData }
+        let state = inner.state();
+        let (backend, key, token) =
+            (state.backend(), state.key().as_str(), state.fencing_token().map(FencingToken::get));
+        let span = tracing::debug_span!("hold", backend, key, mode = %M::MODE, token);
+        let span = (!span.is_disabled()).then(|| Box::new(span));
+        Self { inner, span, mode: PhantomData }
     }
 
     /// What is locked.
@@ -67,7 +75,7 @@ impl<M: GuardMode> Guard<M> {
         self.inner.state().remaining()
     }
 
-    /// Why it was lost, if it was.
+    /// Why the guard was lost, if it was.
     #[must_use]
     pub fn loss(&self) -> Option<LossReason> {
         self.inner.state().loss()
@@ -86,7 +94,7 @@ impl<M: GuardMode> Guard<M> {
         self.inner.state().lost()
     }
 
-    /// Renews the lease now, in addition to the background.
+    /// Renews the lease now, in addition to the renewals in the background.
     ///
     /// # Errors
     /// [`Lost`](ErrorKind::Lost) if it is not ours any more. Any other says that the lease was not prolonged as far as is
@@ -100,7 +108,7 @@ impl<M: GuardMode> Guard<M> {
         self.inner.renew().await
     }
 
-    /// Releases, and says how it ended.
+    /// Releases the lock, and says how that ended.
     ///
     /// # Errors
     /// A transient error when the outcome is unknown. The release is then repeated in the background for as long as
@@ -112,7 +120,13 @@ impl<M: GuardMode> Guard<M> {
     /// # Cancel safety
     /// Dropping the future does not stop the release.
     pub async fn release(self) -> Result<ReleaseOutcome> {
-        self.inner.release().await
+        let Self { inner, span, .. } = self;
+        let state = inner.state();
+        let (backend, key, token) =
+            (state.backend(), state.key().as_str(), state.fencing_token().map(FencingToken::get));
+        let release = || tracing::debug_span!("release", backend, key, token);
+        let release = span.as_ref().map_or_else(release, |hold| hold.in_scope(release));
+        inner.release().instrument(release).await
     }
 }
 

@@ -1,16 +1,7 @@
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use tokio::sync::watch;
-
-use crate::clock::Moment;
-use crate::{
-    Attempt, Backed, Backend, Capabilities, Capability, Claim, Clock, Cursor, Engine, EngineOptions, FencingToken,
-    GrantRef, Holder, Holders, LeaseStatus, LockKey, Mode, Notification, Notifications, OwnerId, Page, Renewal, Result,
-    SharedBackend, Subscription,
-};
+use crate::memory_backend::MemoryBackend;
+use crate::{Backed, Clock, Engine, EngineOptions, ErrorKind, LockKey};
 
 /// Locks in the memory of this process: for tests, for examples, and as the reference of what a backend does.
 ///
@@ -29,31 +20,118 @@ use crate::{
 /// assert!(there.try_lock("k").await?.is_some());
 /// # Ok(()) }
 /// ```
+///
+/// # Paused time
+/// On a clock that follows tokio's, waits and leases of hours take no time in a test that pauses it:
+///
+/// ```
+/// use std::time::Duration;
+/// use leasehold_core::{Clock, ErrorKind, LockOptions, LockerExt, LossReason, Memory};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+/// tokio::time::pause();
+/// let locks = Memory::with_clock(Clock::tokio());
+/// let held = locks.lock_with("k", &LockOptions::new().renew(false)).await?;
+/// let refused = locks.lock_for("k", Duration::from_secs(10)).await.unwrap_err();
+/// assert_eq!(refused.kind(), ErrorKind::TimedOut);
+/// tokio::time::sleep(Duration::from_secs(60)).await;
+/// assert_eq!(held.loss(), Some(LossReason::Expired));
+/// # Ok(()) }
+/// ```
+///
+/// # Failures
+/// [`fail_next`](Self::fail_next), [`silent_for`](Self::silent_for) and [`forget`](Self::forget) make the store fail, for
+/// all clones and contenders, so that a program can test what it does then. A forced release is
+/// [`force_release`](crate::Admin::force_release).
 #[derive(Clone, Debug)]
 pub struct Memory {
     engine: Engine<MemoryBackend>,
 }
 
 impl Memory {
-    /// A store of its own.
+    /// A new, empty store.
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
 
-    /// A store of its own on a clock that the caller can move.
+    /// A new, empty store on a clock that the caller can move, or that follows tokio's: see the
+    /// [example](Self#paused-time).
     pub fn with_clock(clock: Clock) -> Self {
         MemoryBackend::new(clock).into()
     }
 
-    /// Another engine on the same store, as another process would have it.
+    /// Another locker on the same store, with an engine of its own, as another process would have it.
     #[must_use]
     pub fn contender(&self) -> Self {
         self.engine.backend().clone().into()
     }
 
-    /// Ends it; see [`Engine::close`].
+    /// Closes the locker: see [`Engine::close`].
     pub async fn close(&self) {
         self.engine.close().await;
+    }
+
+    /// Makes the next `operations` of the store fail with `kind`; zero calls that off.
+    ///
+    /// An operation is each request to the store: to acquire, renew, release, attach, downgrade, inspect, list or release
+    /// by force. With [`Indeterminate`](ErrorKind::Indeterminate) it is carried out and its answer is lost, with any other
+    /// kind it is not carried out.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use leasehold_core::{ErrorKind, LockerExt, Memory};
+    ///
+    /// let locks = Memory::new();
+    /// locks.fail_next(1, ErrorKind::Unavailable);
+    /// assert_eq!(locks.try_lock("k").await.unwrap_err().kind(), ErrorKind::Unavailable);
+    /// assert!(locks.try_lock("k").await?.is_some());
+    ///
+    /// // Who waits is not told of failures that pass.
+    /// locks.fail_next(3, ErrorKind::Unavailable);
+    /// let guard = locks.lock("k").await?;
+    /// # drop(guard);
+    /// # Ok(()) }
+    /// ```
+    pub fn fail_next(&self, operations: usize, kind: ErrorKind) {
+        self.engine.backend().fail_next(operations, kind);
+    }
+
+    /// Makes the store silent for `time` on its clock: an operation that begins meanwhile is not carried out, gets no
+    /// answer, and fails with [`Indeterminate`](ErrorKind::Indeterminate) after a second or when the silence ends.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use std::time::Duration;
+    /// use leasehold_core::{Clock, LockerExt, LossReason, Memory};
+    ///
+    /// tokio::time::pause();
+    /// let locks = Memory::with_clock(Clock::tokio());
+    /// let guard = locks.lock("k").await?;
+    /// locks.silent_for(Duration::from_secs(600));
+    /// assert_eq!(guard.lost().await, LossReason::Unreachable);
+    /// # Ok(()) }
+    /// ```
+    pub fn silent_for(&self, time: Duration) {
+        self.engine.backend().silent_for(time);
+    }
+
+    /// Makes the store forget who holds `key`, as a store does that restarts without its data. The holder learns of it
+    /// with its next renewal, as [`Stolen`](crate::LossReason::Stolen).
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use leasehold_core::{LockerExt, LossReason, Memory};
+    ///
+    /// let locks = Memory::new();
+    /// let guard = locks.lock("k").await?;
+    /// locks.forget(guard.key());
+    /// assert!(guard.is_held(), "nobody has told it yet");
+    /// assert!(guard.renew().await.is_err());
+    /// assert_eq!(guard.loss(), Some(LossReason::Stolen));
+    /// # Ok(()) }
+    /// ```
+    pub fn forget(&self, key: &LockKey) {
+        self.engine.backend().forget(key);
     }
 }
 
@@ -65,7 +143,7 @@ impl Default for Memory {
 
 impl From<MemoryBackend> for Memory {
     fn from(backend: MemoryBackend) -> Self {
-        let clock = backend.store.clock.clone();
+        let clock = backend.clock().clone();
         Self { engine: Engine::with(backend, EngineOptions::new().clock(clock)) }
     }
 }
@@ -74,257 +152,5 @@ impl Backed for Memory {
     type Backend = MemoryBackend;
     fn engine(&self) -> &Engine<MemoryBackend> {
         &self.engine
-    }
-}
-
-/// The store-level steps of [`Memory`]. Clones share one store.
-#[derive(Clone, Debug)]
-pub struct MemoryBackend {
-    store: Arc<Store>,
-    namespace: Arc<str>,
-}
-
-#[derive(Debug)]
-struct Store {
-    clock: Clock,
-    state: Mutex<State>,
-    released: watch::Sender<()>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Held keys by namespace and key.
-    held: BTreeMap<(Arc<str>, LockKey), Vec<Grant>>,
-    /// The newest epoch of any key: one counter for all, so that nothing is left behind by a key that is free.
-    newest: u64,
-    /// Owners whose grant was released by force, until their lease would have ended.
-    forced: HashMap<OwnerId, Moment>,
-    /// When what expired is forgotten next.
-    tidy_at: Moment,
-}
-
-#[derive(Clone, Debug)]
-struct Grant {
-    claim: Claim,
-    epoch: u64,
-    ends: Moment,
-}
-
-impl State {
-    /// Forgets what expired, so that keys that nobody asks for again leave nothing behind: once a second at most, for it
-    /// looks at all.
-    fn tidy(&mut self, now: Moment) {
-        if now < self.tidy_at {
-            return;
-        }
-        self.tidy_at = now.plus(Duration::from_secs(1));
-        self.forced.retain(|_, until| *until > now);
-        self.held.retain(|_, grants| grants.iter().any(|grant| grant.ends > now));
-    }
-}
-
-impl MemoryBackend {
-    /// An empty store in the namespace `leasehold`.
-    pub fn new(clock: Clock) -> Self {
-        let store = Store { clock, state: Mutex::default(), released: watch::Sender::new(()) };
-        Self { store: Arc::new(store), namespace: "leasehold".into() }
-    }
-
-    /// The same store, under another namespace.
-    #[must_use]
-    pub fn namespace(&self, namespace: &str) -> Self {
-        Self { store: Arc::clone(&self.store), namespace: namespace.into() }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.store.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn place(&self, key: &LockKey) -> (Arc<str>, LockKey) {
-        (Arc::clone(&self.namespace), key.clone())
-    }
-
-    fn find<'s>(&self, state: &'s mut State, grant: &GrantRef) -> Result<&'s mut Grant, LeaseStatus> {
-        let now = self.store.clock.now();
-        let forced = state.forced.contains_key(&grant.owner);
-        let live = state.held.get_mut(&self.place(&grant.key)).into_iter().flatten();
-        live.filter(|held| held.ends > now).find(|held| held.claim.owner == grant.owner).ok_or(if forced {
-            LeaseStatus::ForceReleased
-        } else {
-            LeaseStatus::NotHeld
-        })
-    }
-
-    fn holders(&self, key: &LockKey, grants: &[Grant]) -> Holders {
-        let now = self.store.clock.now();
-        let holders = grants.iter().filter(|grant| grant.ends > now).map(|grant| Holder {
-            mode: grant.claim.mode,
-            token: Some(FencingToken::of_epoch(grant.epoch)),
-            remaining: Some(grant.ends.since(now)),
-            label: grant.claim.label.as_deref().map(str::to_owned),
-            reason: grant.claim.reason.as_deref().map(str::to_owned),
-        });
-        Holders { key: key.clone(), holders: holders.collect() }
-    }
-}
-
-#[async_trait]
-impl Backend for MemoryBackend {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new("memory")
-            .with(Capability::Shared)
-            .with(Capability::Lease)
-            .with(Capability::Fencing)
-            .with(Capability::Wakeup)
-            .with(Capability::ForceNotice)
-            .with(Capability::Detach)
-            .with(Capability::LocalHandoff)
-            .without(Capability::CrossProcess, "it lives in one process")
-            .without(Capability::CrossHost, "it lives in one process")
-            .without(Capability::WriterIntent, "a waiting writer is known to its own engine only")
-            .without(Capability::Reentrancy, "every acquire is an owner of its own")
-    }
-
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        let now = self.store.clock.now();
-        let seed = self.store.clock.unix_millis();
-        let mut state = self.state();
-        let state = &mut *state;
-        state.tidy(now);
-        let grants = state.held.entry(self.place(&claim.key)).or_default();
-        grants.retain(|grant| grant.ends > now);
-        if let Some(ours) = grants.iter().find(|grant| grant.claim.owner == claim.owner) {
-            return Ok(Attempt::Granted { epoch: Some(ours.epoch) });
-        }
-        let in_the_way =
-            grants.iter().filter(|grant| claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive);
-        if let Some(ends) = in_the_way.map(|grant| grant.ends).max() {
-            return Ok(Attempt::Busy { retry_in: Some(ends.since(now)) });
-        }
-        state.newest = seed.max(state.newest + 1);
-        grants.push(Grant { claim: claim.clone(), epoch: state.newest, ends: now.plus(claim.ttl) });
-        Ok(Attempt::Granted { epoch: Some(state.newest) })
-    }
-
-    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
-        let now = self.store.clock.now();
-        let mut state = self.state();
-        let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {
-            Ok(grant) if renewal.grant.epoch != Some(grant.epoch) => Ok(LeaseStatus::NotHeld),
-            Ok(grant) => {
-                // A renewal may come late, after a longer one.
-                grant.ends = grant.ends.max(now.plus(renewal.ttl));
-                Ok(LeaseStatus::Held)
-            }
-            Err(held) => Ok(held),
-        };
-        renewals.iter().map(renew).collect()
-    }
-
-    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        let now = self.store.clock.now();
-        let mut state = self.state();
-        let again = GrantRef { owner: new_owner, ..grant.clone() };
-        let which = if self.find(&mut state, &again).is_ok() { &again } else { grant };
-        match self.find(&mut state, which) {
-            Ok(held) if Some(held.epoch) == grant.epoch => {
-                held.claim.owner = new_owner;
-                held.ends = held.ends.max(now.plus(ttl));
-                Ok(LeaseStatus::Held)
-            }
-            Ok(_) => Ok(LeaseStatus::NotHeld),
-            Err(held) => Ok(held),
-        }
-    }
-
-    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        let (now, seed) = (self.store.clock.now(), self.store.clock.unix_millis());
-        let mut state = self.state();
-        let epoch = seed.max(state.newest + 1);
-        match self.find(&mut state, writer) {
-            Ok(held) if Some(held.epoch) == writer.epoch && held.claim.mode == Mode::Exclusive => {
-                *held = Grant { claim: claim.clone(), epoch, ends: now.plus(claim.ttl) };
-                state.newest = epoch;
-                self.store.released.send_replace(());
-                Ok(Attempt::Granted { epoch: Some(epoch) })
-            }
-            _ => Ok(Attempt::Busy { retry_in: None }),
-        }
-    }
-
-    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        let mut state = self.state();
-        if let Err(held) = self.find(&mut state, grant) {
-            return Ok(held);
-        }
-        let place = self.place(&grant.key);
-        if let Some(grants) = state.held.get_mut(&place) {
-            grants.retain(|held| held.claim.owner != grant.owner);
-            if grants.is_empty() {
-                state.held.remove(&place);
-            }
-        }
-        self.store.released.send_replace(());
-        Ok(LeaseStatus::Held)
-    }
-
-    fn releases_in_place(&self) -> bool {
-        true
-    }
-
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        let state = self.state();
-        let grants = state.held.get(&self.place(key)).map_or(&[][..], Vec::as_slice);
-        Ok(self.holders(key, grants))
-    }
-
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        const PAGE: usize = 100;
-        let state = self.state();
-        let ours = state.held.iter().filter(|((namespace, key), _)| {
-            *namespace == self.namespace
-                && key.as_str().starts_with(prefix)
-                && after.is_none_or(|after| key.as_str() > after.0.as_str())
-        });
-        let mut keys: Vec<_> = ours.map(|((_, key), grants)| self.holders(key, grants)).collect();
-        keys.retain(|holders| !holders.holders.is_empty());
-        let more = keys.len() > PAGE;
-        keys.truncate(PAGE);
-        let next = keys.last().filter(|_| more).map(|last| Cursor(last.key.as_str().to_owned()));
-        Ok(Page { keys, next })
-    }
-
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        let mut state = self.state();
-        let grants = state.held.remove(&self.place(key)).unwrap_or_default();
-        state.forced.extend(grants.iter().map(|grant| (grant.claim.owner, grant.ends.plus(Duration::from_secs(60)))));
-        self.store.released.send_replace(());
-        Ok(self.holders(key, &grants))
-    }
-
-    fn notifications(&self) -> Option<&dyn Notifications> {
-        Some(self)
-    }
-}
-
-impl SharedBackend for MemoryBackend {}
-
-#[async_trait]
-impl Notifications for MemoryBackend {
-    async fn subscribe(&self, _key: &LockKey) -> Result<Box<dyn Subscription>> {
-        Ok(Box::new(Ear(self.store.released.subscribe())))
-    }
-}
-
-struct Ear(watch::Receiver<()>);
-
-#[async_trait]
-impl Subscription for Ear {
-    async fn next(&mut self) -> Notification {
-        if self.0.changed().await.is_err() {
-            // The store is gone, and with it every release that could come.
-            std::future::pending::<()>().await;
-        }
-        Notification::Freed
     }
 }

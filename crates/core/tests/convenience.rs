@@ -296,3 +296,42 @@ async fn the_defaults_of_a_locker_count_for_what_a_request_leaves_open() {
     let refused = twice.lock_with("j", &LockOptions::new().ttl(Duration::ZERO)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidOptions);
 }
+
+#[tokio::test]
+async fn a_memory_store_fails_as_a_test_wants_it_to() {
+    let locks = Memory::new();
+    let theirs = locks.contender();
+    let key = LockKey::new("k").unwrap();
+    theirs.fail_next(2, ErrorKind::Backend);
+    for _ in 0..2 {
+        assert_eq!(locks.lock("k").await.unwrap_err().kind(), ErrorKind::Backend, "all contenders have one store");
+    }
+    locks.fail_next(7, ErrorKind::Unavailable);
+    locks.fail_next(0, ErrorKind::Unavailable);
+    let guard = locks.try_lock("k").await.unwrap().unwrap();
+    locks.fail_next(1, ErrorKind::Unavailable);
+    assert_eq!(guard.renew().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(guard.is_held());
+    locks.fail_next(1, ErrorKind::Indeterminate);
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Indeterminate);
+    assert!(locks.inspect(&key).await.unwrap().holders.is_empty(), "it was carried out");
+
+    let guard = locks.lock("k").await.unwrap();
+    theirs.forget(&key);
+    assert!(guard.is_held() && theirs.try_lock("k").await.unwrap().is_some());
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::AlreadyLost(LossReason::Stolen));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_memory_store_is_unreachable_until_it_speaks_again() {
+    let locks = Memory::with_clock(Clock::tokio());
+    let started = tokio::time::Instant::now();
+    let short = LockOptions::new().ttl(Duration::from_secs(10));
+    let (held, kept) = (locks.lock_with("held", &short).await.unwrap(), locks.lock("kept").await.unwrap());
+    locks.silent_for(Duration::from_secs(20));
+    let error = locks.try_lock("k").await.unwrap_err();
+    assert_eq!((error.kind(), started.elapsed()), (ErrorKind::Indeterminate, Duration::from_secs(1)));
+    assert_eq!(held.lost().await, LossReason::Unreachable);
+    let waited = locks.lock("k").await.unwrap();
+    assert!(started.elapsed() >= Duration::from_secs(20) && kept.is_held() && waited.is_held());
+}

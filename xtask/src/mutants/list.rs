@@ -2,7 +2,7 @@
 
 use super::Mutant;
 
-const MEMORY: &str = "crates/core/src/memory.rs";
+const MEMORY: &str = "crates/core/src/memory_backend.rs";
 const TRY_ACQUIRE_SQL: &str = "crates/mysql-unique/src/sql/try_acquire.sql";
 const RENEW_SQL: &str = "crates/mysql-unique/src/sql/renew.sql";
 const QUEUE_LUA: &str = "crates/redis-single/src/lua/queue.lua";

@@ -27,15 +27,15 @@ impl Inner {
         let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode, token);
         let request = AcquireRequest { key, mode, options, limit, caller: Caller::new() };
         let result = self.wait(&request, limit == started).instrument(span.clone()).await;
-        if let Ok(Ok(inner)) = &result {
-            span.record("token", inner.state().fencing_token().map(FencingToken::get));
-        }
+        let token = result.as_ref().ok().and_then(|answer| answer.as_ref().ok()?.state().fencing_token());
+        span.record("token", token.map(FencingToken::get));
         let outcome = match &result {
             Ok(Ok(_)) => Acquired::Granted,
             Ok(Err(_)) => Acquired::Busy,
             Err(_) => Acquired::Failed,
         };
-        self.driver.observer.acquired(key, mode, outcome, self.clock.now().since(started));
+        let waited = self.clock.now().since(started);
+        span.in_scope(|| self.driver.observer.acquired(key, mode, outcome, token, waited));
         result.map_err(|error| error.within("acquire", self.name(), Some(key)))
     }
 

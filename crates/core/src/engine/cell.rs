@@ -21,7 +21,7 @@ pub(crate) struct Cell(Arc<CellInner>);
 struct CellInner {
     grant: GrantRef,
     limit: AtomicU64,
-    end: OnceLock<End>,
+    end: OnceLock<(End, Moment)>,
     changed: Notify,
 }
 
@@ -43,8 +43,8 @@ impl Cell {
         limit.as_nanos() < self.0.limit.swap(limit.as_nanos(), Ordering::AcqRel)
     }
 
-    pub(super) fn set_end(&self, end: End) {
-        let _ = self.0.end.set(end);
+    pub(super) fn set_end(&self, end: End, at: Moment) {
+        let _ = self.0.end.set((end, at));
     }
 
     /// Wakes the tasks that wait for a loss, so that they look at the cell again.
@@ -62,6 +62,11 @@ impl Cell {
     }
 
     pub(super) fn end(&self) -> Option<End> {
-        self.0.end.get().copied()
+        self.0.end.get().map(|(end, _)| *end)
+    }
+
+    /// When the lease ended, if it has.
+    pub(super) fn ended_at(&self) -> Option<Moment> {
+        self.0.end.get().map(|(_, at)| *at)
     }
 }

@@ -138,7 +138,7 @@ impl<E: Participant> Driver<E> {
         }
         let now = self.timing.clock.now();
         let result = change(&mut locked.state, Applying { now, random: &mut locked.random, out: &mut actions });
-        actions.retain(|action| locked.apply_locked(action, engine, &mut others));
+        actions.retain(|action| locked.apply_locked(action, now, engine, &mut others));
         let next = locked.state.next();
         let earlier = next < locked.armed;
         if earlier {
@@ -250,13 +250,14 @@ impl<E: Participant> Locked<E> {
     fn apply_locked(
         &mut self,
         action: &Action<Caller, Cell>,
+        now: Moment,
         engine: Option<&Arc<E>>,
         others: &mut BTreeMap<Member, Arc<E>>,
     ) -> bool {
         match action {
             // In the order of the events: an older limit must not replace a newer one.
             Action::Limit(cell, limit) => return cell.set_limit(*limit),
-            Action::End { cell, end, .. } => cell.set_end(*end),
+            Action::End { cell, end, .. } => cell.set_end(*end, now),
             Action::Keep(member) => {
                 let engine = self.engines.get(member).and_then(Weak::upgrade);
                 self.kept.extend(engine.map(|engine| (*member, engine)));

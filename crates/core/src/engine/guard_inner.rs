@@ -35,6 +35,7 @@ impl GuardInner {
     pub(super) fn new(engine: &Arc<Inner>, granted: Granted<Cell>) -> Self {
         let Granted { guard, owner, number, cell } = granted;
         let (engine, since) = (Arc::clone(engine), engine.clock.now());
+        engine.driver.observer.guard_began();
         Self(Arc::new(GuardState { engine, guard, owner, number, cell, since, over: AtomicBool::new(false) }))
     }
 
@@ -110,6 +111,11 @@ impl Drop for GuardInner {
 impl GuardState {
     pub(crate) fn key(&self) -> &LockKey {
         &self.cell.grant().key
+    }
+
+    /// The name of the backend.
+    pub(crate) fn backend(&self) -> &'static str {
+        self.engine.name()
     }
 
     pub(crate) fn mode(&self) -> Mode {
@@ -201,15 +207,15 @@ impl GuardState {
             // No action of the state wakes a task that waits for the loss of this guard alone.
             self.cell.notify();
         }
-        if ended != GuardRelease::Gone {
-            self.was_held();
-        }
+        self.was_held();
         ended
     }
 
-    /// Records how long the guard was held. A lost guard was recorded with its loss.
+    /// Records how long the guard was held: until now, or until it was lost.
     fn was_held(&self) {
-        self.engine.driver.observer.guard_ended(self.engine.clock.now().since(self.since));
+        let now = self.engine.clock.now();
+        let held = self.cell.ended_at().unwrap_or(now).min(now).since(self.since);
+        self.engine.driver.observer.guard_ended(self.key(), self.fencing_token(), held);
     }
 }
 

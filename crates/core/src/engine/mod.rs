@@ -26,6 +26,7 @@ use tokio::sync::Notify;
 pub(crate) use self::driver::SystemRandom;
 pub(crate) use self::guard_inner::{GuardInner, GuardState};
 pub use self::local_handoff::LocalHandoff;
+pub use self::observe::describe_metrics;
 pub(crate) use self::state::BackOff;
 
 use self::driver::Driver;

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, counter, with_recorder};
+use metrics::{
+    Gauge, Histogram, Key, Label, Level, Metadata, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    with_recorder,
+};
 
-use crate::{Error, LeaseStatus, LockKey, LossReason, Mode, Result};
+use crate::{Error, FencingToken, LeaseStatus, LockKey, LossReason, Mode, Result};
 
 /// How an acquisition ended.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +29,13 @@ pub(super) struct Observer {
     queue_length: Key,
     renewed: Key,
     hold: Key,
+    guards: Key,
     handoffs: Key,
 }
 
 impl Observer {
     pub(super) fn new(backend: &'static str) -> Self {
+        describe_metrics();
         let label = Label::new("backend", backend);
         let key = |name| Key::from_parts(name, vec![label.clone()]);
         let ended = |name, outcome| Key::from_parts(name, vec![label.clone(), Label::new("outcome", outcome)]);
@@ -39,15 +44,23 @@ impl Observer {
             granted: ended(ACQUIRE_WAIT, "granted"),
             busy: ended(ACQUIRE_WAIT, "busy"),
             failed: ended(ACQUIRE_WAIT, "failed"),
-            contended: key("leasehold_contended_total"),
-            queue_length: key("leasehold_queue_length"),
+            contended: key(CONTENDED),
+            queue_length: key(QUEUE_LENGTH),
             renewed: ended(RENEWALS, "ok"),
-            hold: key("leasehold_hold_seconds"),
-            handoffs: key("leasehold_local_handoffs_total"),
+            hold: key(HOLD),
+            guards: key(GUARDS),
+            handoffs: key(HANDOFFS),
         }
     }
 
-    pub(super) fn acquired(&self, key: &LockKey, mode: Mode, outcome: Acquired, waited: Duration) {
+    pub(super) fn acquired(
+        &self,
+        key: &LockKey,
+        mode: Mode,
+        outcome: Acquired,
+        token: Option<FencingToken>,
+        waited: Duration,
+    ) {
         let (metric, outcome) = match outcome {
             Acquired::Granted => (&self.granted, "granted"),
             Acquired::Busy => (&self.busy, "busy"),
@@ -55,12 +68,13 @@ impl Observer {
         };
         histogram(metric).record(waited);
         let backend = self.backend;
-        tracing::debug!(backend, key = key.as_str(), %mode, outcome, waited_ms = millis(waited), "acquire ended");
+        let (token, waited_ms) = (token.map(FencingToken::get), millis(waited));
+        tracing::debug!(backend, key = key.as_str(), %mode, outcome, token, waited_ms, "acquire ended");
     }
 
     pub(super) fn attempt_failed(&self, key: &LockKey, error: &Error) {
         let backend = self.backend;
-        counter!("leasehold_attempt_failures_total", "backend" => backend).increment(1);
+        counter!(ATTEMPT_FAILURES, "backend" => backend).increment(1);
         tracing::warn!(backend, key = key.as_str(), %error, "an attempt failed; it is tried again until the wait is over");
     }
 
@@ -88,8 +102,7 @@ impl Observer {
 
     pub(super) fn lost(&self, key: &LockKey, reason: LossReason, held: Duration) {
         let backend = self.backend;
-        counter!("leasehold_losses_total", "backend" => backend, "reason" => reason.as_str()).increment(1);
-        histogram(&self.hold).record(held);
+        counter!(LOSSES, "backend" => backend, "reason" => reason.as_str()).increment(1);
         tracing::warn!(backend, key = key.as_str(), reason = reason.as_str(), held_ms = millis(held), "lock lost");
     }
 
@@ -97,13 +110,21 @@ impl Observer {
         count(&self.handoffs);
     }
 
-    pub(super) fn guard_ended(&self, held: Duration) {
+    pub(super) fn guard_began(&self) {
+        gauge(&self.guards).increment(1.0);
+    }
+
+    /// A guard was released, dropped, detached or downgraded.
+    pub(super) fn guard_ended(&self, key: &LockKey, token: Option<FencingToken>, held: Duration) {
+        gauge(&self.guards).decrement(1.0);
         histogram(&self.hold).record(held);
+        let (backend, token, held_ms) = (self.backend, token.map(FencingToken::get), millis(held));
+        tracing::debug!(backend, key = key.as_str(), token, held_ms, "hold ended");
     }
 
     pub(super) fn release_failed(&self, key: &LockKey, error: &Error) {
         let backend = self.backend;
-        counter!("leasehold_release_failures_total", "backend" => backend).increment(1);
+        counter!(RELEASE_FAILURES, "backend" => backend).increment(1);
         tracing::warn!(backend, key = key.as_str(), %error, "release failed; it is retried in the background");
     }
 }
@@ -118,7 +139,35 @@ impl Drop for Queued<'_> {
 }
 
 const ACQUIRE_WAIT: &str = "leasehold_acquire_wait_seconds";
+const HOLD: &str = "leasehold_hold_seconds";
+const GUARDS: &str = "leasehold_guards";
+const CONTENDED: &str = "leasehold_contended_total";
+const QUEUE_LENGTH: &str = "leasehold_queue_length";
 const RENEWALS: &str = "leasehold_renewals_total";
+const LOSSES: &str = "leasehold_losses_total";
+const HANDOFFS: &str = "leasehold_local_handoffs_total";
+const ATTEMPT_FAILURES: &str = "leasehold_attempt_failures_total";
+const RELEASE_FAILURES: &str = "leasehold_release_failures_total";
+
+/// Describes every metric of Leasehold to the installed `metrics` recorder: its unit, and what it counts.
+///
+/// An engine does so when it is made; call this where the recorder is installed after the first locker was connected.
+pub fn describe_metrics() {
+    describe_histogram!(
+        ACQUIRE_WAIT,
+        Unit::Seconds,
+        "How long an acquisition took, by outcome: granted, busy or failed"
+    );
+    describe_histogram!(HOLD, Unit::Seconds, "How long a guard held its lock, until its release or its loss");
+    describe_gauge!(GUARDS, "Guards of this process that have not ended; a lost one counts until it is dropped");
+    describe_counter!(CONTENDED, "Acquisitions that waited behind a holder or a waiter of the same process");
+    describe_gauge!(QUEUE_LENGTH, "Acquisitions that wait behind a holder or a waiter of the same process");
+    describe_counter!(RENEWALS, "Renewals that the store answered, by outcome: ok, gone or failed");
+    describe_counter!(LOSSES, "Leases that were lost, by reason");
+    describe_counter!(HANDOFFS, "Leases that passed to another guard of the process without a request to the store");
+    describe_counter!(ATTEMPT_FAILURES, "Attempts to acquire that failed and are repeated until the wait is over");
+    describe_counter!(RELEASE_FAILURES, "Releases that failed and are repeated in the background");
+}
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 

@@ -92,6 +92,7 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestCont
     eventually("a renewal", || async { Ok(ours.faults.count(Op::Renew, &key) > 0) }).await?;
     theirs.admin.force_release(&key).await?;
     soon("the loss is told", guard.lost()).await?;
+    drop(guard);
     let backend = context.subject.capabilities().backend();
     for name in [
         "leasehold_acquire_wait_seconds",
@@ -100,6 +101,7 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestCont
         "leasehold_losses_total",
         "leasehold_contended_total",
         "leasehold_queue_length",
+        "leasehold_guards",
     ] {
         ensure!(seen.has(&format!("{name} of {backend}")), "{name} was not recorded");
     }
@@ -110,6 +112,8 @@ pub(super) async fn c26_acquiring_is_a_span(context: TestContext) -> Verdict {
     let seen = Seen::here();
     let (ours, key) = (context.client().await?, context.key());
     ours.take(&key, &patient()).await?.release().await?;
-    ensure!(seen.has("span acquire"), "no span named acquire");
+    for name in ["acquire", "hold", "release"] {
+        ensure!(seen.has(&format!("span {name}")), "no span named {name}");
+    }
     Ok(())
 }

@@ -101,7 +101,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.over += usize::from(waiter.is_try);
         self.waiters.push_back(waiter);
         self.advance(step);
-        (id, self.index(id).is_some_and(|index| index > 0))
+        let held = self.leases.iter().any(|lease| lease.end.is_none());
+        (id, self.index(id).is_some_and(|index| held || index > 0))
     }
 
     pub(super) fn waiter(&self, step: &Step<'_, W, L>, id: WaiterId, join: Join<W>) -> Waiter<W> {

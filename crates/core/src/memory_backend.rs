@@ -1,0 +1,328 @@
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::clock::Moment;
+use crate::memory_faults::Faults;
+use crate::{
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, ErrorKind, FencingToken, GrantRef, Holder,
+    Holders, LeaseStatus, LockKey, Mode, Notification, Notifications, OwnerId, Page, Renewal, Result, SharedBackend,
+    Subscription,
+};
+
+/// The store of [`Memory`](crate::Memory), as a backend. Clones share one store.
+#[derive(Clone, Debug)]
+pub struct MemoryBackend {
+    store: Arc<Store>,
+    namespace: Arc<str>,
+}
+
+#[derive(Debug)]
+struct Store {
+    clock: Clock,
+    state: Mutex<State>,
+    faults: Faults,
+    released: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Held keys by namespace and key.
+    held: BTreeMap<(Arc<str>, LockKey), Vec<Grant>>,
+    /// The newest epoch of any key: one counter for all, so that nothing is left behind by a key that is free.
+    newest: u64,
+    /// Owners whose grant was released by force, until their lease would have ended.
+    forced: HashMap<OwnerId, Moment>,
+    /// When what expired is forgotten next.
+    tidy_at: Moment,
+}
+
+#[derive(Clone, Debug)]
+struct Grant {
+    claim: Claim,
+    epoch: u64,
+    ends: Moment,
+}
+
+impl State {
+    /// Forgets what expired, so that keys that nobody asks for again leave nothing behind: once a second at most, for it
+    /// looks at all.
+    fn tidy(&mut self, now: Moment) {
+        if now < self.tidy_at {
+            return;
+        }
+        self.tidy_at = now.plus(Duration::from_secs(1));
+        self.forced.retain(|_, until| *until > now);
+        self.held.retain(|_, grants| grants.iter().any(|grant| grant.ends > now));
+    }
+}
+
+impl MemoryBackend {
+    /// An empty store in the namespace `leasehold`.
+    pub fn new(clock: Clock) -> Self {
+        let store =
+            Store { clock, state: Mutex::default(), faults: Faults::default(), released: watch::Sender::new(()) };
+        Self { store: Arc::new(store), namespace: "leasehold".into() }
+    }
+
+    /// This store under another namespace: its keys are apart from those of every other namespace.
+    #[must_use]
+    pub fn namespace(&self, namespace: &str) -> Self {
+        Self { store: Arc::clone(&self.store), namespace: namespace.into() }
+    }
+
+    /// Makes the next `operations` fail: see [`Memory::fail_next`](crate::Memory::fail_next).
+    pub fn fail_next(&self, operations: usize, kind: ErrorKind) {
+        self.store.faults.fail_next(operations, kind);
+    }
+
+    /// Gives no answers for `time`: see [`Memory::silent_for`](crate::Memory::silent_for).
+    pub fn silent_for(&self, time: Duration) {
+        self.store.faults.silent_until(self.store.clock.now().plus(time));
+    }
+
+    /// Forgets who holds `key`: see [`Memory::forget`](crate::Memory::forget).
+    pub fn forget(&self, key: &LockKey) {
+        self.state().held.remove(&self.place(key));
+        self.store.released.send_replace(());
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.store.clock
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.store.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, key: &LockKey) -> (Arc<str>, LockKey) {
+        (Arc::clone(&self.namespace), key.clone())
+    }
+
+    fn find<'s>(&self, state: &'s mut State, grant: &GrantRef) -> Result<&'s mut Grant, LeaseStatus> {
+        let now = self.store.clock.now();
+        let forced = state.forced.contains_key(&grant.owner);
+        let live = state.held.get_mut(&self.place(&grant.key)).into_iter().flatten();
+        live.filter(|held| held.ends > now).find(|held| held.claim.owner == grant.owner).ok_or(if forced {
+            LeaseStatus::ForceReleased
+        } else {
+            LeaseStatus::NotHeld
+        })
+    }
+
+    fn holders(&self, key: &LockKey, grants: &[Grant]) -> Holders {
+        let now = self.store.clock.now();
+        let holders = grants.iter().filter(|grant| grant.ends > now).map(|grant| Holder {
+            mode: grant.claim.mode,
+            token: Some(FencingToken::of_epoch(grant.epoch)),
+            remaining: Some(grant.ends.since(now)),
+            label: grant.claim.label.as_deref().map(str::to_owned),
+            reason: grant.claim.reason.as_deref().map(str::to_owned),
+        });
+        Holders { key: key.clone(), holders: holders.collect() }
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("memory")
+            .with(Capability::Shared)
+            .with(Capability::Lease)
+            .with(Capability::Fencing)
+            .with(Capability::Wakeup)
+            .with(Capability::ForceNotice)
+            .with(Capability::Detach)
+            .with(Capability::LocalHandoff)
+            .without(Capability::CrossProcess, "it lives in one process")
+            .without(Capability::CrossHost, "it lives in one process")
+            .without(Capability::WriterIntent, "a waiting writer is known to its own engine only")
+            .without(Capability::Reentrancy, "every acquire is an owner of its own")
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        self.answer("acquire", || self.grant_to(claim)).await
+    }
+
+    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
+        let done = self.answer("renew", || self.prolong(renewals)).await;
+        done.unwrap_or_else(|error| vec![Err(error); renewals.len()])
+    }
+
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
+        self.answer("attach", || self.give_to(grant, new_owner, ttl)).await
+    }
+
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        self.answer("downgrade", || self.make_reader(writer, claim)).await
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
+        self.answer("release", || self.free(grant)).await
+    }
+
+    fn releases_in_place(&self) -> bool {
+        true
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.answer("inspect", || self.seen(key)).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.answer("list", || self.page(prefix, after)).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.answer("force-release", || self.free_by_force(key)).await
+    }
+
+    fn notifications(&self) -> Option<&dyn Notifications> {
+        Some(self)
+    }
+}
+
+/// The steps of the store, each under one lock.
+impl MemoryBackend {
+    async fn answer<T>(&self, operation: &'static str, carry_out: impl FnOnce() -> T) -> Result<T> {
+        self.store.faults.answer(&self.store.clock, operation, carry_out).await
+    }
+
+    fn grant_to(&self, claim: &Claim) -> Attempt {
+        let now = self.store.clock.now();
+        let seed = self.store.clock.unix_millis();
+        let mut state = self.state();
+        let state = &mut *state;
+        state.tidy(now);
+        let grants = state.held.entry(self.place(&claim.key)).or_default();
+        grants.retain(|grant| grant.ends > now);
+        if let Some(ours) = grants.iter().find(|grant| grant.claim.owner == claim.owner) {
+            return Attempt::Granted { epoch: Some(ours.epoch) };
+        }
+        let in_the_way =
+            grants.iter().filter(|grant| claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive);
+        if let Some(ends) = in_the_way.map(|grant| grant.ends).max() {
+            return Attempt::Busy { retry_in: Some(ends.since(now)) };
+        }
+        state.newest = seed.max(state.newest + 1);
+        grants.push(Grant { claim: claim.clone(), epoch: state.newest, ends: now.plus(claim.ttl) });
+        Attempt::Granted { epoch: Some(state.newest) }
+    }
+
+    fn prolong(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
+        let now = self.store.clock.now();
+        let mut state = self.state();
+        let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {
+            Ok(grant) if renewal.grant.epoch != Some(grant.epoch) => Ok(LeaseStatus::NotHeld),
+            Ok(grant) => {
+                // A renewal may come late, after a longer one.
+                grant.ends = grant.ends.max(now.plus(renewal.ttl));
+                Ok(LeaseStatus::Held)
+            }
+            Err(held) => Ok(held),
+        };
+        renewals.iter().map(renew).collect()
+    }
+
+    fn give_to(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> LeaseStatus {
+        let now = self.store.clock.now();
+        let mut state = self.state();
+        let again = GrantRef { owner: new_owner, ..grant.clone() };
+        let which = if self.find(&mut state, &again).is_ok() { &again } else { grant };
+        match self.find(&mut state, which) {
+            Ok(held) if Some(held.epoch) == grant.epoch => {
+                held.claim.owner = new_owner;
+                held.ends = held.ends.max(now.plus(ttl));
+                LeaseStatus::Held
+            }
+            Ok(_) => LeaseStatus::NotHeld,
+            Err(held) => held,
+        }
+    }
+
+    fn make_reader(&self, writer: &GrantRef, claim: &Claim) -> Attempt {
+        let (now, seed) = (self.store.clock.now(), self.store.clock.unix_millis());
+        let mut state = self.state();
+        let epoch = seed.max(state.newest + 1);
+        match self.find(&mut state, writer) {
+            Ok(held) if Some(held.epoch) == writer.epoch && held.claim.mode == Mode::Exclusive => {
+                *held = Grant { claim: claim.clone(), epoch, ends: now.plus(claim.ttl) };
+                state.newest = epoch;
+                self.store.released.send_replace(());
+                Attempt::Granted { epoch: Some(epoch) }
+            }
+            _ => Attempt::Busy { retry_in: None },
+        }
+    }
+
+    fn free(&self, grant: &GrantRef) -> LeaseStatus {
+        let mut state = self.state();
+        if let Err(held) = self.find(&mut state, grant) {
+            return held;
+        }
+        let place = self.place(&grant.key);
+        if let Some(grants) = state.held.get_mut(&place) {
+            grants.retain(|held| held.claim.owner != grant.owner);
+            if grants.is_empty() {
+                state.held.remove(&place);
+            }
+        }
+        self.store.released.send_replace(());
+        LeaseStatus::Held
+    }
+
+    fn seen(&self, key: &LockKey) -> Holders {
+        let state = self.state();
+        let grants = state.held.get(&self.place(key)).map_or(&[][..], Vec::as_slice);
+        self.holders(key, grants)
+    }
+
+    fn page(&self, prefix: &str, after: Option<&Cursor>) -> Page {
+        const PAGE: usize = 100;
+        let state = self.state();
+        let ours = state.held.iter().filter(|((namespace, key), _)| {
+            *namespace == self.namespace
+                && key.as_str().starts_with(prefix)
+                && after.is_none_or(|after| key.as_str() > after.0.as_str())
+        });
+        let mut keys: Vec<_> = ours.map(|((_, key), grants)| self.holders(key, grants)).collect();
+        keys.retain(|holders| !holders.holders.is_empty());
+        let more = keys.len() > PAGE;
+        keys.truncate(PAGE);
+        let next = keys.last().filter(|_| more).map(|last| Cursor(last.key.as_str().to_owned()));
+        Page { keys, next }
+    }
+
+    fn free_by_force(&self, key: &LockKey) -> Holders {
+        let mut state = self.state();
+        let grants = state.held.remove(&self.place(key)).unwrap_or_default();
+        state.forced.extend(grants.iter().map(|grant| (grant.claim.owner, grant.ends.plus(Duration::from_secs(60)))));
+        self.store.released.send_replace(());
+        self.holders(key, &grants)
+    }
+}
+
+impl SharedBackend for MemoryBackend {}
+
+#[async_trait]
+impl Notifications for MemoryBackend {
+    async fn subscribe(&self, _key: &LockKey) -> Result<Box<dyn Subscription>> {
+        Ok(Box::new(Released(self.store.released.subscribe())))
+    }
+}
+
+struct Released(watch::Receiver<()>);
+
+#[async_trait]
+impl Subscription for Released {
+    async fn next(&mut self) -> Notification {
+        if self.0.changed().await.is_err() {
+            // The store is gone, and with it every release that could come.
+            std::future::pending::<()>().await;
+        }
+        Notification::Freed
+    }
+}
