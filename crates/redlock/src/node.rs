@@ -315,7 +315,7 @@ impl Node {
             ["new", incarnation, run] => Ok(marker(Phase::New, incarnation, run)),
             ["healing", incarnation, run] => Ok(marker(Phase::Healing, incarnation, run)),
             ["up", incarnation, run] => Ok(marker(Phase::Up, incarnation, run)),
-            ref words => Err(failure(&peer, words)),
+            ref words => Err(failure(peer, words)),
         }
     }
 
