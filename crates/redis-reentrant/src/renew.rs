@@ -3,11 +3,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{LeaseStatus, Renewal, Result};
-use leasehold_redis::{Script, ScriptArguments};
+use leasehold_redis::{PROLONG, Script, ScriptArguments};
 
 use crate::store::{LOCK, Store, epoch_argument};
 
-static RENEW: Script = Script::new(&[include_str!("lua/renew.lua")]);
+static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
 
 /// Prolongs leases of the session `id`, each only if the session still holds the key in the same epoch.
 pub(crate) async fn renew(store: &Store, id: &str, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
-use leasehold_redis::{Script, ScriptArguments};
+use leasehold_redis::{PROLONG, REWRITE, Script, ScriptArguments};
 
 use crate::store::{LOCK, Store};
 
-static RENEW: Script = Script::new(&[include_str!("lua/renew.lua")]);
-static TAKE_OVER: Script = Script::new(&[include_str!("lua/take_over.lua")]);
+static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
+static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lua")]);
 
 /// Prolongs grants, each only if the server still has its owner under its epoch.
 pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {

@@ -59,7 +59,8 @@ pub enum Notify {
     Grants {
         /// The part of a key's names by which a message names the key.
         part: &'static str,
-        /// Whether a message is believed. Whoever may publish can forge one; without trust it is only a reason to ask.
+        /// Whether a message is believed. Every user who may publish can forge one; without
+        /// trust it is only a reason to ask.
         trusted: bool,
     },
 }
@@ -223,7 +224,7 @@ impl Store {
     }
 
     /// Warns through `tracing` of a server that deletes entries when it runs out of memory: among them locks that are held,
-    /// and their counters. Also of a server that does not tell.
+    /// and their counters. Also of a server that refuses to say.
     pub fn warn_of_eviction(&self) -> BoxFuture<'_, ()> {
         Box::pin(warn_of_eviction(&self.0.connection))
     }
@@ -298,7 +299,7 @@ impl Store {
         script_error(&self.0.connection, words)
     }
 
-    /// An error of kind [`Backend`](ErrorKind::Backend) that quotes the server, without the passwords that it was told.
+    /// An error of kind [`Backend`](ErrorKind::Backend) that quotes the server, without the passwords that the server was given.
     pub fn refusal(&self, detail: &str) -> Error {
         Error::new(ErrorKind::Backend, "ask Redis").detail(self.0.connection.quote(detail))
     }

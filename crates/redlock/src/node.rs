@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold_core::{Cursor, LeaseStatus, LockKey, OwnerId, Result};
 use leasehold_redis::{
-    CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, Reply, Script,
-    ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
+    CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, PROLONG, REWRITE,
+    Reply, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
 };
 
 use crate::answer::{
@@ -28,8 +28,8 @@ static TRY_ACQUIRE: ScriptFunction =
 static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 3, &[COUNTER, include_str!("lua/confirm.lua")]);
 static RELEASE: ScriptFunction = ScriptFunction::new("release", 2, 2, &[include_str!("lua/release.lua")]);
 static FUNCTIONS: [&ScriptFunction; 3] = [&TRY_ACQUIRE, &CONFIRM, &RELEASE];
-static RENEW: Script = Script::new(&[include_str!("lua/renew.lua")]);
-static TAKE_OVER: Script = Script::new(&[include_str!("lua/take_over.lua")]);
+static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
+static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lua")]);
 static MARKER_STEP: Script = Script::new(&[include_str!("lua/marker_step.lua")]);
 static READ_COUNTERS: Script = Script::new(&[COUNTER, include_str!("lua/read_counters.lua")]);
 static RAISE_COUNTERS: Script = Script::new(&[COUNTER, include_str!("lua/raise_counters.lua")]);

@@ -73,7 +73,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "return place and unlink(" => "return false and unlink(";
     "redis-single": "anybody renews" in RENEW_LUA,
         "type(held) ~= 'string' or string.sub(held, 1, #grant) ~= grant" => "type(held) ~= 'string'";
-    "redis-single": "a renewal gives half of the lease" in RENEW_LUA,
+    "redis-single": "a renewal gives half of the lease" in "crates/redis/src/lua/prolong.lua",
         "redis.pcall('PEXPIRE', lock, lease)" => "redis.pcall('PEXPIRE', lock, math.floor(lease / 2))";
     "redis-single": "a batch renews only its first" in RENEW_LUA,
         "renew(KEYS[#answers + 1], grant, lease)" => "#answers == 0 and renew(KEYS[1], grant, lease) or 'held'";

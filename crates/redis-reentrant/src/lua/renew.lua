@@ -13,15 +13,7 @@ local function renew(lock, epoch, lease)
   if held.err or held[1] ~= session or held[2] ~= epoch then
     return 'gone'
   end
-  local left = redis.pcall('PTTL', lock)
-  if type(left) == 'table' then
-    return 'refused ' .. left.err .. ' (PTTL)'
-  end
-  if left >= tonumber(lease) then
-    return 'held'
-  end
-  local prolonged = redis.pcall('PEXPIRE', lock, lease)
-  return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'
+  return prolong(lock, lease)
 end
 
 local answers = {}

@@ -12,15 +12,7 @@ local function renew(lock, grant, lease)
   if type(held) ~= 'string' or string.sub(held, 1, #grant) ~= grant then
     return 'gone'
   end
-  local left = redis.pcall('PTTL', lock)
-  if type(left) == 'table' then
-    return 'refused ' .. left.err .. ' (PTTL)'
-  end
-  if left >= tonumber(lease) then
-    return 'held'
-  end
-  local prolonged = redis.pcall('PEXPIRE', lock, lease)
-  return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'
+  return prolong(lock, lease)
 end
 
 local answers, all_held = {}, true

@@ -14,13 +14,4 @@ local has, of, rest = string.match(type(held) == 'string' and held or '', '^(%x+
 if of ~= number or (has ~= owner and has ~= new_owner) then
   return { 'gone' }
 end
-local left = redis.pcall('PTTL', lock)
-if type(left) == 'table' then
-  return { 'refused', left.err .. ' (PTTL)' }
-end
-local longer = string.format('%.0f', math.max(left, tonumber(lease)))
-local written = redis.pcall('SET', lock, new_owner .. ' ' .. number .. rest, 'PX', longer)
-if type(written) == 'table' and written.err then
-  return { 'refused', written.err .. ' (SET)' }
-end
-return { 'held' }
+return rewrite(lock, new_owner .. ' ' .. number .. rest, lease)

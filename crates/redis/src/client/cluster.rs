@@ -20,7 +20,7 @@ use crate::client::link::Link;
 use crate::client::slots::{self, Redirection, Slots};
 use crate::client::supervisor::AbortOnDrop;
 
-/// A Cluster: a connection to each primary, and who of them serves which slots.
+/// A Cluster: a connection to each primary, and which of them serves which slots.
 ///
 /// Each connection lives for itself, so that a node that is gone costs its own slots only.
 pub(crate) struct Cluster {
@@ -84,7 +84,8 @@ impl Cluster {
         servers
     }
 
-    /// How to connect to one of the nodes to which there is a connection: what is published on one is heard on all.
+    /// The configuration for one of the nodes to which there is a connection: a message that is published on one node reaches
+    /// the subscribers of all.
     pub(crate) fn any(&self) -> Option<Config> {
         let nodes = self.state.connected();
         let chance = usize::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or_default();
@@ -92,13 +93,13 @@ impl Cluster {
         Some(for_server(node.server.clone(), &self.state.config))
     }
 
-    /// Who may have entries of this slot: whoever serves it, and where it is on the way to.
+    /// The nodes that may have entries of this slot: the one that serves it, and the one to which it is being moved.
     pub(crate) fn with(&self, slot: u16) -> Vec<Server> {
         let nodes = [self.state.serving(slot), self.state.read().asked.get(&slot).cloned()];
         nodes.into_iter().flatten().map(|node| node.server.clone()).collect()
     }
 
-    /// Sends a command to whoever serves its slot, and on to where that says that the entries are.
+    /// Sends a command to the node that serves its slot, and on to the node to which that one redirects it.
     ///
     /// While entries of one command are on two nodes, which both refuse it, this asks again for half of `within`, so that
     /// the last question has as long to be answered.
@@ -152,7 +153,7 @@ impl Cluster {
         node.link.send(command, within).await.inspect_err(|failed| self.state.look_into(failed))
     }
 
-    /// Has the Cluster asked who serves what, if this is a reason to.
+    /// Reads the map of slots anew, if this error is a reason to.
     pub(crate) fn look_into(&self, error: &DriverError) {
         if error::is_of_another_server(error) {
             self.state.probes.notify_one();

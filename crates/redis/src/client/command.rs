@@ -3,7 +3,7 @@ use fred::types::Value;
 use fred::types::config::Server;
 use leasehold_core::Error;
 
-/// What is asked, and of whom.
+/// A command, and the node or slot that it is for.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     pub(crate) name: &'static str,
@@ -21,7 +21,7 @@ pub(crate) enum Target {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum SendError {
-    /// It never left.
+    /// The command was not sent.
     NotSent(Error),
     /// It was sent, or may have been.
     Sent(DriverError),

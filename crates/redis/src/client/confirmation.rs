@@ -43,7 +43,7 @@ impl Confirmation {
     ///
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable) when it was given back, [`Indeterminate`](ErrorKind::Indeterminate) when
-    /// that failed too, so that whoever asked goes on giving it back.
+    /// that failed too, so that the engine goes on giving it back.
     pub(crate) async fn confirm(
         self,
         connection: &Connection,

@@ -21,7 +21,7 @@ use crate::client::sentinels::Sentinels;
 use crate::client::value::text;
 use crate::client::{error, secrets};
 
-/// One server, Sentinel set or Cluster, over one connection to each primary that all commands share. Clones share it.
+/// One server, Sentinel set or Cluster, over one connection to each primary. All commands and all clones share it.
 ///
 /// An own connection ([`open`](Self::open)) ends with its last clone, or with [`close`](Self::close); a borrowed one
 /// ([`borrow`](Self::borrow)) is left alone.
@@ -216,12 +216,12 @@ impl Connection {
         error::failed(error, &self.0.secrets)
     }
 
-    /// What a server said, without the passwords that it was told.
+    /// A text of the server without the passwords that it was given.
     pub(crate) fn quote(&self, said: &str) -> String {
         self.0.secrets.hide(said)
     }
 
-    /// The server refused a step inside a script, in these words.
+    /// The error for a command that the server refused inside a script, with this reply.
     pub(crate) fn refused(&self, reply: &str) -> Error {
         // Redis before 7 puts a `-` in front.
         let error = DriverError::new(DriverKind::Unknown, reply.trim_start_matches('-').to_owned());
@@ -276,9 +276,9 @@ impl PubSubRoute {
 
 /// Why there is no answer.
 pub(crate) enum CommandError {
-    /// It never left.
+    /// The command was not sent.
     NotSent(Error),
-    /// In the driver's words, and what of them nobody may see.
+    /// It was sent, or may have been: the driver's error, and the secrets to keep out of its text.
     Sent(DriverError, Secrets),
 }
 

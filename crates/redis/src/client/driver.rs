@@ -4,8 +4,8 @@ use fred::types::Builder;
 use fred::types::config::{Config, ReconnectError, ReconnectPolicy, Server, ServerConfig, TcpConfig};
 use socket2::TcpKeepalive;
 
-/// How long a command may take unless the caller says otherwise: well below the usual lease, so that a server that
-/// does not answer shows before a deadline does.
+/// How long a command may take unless the caller chooses: well below the usual lease, so that a server that does not answer
+/// is noticed before a deadline passes.
 pub(crate) const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long connecting, and setting a connection up, may take each.
@@ -27,7 +27,7 @@ pub(crate) fn builder(config: Config, command_timeout: Duration) -> Builder {
     builder
 }
 
-/// The same for a connection that ends when it breaks: whoever made it goes elsewhere then.
+/// Configures a client that ends when its connection breaks, because the next one may lead to another server.
 pub(crate) fn without_reconnecting(config: Config, command_timeout: Duration) -> Builder {
     let mut builder = Builder::from_config(config);
     builder
@@ -52,7 +52,7 @@ pub(crate) fn without_reconnecting(config: Config, command_timeout: Duration) ->
     builder
 }
 
-/// Without delays of small packets, and broken off when the other machine is gone without a word.
+/// TCP without delays of small packets, and with an end when the other machine is gone without closing the connection.
 fn tcp() -> TcpConfig {
     let keepalive =
         TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(2)).with_retries(3);

@@ -5,7 +5,7 @@ use crate::client::command::Target;
 use crate::client::connection::Connection;
 
 /// Warns, through `tracing`, of a server that deletes entries when it runs out of memory: among them locks that are
-/// held, and their counters. Also of one that does not tell.
+/// held, and their counters. Also of a server that refuses to say.
 pub(crate) async fn warn_of_eviction(connection: &Connection) {
     for node in connection.primaries() {
         let server = node.as_ref().map(ToString::to_string);

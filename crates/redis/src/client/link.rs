@@ -16,7 +16,7 @@ use crate::client::error::{self, no_connection};
 use crate::client::secrets;
 use crate::client::supervisor::{ProbeReason, Supervisor};
 
-/// One connection, to one server: or whatever a borrowed client is connected to.
+/// One connection to one server, or a client of the caller's and what it is connected to.
 pub(crate) struct Link {
     client: Client,
     shown: String,

@@ -56,7 +56,7 @@ pub(crate) async fn refuse_a_replica(connection: &Connection) -> Result<Option<S
     )))
 }
 
-/// `None`: it does not tell.
+/// What a server says of its replication. `None`: it does not answer, or refuses to.
 async fn ask(connection: &Connection, node: Option<Server>) -> Option<State> {
     let about = vec![Value::from("replication")];
     match connection.send("INFO", about, Target::Node(node), connection.command_timeout()).await {

@@ -39,8 +39,8 @@ impl Connection {
         self.scan_at_most(pattern, after, 1_000_000_000 / EXAMINED).await
     }
 
-    /// In so many steps, counted through all pages: where a server says that there is always more, whoever lists would
-    /// never be done.
+    /// Scans at most `most` times, counted through all pages: with a server that always answers that there is more, a listing
+    /// would never end.
     async fn scan_at_most(
         &self,
         pattern: &str,

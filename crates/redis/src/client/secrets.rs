@@ -11,7 +11,7 @@ pub(crate) fn of(config: &Config) -> Secrets {
     Secrets::of([config.password.as_deref(), sentinels].into_iter().flatten())
 }
 
-/// The same error without them and on one line. To be called last: what an error means is in its words.
+/// An error without the passwords, on one line. Called after an error was classified, because its text is what is classified.
 pub(crate) fn keep_out(secrets: &Secrets, error: &DriverError) -> DriverError {
     // A server that does not know a command quotes its arguments, and those of AUTH are a password; cut short, it
     // would not be found.

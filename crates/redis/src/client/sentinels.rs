@@ -25,8 +25,8 @@ use self::views::{Named, View, Views};
 
 /// A primary that Sentinels name, and the connection to it.
 ///
-/// All Sentinels are listened to and asked all the time, and the newest word counts: a fail-over that is planned cuts no
-/// connection, so that nothing else tells that the primary is none any more.
+/// All Sentinels are asked every second and their messages are read, and the answer with the largest epoch counts: a fail-over
+/// that is planned cuts no connection, so that nothing else shows that the primary is none any more.
 pub(crate) struct Sentinels {
     state: Arc<State>,
     /// One for each Sentinel, and one that follows what they say. If they never run, the primary stays who it was.
@@ -126,7 +126,7 @@ impl Sentinels {
         answer
     }
 
-    /// Has the Sentinels asked, if this is a reason to.
+    /// Asks all Sentinels now, if this error is a reason to.
     pub(crate) fn look_into(&self, error: &DriverError) {
         if error::is_of_another_server(error) {
             self.state.probe();
@@ -234,7 +234,7 @@ impl State {
         });
     }
 
-    /// When most Sentinels were heard, or all that there are.
+    /// The primary that is named once most Sentinels have answered, or all that can be reached.
     async fn first_named(&self) -> Result<Named, DriverError> {
         const SLICE: Duration = Duration::from_millis(5);
         let heard = async {

@@ -55,7 +55,7 @@ pub(crate) fn lists(nodes: &str, wanted: &Server) -> bool {
     })
 }
 
-/// A node's word that a command is to be asked elsewhere or later.
+/// The answer of a node that a command is to be sent elsewhere or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redirection {
     /// The slot has moved for good.

@@ -29,7 +29,7 @@ struct Flags {
     down: AtomicBool,
 }
 
-/// Why the connection may be of no use any more.
+/// Why the connection is probed: it may be of no use any more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProbeReason {
     /// A command got no answer.
@@ -60,7 +60,7 @@ impl Supervisor {
         self.flags.down.load(Ordering::Acquire)
     }
 
-    /// Has the connection looked after.
+    /// Has the connection probed, and made anew if it is of no use.
     pub(crate) fn probe(&self, reason: ProbeReason) {
         // A full channel says that it is under way.
         let _ = self.probes.try_send(reason);

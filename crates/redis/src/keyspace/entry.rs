@@ -9,9 +9,9 @@ use crate::keyspace::number::read_epoch;
 /// the number is `-` as long as there is none, the metadata is JSON.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Whoever knows it can release the lock.
+    /// The owner id, 32 hex digits. It is a capability: who knows it can release the lock.
     pub owner: String,
-    /// What tokens are made of.
+    /// The epoch, of which tokens are made; `None` as long as there is none.
     pub epoch: Option<u64>,
     /// When it was taken, in ms by the server's clock.
     pub since: Option<u64>,
@@ -40,7 +40,7 @@ impl Entry {
         !self.owner.is_empty()
     }
 
-    /// A holder without remaining lease.
+    /// What `inspect` shows of the holder, without the remaining lease.
     pub fn to_holder(&self) -> Holder {
         let mut holder = Holder::new(Mode::Exclusive);
         holder.token = self.epoch.map(FencingToken::of_epoch);

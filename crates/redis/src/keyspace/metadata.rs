@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is kept of a holder beside its owner and number, as JSON. Also has `since`, by the server's clock.
 ///
-/// Read leniently: whoever shares the server may write more than we know.
+/// Members that are not known here are skipped: a newer version may write more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct Metadata {
@@ -34,17 +34,17 @@ impl Written<'_> {
 }
 
 impl Metadata {
-    /// What a claim says.
+    /// The label and the reason of a claim.
     fn of(claim: &Claim) -> Written<'_> {
         Written { label: claim.label.as_deref(), reason: claim.reason.as_deref() }
     }
 
-    /// From its JSON; empty if it is none.
+    /// Reads the JSON; empty if it is none.
     pub(crate) fn read(json: &str) -> Self {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    /// Tells what it says of a holder.
+    /// Copies the label and the reason into a holder.
     pub(crate) fn describe(self, holder: &mut Holder) {
         holder.label = self.label;
         holder.reason = self.reason;

@@ -85,10 +85,10 @@ impl Namespace {
         pattern + "*}:" + part
     }
 
-    /// The key whose `part` has this name. `None`: it is not one of ours.
+    /// The key whose `part` has this name. `None`: Leasehold writes no such name.
     pub(crate) fn key(&self, name: &str, part: &str) -> Option<LockKey> {
         let encoded = name.strip_prefix(&self.head)?.strip_suffix(part)?.strip_suffix("}:")?;
-        // Names come from whoever may write here: megabytes of them are not even decoded.
+        // Other users of the server may write any name: one of megabytes is not even decoded.
         if encoded.len() > 3 * LockKey::MAX_BYTES {
             return None;
         }

@@ -1,14 +1,15 @@
 use std::time::Duration;
 
-/// A number that tokens are made of: below 2^53, from where on scripts cannot count. `None`: it is none of ours.
+/// Reads an epoch, the number that tokens are made of: below 2^53, from where on Lua cannot count. `None`: the text is no
+/// epoch that Leasehold wrote.
 pub fn read_epoch(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number| *number < 1 << 53)
 }
 
-/// What is left of a lease, as `PTTL` tells it.
+/// What is left of a lease, as `PTTL` answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// So much.
+    /// The lease ends after this time.
     Ends(Duration),
     /// The entry has no lease.
     Endless,

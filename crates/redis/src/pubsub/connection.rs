@@ -12,7 +12,7 @@ use crate::client::supervisor::{self, AbortOnDrop};
 use crate::pubsub::subscribers::Subscribers;
 use crate::pubsub::task::{PubSubTask, SubscribeRequest};
 
-/// The connection on which signals come in, and the task that attends to it.
+/// The connection on which messages come in, and the task that reads it.
 #[derive(Debug)]
 pub(super) struct PubSubConnection {
     client: Client,

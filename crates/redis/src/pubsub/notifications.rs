@@ -21,15 +21,16 @@ pub const CHANNEL: &str = "freed";
 /// How long no subscription is asked for after one was refused: an operator may have changed the rules since.
 const REFUSED: Duration = Duration::from_secs(5);
 
-/// Notifications of releases, over Redis pub/sub: a script publishes on the key's [`CHANNEL`], whoever waits hears it.
+/// Notifications over Redis pub/sub: a script that releases publishes on the key's [`CHANNEL`], and every process with a
+/// subscription to that key receives it.
 ///
 /// A second connection, made when somebody waits for the first time, one subscription per key that is waited for.
-/// After a reconnection, and when signals came too fast, everybody is woken: one may have been lost. Where the server
+/// After a reconnection, and when messages came too fast, all subscriptions get a notification: a message may have been lost. Where the server
 /// does not allow subscriptions, [`subscribe`](Notifications::subscribe) fails, and waiters poll; it is asked again after a few seconds.
 pub(crate) struct PubSub {
     connection: Connection,
     namespace: Namespace,
-    /// By whose name a key is known in the subscribers.
+    /// The part of a key's names that is its topic.
     part: &'static str,
     subscribers: Arc<Subscribers>,
     listening: Mutex<Option<PubSubConnection>>,
@@ -37,7 +38,7 @@ pub(crate) struct PubSub {
     refused_until: std::sync::Mutex<Option<Moment>>,
     clock: Clock,
     closed: AtomicBool,
-    /// That the server refuses what a release does for those who wait was said.
+    /// Whether the warning was given that the server refuses what a release does for waiters.
     warned: AtomicBool,
 }
 
@@ -60,8 +61,8 @@ impl PubSub {
     /// For the keys of one namespace, with an inbox: a channel of this client's own, on which the grants of all keys come
     /// in, and no channel per key. Connects later.
     ///
-    /// A message is the owner (32 hex digits), the epoch and the name of that `part` of the key. Whoever may
-    /// publish can forge one: not `trusted`, it is only a reason to ask.
+    /// A message is the owner (32 hex digits), the epoch and the name of that `part` of the key. Every user who
+    /// may publish can forge one: unless it is `trusted`, it is only a reason to ask.
     pub(crate) fn with_inbox(
         connection: &Connection,
         namespace: &Namespace,
@@ -73,7 +74,7 @@ impl PubSub {
         Self { part, subscribers, ..Self::new(connection, namespace) }
     }
 
-    /// The channel on which grants are heard at this moment, if there is one and somebody has begun to listen.
+    /// The channel on which grants are received at this moment, if there is one and a subscription is open.
     pub(crate) fn inbox(&self) -> Option<&str> {
         self.subscribers.inbox()
     }
@@ -129,7 +130,7 @@ impl Notifications for PubSub {
             return Err(Error::new(ErrorKind::Unsupported, "listen for releases"));
         }
         let subscription = TopicSubscription::new(&self.subscribers, self.namespace.of(key).part(self.part));
-        // Whoever waits for this does not poll meanwhile.
+        // The waiter does not poll before this has an answer.
         let listening = timeout(self.connection.command_timeout(), self.listen_to(subscription.topic()));
         let outcome = listening.await.unwrap_or_else(|_| {
             let error = Error::new(ErrorKind::Unavailable, "listen for releases");

@@ -8,17 +8,17 @@ use tokio::sync::{mpsc, watch};
 use crate::keyspace::names::Namespace;
 use crate::keyspace::number::read_epoch;
 
-/// How many grants are kept for ears that come later: the answer to a claim and the message of its grant travel on two
-/// connections. A grant that is forgotten is found by asking again.
+/// How many grants are kept for subscriptions that begin later: the answer to a claim and the message of its grant travel on
+/// two connections. A waiter whose grant was dropped learns of it when it repeats its claim.
 pub(super) const KEPT: usize = 64;
 
-/// Who in this process listens for what becomes of which key.
+/// The subscriptions of this process, by topic. A topic is a channel, or, where there is an inbox, the name of a key's part.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
     state: Mutex<State>,
-    /// Without it every topic is a channel.
+    /// `None`: every topic is a channel of its own.
     inbox: Option<Inbox>,
-    /// Messages come in.
+    /// Whether the server has confirmed a subscription and messages come in.
     open: AtomicBool,
 }
 
@@ -29,7 +29,7 @@ struct Inbox {
     /// Topics are the names of this part of the keys.
     namespace: Namespace,
     part: &'static str,
-    /// What a message says is so, and not only worth a question.
+    /// Whether the grant in a message is believed. If not, a message is only a reason to ask.
     trusted: bool,
 }
 
@@ -38,7 +38,7 @@ struct State {
     topics: HashMap<String, watch::Sender<Notification>>,
     /// Grants that nobody listened for, by topic.
     early: VecDeque<(String, Notification)>,
-    /// Told of topics that nobody listens to any more.
+    /// Receives the channels to which no subscription is left, so that the server is asked to forget them.
     left: Option<mpsc::UnboundedSender<String>>,
 }
 
@@ -59,7 +59,7 @@ impl Subscribers {
         notifications
     }
 
-    /// Takes back what [`join`](Self::join) gave, and has the server forget a channel to which nobody listens any more.
+    /// Ends what [`join`](Self::join) began, and has the server forget a channel to which no subscription is left.
     pub(super) fn leave(&self, topic: &mut String, notifications: &mut Option<watch::Receiver<Notification>>) {
         let mut state = self.state();
         *notifications = None;
@@ -87,7 +87,7 @@ impl Subscribers {
         }
     }
 
-    /// The channel on which what becomes of a topic is told.
+    /// The channel on which the messages about a topic are published.
     pub(super) fn channel_of(&self, topic: &str) -> String {
         self.inbox.as_ref().map_or(topic, |inbox| &inbox.channel).to_owned()
     }
@@ -126,7 +126,7 @@ impl Subscribers {
         }
     }
 
-    /// Nobody who listens now will hear anything any more.
+    /// Ends all subscriptions: the connection is gone.
     pub(super) fn end(&self) {
         self.set_open(false);
         self.state().topics.clear();

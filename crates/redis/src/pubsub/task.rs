@@ -69,7 +69,7 @@ impl PubSubTask {
         let new: HashSet<_> = new.filter(|channel| !self.subscribed.contains(channel)).collect();
         let done = if new.is_empty() { Ok(()) } else { self.subscribe(new).await };
         for request in requests {
-            // Whoever left meanwhile does not need the answer.
+            // The subscriber may have gone meanwhile and needs no answer.
             let _ = request.confirmed.send(done.clone());
         }
         done
@@ -123,7 +123,7 @@ impl PubSubTask {
         batch.last::<Value>().await.map(drop)
     }
 
-    /// Tells whoever made this connection why it is of no use.
+    /// Answers all requests with the reason why this connection is of no use.
     async fn fail(&mut self, error: &DriverError) {
         let mut request = self.requested.recv().await;
         while let Some(SubscribeRequest { confirmed, .. }) = request {

@@ -5,7 +5,8 @@ use fred::types::Value;
 
 use crate::keyspace::names::KeyNames;
 
-/// The keys and then the arguments of a script or a [`ScriptFunction`](crate::ScriptFunction), in one piece of memory.
+/// The keys, and behind them the arguments, of a [`Script`](crate::Script) or a [`ScriptFunction`](crate::ScriptFunction), in
+/// one piece of memory.
 #[derive(Debug)]
 pub struct ScriptArguments {
     text: String,

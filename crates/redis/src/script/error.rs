@@ -2,7 +2,7 @@ use leasehold_core::{Error, ErrorKind};
 
 use crate::client::connection::Connection;
 
-/// The answers that every script may give instead of its own.
+/// The error for an answer that is none of a script's own.
 ///
 /// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
 /// a step.

@@ -14,15 +14,15 @@ use crate::script::arguments::{EncodedArguments, ScriptArguments};
 use crate::script::function::{ScriptFunction, ScriptFunctions};
 use crate::script::reply::Reply;
 
-/// So many steps leave together at most: more hold up everything else in the server for longer, and gain nothing.
+/// Largest batch. Beyond 32 functions the server's time for each no longer falls, and other clients wait longer.
 const MAX_BATCH: usize = 32;
 
-/// While so many commands are on their way, steps wait for each other: until one of the commands is back, or until
-/// there are enough for a full batch.
+/// While so many commands are in flight, functions wait for each other: until one of the commands is answered, or until there
+/// are enough for a full batch.
 const MAX_IN_FLIGHT: usize = 2;
 
-/// Each of them takes its share of the steps, so that the server works on one while we attend to the other; but so many
-/// go together, because the round trip is most of what they cost.
+/// Smallest share of a batch. Each command in flight takes its share of the functions, so that the server works on one while
+/// the other is on its way; but below four the round trip is most of what they cost.
 const MIN_BATCH: usize = 4;
 
 /// Sends script functions: alone as long as that keeps up, and as one batch those that come in meanwhile.
@@ -99,7 +99,7 @@ impl GroupCommit {
     }
 }
 
-/// A step, and what it is to be done with.
+/// A call of a function, with its arguments and its time limit.
 #[derive(Debug)]
 struct Request {
     function: &'static ScriptFunction,
@@ -127,7 +127,7 @@ struct State {
     /// Fewer than fill a batch; somebody only if something is in flight, which looks here when it is back.
     waiting: Vec<Waiting>,
     in_flight: usize,
-    /// So many steps are in them.
+    /// How many functions the commands in flight carry.
     carried: usize,
 }
 
@@ -181,7 +181,7 @@ impl CommitQueue {
         let kind = match failed.kind() {
             ErrorKind::Closed => ErrorKind::Closed,
             ErrorKind::Unavailable | ErrorKind::Indeterminate => ErrorKind::Unavailable,
-            // Their steps may be none that are refused.
+            // Refused for good; the functions that wait may not be.
             _ => return,
         };
         let held_back: Vec<Waiting> = {
@@ -201,7 +201,7 @@ impl CommitQueue {
     }
 }
 
-/// One command on its way. When it drops, whoever waits goes next.
+/// One command in flight. When it drops, the functions that wait are sent.
 struct Flight(Arc<CommitQueue>);
 
 impl Drop for Flight {
@@ -220,7 +220,7 @@ impl Drop for Flight {
 /// One batch after the other on its way, as long as somebody waits.
 struct Batches {
     queue: Arc<CommitQueue>,
-    /// So many steps are in the one that is on its way.
+    /// How many functions the batch in flight carries.
     carries: usize,
     ended: bool,
 }
@@ -239,7 +239,7 @@ impl Batches {
             let many = batch.len() > 1;
             self.queue.deliver(batch).await;
             if many {
-                // Those who just got their answers may come back at once, and then leave together again.
+                // The callers that just got their answers may call again at once, and are then sent together again.
                 yield_now().await;
             }
         }

@@ -2,12 +2,12 @@ use fred::types::Value;
 
 use crate::client::value::text;
 
-/// What a script answered.
+/// The answer of a script.
 #[derive(Clone, Debug)]
 pub struct Reply(pub(super) Value);
 
 impl Reply {
-    /// The answers that it is a list of.
+    /// The items of a list.
     fn each(self) -> Vec<Self> {
         match self.0 {
             Value::Array(items) => items.into_iter().map(Self).collect(),
@@ -15,13 +15,15 @@ impl Reply {
         }
     }
 
-    /// So many answers. If there are more or fewer, nobody knows which belongs to what, and none has words.
+    /// The answers of a script that answers for each of `count` locks. If it gave more or fewer, it is not known which belongs
+    /// to what, and each is empty.
     pub fn each_of(self, count: usize) -> Vec<Self> {
         let answers = self.each();
         if answers.len() == count { answers } else { (0..count).map(|_| Self(Value::Null)).collect() }
     }
 
-    /// Its words. In one text they are divided by a space, of which the last may have more.
+    /// The words of the answer: the texts of a list, or the first two words of one text and its rest (behind `refused`, the
+    /// rest alone).
     pub fn words(&self) -> Vec<&str> {
         match &self.0 {
             Value::Array(items) => items.iter().map(text).collect(),

@@ -4,6 +4,14 @@ use crate::script::source::Script;
 /// counter, above all earlier ones and not below the server's clock, and `clock()` is that clock in ms.
 pub const NEXT_EPOCH: &str = include_str!("../lua/next_epoch.lua");
 
+/// A part of a [`Script`] that renews: `prolong(lock, lease)` prolongs the lease of a lock, unless it is longer already, and
+/// answers `held`, or `refused` and the reply.
+pub const PROLONG: &str = include_str!("../lua/prolong.lua");
+
+/// A part of a [`Script`] that gives a lock to a new owner: `rewrite(lock, entry, lease)` writes a new [`Entry`](crate::Entry),
+/// prolongs its lease as [`PROLONG`] does, and answers a list: `held`, or `refused` and the reply.
+pub const REWRITE: &str = include_str!("../lua/rewrite.lua");
+
 /// Reads who holds locks that are an [`Entry`](crate::Entry). Keys: their names. It answers a list for each: `held`, entry,
 /// ms left · `free` · an answer that [`Store::script_error`](crate::Store::script_error) reads.
 pub static INSPECT: Script = Script::new(&[include_str!("../lua/inspect.lua")]);

@@ -9,15 +9,7 @@ end
 local function renew(lock, forced, owner, lease)
   local held = redis.pcall('GET', lock)
   if type(held) == 'string' and string.sub(held, 1, 32) == owner then
-    local left = redis.pcall('PTTL', lock)
-    if type(left) == 'table' then
-      return 'refused ' .. left.err .. ' (PTTL)'
-    end
-    if left >= tonumber(lease) then
-      return 'held'
-    end
-    local prolonged = redis.pcall('PEXPIRE', lock, lease)
-    return type(prolonged) == 'table' and 'refused ' .. prolonged.err .. ' (PEXPIRE)' or 'held'
+    return prolong(lock, lease)
   end
   if type(held) == 'table' and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
     return 'refused ' .. held.err .. ' (GET)'

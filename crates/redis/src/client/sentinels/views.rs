@@ -13,7 +13,7 @@ pub(super) struct Named {
 /// What one Sentinel says.
 #[derive(Clone, Debug)]
 pub(super) enum View {
-    /// It was not heard yet.
+    /// The Sentinel has not answered yet.
     Awaited,
     Says(Named),
     Silent(DriverError),
