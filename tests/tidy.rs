@@ -109,7 +109,7 @@ fn what_ci_runs_is_what_the_readme_says() {
 fn no_test_returns_early_because_its_server_is_absent() {
     const RETURNS: [&str; 2] = [".await else { return };", ".await else { return Ok(()) };"];
     let in_tests =
-        |file: &Path| file.components().any(|part| ["tests", "testing"].iter().any(|name| part.as_os_str() == *name));
+        |file: &Path| file.components().any(|part| ["tests", "testkit"].iter().any(|name| part.as_os_str() == *name));
     check(rust_files().into_iter().filter(|file| in_tests(file)).collect(), |text| {
         let lines = text.lines().map(str::trim);
         let early = lines.filter(|line| line.starts_with("let Some(") && RETURNS.iter().any(|end| line.ends_with(end)));

@@ -13,7 +13,7 @@ use leasehold_mysql_rw::{
     ReleaseOutcome, Renewal, RwLocker, RwLockerExt, Wait,
 };
 use leasehold_testkit::Proxy;
-use leasehold_testkit::mysql::traps::claim;
+use leasehold_testkit::mysql::steps::claim;
 use leasehold_testkit::mysql::{Server, cost};
 use mysql_async::prelude::Queryable;
 use sql::{Statements, readers_of};
@@ -321,7 +321,7 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
                 assert_eq!((answered, epoch, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
             }
             _ => {
-                assert!(answered.is_none() && forced && epoch == written + 1, "what an operator took is granted again")
+                assert!(answered.is_none() && forced && epoch == written + 1, "what an operator took is granted again");
             }
         }
     }

@@ -12,8 +12,7 @@ use leasehold_mysql_rw::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, MysqlRw, MysqlRwBackend, MysqlRwBuilder,
     ReleaseOutcome, RwLocker, RwLockerExt,
 };
-use leasehold_testkit::mysql::processes::Note;
-use leasehold_testkit::mysql::{Subject, traps};
+use leasehold_testkit::mysql::{GrantLog, Subject, steps};
 
 struct Rw;
 
@@ -72,14 +71,14 @@ impl Subject for Rw {
         crowd(clients, key).await;
     }
 
-    async fn take_turn(locks: &MysqlRw, key: &LockKey, options: &LockOptions, round: usize, note: Note<'_>) {
+    async fn take_turn(locks: &MysqlRw, key: &LockKey, options: &LockOptions, round: usize, log: GrantLog<'_>) {
         if round.is_multiple_of(2) {
             let Ok(Some(guard)) = locks.acquire(key, options).await else { return };
-            note.down(&guard);
+            log.write(&guard);
             drop(guard.release().await);
         } else {
             let Ok(Some(guard)) = locks.acquire_read(key, options).await else { return };
-            note.down(&guard);
+            log.write(&guard);
             drop(guard.release().await);
         }
     }
@@ -105,7 +104,7 @@ async fn readers_life(ours: &MysqlRw, theirs: &MysqlRw, key: &str) {
         assert!(client.try_write(key).await.unwrap().is_none(), "written: it cannot be written");
     }
     writer.release().await.unwrap();
-    let dies = ours.acquire_read(&LockKey::new(key).unwrap(), &traps::brief()).await.unwrap().expect("it was released");
+    let dies = ours.acquire_read(&LockKey::new(key).unwrap(), &steps::brief()).await.unwrap().expect("it was released");
     let writer = theirs.write(key).await.unwrap();
     assert!(writer.fencing_token() > dies.fencing_token());
     assert_eq!(dies.lost().await, LossReason::Expired);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
-use leasehold_testkit::redis::{LeastUser, Server, Story, Untold};
+use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
 use leasehold_testkit::{eventually, needs};
 
 use self::waiters::locker_at;
@@ -16,13 +16,13 @@ use self::waiters::locker_at;
 const README: &str = include_str!("../README.md");
 
 /// An inbox is never unsubscribed from.
-const UNTOLD: Untold = Untold {
+const UNREPORTED: Unreported = Unreported {
     warnings: &[
         "Redis refuses subscriptions",
         "does not let a release serve those who wait",
         "whether the server evicts",
     ],
-    unsaid: &["+type", "+pubsub|numsub", "+unsubscribe"],
+    silent: &["+type", "+pubsub|numsub", "+unsubscribe"],
 };
 
 fn patiently() -> LockOptions {
@@ -53,8 +53,8 @@ async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
 
 async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the_readme_says() {
     let servers = [needs("redis-server", Server::start(&[]).await)];
-    let tell = async |urls: Vec<String>| Story::of(Some(&servers[0]), async |_| locker_at(&urls[0]).await).await;
-    LeastUser::of(README).leave_out_each(&servers, UNTOLD, tell).await;
+    let tell = async |urls: Vec<String>| Scenario::of(Some(&servers[0]), async |_| locker_at(&urls[0]).await).await;
+    LeastUser::of(README).leave_out_each(&servers, UNREPORTED, tell).await;
 }
 
 leasehold_testkit::main! {

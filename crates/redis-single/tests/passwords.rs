@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{Admin, LockKey, LockOptions, Locker, RedisSingle, Wait};
-use leasehold_testkit::redis::{Fake, Recorder};
+use leasehold_testkit::redis::{FakeRedis, Recorder};
 use leasehold_testkit::shown;
 use tokio::task::JoinSet;
 
@@ -20,13 +20,13 @@ async fn a_server_that_repeats_the_password_when_it_refuses_it_is_not_quoted_wit
     for said in ["WRONGPASS it is not", "ERR unknown command `AUTH`, with args beginning with:", "whatever"] {
         for spelling in [CANARY, ENCODED, "hunter2%2fcanary"] {
             let answer = format!("-{said} {spelling}\r\n");
-            let fake = Fake::start(move |_| answer.clone().into()).await;
+            let fake = FakeRedis::start(move |_| answer.clone().into()).await;
             let url = fake.url().replace("redis://", &format!("redis://:{ENCODED}@"));
             let error = RedisSingle::connect(&url).await.expect_err("it was refused");
             let told = shown(&error);
             assert_hidden(&told.replace("%2f", "%2F"));
             assert!(told.contains(said.split(',').next().unwrap_or_default()), "{told}");
-            let auth = fake.heard().into_iter().find(|words| words[0] == "AUTH").expect("a password was sent");
+            let auth = fake.received().into_iter().find(|words| words[0] == "AUTH").expect("a password was sent");
             assert_eq!(auth.last().map(String::as_str), Some(CANARY));
         }
     }
@@ -64,12 +64,12 @@ async fn a_server_that_repeats_the_password_in_any_answer_is_not_quoted_with_it(
 async fn a_replica_that_calls_its_primary_by_the_password_is_not_quoted_with_it() {
     for takes_writes in [0, 1] {
         let recorder = Recorder::start();
-        let fake = Fake::start(move |words| match words {
+        let fake = FakeRedis::start(move |words| match words {
             ["INFO", "replication"] => {
                 let info = format!("role:slave\r\nmaster_host:{CANARY}\r\nslave_read_only:{takes_writes}\r\n");
                 format!("${}\r\n{info}\r\n", info.len()).into()
             }
-            _ => Fake::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
+            _ => FakeRedis::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
         })
         .await;
         let url = fake.url().replace("redis://", &format!("redis://:{ENCODED}@"));
@@ -84,13 +84,13 @@ async fn a_replica_that_calls_its_primary_by_the_password_is_not_quoted_with_it(
 
 /// All that is told when a server answers everything with this.
 async fn ask_all(answer: String) -> Vec<String> {
-    let fake = Fake::start(move |words| match words {
+    let fake = FakeRedis::start(move |words| match words {
         ["INFO", "memory"] => {
             let info = format!("maxmemory:1\r\nmaxmemory_policy:{CANARY}\r\n");
             format!("${}\r\n{info}\r\n", info.len()).into()
         }
         ["EVALSHA" | "EVAL" | "SCAN" | "GET" | "SUBSCRIBE", ..] => answer.clone().into(),
-        _ => Fake::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
+        _ => FakeRedis::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
     })
     .await;
     let url = fake.url().replace("redis://", &format!("redis://:{ENCODED}@"));

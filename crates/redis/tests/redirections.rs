@@ -8,15 +8,15 @@ use leasehold_core::ErrorKind;
 use leasehold_redis::{
     ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
 };
-use leasehold_testkit::redis::Fake;
+use leasehold_testkit::redis::FakeRedis;
 
 static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
 
 /// Serves all slots, at least so it says, and sends every script elsewhere. Whether it lists that node is up to the test.
-async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> Fake {
+async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> FakeRedis {
     let own = Arc::new(AtomicU16::new(0));
     let port = Arc::clone(&own);
-    let fake = Fake::start(move |words| {
+    let fake = FakeRedis::start(move |words| {
         let own = own.load(Ordering::Relaxed);
         let answer = match *words {
             // An empty name: the host that is asked.
@@ -30,7 +30,7 @@ async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> 
                 format!("${}\r\n{nodes}\r\n", nodes.len())
             }
             ["EVALSHA" | "EVAL", ..] => format!("-{word} 7 127.0.0.1:{elsewhere}\r\n"),
-            _ => return Fake::greeting(words).unwrap_or_else(|| b"-ERR unknown\r\n".to_vec()),
+            _ => return FakeRedis::greeting(words).unwrap_or_else(|| b"-ERR unknown\r\n".to_vec()),
         };
         answer.into()
     })
@@ -39,7 +39,7 @@ async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> 
     fake
 }
 
-async fn echo(node: &Fake) -> leasehold_core::Result<String> {
+async fn echo(node: &FakeRedis) -> leasehold_core::Result<String> {
     let url = format!("redis-cluster://:secret@127.0.0.1:{}", node.port());
     let options = StoreOptions { functions: &[], notifications: Notify::Releases };
     let endpoint = Endpoint::of(&Source::Url(url))?;
@@ -48,11 +48,11 @@ async fn echo(node: &Fake) -> leasehold_core::Result<String> {
     Ok(reply.words().join(" "))
 }
 
-async fn elsewhere() -> Fake {
-    Fake::start(|words| match *words {
+async fn elsewhere() -> FakeRedis {
+    FakeRedis::start(|words| match *words {
         ["ASKING"] => b"+OK\r\n".to_vec(),
         ["EVALSHA", ..] => b"*2\r\n$5\r\nheard\r\n$1\r\na\r\n".to_vec(),
-        _ => Fake::greeting(words).unwrap_or_else(|| b"-ERR unknown\r\n".to_vec()),
+        _ => FakeRedis::greeting(words).unwrap_or_else(|| b"-ERR unknown\r\n".to_vec()),
     })
     .await
 }
@@ -66,8 +66,8 @@ async fn nobody_is_followed_to_a_server_that_the_cluster_does_not_list() {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         let cause = error.source().map(ToString::to_string).unwrap_or_default();
         assert!(cause.contains("on the way to another node"), "{error}: {cause}");
-        assert!(node.heard().iter().any(|words| words[0] == "EVALSHA"));
-        assert_eq!(stranger.heard(), Vec::<Vec<String>>::new(), "{word}");
+        assert!(node.received().iter().any(|words| words[0] == "EVALSHA"));
+        assert_eq!(stranger.received(), Vec::<Vec<String>>::new(), "{word}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn a_node_that_the_cluster_lists_is_asked_with_the_word_that_it_wants() {
     let other = elsewhere().await;
     let node = node_that_sends_on("ASK", other.port(), true).await;
     assert_eq!(echo(&node).await.unwrap(), "heard a");
-    let heard: Vec<String> = other.heard().into_iter().map(|mut words| words.swap_remove(0)).collect();
+    let heard: Vec<String> = other.received().into_iter().map(|mut words| words.swap_remove(0)).collect();
     let asking = heard.iter().position(|word| word == "ASKING").expect("it is told");
     assert_eq!(heard[asking + 1], "EVALSHA");
 }

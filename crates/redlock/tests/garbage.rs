@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_redlock::{Admin, LockKey, LockOptions, Locker, Redlock, RedlockBuilder, Wait};
 use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Fake, ODD, Server, believes_nothing};
+use leasehold_testkit::redis::{FakeRedis, MALFORMED, Server, rejects_malformed_answers};
 use tokio::task::JoinSet;
 
 /// Answers that are odd from a node, whatever they are elsewhere.
@@ -28,9 +28,9 @@ const ODD_OF_A_NODE: [&str; 13] = [
 ];
 
 /// A node that is in service, and answers nothing else as it should.
-async fn odd_node(answer: &'static str, incarnation: u8) -> Fake {
+async fn odd_node(answer: &'static str, incarnation: u8) -> FakeRedis {
     let marker = format!("*3\r\n+up\r\n+{incarnation}{incarnation}\r\n+\r\n");
-    Fake::odd_but(answer, move |words| match words {
+    FakeRedis::malformed_but(answer, move |words| match words {
         ["EVALSHA" | "EVAL", _, "1", key, ..] if key.ends_with(":node") => Some(marker.clone().into()),
         ["EVALSHA" | "EVAL", _, "0", ..] => Some("+loaded\r\n".into()),
         _ => None,
@@ -46,11 +46,11 @@ fn of(nodes: [String; 3]) -> RedlockBuilder {
 
 async fn nothing_that_the_nodes_answer_makes_a_panic_a_guard_or_a_free_key() {
     let mut asking = JoinSet::new();
-    for odd in ODD.into_iter().chain(ODD_OF_A_NODE) {
+    for odd in MALFORMED.into_iter().chain(ODD_OF_A_NODE) {
         asking.spawn(async move {
             let nodes = [odd_node(odd, 1).await, odd_node(odd, 2).await, odd_node(odd, 3).await];
-            let store = of(nodes.each_ref().map(Fake::url)).backend().await.expect("a connection");
-            believes_nothing(&store, odd).await;
+            let store = of(nodes.each_ref().map(FakeRedis::url)).backend().await.expect("a connection");
+            rejects_malformed_answers(&store, odd).await;
         });
     }
     asking.join_all().await;
@@ -65,7 +65,7 @@ async fn one_node_that_answers_oddly_is_outvoted() {
     // All three are set up; the odd one takes the place of the third.
     of(nodes.each_ref().map(Server::url)).connect().await.unwrap().close().await;
     let mut asking = JoinSet::new();
-    for (number, odd) in ODD.into_iter().chain(ODD_OF_A_NODE).enumerate() {
+    for (number, odd) in MALFORMED.into_iter().chain(ODD_OF_A_NODE).enumerate() {
         let [one, other] = [nodes[0].url(), nodes[1].url()];
         asking.spawn(async move {
             let fake = odd_node(odd, 3).await;

@@ -2,16 +2,16 @@
 
 use leasehold_redlock::Redlock;
 use leasehold_testkit::needs;
-use leasehold_testkit::redis::{LeastUser, Server, Story, Untold};
+use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
 use tokio::sync::OnceCell;
 
-const UNTOLD: Untold = Untold {
+const UNREPORTED: Unreported = Unreported {
     warnings: &[
         "Redis refuses subscriptions",
         "does not let a release serve those who wait",
         "whether the server evicts",
     ],
-    unsaid: &["+type", "+unsubscribe"],
+    silent: &["+type", "+unsubscribe"],
 };
 
 async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the_readme_says() {
@@ -26,9 +26,9 @@ async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the
             let process = if number == 0 { &there } else { &here };
             Ok(process.get_or_try_init(|| Redlock::builder().nodes(&urls).connect()).await?.clone())
         };
-        Story::of(None, locks).await
+        Scenario::of(None, locks).await
     };
-    LeastUser::of(include_str!("../README.md")).leave_out_each(&servers, UNTOLD, tell).await;
+    LeastUser::of(include_str!("../README.md")).leave_out_each(&servers, UNREPORTED, tell).await;
 }
 
 leasehold_testkit::main! {

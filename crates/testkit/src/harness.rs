@@ -137,13 +137,13 @@ pub fn run(package: &str, target: &str, tests: Vec<Test>) -> ExitCode {
     keep_expected_panics_quiet();
     let trials = tests.into_iter().map(|test| {
         let expected = Expected::of(&place, test.name.rsplit("::").next().unwrap_or(test.name).trim());
-        Trial::ignorable_test(test.name.replace(' ', ""), move || told(test.body, required, expected))
+        Trial::ignorable_test(test.name.replace(' ', ""), move || completion(test.body, required, expected))
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
-/// What a panic says.
-fn words(panic: &(dyn Any + Send)) -> String {
+/// The text of a panic.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_else(|| "it panicked".to_owned())
 }
@@ -162,8 +162,8 @@ fn keep_expected_panics_quiet() {
     }));
 }
 
-/// How the end of a test is told.
-fn told(
+/// Runs a test, and says how it ended.
+fn completion(
     body: Box<dyn FnOnce() -> Result<(), String> + Send>,
     required: bool,
     expected: Option<&Expected>,
@@ -175,7 +175,7 @@ fn told(
             Ok(Skipped::Absent(why)) if required => return Err(format!("{why}, and it is required").into()),
             Ok(Skipped::Absent(why) | Skipped::Nothing(why)) => return Ok(Completion::ignored_with(why)),
             Err(panic) if expected.is_none() => resume_unwind(panic),
-            Err(panic) => Err(words(&*panic)),
+            Err(panic) => Err(panic_text(&*panic)),
         },
     };
     EXPECTED.set(false);
@@ -195,18 +195,18 @@ mod tests {
 
     const BROKEN: Expected = Expected { finding: "X1", places: "here", test: "one", reason: "it is broken" };
 
-    fn ignored(told: &Result<Completion, Failed>) -> bool {
-        matches!(told, Ok(Completion::Ignored { .. }))
+    fn ignored(ended: &Result<Completion, Failed>) -> bool {
+        matches!(ended, Ok(Completion::Ignored { .. }))
     }
 
     #[test]
     fn what_is_absent_makes_a_test_ignored_unless_it_is_required() {
         let body = || -> Result<(), String> { needs("oracle", None) };
-        assert!(ignored(&told(Box::new(body), false, None)));
-        let failed = told(Box::new(body), true, None).err().expect("it is required");
+        assert!(ignored(&completion(Box::new(body), false, None)));
+        let failed = completion(Box::new(body), true, None).err().expect("it is required");
         assert!(failed.message().is_some_and(|why| why.contains("no oracle here")), "{failed:?}");
         // Absence is no failure that was expected.
-        assert!(told(Box::new(body), true, Some(&BROKEN)).is_err());
+        assert!(completion(Box::new(body), true, Some(&BROKEN)).is_err());
     }
 
     #[test]
@@ -216,8 +216,8 @@ mod tests {
             Ok(())
         };
         for expected in [None, Some(&BROKEN)] {
-            let told = told(Box::new(slow), true, expected);
-            let Ok(Completion::Ignored { reason }) = told else { panic!("it is not ignored") };
+            let ended = completion(Box::new(slow), true, expected);
+            let Ok(Completion::Ignored { reason }) = ended else { panic!("it is not ignored") };
             assert_eq!(reason.as_deref(), Some("the machine made only 999 grants a second"));
         }
         ahead_of_the_clock(2000, Duration::from_secs(2));
@@ -225,16 +225,16 @@ mod tests {
 
     #[test]
     fn an_expected_failure_may_be_an_error_or_a_panic_and_nothing_else() {
-        assert!(ignored(&told(Box::new(|| Err("broken".into())), true, Some(&BROKEN))));
-        assert!(ignored(&told(Box::new(|| resume_unwind(Box::new("broken"))), true, Some(&BROKEN))));
-        let passes = told(Box::new(|| Ok(())), true, Some(&BROKEN)).err().expect("it passes");
+        assert!(ignored(&completion(Box::new(|| Err("broken".into())), true, Some(&BROKEN))));
+        assert!(ignored(&completion(Box::new(|| resume_unwind(Box::new("broken"))), true, Some(&BROKEN))));
+        let passes = completion(Box::new(|| Ok(())), true, Some(&BROKEN)).err().expect("it passes");
         assert!(passes.message().is_some_and(|why| why.contains("take it off the list")), "{passes:?}");
     }
 
     #[test]
     fn a_test_passes_or_fails_by_itself() {
-        assert!(matches!(told(Box::new(|| Ok(())), true, None), Ok(Completion::Completed)));
-        assert!(told(Box::new(|| Err("broken".into())), false, None).is_err());
-        assert!(catch_unwind(|| told(Box::new(|| resume_unwind(Box::new("broken"))), false, None)).is_err());
+        assert!(matches!(completion(Box::new(|| Ok(())), true, None), Ok(Completion::Completed)));
+        assert!(completion(Box::new(|| Err("broken".into())), false, None).is_err());
+        assert!(catch_unwind(|| completion(Box::new(|| resume_unwind(Box::new("broken"))), false, None)).is_err());
     }
 }

@@ -294,14 +294,15 @@ impl From<CommandError> for Error {
 #[cfg(test)]
 mod tests {
     use leasehold_testkit::eventually;
-    use leasehold_testkit::redis::Fake;
+    use leasehold_testkit::redis::FakeRedis;
 
     use super::*;
     use crate::client::driver::DEFAULT_COMMAND_TIMEOUT;
 
     #[tokio::test]
     async fn a_driver_that_gave_up_is_started_again() {
-        let fake = Fake::start(|words| Fake::greeting(words).unwrap_or_else(|| "$5\r\nthere\r\n".into())).await;
+        let fake =
+            FakeRedis::start(|words| FakeRedis::greeting(words).unwrap_or_else(|| "$5\r\nthere\r\n".into())).await;
         let endpoint = Endpoint::parse(&fake.url()).expect("a good URL");
         let connection = Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection");
         let Route::One(link) = &connection.0.route else { panic!("one server") };

@@ -140,13 +140,13 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_testkit::redis::Fake;
+    use leasehold_testkit::redis::FakeRedis;
 
     use super::*;
     use crate::client::driver::DEFAULT_COMMAND_TIMEOUT;
     use crate::client::endpoint::Endpoint;
 
-    async fn to(fake: &Fake) -> Connection {
+    async fn to(fake: &FakeRedis) -> Connection {
         let endpoint = Endpoint::parse(&fake.url()).expect("a good URL");
         Connection::open(&endpoint, DEFAULT_COMMAND_TIMEOUT).await.expect("a connection")
     }
@@ -155,13 +155,13 @@ mod tests {
     async fn a_scan_without_end_is_given_up() {
         const MOST: u64 = 1000;
         // Never the same place twice, and a name now and then.
-        let fake = Fake::start(|words| match words {
+        let fake = FakeRedis::start(|words| match words {
             ["SCAN", from, ..] => {
                 let next = from.parse::<u64>().unwrap_or(0) + 1;
                 let names = if next % 50 == 0 { "*1\r\n$1\r\na\r\n" } else { "*0\r\n" };
                 format!("*2\r\n${}\r\n{next}\r\n{names}", next.to_string().len()).into()
             }
-            _ => Fake::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+            _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
         })
         .await;
         let connection = to(&fake).await;
@@ -176,7 +176,7 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::Backend);
         assert!(error.to_string().contains("no end within 500000 entries"), "{error}");
-        let steps = fake.heard().iter().filter(|words| words[0] == "SCAN").count();
+        let steps = fake.received().iter().filter(|words| words[0] == "SCAN").count();
         assert_eq!(steps, 1000);
     }
 
@@ -198,7 +198,7 @@ mod tests {
             ":0\r\n",
             "$-1\r\n",
         ] {
-            let fake = Fake::start(move |words| Fake::greeting(words).unwrap_or_else(|| odd.into())).await;
+            let fake = FakeRedis::start(move |words| FakeRedis::greeting(words).unwrap_or_else(|| odd.into())).await;
             let scanned = to(&fake).await.scan("*", None).await;
             assert_eq!(scanned.expect_err(odd).kind(), ErrorKind::Backend, "{odd:?}");
         }

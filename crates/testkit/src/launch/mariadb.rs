@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::programs::need;
-use super::{Lifetime, Process, Settings, is_root, on_a_free_port};
+use super::process::{Lifetime, Process, on_a_free_port};
+use super::programs::{is_root, need};
+use super::settings::Settings;
 
 /// The program of a `MariaDB` server.
 pub const PROGRAM: &str = "mariadbd";

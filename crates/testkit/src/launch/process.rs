@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Settings;
+use super::ports::free_port;
+use super::settings::Settings;
 use crate::waiting::Deadline;
 
 /// How long a server has to answer.
@@ -189,6 +190,18 @@ impl Drop for Process {
     fn drop(&mut self) {
         if !self.left_running {
             self.kill();
+        }
+    }
+}
+
+/// Starts a server on a free port, and on another one if somebody took the port in between.
+pub(super) fn on_a_free_port(start: impl Fn(u16) -> Result<Process, String>) -> Result<Process, String> {
+    let mut tries = 10;
+    loop {
+        tries -= 1;
+        match start(free_port()?) {
+            Err(why) if tries > 0 && why.contains("Address already in use") => {}
+            outcome => return outcome,
         }
     }
 }

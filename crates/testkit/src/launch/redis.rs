@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
+use super::process::{Lifetime, Process, on_a_free_port};
 use super::programs::need;
 use super::resp::{Answer, ask};
-use super::{Lifetime, Process, Settings, on_a_free_port};
+use super::settings::Settings;
 use crate::waiting::eventually_some;
 
 /// The program of a Redis server.

@@ -15,8 +15,9 @@ use leasehold_core::{
 use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
 
-use super::traps::row_lock;
-use super::{Server, Subject};
+use super::server::Server;
+use super::steps::row_lock;
+use super::subject::Subject;
 use leasehold_mysql::ConnectionSettings;
 
 async fn refusal<S: Subject>(url: &str) -> Error {

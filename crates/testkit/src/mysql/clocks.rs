@@ -11,7 +11,9 @@ use std::process::{Command, Stdio};
 use leasehold_core::Clock;
 use leasehold_core::conformance::{needs, shows_nothing};
 
-use super::{Server, Subject, traps};
+use super::server::Server;
+use super::steps;
+use super::subject::Subject;
 
 const URL: &str = "LEASEHOLD_TEST_CHILD_URL";
 const PARENT: &str = "LEASEHOLD_TEST_CHILD_MILLIS";
@@ -49,5 +51,5 @@ pub async fn a_child_lives_by_another_clock<S: Subject>() {
     assert!(off > 3_000_000, "the clock is right, so this shows nothing: {off} ms");
     let ours = S::connect_to(&format!("{url}&client_found_rows=true")).await.unwrap();
     let theirs = S::connect_to(&format!("{url}&client_found_rows=false")).await.unwrap();
-    traps::whole_life::<S>(&ours, &theirs, "k").await;
+    steps::whole_life::<S>(&ours, &theirs, "k").await;
 }

@@ -2,18 +2,23 @@
 
 pub mod bad_input;
 pub mod clocks;
+mod contention;
 pub mod cost;
-pub mod forgetting;
-pub mod places;
-pub mod privilege;
+mod grant_log;
+pub mod leases;
+pub mod privileges;
 pub mod processes;
+pub mod routing;
 pub mod scale;
 mod server;
+pub mod steps;
 mod subject;
-pub mod traps;
+pub mod tokens;
 
-pub use server::Server;
-pub use subject::Subject;
+pub use self::contention::crowd;
+pub use self::grant_log::GrantLog;
+pub use self::server::Server;
+pub use self::subject::Subject;
 
 /// The tests that are the same for every backend, on this [`Subject`]: they are the whole of a test target without
 /// harness.
@@ -33,7 +38,7 @@ macro_rules! shared_tests {
                 killed_sessions_cost_nothing_but_a_reconnection,
                 a_server_that_dies_loses_no_lock_and_keeps_none,
                 a_step_that_the_server_dies_amid_is_settled;
-            traps:
+            leases:
                 every_default_of_the_server_is_right,
                 statement_logging_at_read_committed_is_refused_with_advice,
                 a_cancelled_claim_that_commits_later_leaves_no_lock,
@@ -47,7 +52,7 @@ macro_rules! shared_tests {
                 many_leases_are_renewed_by_few_statements,
                 of_renewals_of_one_grant_the_longest_counts,
                 collected_rows_do_not_take_tokens_back;
-            places:
+            routing:
                 the_lock_is_on_the_server_of_the_address,
                 a_switchover_under_waiters_and_a_held_lock_is_noticed_at_once,
                 a_session_of_another_server_is_not_ended,
@@ -62,12 +67,12 @@ macro_rules! shared_tests {
             clocks:
                 a_client_whose_clock_is_an_hour_off_is_like_any_other,
                 a_child_lives_by_another_clock;
-            privilege:
+            privileges:
                 the_rights_that_the_readme_names_suffice;
             processes:
                 no_token_repeats_or_goes_back,
                 a_child_takes_locks_until_it_is_killed;
-            forgetting:
+            tokens:
                 expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied;
         }
     };

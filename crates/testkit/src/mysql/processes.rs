@@ -7,16 +7,17 @@
 )]
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::OpenOptions;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use leasehold_core::conformance::shows_nothing;
-use leasehold_core::{Clock, FencingToken, Guard, GuardMode, LockKey, LockOptions, Mode};
+use leasehold_core::{Clock, FencingToken, LockKey, LockOptions};
 
-use super::{Server, Subject};
-use crate::KilledOnDrop;
+use super::grant_log::GrantLog;
+use super::server::Server;
+use super::subject::Subject;
+use crate::child::KilledOnDrop;
 
 const URL: &str = "LEASEHOLD_TEST_CHILD_URL";
 const LEDGER: &str = "LEASEHOLD_TEST_CHILD_LEDGER";
@@ -91,23 +92,6 @@ pub async fn a_child_takes_locks_until_it_is_killed<S: Subject>() {
         // Each key is idle for seconds between its uses, so that there is something to collect.
         let key = LockKey::new(format!("k{}", clock.unix_millis() / 700 % 5)).unwrap();
         round += 1;
-        S::take_turn(&locks, &key, &options, round, Note { ledger: &mut ledger }).await;
-    }
-}
-
-/// Where a process writes down what it was granted.
-#[derive(Debug)]
-pub struct Note<'l> {
-    ledger: &'l mut File,
-}
-
-impl Note<'_> {
-    /// Written while held, so the order of the lines is the order of the grants.
-    pub fn down<M: GuardMode>(self, guard: &Guard<M>) {
-        if guard.is_held() {
-            let mode = if M::MODE == Mode::Exclusive { "w" } else { "r" };
-            let line = format!("{} {mode} {}.\n", guard.key(), guard.fencing_token().unwrap());
-            self.ledger.write_all(line.as_bytes()).unwrap();
-        }
+        S::take_turn(&locks, &key, &options, round, GrantLog::new(&mut ledger)).await;
     }
 }

@@ -13,8 +13,9 @@ use std::time::Duration;
 use leasehold_core::{Admin, Backed, Backend, Cursor, Renewal};
 use mysql_async::prelude::Queryable;
 
-use super::traps::{claim, whole_life};
-use super::{Server, Subject};
+use super::server::Server;
+use super::steps::{claim, whole_life};
+use super::subject::Subject;
 use leasehold_mysql::{ConnectionSettings, RangeScan, Step};
 
 const ROWS: u64 = 1_000_000;

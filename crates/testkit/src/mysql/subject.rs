@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use leasehold_core::{Backed, Backend, LockKey, LockOptions, Locker, Result};
 
-use super::processes::Note;
-use super::traps;
+use super::contention;
+use super::grant_log::GrantLog;
 use leasehold_mysql::ConnectionSettings;
 
 /// A backend on this server, for the tests that are the same for all of them.
@@ -53,7 +53,7 @@ pub trait Subject: Send + Sync + 'static {
 
     /// Many tasks of several clients on one key at once; fails if any two should not be there together.
     fn crowd(clients: &[Self::Locks], key: &str) -> impl Future<Output = ()> + Send {
-        traps::crowd(clients, key)
+        contention::crowd(clients, key)
     }
 
     /// Takes the key once, writes down what was granted, and releases.
@@ -62,11 +62,11 @@ pub trait Subject: Send + Sync + 'static {
         key: &LockKey,
         options: &LockOptions,
         _round: usize,
-        note: Note<'_>,
+        log: GrantLog<'_>,
     ) -> impl Future<Output = ()> + Send {
         async move {
             if let Some(guard) = locks.acquire(key, options).await.ok().flatten() {
-                note.down(&guard);
+                log.write(&guard);
                 drop(guard.release().await);
             }
         }

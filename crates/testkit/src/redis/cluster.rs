@@ -1,4 +1,4 @@
-use super::Server;
+use super::server::Server;
 use super::server::{blocking, folder};
 use crate::launch::redis as launcher;
 use crate::launch::{Lifetime, Settings, find};

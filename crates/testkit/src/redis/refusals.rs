@@ -3,8 +3,10 @@ use std::time::Duration;
 use leasehold_core::conformance::error_text;
 use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, Result};
 
-use super::{Answer, Recorder, Server};
-use crate::eventually;
+use super::recorder::Recorder;
+use super::server::Server;
+use crate::launch::resp::Answer;
+use crate::waiting::eventually;
 
 /// Takes commands from a holder, each given as a rule and as how a refusal names it: the next renewal names it too, and
 /// the loss is told at the deadline.

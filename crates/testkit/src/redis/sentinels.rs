@@ -1,8 +1,9 @@
-use super::Server;
+use super::server::Server;
 use super::server::{blocking, folder};
 use crate::launch::redis as launcher;
 use crate::launch::{Lifetime, Settings};
-use crate::{Proxy, eventually};
+use crate::proxy::Proxy;
+use crate::waiting::eventually;
 
 /// A primary, its replicas, and three Sentinels that watch over them.
 #[derive(Debug)]

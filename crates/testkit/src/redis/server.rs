@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use super::Answer;
 use crate::launch::redis as launcher;
+use crate::launch::resp::Answer;
 use crate::launch::{Lifetime, Process, Settings, find, free_port, resp};
 
 /// A Redis server on a free port of 127.0.0.1, with its files in a temporary folder. It ends when this value is dropped, and

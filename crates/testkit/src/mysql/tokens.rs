@@ -9,8 +9,9 @@
 use leasehold_core::conformance::tokens_grow_although_all_is_forgotten;
 use leasehold_core::{Error, LockerExt};
 
-use super::traps::migrated;
-use super::{Server, Subject};
+use super::server::Server;
+use super::steps::migrated;
+use super::subject::Subject;
 
 /// A counter that is ahead of the server's clock cannot be replaced by it.
 pub async fn expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied<S: Subject>() {

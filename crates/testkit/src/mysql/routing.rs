@@ -13,9 +13,10 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder, Pool, Row};
 use tokio::time::{sleep, timeout};
 
-use super::traps::claim;
-use super::{Server, Subject};
-use crate::Proxy;
+use super::server::Server;
+use super::steps::claim;
+use super::subject::Subject;
+use crate::proxy::Proxy;
 use leasehold_mysql::{Columns, ConnectionSettings, Params, Sessions, Step};
 
 /// Longer than anything here takes, also where everything is slow.

@@ -7,9 +7,9 @@ use tokio::task::JoinSet;
 
 /// A server that answers what a test wants, also what no server should.
 #[derive(Debug)]
-pub struct Fake {
+pub struct FakeRedis {
     port: u16,
-    heard: Arc<Mutex<Vec<Vec<String>>>>,
+    received: Arc<Mutex<Vec<Vec<String>>>>,
     /// Dropped with the server, which ends its task.
     _accepting: JoinSet<()>,
 }
@@ -17,7 +17,7 @@ pub struct Fake {
 /// The bytes that go back for a command.
 type Answers = dyn Fn(&[&str]) -> Vec<u8> + Send + Sync;
 
-impl Fake {
+impl FakeRedis {
     /// Starts one that answers each command with these bytes; bytes that are not UTF-8 in a command are replaced.
     ///
     /// # Panics
@@ -25,10 +25,10 @@ impl Fake {
     pub async fn start(answer: impl Fn(&[&str]) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("its address").port();
-        let heard = Arc::default();
+        let received = Arc::default();
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, Arc::new(answer), Arc::clone(&heard)));
-        Self { port, heard, _accepting: accepting }
+        accepting.spawn(accept(listener, Arc::new(answer), Arc::clone(&received)));
+        Self { port, received, _accepting: accepting }
     }
 
     /// How a server answers what the driver asks before anything else; `None` for all other commands.
@@ -54,25 +54,29 @@ impl Fake {
     }
 
     /// All commands that came in.
-    pub fn heard(&self) -> Vec<Vec<String>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn received(&self) -> Vec<Vec<String>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-async fn accept(listener: TcpListener, answers: Arc<Answers>, heard: Arc<Mutex<Vec<Vec<String>>>>) {
+async fn accept(listener: TcpListener, answers: Arc<Answers>, received: Arc<Mutex<Vec<Vec<String>>>>) {
     while let Ok((client, _)) = listener.accept().await {
-        tokio::spawn(serve(client, Arc::clone(&answers), Arc::clone(&heard)));
+        tokio::spawn(serve(client, Arc::clone(&answers), Arc::clone(&received)));
     }
 }
 
 /// Until the client leaves.
-async fn serve(client: TcpStream, answers: Arc<Answers>, heard: Arc<Mutex<Vec<Vec<String>>>>) -> std::io::Result<()> {
+async fn serve(
+    client: TcpStream,
+    answers: Arc<Answers>,
+    received: Arc<Mutex<Vec<Vec<String>>>>,
+) -> std::io::Result<()> {
     client.set_nodelay(true)?;
     let (from, mut to) = client.into_split();
     let mut from = BufReader::new(from);
     while let Some(command) = read(&mut from).await? {
         let answer = answers(&command.iter().map(String::as_str).collect::<Vec<_>>());
-        heard.lock().unwrap_or_else(PoisonError::into_inner).push(command);
+        received.lock().unwrap_or_else(PoisonError::into_inner).push(command);
         to.write_all(&answer).await?;
     }
     Ok(())

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use leasehold_core::{Admin, Clock, ErrorKind, LockKey, Locker, LockerExt};
 
-use super::{Server, Subject, traps};
+use super::server::Server;
+use super::steps;
+use super::subject::Subject;
 use leasehold_mysql::ConnectionSettings;
 
 pub async fn the_rights_that_the_readme_names_suffice<S: Subject>() {
@@ -22,7 +24,7 @@ pub async fn the_rights_that_the_readme_names_suffice<S: Subject>() {
     }
     let url = server.url_of("u", "p%20w");
     let (ours, theirs) = (S::connect_to(&url).await.unwrap(), S::connect_to(&url).await.unwrap());
-    traps::whole_life::<S>(&ours, &theirs, "k").await;
+    steps::whole_life::<S>(&ours, &theirs, "k").await;
     let guard = ours.lock("k").await.unwrap();
     assert_eq!(theirs.inspect(guard.key()).await.unwrap().holders.len(), 1);
     assert_eq!(theirs.list("k", None).await.unwrap().keys.len(), 1);

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use leasehold_core::{Backend, Claim, ErrorKind, LeaseStatus, LockKey, Mode, Renewal};
 
-use super::Fake;
+use super::fake_redis::FakeRedis;
 
 /// Answers to a script, none of which a script of any backend gives.
-pub const ODD: [&str; 48] = [
+pub const MALFORMED: [&str; 48] = [
     "+\r\n",
     "+OK\r\n",
     "+granted\r\n",
@@ -56,20 +56,20 @@ pub const ODD: [&str; 48] = [
     "_\r\n%1\r\n",
 ];
 
-impl Fake {
+impl FakeRedis {
     /// Starts one that answers with these bytes whatever is asked about locks.
     ///
     /// # Panics
     /// When there is no free port.
-    pub async fn odd(answer: &'static str) -> Self {
-        Self::odd_but(answer, |_| None).await
+    pub async fn malformed(answer: &'static str) -> Self {
+        Self::malformed_but(answer, |_| None).await
     }
 
     /// The same, but for what has another answer.
     ///
     /// # Panics
     /// When there is no free port.
-    pub async fn odd_but(
+    pub async fn malformed_but(
         answer: &'static str,
         other: impl Fn(&[&str]) -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
@@ -85,18 +85,18 @@ impl Fake {
 ///
 /// # Panics
 /// When any of it is taken for an answer, or is not told by a typed error.
-pub async fn believes_nothing(store: &impl Backend, odd: &str) {
+pub async fn rejects_malformed_answers(store: &impl Backend, answer: &str) {
     let key = LockKey::new("k").expect("a good key");
     let claim = Claim { waits: true, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(30)) };
 
     let attempt = store.try_acquire(&claim).await;
-    assert!(attempt.is_err(), "{odd:?}: {attempt:?}");
+    assert!(attempt.is_err(), "{answer:?}: {attempt:?}");
     let renewal = Renewal { grant: claim.grant(Some(7)), ttl: claim.ttl };
     let renewed = store.renew(&[renewal.clone(), renewal], Duration::from_secs(1)).await;
-    assert_eq!(renewed.len(), 2, "{odd:?}: {renewed:?}");
-    assert!(renewed.iter().all(Result::is_err), "{odd:?}: {renewed:?}");
+    assert_eq!(renewed.len(), 2, "{answer:?}: {renewed:?}");
+    assert!(renewed.iter().all(Result::is_err), "{answer:?}: {renewed:?}");
     let released = store.release(&claim.grant(Some(7))).await;
-    assert!(!matches!(released, Ok(LeaseStatus::Held | LeaseStatus::ForceReleased)), "{odd:?}: {released:?}");
+    assert!(!matches!(released, Ok(LeaseStatus::Held | LeaseStatus::ForceReleased)), "{answer:?}: {released:?}");
     let errors = [
         store.inspect(&key).await.err(),
         store.force_release(&key).await.err(),
@@ -105,9 +105,9 @@ pub async fn believes_nothing(store: &impl Backend, odd: &str) {
         attempt.err(),
     ];
     for error in errors {
-        let error = error.unwrap_or_else(|| panic!("{odd:?} was taken for an answer"));
+        let error = error.unwrap_or_else(|| panic!("{answer:?} was taken for an answer"));
         let kinds = [ErrorKind::Backend, ErrorKind::Indeterminate, ErrorKind::Unavailable];
-        assert!(kinds.contains(&error.kind()), "{odd:?}: {error}");
+        assert!(kinds.contains(&error.kind()), "{answer:?}: {error}");
     }
     store.close().await;
 }

@@ -1,4 +1,4 @@
-//! What made other locks on these servers fail, each on a private server.
+//! Leases and claims where other locks on these servers failed: defaults of the server, races, clocks, collations.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -6,78 +6,19 @@
     reason = "tests, whose names say what they show"
 )]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
     Admin, Attempt, Backend, Capability, Claim, Clock, ErrorKind, LeaseStatus, LockKey, LockOptions, Locker, LockerExt,
-    LossReason, Mode, Renewal, Wait,
+    Mode, Renewal, Wait,
 };
+use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Pool};
 
-use super::{Server, Subject};
+use super::server::Server;
+use super::steps::{claim, migrated, row_lock, whole_life};
+use super::subject::Subject;
 use leasehold_mysql::{ConnectionSettings, RENEWAL_BATCH, Step};
-
-/// A locker on this server, with its tables.
-pub async fn migrated<S: Subject>(server: &Server) -> S::Locks {
-    S::migrate_at(&server.url()).await.unwrap();
-    S::connect_to(&server.url()).await.unwrap()
-}
-
-/// A short lease that is not prolonged.
-pub fn brief() -> LockOptions {
-    LockOptions::new().ttl(Duration::from_millis(300)).renew(false).wait(Wait::UpTo(Duration::from_secs(20)))
-}
-
-/// An exclusive claim that does not wait.
-pub fn claim(key: &str, ttl: Duration) -> Claim {
-    let key = LockKey::new(key).unwrap();
-    Claim::new(&key, Mode::Exclusive, ttl)
-}
-
-/// All that a lock does, once, by two clients.
-pub async fn whole_life<S: Subject>(ours: &S::Locks, theirs: &S::Locks, key: &str) {
-    let first = ours.try_lock(key).await.unwrap().expect("it is free");
-    assert!(theirs.try_lock(key).await.unwrap().is_none());
-    first.renew().await.unwrap();
-    let newest = first.fencing_token();
-    first.release().await.unwrap();
-    let stale = theirs.acquire(&LockKey::new(key).unwrap(), &brief()).await.unwrap().expect("it was released");
-    assert!(stale.fencing_token() > newest);
-    let taken_over = ours.lock(key).await.unwrap();
-    assert!(taken_over.fencing_token() > stale.fencing_token());
-    assert_eq!(stale.lost().await, LossReason::Expired);
-    theirs.force_release(taken_over.key()).await.unwrap();
-    assert_eq!(taken_over.renew().await.unwrap_err().kind(), ErrorKind::Lost(LossReason::ForceReleased));
-    let last = theirs.try_lock(key).await.unwrap().expect("it was freed");
-    assert!(last.fencing_token() > taken_over.fencing_token());
-    let handed = last.detach().expect("it is held");
-    let attached = ours.attach(&handed, &LockOptions::new()).await.unwrap().expect("it was left to the store");
-    assert!(theirs.attach(&handed, &LockOptions::new()).await.unwrap().is_none());
-    attached.release().await.unwrap();
-    S::more_life(ours, theirs, key).await;
-}
-
-/// Many tasks of several clients on one key: never two inside.
-pub async fn crowd<L: Locker + Clone + 'static>(clients: &[L], key: &str) {
-    let inside = Arc::new(AtomicUsize::new(0));
-    let mut tasks = tokio::task::JoinSet::new();
-    for client in clients.iter().cycle().take(16) {
-        let (client, key, inside) = (client.clone(), key.to_owned(), Arc::clone(&inside));
-        tasks.spawn(async move {
-            for _ in 0..5 {
-                let guard = client.lock(key.as_str()).await.unwrap();
-                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
-                tokio::task::yield_now().await;
-                inside.fetch_sub(1, Ordering::SeqCst);
-                guard.release().await.unwrap();
-            }
-        });
-    }
-    tasks.join_all().await;
-}
 
 pub async fn every_default_of_the_server_is_right<S: Subject>() {
     let arguments = ["--log-bin", "--server-id=1", "--binlog-format=ROW"];
@@ -110,14 +51,6 @@ pub async fn statement_logging_at_read_committed_is_refused_with_advice<S: Subje
     let error = migrated::<S>(&server).await.try_lock("k").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Backend);
     assert!(error.to_string().contains("ROW or MIXED"), "{error}");
-}
-
-/// Someone else's transaction that has the key's row locked.
-pub(super) async fn row_lock<S: Subject>(server: &Server) -> Conn {
-    let mut session = server.session().await.unwrap();
-    session.query_drop("BEGIN").await.unwrap();
-    session.query_drop(format!("SELECT * FROM leasehold.{} FOR UPDATE", S::TABLE)).await.unwrap();
-    session
 }
 
 pub async fn a_cancelled_claim_that_commits_later_leaves_no_lock<S: Subject>() {

@@ -7,26 +7,28 @@ use leasehold_core::{Admin, Capability, Error, ErrorKind, LockKey, LockOptions, 
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, yield_now};
 
-use super::{LeastUser, Recorder, Server};
-use crate::eventually;
+use super::least_user::LeastUser;
+use super::recorder::Recorder;
+use super::server::Server;
+use crate::waiting::eventually;
 
 /// What became of three who waited for a key, one behind the other, and of all else that can be asked for.
 #[derive(Debug, Default)]
-pub struct Story {
+pub struct Scenario {
     served: Vec<usize>,
     refusals: Vec<Error>,
 }
 
 /// What is said of a missing command where nothing fails for it, and of which nothing is.
 #[derive(Clone, Copy, Debug)]
-pub struct Untold {
+pub struct Unreported {
     /// Parts of warnings.
     pub warnings: &'static [&'static str],
     /// Commands, each with its `+`, that nobody's turn depends on.
-    pub unsaid: &'static [&'static str],
+    pub silent: &'static [&'static str],
 }
 
-impl Story {
+impl Scenario {
     /// `locker` makes that of the holder (0) and those of the waiters (1 to 3). Each waiter asks this server when it
     /// begins to wait; without one, they stand in line in this process.
     ///
@@ -36,21 +38,21 @@ impl Story {
         asks: Option<&Server>,
         locker: impl AsyncFn(usize) -> Result<L>,
     ) -> Self {
-        let mut story = Self::default();
+        let mut scenario = Self::default();
         // Refusals may leave a key to its lease.
         let patient = LockOptions::new().ttl(Duration::from_secs(4)).wait(Wait::UpTo(Duration::from_secs(60)));
         let key = LockKey::new("k").expect("a key");
-        let Some(holder) = story.note(locker(0).await) else { return story };
-        let Some(Some(guard)) = story.note(holder.acquire(&key, &patient).await) else { return story };
+        let Some(holder) = scenario.note(locker(0).await) else { return scenario };
+        let Some(Some(guard)) = scenario.note(holder.acquire(&key, &patient).await) else { return scenario };
         if holder.capabilities().has(Capability::Reentrancy)
-            && let Some(Some(inner)) = story.note(holder.acquire(&key, &patient).await)
+            && let Some(Some(inner)) = scenario.note(holder.acquire(&key, &patient).await)
         {
-            story.note(inner.release().await);
+            scenario.note(inner.release().await);
         }
         let (done, mut ended) = mpsc::unbounded_channel();
         let (mut waiting, taken) = (JoinSet::new(), Arc::new(AtomicBool::new(true)));
         for number in 1..=3 {
-            let Some(waiter) = story.note(locker(number).await) else { return story };
+            let Some(waiter) = scenario.note(locker(number).await) else { return scenario };
             let asked = scripts(asks).await;
             let (done, taken, key, patient) = (done.clone(), Arc::clone(&taken), key.clone(), patient.clone());
             waiting.spawn(async move {
@@ -64,27 +66,27 @@ impl Story {
             yield_now().await;
             eventually("it is answered", async || asks.is_none() || scripts(asks).await > asked).await;
         }
-        story.note(guard.renew().await);
-        story.note(holder.list("", None).await);
+        scenario.note(guard.renew().await);
+        scenario.note(holder.list("", None).await);
         taken.store(false, Ordering::Release);
-        story.note(guard.release().await);
+        scenario.note(guard.release().await);
         while let Some(ended) = waiting.join_next().await {
-            story.note(ended.expect("no panic"));
+            scenario.note(ended.expect("no panic"));
         }
         drop(done);
         while let Some(number) = ended.recv().await {
-            story.served.push(number);
+            scenario.served.push(number);
         }
         if holder.capabilities().has(Capability::Detach)
-            && let Some(Some(guard)) = story.note(holder.acquire(&key, &patient).await)
+            && let Some(Some(guard)) = scenario.note(holder.acquire(&key, &patient).await)
             && let Some(handed) = guard.detach()
-            && let Some(Some(attached)) = story.note(holder.attach(&handed, &patient).await)
+            && let Some(Some(attached)) = scenario.note(holder.attach(&handed, &patient).await)
         {
-            story.note(attached.release().await);
+            scenario.note(attached.release().await);
         }
-        story.note(holder.inspect(&key).await);
-        story.note(holder.force_release(&key).await);
-        story
+        scenario.note(holder.inspect(&key).await);
+        scenario.note(holder.force_release(&key).await);
+        scenario
     }
 
     /// The value, or its refusal is noted down.
@@ -113,15 +115,20 @@ fn names(error: &Error, command: &str) -> bool {
 }
 
 impl LeastUser {
-    /// Leaves each of the commands out once. Then each is named by an error or a warning, or is `untold`; whoever is
+    /// Leaves each of the commands out once. Then each is named by an error or a warning, or is `unreported`; whoever is
     /// served is so in order; and all are where the README says what goes on without it.
     ///
-    /// `tell` gets the URLs of these servers as the user that lacks the command.
+    /// `run` gets the URLs of these servers as the user that lacks the command.
     ///
     /// # Panics
     /// When it is not so.
-    pub async fn leave_out_each(&self, servers: &[Server], untold: Untold, tell: impl AsyncFn(Vec<String>) -> Story) {
-        let everything = Box::pin(tell(self.make_on(servers, &[]).await)).await;
+    pub async fn leave_out_each(
+        &self,
+        servers: &[Server],
+        unreported: Unreported,
+        run: impl AsyncFn(Vec<String>) -> Scenario,
+    ) {
+        let everything = Box::pin(run(self.make_on(servers, &[]).await)).await;
         assert!(everything.refusals.is_empty() && everything.served == [1, 2, 3], "{everything:?}");
         for command in self.commands() {
             let log = Recorder::start();
@@ -129,18 +136,21 @@ impl LeastUser {
                 server.ask(&["FLUSHALL"]).await;
                 server.ask(&["SCRIPT", "FLUSH"]).await;
             }
-            let story = Box::pin(tell(self.make_on(servers, &[command]).await)).await;
+            let scenario = Box::pin(run(self.make_on(servers, &[command]).await)).await;
             let (name, recorded) = (command.trim_start_matches('+'), log.recorded());
-            assert!(story.served.is_sorted(), "{command}: {story:?}");
+            assert!(scenario.served.is_sorted(), "{command}: {scenario:?}");
             if self.can_do_without(command) {
-                assert_eq!(story.served, [1, 2, 3], "{command}: {story:?}");
-                assert!(story.refusals.iter().all(|error| names(error, name)), "{command}: {story:?}");
+                assert_eq!(scenario.served, [1, 2, 3], "{command}: {scenario:?}");
+                assert!(scenario.refusals.iter().all(|error| names(error, name)), "{command}: {scenario:?}");
             } else {
                 let warned = recorded.to_lowercase().contains(&format!("({name})"));
-                assert!(story.is_refused(name) || warned, "{command}: {story:?}");
+                assert!(scenario.is_refused(name) || warned, "{command}: {scenario:?}");
             }
-            let told = story.is_refused(name) || untold.warnings.iter().any(|told| recorded.contains(told));
-            assert!(told || untold.unsaid.contains(&command), "{command} is missing and nothing says so: {story:?}");
+            let told = scenario.is_refused(name) || unreported.warnings.iter().any(|told| recorded.contains(told));
+            assert!(
+                told || unreported.silent.contains(&command),
+                "{command} is missing and nothing says so: {scenario:?}"
+            );
         }
     }
 

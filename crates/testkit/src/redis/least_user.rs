@@ -1,4 +1,5 @@
-use super::{Answer, Server};
+use super::server::Server;
+use crate::launch::resp::Answer;
 
 /// The user that a README says is enough: what it may do, and what it may do without.
 #[derive(Clone, Debug)]
