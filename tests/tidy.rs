@@ -59,6 +59,16 @@ fn functions_of_the_engine_fit_on_a_screen() {
     });
 }
 
+/// A future that is not boxed is compiled once more in every crate that awaits it, and with it the driver.
+#[test]
+fn what_the_crates_around_a_driver_await_is_boxed() {
+    let around_a_driver =
+        |file: &PathBuf| ["crates/redis/src", "crates/mysql/src"].iter().any(|of| file.starts_with(root().join(of)));
+    let files: Vec<_> = rust_files().into_iter().filter(around_a_driver).collect();
+    assert!(files.len() > 20, "too few files were found: {files:?}");
+    check(files, |text| text.lines().enumerate().flat_map(|(at, line)| found(&["pub async fn"], at, line)).collect());
+}
+
 #[test]
 fn no_file_names_a_folder_of_one_machine() {
     check(files(&root()), |text| {

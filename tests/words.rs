@@ -12,6 +12,7 @@ const REPLACED: &[&str] = &[
     "Callee",
     "Census",
     "Doorbell",
+    "Doubt",
     "Errand",
     "Flocked",
     "Grip",
@@ -36,14 +37,20 @@ const REPLACED: &[&str] = &[
     "Wakeups",
     "Wish",
     "Words",
+    "adopt",
+    "adopted",
     "amid",
     "backend_name",
     "doorbell",
     "echoes",
+    "hand-over",
+    "hand_over",
     "let_go",
     "mended",
     "mends",
     "rider",
+    "teach",
+    "trouble",
 ];
 
 #[test]

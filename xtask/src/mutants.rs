@@ -13,20 +13,7 @@ use std::time::Instant;
 use crate::services::Fleet;
 use crate::workspace::{cargo, root, target};
 
-use list::MUTANTS;
-
-/// A mutant: one line of a real backend, or of the engine, is replaced by a wrong one.
-#[derive(Clone, Copy, Debug)]
-struct Mutant {
-    /// The backend whose suite runs.
-    backend: &'static str,
-    /// The fault, as a user would describe it.
-    wrong: &'static str,
-    file: &'static str,
-    /// The right text, which is in the file exactly once.
-    right: &'static str,
-    instead: &'static str,
-}
+use list::{MUTANTS, Mutant};
 
 /// Runs the suite on each mutant whose backend or fault contains one of the words, or on all.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {

@@ -3,39 +3,15 @@
 pub(crate) mod by_hand;
 mod folder;
 mod kinds;
+mod service;
 
 use std::env;
-use std::fmt::Debug;
-use std::path::PathBuf;
 use std::thread;
 
-use leasehold_testkit::launch::{Lifetime, Process, find};
+use leasehold_testkit::launch::{Lifetime, find};
 
 use folder::Folder;
-
-/// A kind of server.
-trait Service: Debug + Sync {
-    /// The environment variable in which a suite finds its address.
-    fn variable(&self) -> &'static str;
-    /// What must be installed for it.
-    fn programs(&self) -> &'static [&'static str];
-    /// Starts it and returns when it answers.
-    fn start(&self, site: &Site) -> Result<Running, String>;
-}
-
-/// Where servers of one run live, and for how long.
-#[derive(Debug)]
-struct Site {
-    folder: PathBuf,
-    lifetime: Lifetime,
-}
-
-/// A service that answers at `url`.
-#[derive(Debug)]
-struct Running {
-    url: String,
-    processes: Vec<Process>,
-}
+use service::{Running, Service, Site};
 
 const ALL: [&dyn Service; 4] = [&kinds::Redis, &kinds::Redlock, &kinds::RedisCluster, &kinds::MariaDb];
 

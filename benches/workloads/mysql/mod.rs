@@ -1,16 +1,18 @@
 //! M1, M64, MH1, MH8: mysql-unique, on keys of one's own and on one that all want.
 
 mod renewals;
+mod rows;
 mod rw;
 mod server;
 
 use std::time::Duration;
 
 pub(crate) use self::renewals::ten_thousand;
+use self::rows::{DEADLOCKS, Rows, on_each};
 pub(crate) use self::rw::readers_and_writers;
 use self::server::{Durability, MariaDb};
 use crate::contenders::Locks;
-use crate::harness::{Aim, Role, Rounds, Row, Side, interleave};
+use crate::harness::{Aim, Role, Side, interleave};
 use crate::job::Job;
 use crate::load::Result;
 use crate::log::{COMMANDS, CPU, JAIN, P50, P99, PER_SECOND};
@@ -21,8 +23,6 @@ const OURS: &str = "mysql-unique";
 const QUEUE: &str = "mysql-unique, advisory queue";
 const QUEUE_ALONE: &str = "mysql-unique, advisory queue, local hand-off off";
 const RIVAL: &str = "insert/delete";
-/// Errors 1213 while ours ran.
-const DEADLOCKS: &str = "deadlock errors";
 
 /// One task.
 pub(crate) fn m1(pace: Pace) -> Result<Report> {
@@ -141,31 +141,6 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
         ]);
         Ok(all)
     })
-}
-
-/// Measures on a server of each kind.
-fn on_each(id: &'static str, measure: impl Fn(&MariaDb, &'static str) -> Result<Vec<Row>>) -> Result<Report> {
-    let mut report = Report::default();
-    for durability in Durability::BOTH {
-        match MariaDb::start(durability)? {
-            Ok(server) => report.rows.extend(measure(&server, durability.words())?),
-            Err(why) => report.push(Row::absent(id, &format!("{}: {why}", durability.words()))),
-        }
-    }
-    Ok(report)
-}
-
-/// The rows of one workload on one server.
-struct Rows<'r> {
-    id: &'static str,
-    words: &'static str,
-    rounds: &'r Rounds,
-}
-
-impl Rows<'_> {
-    fn of(&mut self, what: &str, ours: &str, figure: &'static str, aims: &[Aim]) -> Row {
-        self.rounds.row(self.id, &format!("{}: {what}", self.words), ours, figure, aims)
-    }
 }
 
 /// A side whose statements and deadlocks are counted at the server.

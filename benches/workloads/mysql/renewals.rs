@@ -9,7 +9,7 @@ use leasehold_mysql_rw::MysqlRw;
 use leasehold_mysql_unique::MysqlUnique;
 use mysql_async::prelude::Queryable;
 
-use super::{Rows, on_each};
+use super::rows::{Rows, on_each};
 use crate::contenders::mysql::pool;
 use crate::harness::{Aim, Role, Side, interleave};
 use crate::job::runtime;

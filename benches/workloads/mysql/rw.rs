@@ -12,8 +12,8 @@ use mysql_async::prelude::Queryable;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::rows::{DEADLOCKS, Rows, on_each};
 use super::server::{Durability, MariaDb};
-use super::{DEADLOCKS, Rows, on_each};
 use crate::contenders::mysql::pool;
 use crate::harness::{Aim, Role, Side, interleave};
 use crate::job::runtime;

@@ -162,7 +162,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// Who you are; shown beside the reason [default: user@host pid N]
+    /// Who you are; shown beside the reason (default: user@host pid N)
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
 

@@ -1,6 +1,17 @@
 //! The mutants: the faults, and the lines that are replaced.
 
-use super::Mutant;
+/// A mutant: one line of a real backend, or of the engine, is replaced by a wrong one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mutant {
+    /// The backend whose suite runs.
+    pub(super) backend: &'static str,
+    /// The fault, as a user would describe it.
+    pub(super) wrong: &'static str,
+    pub(super) file: &'static str,
+    /// The right text, which is in the file exactly once.
+    pub(super) right: &'static str,
+    pub(super) instead: &'static str,
+}
 
 const MEMORY: &str = "crates/core/src/memory_backend.rs";
 const TRY_ACQUIRE_SQL: &str = "crates/mysql-unique/src/sql/try_acquire.sql";

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use leasehold_testkit::launch::{Identity, Lifetime, Process};
 
-use super::{ALL, Outcome, Site, start};
+use super::service::Site;
+use super::{ALL, Outcome, start};
 use crate::workspace::target;
 
 /// Starts whatever can run here.

@@ -2,7 +2,7 @@
 
 use leasehold_testkit::launch::{Process, Settings, mariadb, redis};
 
-use super::{Running, Service, Site};
+use super::service::{Running, Service, Site};
 
 /// One Redis server.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ local function try_acquire(k, a)
 
   local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
   if held.err then
-    return trouble(lock, held.err, 'HMGET')
+    return script_error(lock, held.err, 'HMGET')
   end
   local owner, epoch, taken = held[1], held[2], held[3]
   local fields = redis.pcall('HLEN', lock)
@@ -55,7 +55,7 @@ local function try_acquire(k, a)
     return 'granted ' .. epoch
   end
 
-  local number, now = draw(fence, lifetime)
+  local number, now = next_epoch(fence, lifetime)
   if not number then
     return now
   end

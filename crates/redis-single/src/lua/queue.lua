@@ -15,7 +15,7 @@ local EXCUSED = 1000
 -- Answers: granted, epoch · spent, key · foreign, key, type · refused, reply.
 -- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
 local function grant(lock, fence, owner, lease, lifetime, metadata)
-  local number, now = draw(fence, lifetime)
+  local number, now = next_epoch(fence, lifetime)
   if not number then
     return now
   end
@@ -81,14 +81,14 @@ end
 -- Grants a key that is free, or whose holder releases it, to the first owner in the queue that is still there, and notifies
 -- the process of that owner alone; the owner `asking` gets the lease it asked for and no notification.
 -- Answers: served, owner, epoch, and a refusal if the place stayed · nobody · later: there are too many places to go
--- through at once · trouble, and an answer as of `grant` or `refusal`: it cannot be done, and nothing was granted.
+-- through at once · failed, and an answer as of `grant` or `refusal`: it cannot be done, and nothing was granted.
 -- An owner that cannot be notified now, but asked a moment ago, is passed over and keeps its place.
 local function serve(lock, fence, line, asking, asked_lease)
   -- The most places that one call goes through: meanwhile the server does nothing else.
   local most = 1000
   local known = redis.pcall('HMGET', line, 'first', 'latest', 'woke')
   if refusal(known, 'HMGET') then
-    return 'trouble', refusal(known, 'HMGET')
+    return 'failed', refusal(known, 'HMGET')
   elseif not known[1] then
     return 'nobody'
   end
@@ -97,7 +97,7 @@ local function serve(lock, fence, line, asking, asked_lease)
   for _ = 1, most do
     local place = redis.pcall('HGET', line, owner)
     if refusal(place, 'HGET') then
-      return 'trouble', refusal(place, 'HGET')
+      return 'failed', refusal(place, 'HGET')
     end
     local behind, counts, inbox, lease, lifetime, metadata = read(place, now)
     if not behind then
@@ -106,7 +106,7 @@ local function serve(lock, fence, line, asking, asked_lease)
       local answer = grant(lock, fence, owner, owner == asking and asked_lease or lease, lifetime, metadata)
       local number = string.match(answer, '^granted (%d+)$')
       if not number then
-        return 'trouble', answer
+        return 'failed', answer
       end
       if not counts then
         -- Of waiters that died together, only one is granted the key.
@@ -123,7 +123,7 @@ local function serve(lock, fence, line, asking, asked_lease)
       refused = unlink(line, owner, place, before)
     end
     if refused then
-      return 'trouble', refused
+      return 'failed', refused
     elseif not behind or behind == '-' then
       return 'nobody'
     end

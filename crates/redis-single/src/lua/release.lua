@@ -24,7 +24,7 @@ local function release(k, a)
     if refusal(deleted, 'DEL') then
       return refusal(deleted, 'DEL')
     end
-    refused = outcome == 'trouble' and why or refusal(redis.pcall('PUBLISH', channel, '1'), 'PUBLISH')
+    refused = outcome == 'failed' and why or refusal(redis.pcall('PUBLISH', channel, '1'), 'PUBLISH')
   end
   return refused and 'held ' .. refused or 'held'
 end

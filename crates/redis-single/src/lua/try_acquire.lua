@@ -10,7 +10,7 @@ local function try_acquire(k, a)
 
   local held = redis.pcall('GET', lock)
   if type(held) == 'table' then
-    return trouble(lock, held.err)
+    return script_error(lock, held.err)
   end
   if held and string.sub(held, 1, 32) == owner then
     return 'granted ' .. (string.match(held, '^%x+ (%d+)') or '')
@@ -20,7 +20,7 @@ local function try_acquire(k, a)
     number = string.match(held, '^%x+ (%d+)')
   else
     local outcome, who, drawn = serve(lock, fence, line, owner, lease)
-    if outcome == 'trouble' then
+    if outcome == 'failed' then
       return who
     elseif outcome == 'nobody' then
       return grant(lock, fence, owner, lease, lifetime, metadata)

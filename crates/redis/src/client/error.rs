@@ -103,7 +103,7 @@ fn no_agreement_on_tls(error: &DriverError) -> Option<&'static str> {
     }
 }
 
-/// With rustls the driver reports a certificate that is not trusted as trouble with the network.
+/// With rustls the driver reports a certificate that is not trusted as a failure of the network.
 fn is_about_a_certificate(error: &DriverError) -> bool {
     error.details().contains("InvalidCertificate")
 }

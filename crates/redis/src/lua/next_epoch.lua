@@ -15,10 +15,10 @@ end
 -- Draws the next number of a counter: above all earlier ones, and not below the clock.
 -- Answers the number and now, as texts; or false and what is wrong: spent, key · foreign, key, type · refused, reply.
 -- All is read and checked before anything is written.
-local function draw(fence, lifetime)
+local function next_epoch(fence, lifetime)
   local last = redis.pcall('GET', fence)
   if type(last) == 'table' then
-    return false, trouble(fence, last.err)
+    return false, script_error(fence, last.err)
   end
   if last and not string.match(last, '^%d+$') then
     return false, 'foreign ' .. fence .. ' not a number'

@@ -1,6 +1,6 @@
 -- The answer for a command that Redis refused with this reply: foreign, key, type · refused, reply. With its name, because
 -- Redis 7.0 does not say which command a user may not run.
-local function trouble(key, reply, command)
+local function script_error(key, reply, command)
   if string.sub(reply, 1, 9) ~= 'WRONGTYPE' then
     return 'refused ' .. reply .. ' (' .. (command or 'GET') .. ')'
   end

@@ -58,7 +58,7 @@ impl ScriptFunctions {
     /// Functions of different names.
     pub(super) fn new(functions: &'static [&'static ScriptFunction]) -> Self {
         let mut source = SCRIPT_ERROR.to_owned();
-        let mut table = String::from("local steps = {}\n");
+        let mut table = String::from("local functions = {}\n");
         let mut included: Vec<&str> = Vec::new();
         for ScriptFunction { name, keys, arguments, sources, .. } in functions {
             for part in *sources {
@@ -68,7 +68,7 @@ impl ScriptFunctions {
                 }
             }
             // Writing to a string does not fail.
-            let _ = writeln!(table, "steps['{name}'] = {{ {name}, {keys}, {arguments} }}");
+            let _ = writeln!(table, "functions['{name}'] = {{ {name}, {keys}, {arguments} }}");
         }
         Self { functions, batch: ScriptText::new(source + &table + BATCH) }
     }

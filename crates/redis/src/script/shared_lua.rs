@@ -1,6 +1,6 @@
 use crate::script::source::Script;
 
-/// A source for a [`ScriptFunction`](crate::ScriptFunction) that grants: `draw(fence, lifetime)` takes the next epoch from a
+/// A source for a [`ScriptFunction`](crate::ScriptFunction) that grants: `next_epoch(fence, lifetime)` takes the next epoch from a
 /// counter, above all earlier ones and not below the server's clock, and `clock()` is that clock in ms.
 pub const NEXT_EPOCH: &str = include_str!("../lua/next_epoch.lua");
 

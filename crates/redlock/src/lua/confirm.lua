@@ -26,7 +26,7 @@ local function confirm(k, a)
   end
   local last = redis.pcall('GET', fence)
   if type(last) == 'table' then
-    return trouble(fence, last.err)
+    return script_error(fence, last.err)
   end
   local wrong = last and no_counter(last)
   if wrong then

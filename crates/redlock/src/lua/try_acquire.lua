@@ -12,7 +12,7 @@ local function try_acquire(k, a)
   -- A node without a marker in service has lost what it promised.
   local mark = redis.pcall('GET', marker)
   if type(mark) == 'table' then
-    return trouble(marker, mark.err)
+    return script_error(marker, mark.err)
   end
   if not mark or string.sub(mark, 1, 3) ~= 'up ' then
     return 'reset'
@@ -20,7 +20,7 @@ local function try_acquire(k, a)
 
   local held = redis.pcall('GET', lock)
   if type(held) == 'table' then
-    return trouble(lock, held.err)
+    return script_error(lock, held.err)
   end
   if held and string.sub(held, 1, 32) ~= owner then
     local left = redis.pcall('PTTL', lock)
@@ -35,7 +35,7 @@ local function try_acquire(k, a)
 
   local last = redis.pcall('GET', fence)
   if type(last) == 'table' then
-    return trouble(fence, last.err)
+    return script_error(fence, last.err)
   end
   local wrong = last and no_counter(last)
   if wrong then
