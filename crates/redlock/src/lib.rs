@@ -24,6 +24,7 @@ mod vote;
 // and the nodes: how they come together, and how one is asked.
 mod answer;
 mod error;
+mod majority;
 mod membership;
 mod node;
 mod nodes;

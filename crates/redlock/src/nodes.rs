@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 
 use crate::error::{Failure, QuorumNotReached};
+use crate::majority::majority;
 use crate::node::Node;
 use crate::node_state::NodeState;
 
@@ -30,7 +31,7 @@ impl Nodes {
     }
 
     pub(crate) fn majority(&self) -> usize {
-        self.0.len() / 2 + 1
+        majority(self.0.len())
     }
 
     /// Asks all nodes at once. Nothing is sent before the answers are polled.

@@ -6,6 +6,7 @@ use rand::Rng;
 
 use crate::answer::{Claimed, NodeHolder};
 use crate::error::Failure;
+use crate::majority::majority;
 use crate::nodes::Answers;
 
 /// The answers to the first round, as far as they have come.
@@ -69,7 +70,7 @@ impl Vote {
     }
 
     fn majority(&self) -> usize {
-        self.nodes / 2 + 1
+        majority(self.nodes)
     }
 
     pub(crate) fn is_won(&self) -> bool {
