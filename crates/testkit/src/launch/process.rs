@@ -141,9 +141,23 @@ impl Process {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Stops the server with SIGSTOP: connections stay open, and nothing is answered.
+    /// Stops the server with SIGSTOP: connections stay open, and nothing is answered. Returns when the server stands still.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
+        let deadline = Deadline::after(PATIENCE);
+        // A signal is on its way for a moment, in which the server still answers.
+        while !self.stands_still() && !deadline.is_over() {
+            pause(Duration::from_micros(100));
+        }
+    }
+
+    /// Whether every thread of the server is stopped.
+    fn stands_still(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.id)) else { return true };
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['T', 'Z', 'X']) || rest.is_empty())
+        })
     }
 
     /// Lets a paused server go on, with all that was sent meanwhile.
