@@ -114,7 +114,8 @@ pub(crate) struct RunArgs {
     #[arg(short, long, conflicts_with = "wait")]
     nonblock: bool,
 
-    /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1.5h; also for a store that cannot be reached yet
+    /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1.5h; also for a store that cannot be reached yet, where the
+    /// attempt to connect that has begun is seen through
     #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
     wait: Option<Duration>,
 
