@@ -20,6 +20,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     GrantsHalfTheLease Grants(|lease| lease / 2) => c05_nobody_is_granted_before_the_guard_gives_up,
     GrantsWholeSeconds Grants(|lease| Duration::from_secs(lease.as_secs().max(1)))
         => c05_nobody_is_granted_before_the_guard_gives_up,
+    CutsLongLeases Grants(|lease| lease.min(Duration::from_secs(3_700))) => c25_what_is_left_follows_the_lease,
     ExpiresByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_client_an_hour_off_behaves_like_any_other,
     LeasesByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_lease_lasts_as_long_for_every_client,
     BlocksTry BlocksTry => c10_try_answers_none_while_held,
@@ -44,10 +45,13 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
     TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 1_000_000) => c04_tokens_fit_into_53_bits,
     FoldsKeyCase Folds(str::to_lowercase) => c22_keys_that_look_alike_are_distinct,
+    FoldsTheCaseOfOtherLetters Folds(|key| key.chars().map(lower_beyond_ascii).collect())
+        => c22_keys_that_look_alike_are_distinct,
     TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()) => c22_keys_that_look_alike_are_distinct,
     CutsLongKeys Folds(|key| key.chars().take(254).collect()) => c22_long_keys_are_distinct_to_their_last_byte,
     CutsKeysToAColumn Folds(|key| key.chars().take(191).collect()) => c22_long_keys_are_distinct_to_their_last_byte,
-    MixesNamespaces MixesNamespaces => c22_namespaces_do_not_see_each_other,
+    MixesNamespaces Namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
+    FoldsNamespaceCase Namespaces(str::to_lowercase) => c22_namespaces_that_look_alike_are_distinct,
     JoinsWithoutSeparator Joins("") => c22_namespaces_that_begin_alike_do_not_meet,
     JoinsWithColons Joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
     NeverSignals NeverSignals => c13_a_release_is_signalled,
@@ -332,11 +336,15 @@ impl Double for Folds {
     }
 }
 
-struct MixesNamespaces;
+fn lower_beyond_ascii(letter: char) -> char {
+    if letter.is_ascii() { letter } else { letter.to_lowercase().next().unwrap_or(letter) }
+}
 
-impl Double for MixesNamespaces {
-    fn namespace(&self, _: &str) -> String {
-        "all".to_owned()
+struct Namespaces(fn(&str) -> String);
+
+impl Double for Namespaces {
+    fn namespace(&self, namespace: &str) -> String {
+        self.0(namespace)
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
         => c01_readers_and_writers_at_one_moment_exclude_each_other,
     LetsWritersInLate LetsWritersInLate => c01_readers_and_writers_of_several_lockers_never_overlap,
     WritersPassReaders WritersPassReaders => c01_writers_and_readers_exclude_each_other,
+    StoresFortyReaders StoresFortyReaders => c01_each_of_many_readers_excludes_writers,
     ReadersExcludeReaders ReadersExcludeReaders => c01_readers_share,
     ForgetsReaders ForgetsReaders => c03_a_dead_reader_ends_with_its_own_lease,
     OneLeaseForAllReaders OneLeaseForAllReaders => c03_a_dead_reader_ends_with_its_own_lease,
@@ -34,6 +35,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ReadersGetHalfTheLease ReadersGetHalfTheLease => c05_no_writer_is_granted_before_a_reader_gives_up,
     ForceSparesReaders ForceSparesReaders => c25_force_release_frees_readers_too,
     ShowsOneReader ShowsOneReader => c25_every_reader_is_shown,
+    ForgetsReadersReasons ForgetsReadersReasons => c25_every_reader_is_shown,
     ShowsDeadReaders ShowsDeadReaders => c25_an_expired_reader_is_not_shown,
 };
 
@@ -99,6 +101,20 @@ impl Double for WritersPassReaders {
         } else {
             client.store.try_acquire(claim).await
         }
+    }
+}
+
+/// Grants what no longer fits into the entry of the key.
+struct StoresFortyReaders;
+
+#[async_trait]
+impl Double for StoresFortyReaders {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let readers = modes(client, &claim.key).await?.iter().filter(|mode| **mode == Mode::Shared).count();
+        if claim.mode == Mode::Shared && readers >= 40 {
+            return Ok(Attempt::Granted { epoch: Some(client.clock.unix_millis()) });
+        }
+        client.store.try_acquire(claim).await
     }
 }
 
@@ -333,5 +349,15 @@ impl Double for ShowsDeadReaders {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let ttl = if claim.mode == Mode::Shared { claim.ttl * 10 } else { claim.ttl };
         client.store.try_acquire(&Claim { ttl, ..claim.clone() }).await
+    }
+}
+
+struct ForgetsReadersReasons;
+
+#[async_trait]
+impl Double for ForgetsReadersReasons {
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let reason = claim.reason.clone().filter(|_| claim.mode == Mode::Exclusive);
+        client.store.try_acquire(&Claim { reason, ..claim.clone() }).await
     }
 }

@@ -15,6 +15,7 @@ pub(super) async fn c22_keys_that_look_alike_are_distinct(context: TestContext) 
         "k\n",
         "k\0",
         "é",
+        "É",
         "e\u{301}",
         "ß",
         "ss",
@@ -111,6 +112,20 @@ pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -
     theirs.admin.force_release(&key).await?;
     guard.renew().await?;
     drop(other);
+    Ok(())
+}
+
+pub(super) async fn c22_namespaces_that_look_alike_are_distinct(context: TestContext) -> Verdict {
+    let base = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let (key, mut held) = (context.key(), Vec::new());
+    for ending in ["n", "N", "n ", "é", "É"] {
+        // A name that a backend refuses meets no other.
+        let Ok(client) = context.client_in(&format!("{base}{ending}"), Clock::system()).await else { continue };
+        client.sees_nobody(&key).await?;
+        let guard = client.acquire(&key, &once()).await?;
+        ensure!(guard.is_some(), "namespace {ending:?} was taken for one of those before it");
+        held.push((client, guard));
+    }
     Ok(())
 }
 

@@ -69,6 +69,7 @@ const CASES: &[Case] = cases! {
     shared::c01_readers_share [Shared]
     shared::c01_writers_and_readers_exclude_each_other [Shared]
     shared::c01_the_last_reader_admits_a_writer [Shared]
+    shared::c01_each_of_many_readers_excludes_writers [Shared]
     race::c01_readers_and_writers_at_one_moment_exclude_each_other [Shared]
     race::c01_readers_and_writers_of_several_lockers_never_overlap [Shared]
 
@@ -217,6 +218,7 @@ const CASES: &[Case] = cases! {
     keys::c22_awkward_keys_are_ordinary
     keys::c22_bad_keys_are_refused
     keys::c22_namespaces_do_not_see_each_other
+    keys::c22_namespaces_that_look_alike_are_distinct
     keys::c22_namespaces_that_begin_alike_do_not_meet
 
     errors::c23_errors_name_key_operation_and_backend

@@ -6,24 +6,23 @@ use super::admin::listed;
 use super::context::{BRIEF, SHORT, TestContext, outlast, past, patient, soon};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{LockKey, LossReason, Mode, ReadGuard};
+use crate::{LockKey, LockOptions, LossReason, Mode, ReadGuard};
 
 const LEASE: Duration = Duration::from_secs(60);
 
 async fn reads(client: &TestClient, key: &LockKey, label: &str) -> Result<ReadGuard, Failure> {
-    let guard = client.acquire_read(key, &patient().ttl(SHORT).label(label)).await?;
+    let guard = client.acquire_read(key, &patient().ttl(SHORT).label(label).reason(format!("{label}'s"))).await?;
     guard.ok_or_else(|| Failure(format!("{key} could not be read")))
 }
 
 pub(super) async fn c25_what_is_left_follows_the_lease(context: TestContext) -> Verdict {
     let (ours, theirs) = (context.client().await?, context.client().await?);
-    for factor in [1, 10, 60] {
+    for lease in [LEASE, LEASE * 10, LEASE * 60, LockOptions::MAX_TTL] {
         let key = context.key();
-        ours.claims(&key, Mode::Exclusive, LEASE * factor).await?;
-        theirs.sees_left(&key, LEASE * factor).await?;
+        ours.claims(&key, Mode::Exclusive, lease).await?;
+        theirs.sees_left(&key, lease).await?;
         let shown = listed(&theirs, key.as_str()).await?;
         let left = shown.get(&key).and_then(|holders| holders.first()?.remaining);
-        let lease = LEASE * factor;
         ensure!(
             left.is_some_and(|left| left <= lease && left + LEASE / 3 > lease),
             "listed with {left:?} of {lease:?}"
@@ -78,9 +77,10 @@ pub(super) async fn c25_every_reader_is_shown(context: TestContext) -> Verdict {
         "{seen:?}, but the tokens are {tokens:?}"
     );
     ensure!(seen.iter().all(|holder| holder.mode == Mode::Shared), "{seen:?}");
-    let mut labels: Vec<_> = seen.iter().filter_map(|holder| holder.label.as_deref()).collect();
-    labels.sort_unstable();
-    ensure!(labels == ["one", "two"], "{labels:?}");
+    let texts = seen.iter().filter_map(|holder| holder.label.as_deref().zip(holder.reason.as_deref()));
+    let mut texts: Vec<_> = texts.collect();
+    texts.sort_unstable();
+    ensure!(texts == [("one", "one's"), ("two", "two's")], "label and reason: {seen:?}");
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use futures::future::join_all;
+
 use super::context::{AMPLE, TestContext, brief, eventually, once, patient, soon};
 use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Verdict, ensure};
@@ -48,6 +50,25 @@ pub(super) async fn c01_the_last_reader_admits_a_writer(context: TestContext) ->
     ours.finds_it_held(&key).await?;
     second.release().await?;
     ours.finds_it_free(&key).await
+}
+
+pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    let mut readers = Vec::new();
+    for _ in 0..64 {
+        readers.push(ours.claims(&key, Mode::Shared, Duration::from_secs(60)).await?);
+    }
+    let last = readers.split_off(readers.len() - 1);
+    let released = join_all(readers.iter().map(|reader| ours.store.release(reader))).await;
+    theirs.finds_it_held(&key).await?;
+    for (number, released) in released.into_iter().enumerate() {
+        let held = released?;
+        ensure!(held == LeaseStatus::Held, "the release of reader {number} said {held:?}");
+    }
+    for reader in &last {
+        ours.store.release(reader).await?;
+    }
+    theirs.finds_it_free(&key).await
 }
 
 pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(context: TestContext) -> Verdict {
