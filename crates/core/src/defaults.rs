@@ -34,15 +34,18 @@ impl<L: Locker> Locker for Defaults<L> {
     }
 
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        self.locker.acquire(key, &self.filled(options)).await
+        let granted = self.locker.acquire(key, &self.filled(options)).await?;
+        Ok(granted.map(|guard| guard.with_defaults(&self.defaults)))
     }
 
     async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
-        self.locker.acquire_or_busy(key, &self.filled(options)).await
+        let answer = self.locker.acquire_or_busy(key, &self.filled(options)).await?;
+        Ok(answer.map(|guard| guard.with_defaults(&self.defaults)))
     }
 
     async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
-        self.locker.attach(grant, &self.filled(options)).await
+        let attached = self.locker.attach(grant, &self.filled(options)).await?;
+        Ok(attached.map(|guard| guard.with_defaults(&self.defaults)))
     }
 }
 

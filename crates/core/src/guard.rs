@@ -27,6 +27,8 @@ pub struct Guard<M: GuardMode> {
     inner: GuardInner,
     /// Open as long as the guard exists; only where a subscriber wants it, so that others do not pay for it.
     span: Option<Box<Span>>,
+    /// The defaults of the locker for a downgrade, where it has others than the engine.
+    defaults: Option<Box<LockOptions>>,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -43,7 +45,17 @@ impl<M: GuardMode> Guard<M> {
             (state.backend(), state.key().as_str(), state.fencing_token().map(FencingToken::get));
         let span = tracing::debug_span!("hold", backend, key, mode = %M::MODE, token);
         let span = (!span.is_disabled()).then(|| Box::new(span));
-        Self { inner, span, mode: PhantomData }
+        Self { inner, span, defaults: None, mode: PhantomData }
+    }
+
+    /// Gives the guard defaults for a downgrade. Those that it has count for what these leave open.
+    pub(crate) fn with_defaults(self, outer: &LockOptions) -> Self {
+        let outer = outer.clone();
+        let defaults = match &self.defaults {
+            Some(inner) => outer.or(inner),
+            None => outer,
+        };
+        Self { defaults: Some(Box::new(defaults)), ..self }
     }
 
     /// What is locked.
@@ -82,8 +94,8 @@ impl<M: GuardMode> Guard<M> {
     }
 
     /// Resolves with the reason when the grant is lost, at the deadline at the latest, also while the store is
-    /// silent. Never resolves for a guard that is released or dropped: a task that only awaits this never ends then,
-    /// so select it against the work.
+    /// silent. Never resolves for a guard that is released or dropped before it is lost: a task that only awaits this
+    /// never ends then, so select it against the work.
     ///
     /// # Panics
     /// When it is polled outside of a tokio runtime with timers.
@@ -165,7 +177,7 @@ impl LockGuard {
     /// Goes on as a reader, by one step of the store: no other writer has the key in between.
     ///
     /// The reader has a lease, a label and a reason as `options` say, and a token of its own, which is larger than this
-    /// guard's. The wait of `options` is of no matter. There is no way back: two readers that waited to become the writer
+    /// guard's. For what is not chosen, the defaults of the locker count, and not what this guard has. The wait of `options` is of no matter. There is no way back: two readers that waited to become the writer
     /// would wait for each other.
     ///
     /// # Errors
@@ -176,7 +188,10 @@ impl LockGuard {
     /// # Cancel safety
     /// Dropping the future releases the lock, at once or when its lease is over.
     pub async fn downgrade(self, options: &LockOptions) -> Result<ReadGuard> {
-        Ok(Guard::new(self.inner.downgraded(options).await?))
+        let Self { inner, defaults, .. } = self;
+        let options = options.clone();
+        let options = defaults.iter().fold(options, |options, defaults| options.or(defaults));
+        Ok(Guard::new(inner.downgraded(&options).await?))
     }
 }
 
@@ -193,8 +208,8 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
 
 /// A handle on a [`Guard`] that somebody else keeps: it tells whether the lock is held, and does not hold it.
 ///
-/// Cloning is cheap. After the guard was released, dropped or detached, [`is_held`](Self::is_held) is false and
-/// [`loss`](Self::loss) is `None`.
+/// Cloning is cheap. After the guard was released, dropped or detached, [`is_held`](Self::is_held) is false, and
+/// [`loss`](Self::loss) is the loss that came before that, if one did.
 #[derive(Clone)]
 pub struct GuardHandle(Arc<GuardState>);
 
@@ -233,7 +248,8 @@ impl GuardHandle {
         self.0.loss()
     }
 
-    /// Resolves with the reason when the guard is lost, and never if it is released or dropped: see [`Guard::lost`].
+    /// Resolves with the reason when the guard is lost, also after its owner dropped it on that loss, and never if it is
+    /// released or dropped before: see [`Guard::lost`].
     ///
     /// # Panics
     /// When it is polled outside of a tokio runtime with timers.

@@ -109,6 +109,67 @@ async fn with_lock_drops_the_work_when_the_lock_is_lost() {
     assert_eq!(error.kind(), ErrorKind::Lost(LossReason::Expired));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_loss_is_told_to_every_handle_although_its_owner_drops_the_guard_on_it() {
+    let clock = Clock::tokio();
+    let locks = Memory::with_clock(clock.clone());
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let work = tokio::spawn({
+        let locks = locks.clone();
+        async move {
+            let handed = |guard: GuardHandle| async move {
+                tell.send(guard).unwrap();
+                std::future::pending::<()>().await;
+            };
+            locks.with_lock("k", handed).await
+        }
+    });
+    let handle: GuardHandle = told.await.unwrap();
+    let waiting = tokio::spawn(handle.lost());
+    // The loss finds the owner first, which drops the guard on it.
+    clock.advance(Duration::from_secs(31));
+    assert_eq!(work.await.unwrap().unwrap_err().kind(), ErrorKind::Lost(LossReason::Expired));
+    let soon = Duration::from_secs(20);
+    let later = tokio::time::timeout(soon, handle.lost()).await;
+    assert_eq!(later.expect("it is told for ever"), LossReason::Expired);
+    assert_eq!(tokio::time::timeout(soon, waiting).await.expect("who waited is told").unwrap(), LossReason::Expired);
+    assert_eq!((handle.loss(), handle.is_held()), (Some(LossReason::Expired), false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_dropped_past_its_limit_was_lost() {
+    let clock = Clock::tokio();
+    let locks = Memory::with_clock(clock.clone());
+    let guard = locks.lock_with("k", &LockOptions::new().renew(false)).await.unwrap();
+    let handle = guard.handle();
+    clock.advance(Duration::from_secs(31));
+    drop(guard);
+    assert_eq!(handle.loss(), Some(LossReason::Expired));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_ended_otherwise_is_never_lost() {
+    let clock = Clock::tokio();
+    let locks = Memory::with_clock(clock.clone());
+    let mut handles = Vec::new();
+    for end in ["drop", "release", "detach", "downgrade"] {
+        let guard = locks.lock(end).await.unwrap();
+        handles.push(guard.handle());
+        match end {
+            "drop" => drop(guard),
+            "release" => drop(guard.release().await.unwrap()),
+            "detach" => drop(guard.detach().unwrap()),
+            _ => handles.push(guard.downgrade(&LockOptions::new()).await.unwrap().handle()),
+        }
+    }
+    clock.advance(Duration::from_secs(31));
+    for handle in handles {
+        assert_eq!((handle.loss(), handle.is_held()), (None, false), "{handle:?}");
+        let told = tokio::time::timeout(Duration::from_secs(60), handle.lost()).await;
+        assert!(told.is_err(), "{handle:?}");
+    }
+}
+
 #[tokio::test]
 async fn lock_all_takes_every_key_once_or_none() {
     let locks = Memory::new();
@@ -261,13 +322,39 @@ async fn a_grant_without_a_label_tells_which_process_has_it() {
     assert_eq!(labels(&locks, &LockOptions::new()).await, vec![Some(own.clone()); 2]);
     assert_eq!(labels(&locks, &LockOptions::new().label("me")).await, vec![Some("me".to_owned()); 2]);
     assert_eq!(labels(&locks, &LockOptions::new().no_label()).await, [None, None]);
-    let nameless = locks.with_defaults(LockOptions::new().no_label());
+    let nameless = locks.clone().with_defaults(LockOptions::new().no_label());
     assert_eq!(labels(&nameless, &LockOptions::new()).await, [None, None]);
     assert_eq!(labels(&nameless, &LockOptions::new().label("me")).await, vec![Some("me".to_owned()); 2]);
     let key = LockKey::new("k").unwrap();
     let reader = nameless.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
-    assert_eq!(nameless.inspect(&key).await.unwrap().holders[0].label, Some(own), "the engine's defaults count");
+    assert_eq!(nameless.inspect(&key).await.unwrap().holders[0].label, None, "the defaults of its locker count");
     drop(reader);
+    let reader = locks.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
+    assert_eq!(locks.inspect(&key).await.unwrap().holders[0].label, Some(own));
+    drop(reader);
+}
+
+#[tokio::test]
+async fn the_defaults_of_a_locker_count_for_its_downgrades() {
+    let (lease, open, key) = (Duration::from_secs(100), LockOptions::new(), LockKey::new("k").unwrap());
+    let locks = Memory::new();
+    let inner = locks.clone().with_defaults(LockOptions::new().ttl(lease * 5).label("billing").reason("month"));
+    let named = LockerExt::with_defaults(inner, LockOptions::new().ttl(lease));
+    let chosen = LockOptions::new().ttl(lease * 9).label("writer").reason("writing");
+    let detached = named.lock("k").await.unwrap().detach().unwrap();
+    let mut writer = named.attach(&detached, &chosen).await.unwrap().unwrap();
+    for _ in 0..2 {
+        let reader = writer.downgrade(&open).await.unwrap();
+        assert!(lease / 2 < reader.remaining() && reader.remaining() <= lease, "{:?}", reader.remaining());
+        let seen = locks.inspect(&key).await.unwrap().holders.remove(0);
+        assert_eq!((seen.label.as_deref(), seen.reason.as_deref()), (Some("billing"), Some("month")));
+        reader.release().await.unwrap();
+        writer = named.lock_with("k", &chosen).await.unwrap();
+    }
+    let reader = writer.downgrade(&LockOptions::new().ttl(lease / 10).no_label().reason("year")).await.unwrap();
+    assert!(reader.remaining() <= lease / 10);
+    let seen = locks.inspect(&key).await.unwrap().holders.remove(0);
+    assert_eq!((seen.label, seen.reason.as_deref()), (None, Some("year")), "what the request chose counts");
 }
 
 #[tokio::test]

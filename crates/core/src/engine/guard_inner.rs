@@ -2,8 +2,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::caller::{Caller, DetachOnDrop};
@@ -27,8 +26,9 @@ pub(crate) struct GuardState {
     number: u16,
     cell: Cell,
     since: Moment,
-    /// The guard was released, dropped or detached. Its lease may go on with other guards.
-    over: AtomicBool,
+    /// Set when the guard is released, dropped, detached or downgraded: the loss that came before, if one did. Its lease
+    /// may go on with other guards.
+    over: OnceLock<Option<LossReason>>,
 }
 
 impl GuardInner {
@@ -36,7 +36,7 @@ impl GuardInner {
         let Granted { guard, owner, number, cell } = granted;
         let (engine, since) = (Arc::clone(engine), engine.clock.now());
         engine.driver.observer.guard_began();
-        Self(Arc::new(GuardState { engine, guard, owner, number, cell, since, over: AtomicBool::new(false) }))
+        Self(Arc::new(GuardState { engine, guard, owner, number, cell, since, over: OnceLock::new() }))
     }
 
     pub(crate) fn state(&self) -> &Arc<GuardState> {
@@ -58,12 +58,11 @@ impl GuardInner {
 
     pub(crate) async fn release(self) -> Result<ReleaseOutcome> {
         let engine = &self.0.engine;
-        let lost = self.0.loss();
         let caller = Caller::new();
         match self.0.release_guard(Some(&caller)) {
             GuardRelease::Passed => return Ok(ReleaseOutcome::Released),
             GuardRelease::Gone => {
-                let lost = lost.or_else(|| self.0.lease_loss());
+                let lost = self.0.lease_loss();
                 return Ok(lost.map_or(ReleaseOutcome::Released, ReleaseOutcome::AlreadyLost));
             }
             GuardRelease::Sent => {}
@@ -136,9 +135,13 @@ impl GuardState {
         self.cell.grant().epoch.map(|epoch| FencingToken::new(epoch, self.number))
     }
 
-    /// Why the guard is lost. `None` while it is held, and after it was released.
+    /// Why the guard was lost. `None` while it is held, and for ever once it ended without a loss.
     pub(crate) fn loss(&self) -> Option<LossReason> {
-        if self.is_over() { None } else { self.lease_loss() }
+        self.over.get().copied().unwrap_or_else(|| {
+            let lost = self.lease_loss();
+            // The guard may have ended meanwhile, and its lease have been lost by the next guard.
+            self.over.get().copied().unwrap_or(lost)
+        })
     }
 
     fn lease_loss(&self) -> Option<LossReason> {
@@ -162,17 +165,19 @@ impl GuardState {
         if self.is_held() { self.cell.limit().since(self.engine.clock.now()) } else { Duration::ZERO }
     }
 
-    /// Resolves when the guard is lost. Never resolves once the guard was released or detached.
+    /// Resolves when the guard is lost, also after it has ended since. Never resolves for one that ended without a loss.
     pub(crate) fn lost(self: &Arc<Self>) -> impl Future<Output = LossReason> + Send + 'static {
         let (cell, clock, guard) = (self.cell.clone(), self.engine.clock.clone(), Arc::clone(self));
         async move {
             loop {
                 let mut changed = pin!(cell.changed());
                 changed.as_mut().enable();
+                // Asked first: a guard may be lost and dropped between the two.
+                let is_over = guard.is_over() || matches!(cell.end(), Some(End::Released | End::Detached));
                 if let Some(reason) = guard.loss() {
                     return reason;
                 }
-                if guard.is_over() || matches!(cell.end(), Some(End::Released | End::Detached)) {
+                if is_over {
                     break;
                 }
                 tokio::select! {
@@ -186,13 +191,13 @@ impl GuardState {
     }
 
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+        self.over.get().is_some()
     }
 
     /// Marks the guard as over if its lease goes on elsewhere (`Some`).
     fn left_to_others<T>(&self, came_to: Option<T>) -> Option<T> {
         if came_to.is_some() {
-            self.over.store(true, Ordering::Release);
+            let _ = self.over.set(None);
             self.cell.notify();
             self.was_held();
         }
@@ -200,7 +205,7 @@ impl GuardState {
     }
 
     fn release_guard(&self, by: Option<&Caller>) -> GuardRelease {
-        self.over.store(true, Ordering::Release);
+        let _ = self.over.set(self.lease_loss());
         let engine = &self.engine;
         let ended = engine.driver.with(engine, |state, at| state.release_guard(at, &self.guard, by.cloned()));
         if ended != GuardRelease::Sent {
