@@ -334,7 +334,7 @@ impl FromStr for DetachedLock {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidOptions, "attach").detail("this is not the text of a handed-off lock")
+            Error::new(ErrorKind::InvalidOptions, "attach").detail("this is not the text of a detached lock")
         })
     }
 }

@@ -162,11 +162,14 @@ pub fn describe_metrics() {
     describe_gauge!(GUARDS, "Guards of this process that have not ended; a lost one counts until it is dropped");
     describe_counter!(CONTENDED, "Acquisitions that waited behind a holder or a waiter of the same process");
     describe_gauge!(QUEUE_LENGTH, "Acquisitions that wait behind a holder or a waiter of the same process");
-    describe_counter!(RENEWALS, "Renewals that the store answered, by outcome: ok, gone or failed");
+    describe_counter!(RENEWALS, "Renewals, by outcome: ok, gone, or failed, also without an answer of the store");
     describe_counter!(LOSSES, "Leases that were lost, by reason");
     describe_counter!(HANDOFFS, "Leases that passed to another guard of the process without a request to the store");
-    describe_counter!(ATTEMPT_FAILURES, "Attempts to acquire that failed and are repeated until the wait is over");
-    describe_counter!(RELEASE_FAILURES, "Releases that failed and are repeated in the background");
+    describe_counter!(
+        ATTEMPT_FAILURES,
+        "Attempts to acquire, attach or downgrade that failed, whether or not they are repeated"
+    );
+    describe_counter!(RELEASE_FAILURES, "Releases that failed, whether or not they are repeated");
 }
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
