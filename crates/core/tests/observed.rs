@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{Admin, FencingToken, LockOptions, LockerExt, Memory, RwLockerExt, Wait, describe_metrics};
@@ -91,8 +91,16 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
+/// One test at a time: a place in the code that is met for the first time beside a new subscriber may be taken for one that
+/// nobody wants to see.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn who_waits_behind_a_holder_of_this_process_is_counted() {
+    let _alone = alone();
     let seen = Seen::default();
     metrics::with_local_recorder(&seen, || {
         block_on(async {
@@ -111,6 +119,7 @@ fn who_waits_behind_a_holder_of_this_process_is_counted() {
 
 #[test]
 fn each_guard_is_counted_once_however_it_ends() {
+    let _alone = alone();
     let seen = Seen::default();
     metrics::with_local_recorder(&seen, || {
         block_on(async {
@@ -137,6 +146,7 @@ fn each_guard_is_counted_once_however_it_ends() {
 
 #[test]
 fn every_metric_that_is_used_is_described() {
+    let _alone = alone();
     let seen = Seen::default();
     metrics::with_local_recorder(&seen, || {
         describe_metrics();
@@ -214,7 +224,8 @@ impl Subscriber for Story {
 }
 
 #[test]
-fn the_story_of_a_lock_is_told_in_spans_with_its_token() {
+fn the_spans_of_a_lock_have_its_token() {
+    let _alone = alone();
     let story = Story::default();
     let token = tracing::subscriber::with_default(story.clone(), || {
         block_on(async {
