@@ -39,9 +39,14 @@ use crate::{
 /// How long dropping a guard waits for the store: after that, the release goes on in the background.
 const DROP_WAIT: Duration = Duration::from_secs(2);
 
+/// How long the thread goes on at most for a release in the background, after the last clone and the last guard.
+const RELEASE_WAIT: Duration = Duration::from_secs(60);
+
 /// A locker whose methods block the calling thread.
 ///
-/// The runtime behind it is one thread, which ends with the last clone and the last guard.
+/// The runtime behind it is one thread, which ends with the last clone and the last guard. If a release goes on in the
+/// background then, the thread ends after it, and after a minute at most: the lease frees what is still held. The process
+/// does not wait for the thread when it exits.
 #[derive(Clone, Debug)]
 pub struct Locks<L> {
     locker: L,
@@ -264,7 +269,7 @@ impl<L: RwLocker> Locks<L> {
 /// A guard whose methods block the calling thread.
 ///
 /// Dropping it releases the lock and waits for the store's answer, 2 s at most; the release then goes on in the
-/// background, as it does when the guard is dropped within a runtime.
+/// background, as it does when the guard is dropped within a runtime, also if it was the last: see [`Locks`].
 #[must_use = "the lock is released when the guard is dropped; bind it to a name (not `_`) for as long as you need it"]
 pub struct Guard<M: GuardMode> {
     /// There until it is released.
@@ -337,7 +342,10 @@ impl<M: GuardMode> Guard<M> {
     /// [`Unsupported`](ErrorKind::Unsupported), and the release goes on in the background.
     pub fn release(mut self) -> Result<ReleaseOutcome> {
         let guard = self.take();
-        self.runtime.run("release", guard.release())?
+        let handle = guard.handle();
+        let released = self.runtime.run("release", guard.release()).flatten();
+        self.runtime.settles(handle, released.is_ok());
+        released
     }
 
     fn take(&mut self) -> crate::Guard<M> {
@@ -363,16 +371,21 @@ impl LockGuard {
     /// within a runtime. After an error nobody holds the lock.
     pub fn downgrade(mut self, options: &LockOptions) -> Result<ReadGuard> {
         let writer = self.take();
-        let reader = self.runtime.run("downgrade", writer.downgrade(options))??;
-        Ok(Guard { guard: Some(reader), runtime: Arc::clone(&self.runtime) })
+        let handle = writer.handle();
+        let reader = self.runtime.run("downgrade", writer.downgrade(options)).flatten();
+        self.runtime.settles(handle, reader.is_ok());
+        Ok(Guard { guard: Some(reader?), runtime: Arc::clone(&self.runtime) })
     }
 }
 
 impl<M: GuardMode> Drop for Guard<M> {
     fn drop(&mut self) {
         if let Some(guard) = self.guard.take() {
+            let handle = guard.handle();
             // Where it may not wait, the guard in the future is dropped, which releases it in the background.
-            let _ = self.runtime.run("release", async { tokio::time::timeout(DROP_WAIT, guard.release()).await });
+            let released =
+                self.runtime.run("release", async { tokio::time::timeout(DROP_WAIT, guard.release()).await });
+            self.runtime.settles(handle, matches!(released, Ok(Ok(Ok(_)))));
         }
     }
 }
@@ -411,8 +424,26 @@ impl Runtime {
         match Handle::try_current() {
             Err(error) if error.is_missing_context() => Ok(self.handle.block_on(future)),
             // Within a runtime, or at the end of a thread, blocking would panic.
-            _ => Err(Error::new(ErrorKind::Unsupported, operation)
-                .detail("a blocking call would stop a thread of an async runtime: use the async methods there")),
+            within => {
+                // A request that the caller's runtime carried would be lost with that runtime.
+                let _entered = within.is_ok().then(|| self.handle.enter());
+                drop(future);
+                Err(Error::new(ErrorKind::Unsupported, operation)
+                    .detail("a blocking call would stop a thread of an async runtime: use the async methods there"))
+            }
         }
+    }
+
+    /// Keeps the thread for a guard that ended without an answer of the store: its release would end with the thread, and
+    /// the key would wait for its lease.
+    fn settles(self: &Arc<Self>, guard: GuardHandle, is_settled: bool) {
+        if is_settled {
+            return;
+        }
+        let runtime = Arc::clone(self);
+        self.handle.spawn(async move {
+            let _ = tokio::time::timeout(RELEASE_WAIT, guard.settled()).await;
+            drop(runtime);
+        });
     }
 }

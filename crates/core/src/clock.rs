@@ -1,8 +1,10 @@
 //! The one clock that decides about deadlines. Nothing else in the project reads the time.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -129,8 +131,12 @@ impl Clock {
                 return;
             }
             if tokio::runtime::Handle::try_current().is_err() {
-                // Nothing here can wake it at a time; whoever polls it has to look again.
-                moved.await;
+                // Nothing here can wake it at a time. Moved into a runtime, it has to look again.
+                poll_fn(|context| match tokio::runtime::Handle::try_current() {
+                    Ok(_) => Poll::Ready(()),
+                    Err(_) => moved.as_mut().poll(context),
+                })
+                .await;
                 continue;
             }
             tokio::select! {
@@ -179,6 +185,20 @@ mod tests {
         clock.advance(Duration::from_secs(3600));
         assert!(clock.now().since(start) >= Duration::from_secs(3600));
         assert_eq!(start.since(clock.now()), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_sleep_that_began_outside_of_a_runtime_ends_within_one() {
+        let clock = Clock::system();
+        let moment = clock.now().plus(Duration::from_millis(100));
+        let mut sleep = Box::pin({
+            let clock = clock.clone();
+            async move { clock.reach(moment).await }
+        });
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(sleep.as_mut().poll(&mut context).is_pending());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), sleep).await }).unwrap();
     }
 
     #[tokio::test(start_paused = true)]

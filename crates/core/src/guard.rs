@@ -214,6 +214,11 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
 pub struct GuardHandle(Arc<GuardState>);
 
 impl GuardHandle {
+    /// Resolves when the release of the guard, and all else that its engine has under way, is over.
+    pub(crate) fn settled(self) -> impl Future<Output = ()> + Send + 'static {
+        self.0.settled()
+    }
+
     /// What is locked.
     pub fn key(&self) -> &LockKey {
         self.0.key()

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::task::noop_waker;
-use leasehold_core::{Clock, LockGuard, LockKey, LockOptions, Locker, Memory};
+use leasehold_core::{Clock, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory, blocking};
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -76,4 +76,48 @@ fn a_guard_that_its_thread_leaves_behind_is_handed_over_or_released() {
     .join()
     .unwrap();
     assert!(runtime.block_on(waiter).unwrap().unwrap().is_some());
+}
+
+#[track_caller]
+fn free_soon(store: &Memory) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let free = runtime.block_on(store.contender().lock_for("k", LEASE / 2));
+    drop(free.expect("it is released, and not left to its lease"));
+}
+
+fn last_guard(store: &Memory) -> blocking::LockGuard {
+    let locks = blocking::Locks::new(store.contender()).unwrap();
+    locks.lock_with("k", &LockOptions::new().ttl(LEASE)).unwrap()
+}
+
+#[test]
+fn the_last_blocking_guard_is_released_also_if_the_store_fails_once() {
+    let store = Memory::new();
+    let guard = last_guard(&store);
+    store.fail_next(1, ErrorKind::Unavailable);
+    assert_eq!(guard.release().unwrap_err().kind(), ErrorKind::Unavailable);
+    free_soon(&store);
+    let guard = last_guard(&store);
+    store.fail_next(1, ErrorKind::Unavailable);
+    drop(guard);
+    free_soon(&store);
+}
+
+#[test]
+fn the_last_blocking_guard_is_released_within_a_runtime_that_ends_and_a_silent_store() {
+    let store = Memory::new();
+    for releases in [true, false] {
+        let guard = last_guard(&store);
+        store.silent_for(Duration::from_millis(300));
+        let ends = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        ends.block_on(async {
+            if releases {
+                assert_eq!(guard.release().unwrap_err().kind(), ErrorKind::Unsupported);
+            } else {
+                drop(guard);
+            }
+        });
+        drop(ends);
+        free_soon(&store);
+    }
 }

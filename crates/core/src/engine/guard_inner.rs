@@ -190,6 +190,15 @@ impl GuardState {
         }
     }
 
+    /// Resolves when no claim or release of the engine is under way. A release that is repeated counts as one.
+    pub(crate) async fn settled(self: Arc<Self>) {
+        const PAUSE: Duration = Duration::from_millis(50);
+        let engine = &self.engine;
+        while !engine.driver.look(|state| state.is_idle(engine.member)) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.over.get().is_some()
     }
