@@ -68,24 +68,29 @@ async fn locks(server: &Server) -> usize {
 
 async fn what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_even_shares() {
     let server = needs("redis-server", Server::start(&[]).await);
-    let backend = connect(&server).await;
     for (waiting, batches) in [(1, 1), (FEW, 1), (10, 2), (FULL - 1, 2), (FULL, 1), (FULL + 1, 2), (3 * FULL + FEW, 4)]
     {
         let claims = claims(ENOUGH + waiting);
+        // On a busy machine a batch can be back before the other command in flight is, and takes what is left in two.
+        let expected = (ENOUGH + batches) as u64..=(ENOUGH + batches + usize::from(batches > 1)) as u64;
+        // Of its own: nothing of an earlier round may be in flight yet.
+        let backend = connect(&server).await;
         let before = server.calls("evalsha").await;
         server.pause();
         let all = begin(claims.iter().map(|claim| backend.try_acquire(claim))).await;
         server.resume();
         let attempts = all.await;
         assert!(attempts.iter().all(is_granted), "{attempts:?}");
-        assert_eq!(server.calls("evalsha").await - before, (ENOUGH + batches) as u64, "{waiting} waiting");
+        assert!(expected.contains(&(server.calls("evalsha").await - before)), "{waiting} waiting");
         let mut epochs: Vec<_> = attempts.iter().map(|attempt| format!("{attempt:?}")).collect();
         epochs.dedup();
+        let backend = connect(&server).await;
+        let before = server.calls("evalsha").await;
         server.pause();
         let all = begin(claims.iter().map(async |claim| backend.release(&grant(claim)).await)).await;
         server.resume();
         assert!(all.await.into_iter().all(|held| held.unwrap() == LeaseStatus::Held));
-        assert_eq!(server.calls("evalsha").await - before, 2 * (ENOUGH + batches) as u64, "{waiting} waiting");
+        assert!(expected.contains(&(server.calls("evalsha").await - before)), "{waiting} waiting");
     }
     assert_eq!(locks(&server).await, 0);
 }
@@ -180,9 +185,10 @@ async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
 
 async fn a_cancelled_caller_loses_no_grant_and_leaves_nothing_behind() {
     let server = needs("redis-server", Server::start(&[]).await);
-    let backend = connect(&server).await;
     // The first two are on their way, the others wait.
     for leaving in [0, 1, 2, 5, 9] {
+        // Of its own: nothing of an earlier round may be in flight yet.
+        let backend = connect(&server).await;
         let claims = claims(10);
         server.pause();
         let mut attempts = Vec::new();
