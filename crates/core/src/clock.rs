@@ -107,11 +107,16 @@ impl Clock {
         self.0.moved.notify_waiters();
     }
 
-    /// Milliseconds since 1970 by the wall clock, for seeding token counters and nothing else.
+    /// The time since 1970 by the wall clock, for epochs ([`FencingToken::epoch_at`](crate::FencingToken::epoch_at)) and
+    /// nothing else. [`advance`](Self::advance) does not move it.
     #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+    pub fn since_1970(&self) -> Duration {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// [`since_1970`](Self::since_1970) in milliseconds.
     pub fn unix_millis(&self) -> u64 {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.since_1970().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Sleeps until `moment` has come on this clock.

@@ -299,7 +299,7 @@ impl DetachedLock {
     pub fn expose(&self) -> String {
         let epoch = self.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
         let key = utf8_percent_encode(self.key.as_str(), NON_ALPHANUMERIC);
-        let text = format!("leasehold1:{}:{epoch}:{}:{key}", self.owner.to_hex(), self.handoffs);
+        let text = format!("{PREFIX}{}:{epoch}:{}:{key}", self.owner.to_hex(), self.handoffs);
         format!("{text}:{:016x}", checksum(&text))
     }
 
@@ -316,7 +316,7 @@ impl DetachedLock {
         if check != format!("{:016x}", checksum(text)) {
             return None;
         }
-        let mut parts = text.strip_prefix("leasehold1:")?.splitn(4, ':');
+        let mut parts = text.strip_prefix(PREFIX)?.splitn(4, ':');
         let owner = OwnerId::parse_hex(parts.next()?)?;
         let epoch = match parts.next()? {
             "-" => None,
@@ -327,6 +327,11 @@ impl DetachedLock {
         Some(Self { key: LockKey::new(&*key).ok()?, owner, epoch, handoffs })
     }
 }
+
+/// Names the version of the text. The first counted epochs in milliseconds and up to 1023 hand-offs: its numbers say other
+/// tokens now.
+const PREFIX: &str = "leasehold2:";
+const FIRST_PREFIX: &str = "leasehold1:";
 
 /// FNV-1a. The store compares owner and epoch, and nobody the count: one that was changed could give a token twice.
 ///
@@ -339,7 +344,11 @@ impl FromStr for DetachedLock {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidOptions, "attach").detail("this is not the text of a detached lock")
+            let why = match text.starts_with(FIRST_PREFIX) {
+                true => "this text is from an older version of Leasehold; detach the lock with this version",
+                false => "this is not the text of a detached lock",
+            };
+            Error::new(ErrorKind::InvalidOptions, "attach").detail(why)
         })
     }
 }
@@ -361,7 +370,7 @@ mod tests {
 
         #[test]
         fn any_other_text_is_refused_and_does_not_panic(text in ".*") {
-            prop_assume!(!text.starts_with("leasehold1:"));
+            prop_assume!(!text.starts_with(PREFIX));
             prop_assert!(text.parse::<DetachedLock>().is_err());
         }
     }
@@ -369,20 +378,22 @@ mod tests {
     #[test]
     fn damaged_texts_are_refused() {
         let owner = "00000000000000000000000000000000";
-        let texts = [
-            "",
-            "zz:1:0:k",
-            "zz:1:k",
-            &format!("{owner}:x:0:k"),
-            &format!("{owner}:1:1024:k"),
-            &format!("{owner}:1:0:"),
-        ];
-        let texts = texts.map(|text| format!("leasehold1:{text}"));
+        let texts =
+            ["", "zz:1:0:k", "zz:1:k", &format!("{owner}:x:0:k"), &format!("{owner}:1:64:k"), &format!("{owner}:1:0:")];
+        let texts = texts.map(|text| format!("{PREFIX}{text}"));
         for text in texts.iter().map(|text| format!("{text}:{:016x}", checksum(text))).chain(texts.clone()) {
             assert!(text.parse::<DetachedLock>().is_err(), "{text}");
         }
-        let good = format!("leasehold1:{owner}:1:0:k");
+        let good = format!("{PREFIX}{owner}:1:0:k");
         assert!(format!("{good}:{:016x}", checksum(&good)).parse::<DetachedLock>().is_ok());
+    }
+
+    #[test]
+    fn a_text_of_the_first_version_is_refused_with_what_to_do() {
+        let text = format!("{FIRST_PREFIX}00000000000000000000000000000000:1700000000000:7:k");
+        let error = format!("{text}:{:016x}", checksum(&text)).parse::<DetachedLock>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+        assert!(error.to_string().contains("older version"), "{error}");
     }
 
     #[test]

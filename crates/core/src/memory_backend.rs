@@ -193,7 +193,7 @@ impl MemoryBackend {
 
     fn grant_to(&self, claim: &Claim) -> Attempt {
         let now = self.store.clock.now();
-        let seed = self.store.clock.unix_millis();
+        let seed = FencingToken::epoch_at(self.store.clock.since_1970());
         let mut state = self.state();
         let state = &mut *state;
         state.tidy(now);
@@ -244,7 +244,7 @@ impl MemoryBackend {
     }
 
     fn make_reader(&self, writer: &GrantRef, claim: &Claim) -> Attempt {
-        let (now, seed) = (self.store.clock.now(), self.store.clock.unix_millis());
+        let (now, seed) = (self.store.clock.now(), FencingToken::epoch_at(self.store.clock.since_1970()));
         let mut state = self.state();
         let epoch = seed.max(state.newest + 1);
         match self.find(&mut state, writer) {

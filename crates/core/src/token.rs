@@ -1,4 +1,5 @@
 use std::fmt;
+use std::time::Duration;
 
 use crate::LocalHandoff;
 
@@ -9,18 +10,41 @@ use crate::LocalHandoff;
 /// the smaller.* A lease alone cannot stop a holder that was paused past its lease from writing; the token can
 /// (Kleppmann, "How to do distributed locking", 2016).
 ///
-/// A token is `epoch << 10 | n`: the epoch comes from the store in the same atomic step as the grant and is
-/// seeded with the store's clock in milliseconds; `n` counts the hand-offs inside one process. It stays below 2^53
+/// A token is `epoch << 6 | n`: the epoch comes from the store in the same atomic step as the grant, and
+/// [`next_epoch`](Self::next_epoch) says which one; `n` counts the hand-offs inside one process. A token stays below 2^53
 /// until the year 2248, so it survives JSON, Lua and SQL `BIGINT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 
 impl FencingToken {
     /// How many low bits count hand-offs.
-    pub(crate) const HANDOFF_BITS: u32 = 10;
+    pub(crate) const HANDOFF_BITS: u32 = 6;
 
     /// The largest epoch that a store may give: all tokens made of it stay below 2^53.
     pub const MAX_EPOCH: u64 = (1 << (53 - Self::HANDOFF_BITS)) - 1;
+
+    /// The epoch that belongs to a clock reading, given as the time since 1970: it counts in sixteenths of a millisecond.
+    ///
+    /// Saturates at [`MAX_EPOCH`](Self::MAX_EPOCH), which comes in the year 2248.
+    #[must_use]
+    pub fn epoch_at(since_1970: Duration) -> u64 {
+        u64::try_from(since_1970.as_nanos() / 62_500).unwrap_or(u64::MAX).min(Self::MAX_EPOCH)
+    }
+
+    /// The epoch of the next grant of a key: the rule of every store, for those whose steps are written in Rust.
+    ///
+    /// `stored` is the epoch of the last grant, and `clock` is [`epoch_at`](Self::epoch_at) the store's clock. A key without a
+    /// counter begins at the clock; from then on the counter grows by one with each grant, and stays behind the clock. `None`:
+    /// the counter has caught up with the clock. The step then changes nothing and answers
+    /// [`Attempt::Busy`](crate::Attempt::Busy) with a millisecond. A counter that is more than a second ahead shows that the
+    /// clock was set back, because this rule alone never gets there; it counts on.
+    #[must_use]
+    pub fn next_epoch(stored: Option<u64>, clock: u64) -> Option<u64> {
+        const A_SECOND: u64 = 16_000;
+        let next = stored.map_or(clock, |stored| stored.saturating_add(1));
+        let ahead = next.saturating_sub(clock);
+        (ahead == 0 || ahead > A_SECOND).then_some(next)
+    }
 
     /// The first token of an epoch.
     pub fn of_epoch(epoch: u64) -> Self {
@@ -75,6 +99,31 @@ mod tests {
             }
             assert_eq!(FencingToken::from(FencingToken::of_epoch(epoch).get()).epoch(), epoch);
         }
+    }
+
+    #[test]
+    fn an_epoch_is_a_sixteenth_of_a_millisecond() {
+        assert_eq!(FencingToken::epoch_at(Duration::from_secs(1)), 16_000);
+        assert_eq!(FencingToken::epoch_at(Duration::from_nanos(62_499)), 0);
+        assert_eq!(FencingToken::epoch_at(Duration::from_nanos(62_500)), 1);
+        assert_eq!(FencingToken::epoch_at(Duration::MAX), FencingToken::MAX_EPOCH);
+        let in_2247 = Duration::from_secs(8_741_000_000);
+        assert!(FencingToken::epoch_at(in_2247) < FencingToken::MAX_EPOCH);
+    }
+
+    #[test]
+    fn a_counter_begins_at_the_clock_grows_by_one_and_is_never_ahead_of_it() {
+        assert_eq!(FencingToken::next_epoch(None, 70_000), Some(70_000));
+        assert_eq!(FencingToken::next_epoch(Some(5), 70_000), Some(6));
+        assert_eq!(FencingToken::next_epoch(Some(69_999), 70_000), Some(70_000));
+        assert_eq!(FencingToken::next_epoch(Some(70_000), 70_000), None);
+        assert_eq!(FencingToken::next_epoch(Some(85_999), 70_000), None);
+    }
+
+    #[test]
+    fn where_the_clock_was_set_back_the_counter_goes_on() {
+        assert_eq!(FencingToken::next_epoch(Some(86_000), 70_000), Some(86_001));
+        assert_eq!(FencingToken::next_epoch(Some(u64::MAX), 70_000), Some(u64::MAX));
     }
 
     #[test]

@@ -105,7 +105,7 @@ async fn what_is_written_is_what_the_readme_says() -> Result<()> {
     let locks = RedisSingle::connect(&server.url()).await?;
     let options = LockOptions::new().label("web-1").ttl(Duration::from_secs(50));
     let guard = locks.acquire(&LockKey::new("a b")?, &options).await?.unwrap();
-    let epoch = (guard.fencing_token().unwrap().get() >> 10).to_string();
+    let epoch = guard.fencing_token().unwrap().epoch().to_string();
     let entry = server.ask(&["GET", "{leasehold:a%20b}:lock"]).await;
     let parts: Vec<&str> = entry.text().splitn(3, ' ').collect();
     let [owner, number, metadata] = parts[..] else { panic!("{entry:?}") };

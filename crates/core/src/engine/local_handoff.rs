@@ -27,11 +27,11 @@ pub struct LocalHandoff {
 
 impl LocalHandoff {
     /// The largest possible count: a larger one would not fit into the low bits of the token.
-    pub const HARD_LIMIT: u16 = 1023;
+    pub const HARD_LIMIT: u16 = 63;
 
-    /// At most 64 hand-offs of one lease, within 10 ms or an eighth of its ttl, whichever is less.
+    /// At most 63 hand-offs of one lease, within 10 ms or an eighth of its ttl, whichever is less.
     pub fn new() -> Self {
-        Self { most: 64, age: Duration::from_millis(10) }
+        Self { most: Self::HARD_LIMIT, age: Duration::from_millis(10) }
     }
 
     /// No local hand-off: every release goes to the store, and every reader sends its own claim.

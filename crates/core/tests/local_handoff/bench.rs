@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{Clock, Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker};
+use leasehold_core::{
+    Clock, Engine, EngineOptions, Guard, GuardMode, LocalHandoff, LockGuard, LockKey, LockOptions, Locker,
+};
 use leasehold_testkit::{Does, Scripted, Step};
 
 pub(crate) struct Bench {
@@ -58,7 +60,8 @@ pub(crate) async fn take(engine: &Engine<Scripted>, options: LockOptions) -> Loc
     engine.acquire(&LockKey::new("k").unwrap(), &options).await.unwrap().unwrap()
 }
 
-pub(crate) fn token(guard: &LockGuard) -> (u64, u64) {
+/// The epoch of a guard, and the number of hand-offs.
+pub(crate) fn token<M: GuardMode>(guard: &Guard<M>) -> (u64, u64) {
     let token = guard.fencing_token().unwrap().get();
-    (token >> 10, token & 1023)
+    (token >> 6, token & 63)
 }

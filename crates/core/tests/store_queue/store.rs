@@ -64,7 +64,7 @@ impl Queueing {
     /// Of who holds the key.
     pub(crate) async fn epoch(&self) -> Option<u64> {
         let holders = self.inner.inspect(&key()).await.unwrap().holders;
-        holders.first().and_then(|holder| holder.token).map(|token| token.get() >> 10)
+        holders.first().and_then(|holder| holder.token).map(|token| token.epoch())
     }
 
     pub(crate) async fn grant_next(&self) {

@@ -80,7 +80,9 @@ impl Double for ChecksBeforeItInserts {
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
         match client.store.try_acquire(claim).await? {
-            Attempt::Busy { .. } => Ok(Attempt::Granted { epoch: Some(client.clock.unix_millis()) }),
+            Attempt::Busy { .. } => {
+                Ok(Attempt::Granted { epoch: Some(leasehold_core::FencingToken::epoch_at(client.clock.since_1970())) })
+            }
             attempt => Ok(attempt),
         }
     }
@@ -315,7 +317,7 @@ impl Double for TokensOfTheClockAlone {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         tokio::time::sleep(Duration::from_millis(2)).await;
         let attempt = client.store.try_acquire(claim).await?;
-        let clock = Clock::system().unix_millis();
+        let clock = leasehold_core::FencingToken::epoch_at(Clock::system().since_1970());
         Ok(if let Attempt::Granted { .. } = attempt { Attempt::Granted { epoch: Some(clock) } } else { attempt })
     }
 

@@ -112,7 +112,9 @@ impl Double for StoresFortyReaders {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let readers = modes(client, &claim.key).await?.iter().filter(|mode| **mode == Mode::Shared).count();
         if claim.mode == Mode::Shared && readers >= 40 {
-            return Ok(Attempt::Granted { epoch: Some(client.clock.unix_millis()) });
+            return Ok(Attempt::Granted {
+                epoch: Some(leasehold_core::FencingToken::epoch_at(client.clock.since_1970())),
+            });
         }
         client.store.try_acquire(claim).await
     }
@@ -299,7 +301,7 @@ impl Double for ReadersHaveTheTokenOfTheWriter {
         let attempt = client.store.try_acquire(claim).await?;
         let first = client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.token).min();
         match attempt {
-            Attempt::Granted { .. } => Ok(Attempt::Granted { epoch: first.map(|token| token.get() >> 10) }),
+            Attempt::Granted { .. } => Ok(Attempt::Granted { epoch: first.map(|token| token.epoch()) }),
             attempt => Ok(attempt),
         }
     }

@@ -49,7 +49,7 @@ pub(crate) async fn a_counter_that_is_not_ours_is_neither_copied_nor_overwritten
     let nodes = needs("redis-server", Nodes::start(5).await);
     let locks = nodes.redlock().await;
     cycle(&locks, "k").await;
-    nodes.0[1].ask(&["SET", &fence("k"), "8796093022208"]).await;
+    nodes.0[1].ask(&["SET", &fence("k"), "140737488355328"]).await;
     let empty = async || {
         nodes.0[0].ask(&["FLUSHALL"]).await;
         until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;

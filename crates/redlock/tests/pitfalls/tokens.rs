@@ -121,7 +121,7 @@ pub(crate) async fn a_counter_beyond_all_times_is_outvoted_and_refused_only_by_a
     let nodes = needs("redis-server", Nodes::start(3).await);
     let locks = nodes.redlock().await;
     let mut last = cycle(&locks, KEY).await;
-    for counter in [(1_u64 << 43) - 1, 1 << 43, 999_999_999_999_999, 9_999_999_999_999_999] {
+    for counter in [(1_u64 << 47) - 1, 1 << 47, 999_999_999_999_999, 9_999_999_999_999_999] {
         let counter = counter.to_string();
         for node in &nodes.0 {
             node.ask(&["SET", &fence(KEY), &counter]).await;

@@ -132,7 +132,7 @@ pub(super) async fn c04_an_empty_store_begins_at_its_clock(context: TestContext)
     let empty = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
     let ours = context.client_in(&empty, Clock::system()).await?;
     let guard = ours.take(&context.key(), &patient()).await?;
-    let epoch = token(&guard)?.get() >> FencingToken::HANDOFF_BITS;
+    let epoch = token(&guard)?.epoch();
     let today = Clock::system().unix_millis() - A_DAY;
     ensure!(epoch >= today, "the first epoch of an empty store is {epoch}, and its clock says {today} or more");
     Ok(())
