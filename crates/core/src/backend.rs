@@ -18,8 +18,9 @@ use crate::{Capabilities, Cursor, Error, ErrorKind, Holders, LockKey, Mode, Page
 ///   default), also when the store is silent.
 /// - **Atomic steps.** What a method checks and what it writes are one step in the store. The store's clock decides whether a
 ///   lease has ended; the clock of the client never does.
-/// - **Epochs.** Each grant gets a larger epoch than every earlier grant of its key, in the same step:
-///   `max(stored + 1, the store's clock in milliseconds)`. A release does not touch the stored epoch.
+/// - **Epochs.** Each grant gets a larger epoch than every earlier grant of its key, in the same step, and no epoch is ahead of
+///   the store's clock by more than a millisecond: [`FencingToken::next_epoch`](crate::FencingToken::next_epoch) is the rule. A release does not touch the
+///   stored epoch.
 /// - **Idempotent steps.** The engine may send a claim, release or take-over again with the same owner id after an answer was
 ///   lost, and the second answer must describe the same grant.
 ///
@@ -101,7 +102,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Turns the exclusive grant `writer` into a shared one of `claim.owner`, with the lease, label and reason of `claim` and a
-    /// new epoch, which is larger than every earlier one of the key. Only called where
+    /// new epoch, which is larger than every earlier one of the key: the stored one plus one, or the clock, also where that is
+    /// one more ahead of the clock than a claim may be: the next claim waits for the clock. Only called where
     /// [`Capability::Shared`](crate::Capability::Shared) is claimed, and never repeated.
     ///
     /// Atomic in the store: no other writer has the key in between, and afterwards the owner of `writer` can neither renew nor
@@ -207,9 +209,11 @@ pub enum Attempt {
         /// The epoch of the new lease; `None` where the backend gives no tokens.
         epoch: Option<u64>,
     },
-    /// Another owner holds the key.
+    /// Another owner holds the key, or the store has granted it as often as its clock allows
+    /// ([`AHEAD_OF_THE_CLOCK`](Self::AHEAD_OF_THE_CLOCK)).
     Busy {
-        /// What is left of the lease that stands in the way, if the store knows it.
+        /// What is left of the lease that stands in the way, if the store knows it. If that is a millisecond or less, the
+        /// engine sends the claim again after it, also for a caller that does not wait, because the key may be free then.
         retry_in: Option<Duration>,
     },
     /// The given session holds the key. Waiters of this process that act for that session are told apart by this from those
@@ -244,6 +248,12 @@ pub enum Attempt {
         /// does not delay the others for long; the engine prolongs it.
         lease: Duration,
     },
+}
+
+impl Attempt {
+    /// The answer of a store whose counter for the key is a millisecond ahead of the clock: see
+    /// [`FencingToken::next_epoch`](crate::FencingToken::next_epoch). Nobody has to hold the key.
+    pub const AHEAD_OF_THE_CLOCK: Self = Self::Busy { retry_in: Some(Duration::from_millis(1)) };
 }
 
 /// Names a grant in the store: what a renewal or a release is about. Cheap to clone.

@@ -23,6 +23,8 @@ pub struct MemoryBackend {
 #[derive(Debug)]
 struct Store {
     clock: Clock,
+    /// The time from 1970 to the zero of the clock, so that its epochs are above those of every store before it.
+    zero: Duration,
     state: Mutex<State>,
     faults: Faults,
     released: watch::Sender<()>,
@@ -30,14 +32,21 @@ struct Store {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Held keys by namespace and key.
-    held: BTreeMap<(Arc<str>, LockKey), Vec<Grant>>,
-    /// The newest epoch of any key: one counter for all, so that nothing is left behind by a key that is free.
-    newest: u64,
+    /// Keys that are held, or were of late, by namespace and key.
+    keys: BTreeMap<(Arc<str>, LockKey), Key>,
+    /// Before the first epoch: what a key that is not there counts on from. The clock has passed all that was forgotten.
+    zeroth: u64,
     /// Owners whose grant was released by force, until their lease would have ended.
     forced: HashMap<OwnerId, Moment>,
     /// When what expired is forgotten next.
     tidy_at: Moment,
+}
+
+#[derive(Debug, Default)]
+struct Key {
+    grants: Vec<Grant>,
+    /// The newest epoch.
+    epoch: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -47,24 +56,35 @@ struct Grant {
     ends: Moment,
 }
 
+impl Store {
+    /// The epoch that the clock has reached. It follows the store's own clock, which nobody sets back.
+    fn epoch_at(&self, now: Moment) -> u64 {
+        FencingToken::epoch_at(self.zero + now.since(Moment::default()))
+    }
+}
+
 impl State {
-    /// Forgets what expired, so that keys that nobody asks for again leave nothing behind: once a second at most, for it
-    /// looks at all.
-    fn tidy(&mut self, now: Moment) {
+    /// Forgets what expired or was released, so that keys that nobody asks for again leave nothing behind: once a second
+    /// at most, for it looks at all.
+    fn tidy(&mut self, now: Moment, clock: u64) {
         if now < self.tidy_at {
             return;
         }
         self.tidy_at = now.plus(Duration::from_secs(1));
         self.forced.retain(|_, until| *until > now);
-        self.held.retain(|_, grants| grants.iter().any(|grant| grant.ends > now));
+        self.keys.retain(|_, key| key.epoch >= clock || key.grants.iter().any(|grant| grant.ends > now));
     }
 }
 
 impl MemoryBackend {
     /// An empty store in the namespace `leasehold`.
     pub fn new(clock: Clock) -> Self {
-        let store =
-            Store { clock, state: Mutex::default(), faults: Faults::default(), released: watch::Sender::new(()) };
+        let since_1970 = clock.since_1970();
+        let zero = since_1970.saturating_sub(clock.now().since(Moment::default()));
+        let first = FencingToken::next_epoch(None, FencingToken::epoch_at(since_1970)).unwrap_or_default();
+        let state = State { zeroth: first.saturating_sub(1), ..State::default() };
+        let (faults, released) = (Faults::default(), watch::Sender::new(()));
+        let store = Store { clock, zero, state: Mutex::new(state), faults, released };
         Self { store: Arc::new(store), namespace: "leasehold".into() }
     }
 
@@ -86,7 +106,9 @@ impl MemoryBackend {
 
     /// Forgets who holds `key`: see [`Memory::forget`](crate::Memory::forget).
     pub fn forget(&self, key: &LockKey) {
-        self.state().held.remove(&self.place(key));
+        if let Some(key) = self.state().keys.get_mut(&self.place(key)) {
+            key.grants.clear();
+        }
         self.store.released.send_replace(());
     }
 
@@ -105,7 +127,7 @@ impl MemoryBackend {
     fn find<'s>(&self, state: &'s mut State, grant: &GrantRef) -> Result<&'s mut Grant, LeaseStatus> {
         let now = self.store.clock.now();
         let forced = state.forced.contains_key(&grant.owner);
-        let live = state.held.get_mut(&self.place(&grant.key)).into_iter().flatten();
+        let live = state.keys.get_mut(&self.place(&grant.key)).into_iter().flat_map(|key| &mut key.grants);
         live.filter(|held| held.ends > now).find(|held| held.claim.owner == grant.owner).ok_or(if forced {
             LeaseStatus::ForceReleased
         } else {
@@ -193,11 +215,12 @@ impl MemoryBackend {
 
     fn grant_to(&self, claim: &Claim) -> Attempt {
         let now = self.store.clock.now();
-        let seed = FencingToken::epoch_at(self.store.clock.since_1970());
+        let clock = self.store.epoch_at(now);
         let mut state = self.state();
         let state = &mut *state;
-        state.tidy(now);
-        let grants = state.held.entry(self.place(&claim.key)).or_default();
+        state.tidy(now, clock);
+        let fresh = || Key { grants: Vec::new(), epoch: state.zeroth };
+        let Key { grants, epoch } = state.keys.entry(self.place(&claim.key)).or_insert_with(fresh);
         grants.retain(|grant| grant.ends > now);
         if let Some(ours) = grants.iter().find(|grant| grant.claim.owner == claim.owner) {
             return Attempt::Granted { epoch: Some(ours.epoch) };
@@ -207,9 +230,10 @@ impl MemoryBackend {
         if let Some(ends) = in_the_way.map(|grant| grant.ends).max() {
             return Attempt::Busy { retry_in: Some(ends.since(now)) };
         }
-        state.newest = seed.max(state.newest + 1);
-        grants.push(Grant { claim: claim.clone(), epoch: state.newest, ends: now.plus(claim.ttl) });
-        Attempt::Granted { epoch: Some(state.newest) }
+        let Some(next) = FencingToken::next_epoch(Some(*epoch), clock) else { return Attempt::AHEAD_OF_THE_CLOCK };
+        *epoch = next;
+        grants.push(Grant { claim: claim.clone(), epoch: next, ends: now.plus(claim.ttl) });
+        Attempt::Granted { epoch: Some(next) }
     }
 
     fn prolong(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
@@ -244,13 +268,15 @@ impl MemoryBackend {
     }
 
     fn make_reader(&self, writer: &GrantRef, claim: &Claim) -> Attempt {
-        let (now, seed) = (self.store.clock.now(), FencingToken::epoch_at(self.store.clock.since_1970()));
+        let now = self.store.clock.now();
         let mut state = self.state();
-        let epoch = seed.max(state.newest + 1);
         match self.find(&mut state, writer) {
             Ok(held) if Some(held.epoch) == writer.epoch && held.claim.mode == Mode::Exclusive => {
+                let epoch = held.epoch + 1;
                 *held = Grant { claim: claim.clone(), epoch, ends: now.plus(claim.ttl) };
-                state.newest = epoch;
+                if let Some(key) = state.keys.get_mut(&self.place(&writer.key)) {
+                    key.epoch = epoch;
+                }
                 self.store.released.send_replace(());
                 Attempt::Granted { epoch: Some(epoch) }
             }
@@ -263,12 +289,8 @@ impl MemoryBackend {
         if let Err(held) = self.find(&mut state, grant) {
             return held;
         }
-        let place = self.place(&grant.key);
-        if let Some(grants) = state.held.get_mut(&place) {
-            grants.retain(|held| held.claim.owner != grant.owner);
-            if grants.is_empty() {
-                state.held.remove(&place);
-            }
+        if let Some(key) = state.keys.get_mut(&self.place(&grant.key)) {
+            key.grants.retain(|held| held.claim.owner != grant.owner);
         }
         self.store.released.send_replace(());
         LeaseStatus::Held
@@ -276,19 +298,19 @@ impl MemoryBackend {
 
     fn seen(&self, key: &LockKey) -> Holders {
         let state = self.state();
-        let grants = state.held.get(&self.place(key)).map_or(&[][..], Vec::as_slice);
+        let grants = state.keys.get(&self.place(key)).map_or(&[][..], |key| &key.grants);
         self.holders(key, grants)
     }
 
     fn page(&self, prefix: &str, after: Option<&Cursor>) -> Page {
         const PAGE: usize = 100;
         let state = self.state();
-        let ours = state.held.iter().filter(|((namespace, key), _)| {
+        let ours = state.keys.iter().filter(|((namespace, key), _)| {
             *namespace == self.namespace
                 && key.as_str().starts_with(prefix)
                 && after.is_none_or(|after| key.as_str() > after.0.as_str())
         });
-        let mut keys: Vec<_> = ours.map(|((_, key), grants)| self.holders(key, grants)).collect();
+        let mut keys: Vec<_> = ours.map(|((_, key), held)| self.holders(key, &held.grants)).collect();
         keys.retain(|holders| !holders.holders.is_empty());
         let more = keys.len() > PAGE;
         keys.truncate(PAGE);
@@ -298,7 +320,8 @@ impl MemoryBackend {
 
     fn free_by_force(&self, key: &LockKey) -> Holders {
         let mut state = self.state();
-        let grants = state.held.remove(&self.place(key)).unwrap_or_default();
+        let grants =
+            state.keys.get_mut(&self.place(key)).map(|key| std::mem::take(&mut key.grants)).unwrap_or_default();
         state.forced.extend(grants.iter().map(|grant| (grant.claim.owner, grant.ends.plus(Duration::from_secs(60)))));
         self.store.released.send_replace(());
         self.holders(key, &grants)

@@ -31,19 +31,25 @@ impl FencingToken {
         u64::try_from(since_1970.as_nanos() / 62_500).unwrap_or(u64::MAX).min(Self::MAX_EPOCH)
     }
 
+    /// How far an epoch may be ahead of the store's clock: a millisecond.
+    pub const MOST_AHEAD: u64 = 16;
+
     /// The epoch of the next grant of a key: the rule of every store, for those whose steps are written in Rust.
     ///
-    /// `stored` is the epoch of the last grant, and `clock` is [`epoch_at`](Self::epoch_at) the store's clock. A key without a
-    /// counter begins at the clock; from then on the counter grows by one with each grant, and stays behind the clock. `None`:
-    /// the counter has caught up with the clock. The step then changes nothing and answers
-    /// [`Attempt::Busy`](crate::Attempt::Busy) with a millisecond. A counter that is more than a second ahead shows that the
-    /// clock was set back, because this rule alone never gets there; it counts on.
+    /// `stored` is the epoch of the last grant, and `clock` is [`epoch_at`](Self::epoch_at) the store's clock. The next epoch
+    /// is the stored one plus one, or the clock if that is larger: a counter that was set back, as on a replica that lags, is
+    /// overtaken by the clock. A store without a counter begins a millisecond ahead of its clock, above all that it gave.
+    ///
+    /// `None`: the epoch would be ahead by more than a millisecond. The step then changes nothing and answers
+    /// [`Attempt::AHEAD_OF_THE_CLOCK`](crate::Attempt::AHEAD_OF_THE_CLOCK). A counter that is ahead by more than a second
+    /// shows that the clock was set back, because this rule never gets there; it counts on, so that the key is not shut
+    /// until the clock is there.
     #[must_use]
     pub fn next_epoch(stored: Option<u64>, clock: u64) -> Option<u64> {
         const A_SECOND: u64 = 16_000;
-        let next = stored.map_or(clock, |stored| stored.saturating_add(1));
-        let ahead = next.saturating_sub(clock);
-        (ahead == 0 || ahead > A_SECOND).then_some(next)
+        let most = clock.saturating_add(Self::MOST_AHEAD);
+        let next = stored.map_or(most, |stored| stored.saturating_add(1).max(clock));
+        (next <= most || next > most.saturating_add(A_SECOND)).then_some(next)
     }
 
     /// The first token of an epoch.
@@ -112,17 +118,24 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_begins_at_the_clock_grows_by_one_and_is_never_ahead_of_it() {
-        assert_eq!(FencingToken::next_epoch(None, 70_000), Some(70_000));
-        assert_eq!(FencingToken::next_epoch(Some(5), 70_000), Some(6));
-        assert_eq!(FencingToken::next_epoch(Some(69_999), 70_000), Some(70_000));
-        assert_eq!(FencingToken::next_epoch(Some(70_000), 70_000), None);
-        assert_eq!(FencingToken::next_epoch(Some(85_999), 70_000), None);
+    fn a_counter_is_at_the_clock_and_ahead_of_it_by_a_millisecond_at_most() {
+        assert_eq!(FencingToken::next_epoch(Some(5), 70_000), Some(70_000));
+        assert_eq!(FencingToken::next_epoch(Some(70_000), 70_000), Some(70_001));
+        assert_eq!(FencingToken::next_epoch(Some(70_015), 70_000), Some(70_016));
+        assert_eq!(FencingToken::next_epoch(Some(70_016), 70_000), None);
+        assert_eq!(FencingToken::next_epoch(Some(86_015), 70_000), None);
+    }
+
+    #[test]
+    fn a_store_that_forgot_its_counter_begins_above_all_that_it_gave() {
+        let most = FencingToken::next_epoch(Some(70_015), 70_000);
+        assert!(FencingToken::next_epoch(None, 70_001) > most);
+        assert!(FencingToken::next_epoch(Some(60_000), 70_017) > most, "a counter that was set back");
     }
 
     #[test]
     fn where_the_clock_was_set_back_the_counter_goes_on() {
-        assert_eq!(FencingToken::next_epoch(Some(86_000), 70_000), Some(86_001));
+        assert_eq!(FencingToken::next_epoch(Some(86_016), 70_000), Some(86_017));
         assert_eq!(FencingToken::next_epoch(Some(u64::MAX), 70_000), Some(u64::MAX));
     }
 

@@ -40,10 +40,11 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ReleasesWithoutComparing ReleasesWithoutComparing => c02_a_stale_release_spares_the_next_holder,
     ReleasesWhatExpired ReleasesWhatExpired => c20_an_expired_grant_has_nothing_to_release,
     TellsLossOnRelease TellsLossOnRelease => c20_release_says_that_it_released,
-    LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 42) - epoch) => c04_tokens_grow_across_release,
+    LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 46) - epoch) => c04_tokens_grow_across_release,
     TokensOfTheClockAlone TokensOfTheClockAlone => c04_tokens_grow_also_within_one_moment_of_the_clock,
     TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
-    TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 1_000_000) => c04_tokens_fit_into_53_bits,
+    TokensAheadOfTheClock Tokens::new(|count, epoch| epoch + 100 * count) => c04_epochs_grow_no_faster_than_the_clock,
+    TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 125 / 2) => c04_tokens_fit_into_53_bits,
     FoldsKeyCase Folds(str::to_lowercase) => c22_keys_that_look_alike_are_distinct,
     FoldsTheCaseOfOtherLetters Folds(|key| key.chars().map(lower_beyond_ascii).collect())
         => c22_keys_that_look_alike_are_distinct,

@@ -99,6 +99,7 @@ const CASES: &[Case] = cases! {
     token::c04_concurrent_tokens_are_unique_and_in_order [Fencing]
     race::c04_tokens_grow_also_within_one_moment_of_the_clock [Fencing]
     token::c04_an_empty_store_begins_at_its_clock [Fencing]
+    token::c04_epochs_grow_no_faster_than_the_clock [Fencing]
     token::c04_readers_have_tokens_too [Fencing, Shared]
     race::c04_readers_at_one_moment_have_tokens_of_their_own [Fencing, Shared]
     race::c04_a_reader_has_a_larger_number_than_a_writer_that_came_while_it_asked [Fencing, Shared]

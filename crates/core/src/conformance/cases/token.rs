@@ -1,7 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::try_join_all;
+
 use super::context::{BRIEF, TestContext, brief, past, patient};
+use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode};
 
@@ -135,5 +138,36 @@ pub(super) async fn c04_an_empty_store_begins_at_its_clock(context: TestContext)
     let epoch = token(&guard)?.epoch();
     let today = Clock::system().unix_millis() - A_DAY;
     ensure!(epoch >= today, "the first epoch of an empty store is {epoch}, and its clock says {today} or more");
+    Ok(())
+}
+
+/// Epochs that outran the clock would come again after the store forgot them. The store's clock is not known here, but how much
+/// time has passed is: a new key begins at that clock, or a millisecond ahead of it.
+pub(super) async fn c04_epochs_grow_no_faster_than_the_clock(context: TestContext) -> Verdict {
+    const FOR: Duration = Duration::from_millis(500);
+    // For clocks of several servers that differ.
+    const SLACK: Duration = Duration::from_millis(100);
+    let (clients, key) = (context.clients(8, 8).await?, context.key());
+    let clock = Clock::system();
+    let begun = clock.now();
+    let claim_and_release = async |client: &TestClient| {
+        let claim = Claim::new(&key, Mode::Exclusive, Duration::from_secs(60));
+        let Attempt::Granted { epoch } = client.store.try_acquire(&claim).await? else { return Ok(None) };
+        client.store.release(&claim.grant(epoch)).await?;
+        Ok::<_, Failure>(epoch)
+    };
+    let first = claim_and_release(&clients[0]).await?;
+    let busy = async |client: &Arc<TestClient>| {
+        let mut newest = None;
+        while clock.now().since(begun) < FOR {
+            newest = claim_and_release(client).await?.max(newest);
+            tokio::task::yield_now().await;
+        }
+        Ok::<_, Failure>(newest)
+    };
+    let newest = try_join_all(clients.iter().map(busy)).await?.into_iter().max().flatten();
+    let passed = FencingToken::epoch_at(clock.now().since(begun) + SLACK) + FencingToken::MOST_AHEAD;
+    let latest = first.map(|first| first + passed);
+    ensure!(newest <= latest, "{newest:?} was given, and the clock allowed {latest:?}");
     Ok(())
 }
