@@ -86,8 +86,22 @@ fn kind_of(address: &Address) -> Result<Kind, Failure> {
     };
     let kind = KINDS.iter().find(|kind| kind.schemes.contains(&scheme) || kind.aliases.contains(&scheme)).copied();
     kind.ok_or_else(|| {
-        Failure::Usage(format!("unknown backend scheme {scheme:?}; this program was built with {}", known()))
+        let built = format!("this program was built with {}", known());
+        Failure::Usage(match feature_of(scheme) {
+            Some(feature) => format!("{built}; for {scheme}: build it with `--features {feature}` as well"),
+            None => format!("unknown backend scheme {scheme:?}; {built}"),
+        })
     })
+}
+
+/// The feature of this package that knows a scheme, whether or not the program was built with it.
+fn feature_of(scheme: &str) -> Option<&'static str> {
+    match scheme {
+        "file" => Some("file"),
+        "mysql" | "mysql-rw" => Some("mysql"),
+        "reentrant" | "redlock" => Some("redis"),
+        _ => ["redis", "valkey"].iter().any(|name| scheme.starts_with(name)).then_some("redis"),
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +114,14 @@ mod tests {
     fn a_scheme_leads_to_one_kind_of_store() {
         let schemes: Vec<_> = KINDS.iter().flat_map(|kind| kind.schemes.iter().chain(kind.aliases)).collect();
         assert_eq!(schemes.iter().collect::<HashSet<_>>().len(), schemes.len());
+    }
+
+    #[test]
+    fn every_scheme_has_a_feature_that_an_error_can_name() {
+        for scheme in KINDS.iter().flat_map(|kind| kind.schemes.iter().chain(kind.aliases)) {
+            assert!(feature_of(scheme).is_some(), "{scheme}");
+        }
+        assert_eq!(feature_of("mongodb"), None);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(crate) struct Kind {
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'u> {
     pub(crate) url: &'u str,
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only redis-reentrant has sessions"))]
     pub(crate) session: Option<&'u str>,
 }
 

@@ -1,4 +1,8 @@
-use crate::kind::{Finding, Health, Kind, Nodes, StoreFuture, Tables, Target};
+#[cfg(feature = "mysql")]
+use crate::kind::Tables;
+#[cfg(feature = "redis")]
+use crate::kind::{Finding, Health, Nodes, StoreFuture};
+use crate::kind::{Kind, Target};
 use crate::store::Store;
 
 /// Every kind of store that this program was built with. A new kind needs one more entry, and nothing else in this crate.
