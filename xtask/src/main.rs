@@ -33,7 +33,7 @@ usage: cargo xtask <command>
                                       --install: first install cargo-mutants  --quick: only a first, small search
   mutants --suite [WORD...]           break real backends on purpose, and check that a case of the suite notices
                                       WORD: only the faults of this backend, or with this word in their description
-  model [NAME]                        search the states of the engine further than the tests do; takes some minutes
+  model [NAME]                        search the states of the engine, or of `redlock`, further than the tests do; takes minutes
   bench [--quick | --record] [WORKLOAD...]
                                       measure the locks, beside bare round trips and other locks
                                       --record: rewrite benches/RESULTS.md and the plots of the READMEs

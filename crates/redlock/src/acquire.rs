@@ -11,9 +11,13 @@ use crate::answer::{Claimed, Confirmed};
 use crate::attempt::{ClaimAttempt, RegisteredAttempt};
 use crate::node::ClaimRequest;
 use crate::nodes::Answers;
+use crate::numbers::Decision;
 use crate::pending_releases::{LateClaim, PendingRelease};
 use crate::store::Store;
 use crate::vote::{Vote, jittered_pause};
+
+/// When the nodes' clocks have caught up with a number that is ahead of them by little.
+const SOON: Duration = Duration::from_millis(1);
 
 /// Why an attempt did not win.
 enum Lost {
@@ -21,14 +25,14 @@ enum Lost {
     Failed(Error),
 }
 
-/// Takes the key if a majority of the nodes grants it: both rounds, and on failure a release wherever something may be
-/// left of the attempt.
+/// Takes the key if a majority of the nodes grants it: one round, or two where a majority does not take the number that is
+/// proposed. On failure it releases wherever something may be left of the attempt.
 pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
     if claim.mode == Mode::Shared {
         return Err(Error::new(ErrorKind::Unsupported, "acquire"));
     }
     let sent_at = store.clock.now();
-    let registered = register(store, claim);
+    let registered = register(store, claim, sent_at);
     let attempt = registered.attempt();
     let mut answers = store.nodes.ask(|node| {
         let attempt = Arc::clone(attempt);
@@ -55,17 +59,19 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
     }
 }
 
-fn register(store: &Store, claim: &Claim) -> Arc<RegisteredAttempt> {
+fn register(store: &Store, claim: &Claim, now: Moment) -> Arc<RegisteredAttempt> {
+    let limit = store.limit(claim.ttl);
     let request = ClaimRequest {
         owner: claim.owner,
         names: store.namespace.of(&claim.key),
+        proposal: store.fencing.then(|| store.nodes.proposal(limit, now)),
         lease: claim.ttl + store.drift,
         metadata: encode_metadata(claim),
     };
-    store.attempts.register(ClaimAttempt::new(request, store.limit(claim.ttl)))
+    store.attempts.register(ClaimAttempt::new(request, limit))
 }
 
-/// Decides the vote of the first round, and makes the second round if it was won. Answers the epoch.
+/// Decides the vote of the first round, and makes the second round if it needs one. Answers the epoch.
 async fn decide(
     store: &Store,
     registered: &Arc<RegisteredAttempt>,
@@ -75,18 +81,24 @@ async fn decide(
     ttl: Duration,
 ) -> Result<Option<u64>, Lost> {
     let attempt = registered.attempt();
-    let epoch = Some(vote.epoch()).filter(|_| store.fencing && vote.is_won());
-    if !vote.is_won() {
+    let decision = (store.fencing && vote.is_won()).then(|| vote.number());
+    if !vote.is_won() || decision == Some(Decision::Early) {
         attempt.end();
     }
-    follow_slow_nodes(store, registered, vote, slow, epoch, sent_at.plus(ttl));
+    follow_slow_nodes(store, registered, vote, slow, decision, sent_at.plus(ttl));
     if !vote.is_won() {
         let retry_in = vote.retry_in(store.clock.now().since(sent_at));
         return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(too_few(store, vote)) });
     }
-    if let Some(epoch) = epoch {
-        confirm(store, attempt, vote, epoch, sent_at).await?;
-    }
+    let epoch = match decision {
+        None => None,
+        Some(Decision::Won(number)) => Some(number),
+        Some(Decision::Write { number, ahead }) => {
+            confirm(store, attempt, vote, (number, ahead), sent_at).await?;
+            Some(number)
+        }
+        Some(Decision::Early) => return Err(Lost::Busy { retry_in: Some(SOON) }),
+    };
     // After the last answer, so that no delay before it matters.
     if store.clock.now() >= lease_deadline(sent_at, ttl) {
         let late = Error::new(ErrorKind::Unavailable, "acquire").detail("the votes came after the lease ran out");
@@ -95,23 +107,24 @@ async fn decide(
     Ok(epoch)
 }
 
-/// The second round, at the nodes whose counters are in the epoch, and at no other.
+/// The second round, at the nodes whose counters are in the number, and at no other.
 async fn confirm(
     store: &Store,
     attempt: &Arc<ClaimAttempt>,
     vote: &mut Vote,
-    epoch: u64,
+    (number, ahead): (u64, u64),
     sent_at: Moment,
 ) -> Result<(), Lost> {
     let mut answers = store.nodes.ask_some(vote.granted.iter().copied(), |node| {
         let attempt = Arc::clone(attempt);
-        async move { node.confirm(&attempt.request, epoch, attempt.limit).await }
+        async move { node.confirm(&attempt.request, number, ahead, attempt.limit).await }
     });
-    let (majority, mut confirmed, mut conflict) = (store.nodes.majority(), 0, false);
+    let (majority, mut confirmed, mut conflict, mut early) = (store.nodes.majority(), 0, false, false);
     while confirmed < majority && confirmed + answers.len() >= majority {
         match answers.next().await {
             Some((_, Confirmed::Written)) => confirmed += 1,
             Some((_, Confirmed::Conflict)) => conflict = true,
+            Some((_, Confirmed::Early)) => early = true,
             Some((index, Confirmed::Failed(failure))) => vote.failed.push((index, failure)),
             None => break,
         }
@@ -119,8 +132,18 @@ async fn confirm(
     store.await_rest(answers);
     match () {
         () if confirmed >= majority => Ok(()),
+        () if early => Err(Lost::Busy { retry_in: Some(SOON) }),
         () if conflict => Err(Lost::Busy { retry_in: Some(jittered_pause(store.clock.now().since(sent_at))) }),
         () => Err(Lost::Failed(too_few(store, vote))),
+    }
+}
+
+/// The number of an attempt, and how far it may be ahead of the nodes' clocks.
+fn written(decision: Decision) -> Option<(u64, u64)> {
+    match decision {
+        Decision::Won(number) => Some((number, 0)),
+        Decision::Write { number, ahead } => Some((number, ahead)),
+        Decision::Early => None,
     }
 }
 
@@ -137,7 +160,7 @@ fn follow_slow_nodes(
     registered: &Arc<RegisteredAttempt>,
     vote: &mut Vote,
     slow: Answers<Claimed>,
-    epoch: Option<u64>,
+    decision: Option<Decision>,
     until: Moment,
 ) {
     if slow.is_empty() {
@@ -150,14 +173,16 @@ fn follow_slow_nodes(
             let (registered, node, releases) = (&registered, &nodes.all()[index], &releases);
             async move {
                 let attempt = registered.attempt();
-                if !matches!(claimed, Claimed::Granted { .. }) {
+                let Claimed::Granted(told) = &claimed else {
                     if claimed.may_be_granted() {
                         releases.add(index, release_of_late_claim(registered, until));
                     }
                     return;
-                }
-                if let (false, Some(epoch)) = (attempt.is_over(), epoch) {
-                    node.confirm(&attempt.request, epoch, attempt.limit).await;
+                };
+                if let (false, Some((number, ahead))) = (attempt.is_over(), decision.and_then(written))
+                    && told.number != Some(number)
+                {
+                    node.confirm(&attempt.request, number, ahead, attempt.limit).await;
                 }
                 if attempt.is_over() && attempt.give_back(node, false).await.is_err() {
                     releases.add(index, release_of(attempt, until));

@@ -5,12 +5,13 @@ use leasehold_redis::{Entry, Lease, Store, read_epoch};
 
 use crate::error::Failure;
 use crate::node_state::NodeCondition;
+use crate::numbers::Told;
 
 /// A node's answer to a claim: the first round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
-    /// The node granted the key. The epoch must exceed `seed`, or is `epoch` if the node has one for this owner already.
-    Granted { seed: u64, epoch: Option<u64> },
+    /// The node granted the key, and says what numbers it takes and has.
+    Granted(Told),
     /// Another owner has the key on the node.
     Busy(NodeHolder),
     /// The node gave no vote.
@@ -24,23 +25,24 @@ pub(crate) struct NodeHolder {
     pub(crate) remaining: Duration,
     /// The first digits of the owner id, which tell owners apart.
     pub(crate) owner: String,
-    /// Whether it has been through the second round on the node. An owner that has not may never win.
-    pub(crate) confirmed: bool,
+    /// Whether it is more than an attempt. An owner that is not may never win.
+    pub(crate) settled: bool,
 }
 
 impl Claimed {
     /// Reads an answer `granted`. `None`: no script of ours answers so.
-    pub(crate) fn granted(seed: &str, epoch: &str) -> Option<Self> {
+    pub(crate) fn granted(clock: &str, numbers: &str) -> Option<Self> {
+        let (floor, number) = numbers.split_once(' ')?;
         let read = |text| read_epoch(text).filter(|epoch| *epoch <= FencingToken::MAX_EPOCH);
-        let epoch = if epoch == "-" { None } else { Some(read(epoch)?) };
-        let seed = read(seed).filter(|seed| *seed < FencingToken::MAX_EPOCH)?;
-        Some(Self::Granted { seed, epoch })
+        let number = if number == "-" { None } else { Some(read(number)?) };
+        let below_the_last = |text| read(text).filter(|epoch| *epoch < FencingToken::MAX_EPOCH);
+        Some(Self::Granted(Told { clock: below_the_last(clock)?, floor: below_the_last(floor)?, number }))
     }
 
     /// Whether the node may have granted the key to this claim.
     pub(crate) fn may_be_granted(&self) -> bool {
         match self {
-            Self::Granted { .. } => true,
+            Self::Granted(_) => true,
             Self::Busy(_) => false,
             Self::Failed(failure) => failure.maybe_done,
         }
@@ -54,6 +56,8 @@ pub(crate) enum Confirmed {
     Written,
     /// Another owner came in between: the node does not have this owner any more, or has a number that is not smaller.
     Conflict,
+    /// The number is ahead of the clock of the node.
+    Early,
     /// The node gave no vote.
     Failed(Failure),
 }
@@ -68,6 +72,8 @@ pub(crate) struct Marker {
     pub(crate) incarnation: String,
     /// The run id of the server; empty if the user may not read it.
     pub(crate) run: String,
+    /// The clock of the node when it told this.
+    pub(crate) clock: u64,
 }
 
 /// What the marker of a node says of the node's data.
@@ -81,6 +87,36 @@ pub(crate) enum Phase {
     Healing,
     /// The node is in service.
     Up,
+}
+
+/// Reads a node's answer to a claim.
+pub(crate) fn claimed(redis: &Store, words: &[&str]) -> Result<Claimed, Failure> {
+    match *words {
+        ["granted", clock, numbers] => Claimed::granted(clock, numbers).ok_or_else(|| failure(redis, &[])),
+        [how @ ("taken" | "claimed"), left, owner] => match left.parse() {
+            Ok(left) => Ok(Claimed::Busy(NodeHolder {
+                remaining: Duration::from_millis(left),
+                owner: owner.to_owned(),
+                settled: how == "taken",
+            })),
+            Err(_) => Err(failure(redis, &[])),
+        },
+        _ => Err(failure(redis, words)),
+    }
+}
+
+/// Reads a node's answer about its marker.
+pub(crate) fn marker(redis: &Store, words: &[&str]) -> Result<Marker, Failure> {
+    let [phase, incarnation, run, clock] = *words else { return Err(failure(redis, words)) };
+    let phase = match phase {
+        "none" => Phase::None,
+        "new" => Phase::New,
+        "healing" => Phase::Healing,
+        "up" => Phase::Up,
+        _ => return Err(failure(redis, words)),
+    };
+    let clock = read_epoch(clock).ok_or_else(|| failure(redis, &[]))?;
+    Ok(Marker { phase, incarnation: incarnation.to_owned(), run: run.to_owned(), clock })
 }
 
 /// Reads what a script says of one grant on the node.
@@ -115,6 +151,12 @@ pub(crate) fn endless_entry(redis: &Store, name: &str) -> Failure {
 pub(crate) fn failure(redis: &Store, words: &[&str]) -> Failure {
     match *words {
         ["reset"] => Failure::of(NodeCondition::Reset),
+        ["earlier", marker] => redis
+            .refusal(&format!(
+                "`{marker}` was written by an earlier version of Leasehold; stop the programs that use that version, wait \
+                 for the longest lease in use, delete this entry on all nodes, and start again"
+            ))
+            .into(),
         ["endless", name] => endless_entry(redis, name),
         ["foreign" | "refused", ..] => redis.script_error(words).into(),
         // An answer that nobody understands does not say what the script did.
@@ -128,21 +170,26 @@ mod tests {
 
     #[test]
     fn a_grant_has_numbers_that_make_tokens() {
-        assert_eq!(Claimed::granted("7", "-"), Some(Claimed::Granted { seed: 7, epoch: None }));
-        assert_eq!(Claimed::granted("7", "6"), Some(Claimed::Granted { seed: 7, epoch: Some(6) }));
+        let told = |number| Claimed::Granted(Told { clock: 9, floor: 7, number });
+        assert_eq!(Claimed::granted("9", "7 -"), Some(told(None)));
+        assert_eq!(Claimed::granted("9", "7 8"), Some(told(Some(8))));
         let last = FencingToken::MAX_EPOCH;
-        assert!(Claimed::granted(&(last - 1).to_string(), &last.to_string()).is_some());
-        for (seed, epoch) in [
-            ("", "-"),
-            ("-", "-"),
-            ("x", "-"),
-            ("7", ""),
-            ("7", "x"),
-            ("7", "-7"),
-            ("140737488355327", "-"),
-            ("7", "140737488355328"),
+        assert!(Claimed::granted("9", &format!("{} {last}", last - 1)).is_some());
+        for (clock, numbers) in [
+            ("9", ""),
+            ("9", "7"),
+            ("9", "- -"),
+            ("9", "x -"),
+            ("9", "7 "),
+            ("9", "7 x"),
+            ("9", "7 -7"),
+            ("", "7 -"),
+            ("x", "7 -"),
+            ("9", "140737488355327 -"),
+            ("140737488355327", "7 -"),
+            ("9", "7 140737488355328"),
         ] {
-            assert_eq!(Claimed::granted(seed, epoch), None, "{seed} {epoch}");
+            assert_eq!(Claimed::granted(clock, numbers), None, "{clock} {numbers}");
         }
     }
 }

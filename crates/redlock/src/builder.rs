@@ -55,7 +55,7 @@ impl RedlockBuilder {
 
     leasehold_redis::connection_settings!(namespace, group_commit);
 
-    /// Sets whether grants carry tokens, which takes a second round; the default is true.
+    /// Sets whether grants carry tokens, for which some attempts need a second round; the default is true.
     ///
     /// All programs that share keys must agree: the token of one program does not protect against another program that has
     /// none.
@@ -79,8 +79,7 @@ impl RedlockBuilder {
 
     /// Sets how long the counter of a key is kept after its last grant, from a day to ten years; the default is 7 days.
     ///
-    /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if the clocks were set back, or if the
-    /// key was granted more than 1,000 times a second on average and its counter was ahead of the clocks.
+    /// A counter that is gone starts again at the nodes' clocks, so tokens repeat only if the clocks were set back.
     pub fn fence_retention(mut self, retention: Duration) -> Self {
         self.connection.fence_retention = retention;
         self
@@ -129,10 +128,10 @@ impl RedlockBuilder {
         let (endpoints, namespace) = self.endpoints()?;
         let command_timeout = self.node_limit.max(self.connection.command_timeout);
         let settings = ConnectionSettings { command_timeout, ..self.connection };
-        let node = |endpoint| Node::new(endpoint, namespace.clone(), settings.clone());
+        let clock = Clock::system();
+        let node = |endpoint| Node::new(endpoint, namespace.clone(), settings.clone(), clock.clone());
         let nodes = Arc::new(Nodes::new(endpoints.into_iter().map(node).collect()));
         membership::connect(&nodes).await?;
-        let clock = Clock::system();
         Ok(RedlockBackend::new(Store {
             pending_releases: Arc::new(PendingReleases::new(&nodes, self.node_limit, &clock)),
             nodes,

@@ -27,7 +27,9 @@ mod error;
 mod majority;
 mod membership;
 mod node;
+mod node_clock;
 mod nodes;
+mod numbers;
 
 pub use leasehold_core::{
     self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn marker(incarnation: &str, run: &str) -> Marker {
-        Marker { phase: Phase::Up, incarnation: incarnation.into(), run: run.into() }
+        Marker { phase: Phase::Up, incarnation: incarnation.into(), run: run.into(), clock: 0 }
     }
 
     #[test]

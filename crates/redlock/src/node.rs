@@ -3,16 +3,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use leasehold_core::{Cursor, LeaseStatus, LockKey, OwnerId, Result};
+use leasehold_core::clock::Moment;
+use leasehold_core::{Clock, Cursor, LeaseStatus, LockKey, OwnerId, Result};
 use leasehold_redis::{
     CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, PROLONG, REWRITE,
     Reply, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
 };
 
 use crate::answer::{
-    Claimed, Confirmed, Marker, NodeEntry, NodeHolder, Phase, endless_entry, failure, lease_status, node_entry,
+    Claimed, Confirmed, Marker, NodeEntry, claimed, endless_entry, failure, lease_status, marker, node_entry,
 };
 use crate::error::Failure;
+use crate::node_clock::NodeClock;
 use crate::node_state::NodeCondition;
 
 /// The parts of a key's names, see the README.
@@ -21,18 +23,18 @@ pub(crate) const FENCE: &str = "fence";
 const FORCED: &str = "forced";
 const MARKER: &str = "node";
 
-/// The check of a counter, which several scripts call.
-const COUNTER: &str = include_str!("lua/counter.lua");
+/// What several scripts call.
+const NODE: &str = include_str!("lua/node.lua");
 static TRY_ACQUIRE: ScriptFunction =
-    ScriptFunction::new("try_acquire", 3, 3, &[COUNTER, include_str!("lua/try_acquire.lua")]);
-static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 3, &[COUNTER, include_str!("lua/confirm.lua")]);
+    ScriptFunction::new("try_acquire", 3, 5, &[NODE, include_str!("lua/try_acquire.lua")]);
+static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 4, &[NODE, include_str!("lua/confirm.lua")]);
 static RELEASE: ScriptFunction = ScriptFunction::new("release", 2, 2, &[include_str!("lua/release.lua")]);
 static FUNCTIONS: [&ScriptFunction; 3] = [&TRY_ACQUIRE, &CONFIRM, &RELEASE];
 static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
 static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lua")]);
-static MARKER_STEP: Script = Script::new(&[include_str!("lua/marker_step.lua")]);
-static READ_COUNTERS: Script = Script::new(&[COUNTER, include_str!("lua/read_counters.lua")]);
-static RAISE_COUNTERS: Script = Script::new(&[COUNTER, include_str!("lua/raise_counters.lua")]);
+static MARKER_STEP: Script = Script::new(&[NODE, include_str!("lua/marker_step.lua")]);
+static READ_COUNTERS: Script = Script::new(&[NODE, include_str!("lua/read_counters.lua")]);
+static RAISE_COUNTERS: Script = Script::new(&[NODE, include_str!("lua/raise_counters.lua")]);
 static CLOCK: Script = Script::new(&[include_str!("lua/clock.lua")]);
 
 /// One of the servers. Each request to it is one script.
@@ -44,6 +46,9 @@ pub(crate) struct Node {
     membership: RwLock<Membership>,
     /// The longest limit, in ms, that the node has missed since it last answered in time.
     silent_for: AtomicU64,
+    /// Our own clock.
+    clock: Clock,
+    node_clock: NodeClock,
 }
 
 /// Whether a node takes part in votes.
@@ -62,6 +67,8 @@ pub(crate) type Peer = leasehold_redis::Store;
 pub(crate) struct ClaimRequest {
     pub(crate) owner: OwnerId,
     pub(crate) names: KeyNames,
+    /// The number that is proposed, 0 for none. `None`: the grant has no number.
+    pub(crate) proposal: Option<u64>,
     pub(crate) lease: Duration,
     pub(crate) metadata: String,
 }
@@ -87,10 +94,10 @@ pub(crate) enum MarkerStep {
 }
 
 impl Node {
-    pub(crate) fn new(endpoint: Endpoint, namespace: Namespace, settings: ConnectionSettings) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, namespace: Namespace, settings: ConnectionSettings, clock: Clock) -> Self {
         let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
         let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
-        Self { endpoint, name, namespace, settings, membership, silent_for }
+        Self { endpoint, name, namespace, settings, membership, silent_for, clock, node_clock: NodeClock::new() }
     }
 
     /// The address, without credentials.
@@ -143,28 +150,40 @@ impl Node {
             .name(names, LOCK)
             .name(names, FENCE)
             .text(self.namespace.own(MARKER))
-            .text(request.owner.to_hex())
+            .text(request.owner.to_hex());
+        let arguments = match request.proposal {
+            Some(number) => arguments.text(number),
+            None => arguments.text("-"),
+        };
+        let arguments = arguments
             .text(request.lease.as_millis())
+            .text(self.settings.fence_retention.as_millis())
             .text(&request.metadata);
+        let sent_at = self.clock.now();
         let answered = self.run_batched(&TRY_ACQUIRE, arguments, limit).await;
         let answered = answered.and_then(|(peer, reply)| claimed(&peer, &reply.words()));
+        if let Ok(Claimed::Granted(told)) = &answered {
+            self.node_clock.note(told.clock, sent_at, self.clock.now());
+        }
         answered.unwrap_or_else(Claimed::Failed)
     }
 
-    /// Second round: writes the epoch on a node that granted.
-    pub(crate) async fn confirm(&self, request: &ClaimRequest, epoch: u64, limit: Duration) -> Confirmed {
+    /// Second round: writes the number on a node that granted, if it is at most so far ahead of the node's clock.
+    pub(crate) async fn confirm(&self, request: &ClaimRequest, number: u64, ahead: u64, limit: Duration) -> Confirmed {
         let names = &request.names;
         let arguments = ScriptArguments::default()
             .name(names, LOCK)
             .name(names, FENCE)
             .text(self.namespace.own(MARKER))
             .text(request.owner.to_hex())
-            .text(epoch)
+            .text(number)
+            .text(ahead)
             .text(self.settings.fence_retention.as_millis());
         let answered =
             self.run_batched(&CONFIRM, arguments, limit).await.and_then(|(peer, reply)| match *reply.words() {
                 ["fenced"] => Ok(Confirmed::Written),
                 ["gone"] | ["conflict", _] => Ok(Confirmed::Conflict),
+                ["early"] => Ok(Confirmed::Early),
                 ref words => Err(failure(&peer, words)),
             });
         answered.unwrap_or_else(Confirmed::Failed)
@@ -304,19 +323,16 @@ impl Node {
         };
         let arguments = ScriptArguments::default().text(self.namespace.own(MARKER));
         let arguments = arguments.text(step).text(incarnation.to_hex());
+        let sent_at = self.clock.now();
         let reply = peer.run(&MARKER_STEP, 1, arguments, None).await?;
-        let marker = |phase, incarnation: &str, run: &str| Marker {
-            phase,
-            incarnation: incarnation.to_owned(),
-            run: run.to_owned(),
-        };
-        match *reply.words() {
-            ["none", incarnation, run] => Ok(marker(Phase::None, incarnation, run)),
-            ["new", incarnation, run] => Ok(marker(Phase::New, incarnation, run)),
-            ["healing", incarnation, run] => Ok(marker(Phase::Healing, incarnation, run)),
-            ["up", incarnation, run] => Ok(marker(Phase::Up, incarnation, run)),
-            ref words => Err(failure(peer, words)),
-        }
+        let marker = marker(peer, &reply.words())?;
+        self.node_clock.note(marker.clock, sent_at, self.clock.now());
+        Ok(marker)
+    }
+
+    /// What the clock of the node shows, if it ever told.
+    pub(crate) fn clock_at(&self, now: Moment) -> Option<u64> {
+        self.node_clock.at(now)
     }
 
     /// Loads the scripts whose order matters into the server.
@@ -369,22 +385,6 @@ impl Node {
             self.silent_for.store(0, Ordering::Relaxed);
         }
         answer
-    }
-}
-
-/// Reads a node's answer to a claim.
-fn claimed(peer: &Peer, words: &[&str]) -> Result<Claimed, Failure> {
-    match *words {
-        ["granted", seed, epoch] => Claimed::granted(seed, epoch).ok_or_else(|| failure(peer, &[])),
-        [how @ ("taken" | "claimed"), left, owner] => match left.parse() {
-            Ok(left) => Ok(Claimed::Busy(NodeHolder {
-                remaining: Duration::from_millis(left),
-                owner: owner.to_owned(),
-                confirmed: how == "taken",
-            })),
-            Err(_) => Err(failure(peer, &[])),
-        },
-        _ => Err(failure(peer, words)),
     }
 }
 

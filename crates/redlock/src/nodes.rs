@@ -1,13 +1,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use leasehold_core::clock::Moment;
 
 use crate::error::{Failure, QuorumNotReached};
 use crate::majority::majority;
 use crate::node::Node;
 use crate::node_state::NodeState;
+use crate::numbers::proposal;
 
 /// The nodes of a deployment, in the order in which they were given.
 #[derive(Debug)]
@@ -32,6 +35,12 @@ impl Nodes {
 
     pub(crate) fn majority(&self) -> usize {
         majority(self.0.len())
+    }
+
+    /// The number to propose to the nodes of which answers may be expected within `limit`; 0 if too few clocks are known.
+    pub(crate) fn proposal(&self, limit: Duration, now: Moment) -> u64 {
+        let expected = self.0.iter().filter(|node| node.is_expected_within(limit));
+        proposal(self.0.len(), expected.filter_map(|node| node.clock_at(now))).unwrap_or_default()
     }
 
     /// Asks all nodes at once. Nothing is sent before the answers are polled.

@@ -11,13 +11,15 @@ use leasehold_testkit::redis::{FakeRedis, MALFORMED, Server, rejects_malformed_a
 use tokio::task::JoinSet;
 
 /// Answers that are odd from a node, whatever they are elsewhere.
-const ODD_OF_A_NODE: [&str; 13] = [
-    "+granted 7\r\n",
-    "+granted 7 x\r\n",
-    "+granted 7 -7\r\n",
-    "+granted x -\r\n",
-    "+granted 140737488355327 -\r\n",
-    "+granted 7 140737488355328\r\n",
+const ODD_OF_A_NODE: [&str; 15] = [
+    "+granted 9 7\r\n",
+    "+granted 9 7 x\r\n",
+    "+granted 9 7 -7\r\n",
+    "+granted 9 x -\r\n",
+    "+granted x 7 -\r\n",
+    "+granted 9 140737488355327 -\r\n",
+    "+granted 140737488355327 7 -\r\n",
+    "+granted 9 7 140737488355328\r\n",
     "+taken x 0123abcd\r\n",
     "+taken -7 0123abcd\r\n",
     "+held 7 0123abcd\r\n",
@@ -29,7 +31,7 @@ const ODD_OF_A_NODE: [&str; 13] = [
 
 /// A node that is in service, and answers nothing else as it should.
 async fn odd_node(answer: &'static str, incarnation: u8) -> FakeRedis {
-    let marker = format!("*3\r\n+up\r\n+{incarnation}{incarnation}\r\n+\r\n");
+    let marker = format!("*4\r\n+up\r\n+{incarnation}{incarnation}\r\n+\r\n+28000000000000\r\n");
     FakeRedis::malformed_but(answer, move |words| match words {
         ["EVALSHA" | "EVAL", _, "1", key, ..] if key.ends_with(":node") => Some(marker.clone().into()),
         ["EVALSHA" | "EVAL", _, "0", ..] => Some("+loaded\r\n".into()),

@@ -1,18 +1,16 @@
--- Second round: writes the epoch of an attempt where the key is still its own and every number so far is smaller.
--- Keys: lock, fence, marker. Arguments: owner, epoch, lifetime of the counter in ms.
--- Answers, in one text: fenced · gone · conflict, number · reset · foreign, key, type · refused, reply.
+-- Second round: writes the number of an attempt where the key is still its own and every number so far is smaller.
+-- Keys: lock, fence, marker. Arguments: owner, number, how far it may be ahead of this node's clock, lifetime of the counter in
+-- ms.
+-- Answers, in one text: fenced · gone · conflict, number · early · reset · foreign, key, type · refused, reply.
 -- Invariant: strictly smaller. A grant that arrives late at a node, after another holder came and went there, would otherwise
--- confirm the epoch of that holder. Asked again with the same epoch, it confirms again.
+-- confirm the number of that holder. Asked again with the same number, it confirms again.
 local function confirm(k, a)
   local lock, fence, marker = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local owner, number, lifetime = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+  local owner, number, ahead, lifetime = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
 
-  local mark = redis.pcall('GET', marker)
-  if refusal(mark, 'GET') then
-    return refusal(mark, 'GET')
-  end
-  if type(mark) ~= 'string' or string.sub(mark, 1, 3) ~= 'up ' then
-    return 'reset'
+  local since, wrong = in_service_since(marker)
+  if not since then
+    return wrong
   end
   local held = redis.pcall('GET', lock)
   if refusal(held, 'GET') then
@@ -24,16 +22,21 @@ local function confirm(k, a)
   if string.match(held, '^%x+ (%d+)') == number then
     return 'fenced'
   end
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return script_error(fence, last.err)
+  local floor
+  floor, wrong = floor_of(fence, since)
+  if not floor then
+    return wrong
   end
-  local wrong = last and no_counter(last)
-  if wrong then
-    return 'foreign ' .. fence .. ' ' .. wrong
+  if floor >= tonumber(number) then
+    return string.format('conflict %.0f', floor)
   end
-  if last and tonumber(last) >= tonumber(number) then
-    return 'conflict ' .. last
+  local now
+  now, wrong = node_clock()
+  if not now then
+    return wrong
+  end
+  if tonumber(number) > now + ahead then
+    return 'early'
   end
 
   local written = redis.pcall('SET', fence, number, 'PX', lifetime)

@@ -1,10 +1,11 @@
--- Reads or changes the marker of this node: `new INCARNATION` while a deployment is set up, `healing INCARNATION` while
--- counters are copied to a node that lost them, `up INCARNATION` in service.
+-- Reads or changes the marker of this node, `2 PHASE INCARNATION SINCE`: `new` while a deployment is set up, `healing` while
+-- counters are copied to a node that lost them, `up` in service, since this moment by the node's clock. 2 is the version of
+-- what the nodes keep; the programs of the first one, whose markers begin with the phase, do not know it and stay away.
 -- Keys: marker. Arguments: step, incarnation for a node that has none.
 -- Steps: look · begin (a node without a marker becomes new) · finish (a new node goes into service) · heal (a node without
 -- a marker is healing from now on, by us) · healed (a node that is still healing, by us, goes into service).
--- Answers: none, new, healing or up; incarnation; run id of the server, empty if the user may not read it · foreign, key,
--- type · refused, reply.
+-- Answers: none, new, healing or up; incarnation; run id of the server, empty if the user may not read it; clock · earlier, key
+-- (the marker is of the first version) · foreign, key, type · refused, reply.
 local marker, step, incarnation = KEYS[1], ARGV[1], ARGV[2]
 
 local mark = redis.pcall('GET', marker)
@@ -15,29 +16,36 @@ if type(mark) == 'table' then
   local kind = redis.pcall('TYPE', marker)
   return { 'foreign', marker, kind.ok or '' }
 end
-local state, known = string.match(mark or 'none ', '^(%l+) (%x*)$')
+if mark and string.match(mark, '^%l+ %x*$') then
+  return { 'earlier', marker }
+end
+local state, known = string.match(mark or '2 none  0', '^2 (%l+) (%x*) %d+$')
 if not state then
   return { 'foreign', marker, 'not a marker' }
+end
+local now, wrong = node_clock()
+if not now then
+  return { 'refused', string.sub(wrong, 9) }
 end
 
 local after = nil
 if step == 'begin' and state == 'none' then
-  after = 'new ' .. incarnation
+  after, known = 'new', incarnation
 elseif step == 'finish' and state == 'new' then
-  after = 'up ' .. known
+  after = 'up'
 elseif step == 'heal' and (state == 'none' or state == 'healing') then
-  after = 'healing ' .. incarnation
+  after, known = 'healing', incarnation
 elseif step == 'healed' and state == 'healing' and known == incarnation then
-  after = 'up ' .. known
+  after = 'up'
 end
 if after then
-  local written = redis.pcall('SET', marker, after)
+  local written = redis.pcall('SET', marker, string.format('2 %s %s %.0f', after, known, now))
   if written.err then
     return { 'refused', written.err .. ' (SET)' }
   end
-  state, known = string.match(after, '^(%l+) (%x*)$')
+  state = after
 end
 
 local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
-return { state, known, run }
+return { state, known, run, string.format('%.0f', now) }

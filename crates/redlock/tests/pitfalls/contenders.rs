@@ -155,7 +155,7 @@ pub(crate) async fn an_attempt_that_only_silent_nodes_could_help_is_not_waited_f
     nodes.0[..2].iter().for_each(Server::pause);
     // How often a waiter asks for a key that somebody has on one of the other nodes.
     let asked = async |key: &str, epoch: &str| {
-        let entry = format!("{} {epoch} {{}}", "a".repeat(32));
+        let entry = format!("{} {epoch} {{\"since\":0}}", "a".repeat(32));
         nodes.0[2].ask(&["SET", &lock(key), &entry, "PX", "60000"]).await;
         let before = nodes.0[2].calls("evalsha").await;
         assert!(timeout(Duration::from_secs(2), take(&locks, key)).await.is_err(), "it is granted");

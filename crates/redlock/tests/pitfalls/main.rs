@@ -67,6 +67,9 @@ leasehold_testkit::main! {
     silence::the_short_limit_of_one_attempt_fails_no_other_on_its_connections,
     tokens::the_late_grant_gives_a_number_twice_only_without_the_strict_comparison,
     tokens::a_slow_node_does_not_confirm_a_number_that_another_has,
-    tokens::without_fencing_there_is_one_round_and_no_token,
+    tokens::a_node_takes_a_number_above_its_own_and_not_ahead_of_its_clock,
+    tokens::a_token_takes_one_round_unless_counters_are_ahead_of_what_is_proposed,
+    tokens::programs_of_the_first_version_and_of_this_one_stay_away_from_each_others_nodes,
+    clocks::nodes_may_disagree_by_seconds_about_the_time,
     tokens::a_counter_beyond_all_times_is_outvoted_and_refused_only_by_a_majority,
 }

@@ -153,12 +153,12 @@ pub(crate) async fn a_new_deployment_is_set_up_only_when_all_nodes_answer() {
 pub(crate) async fn a_deployment_that_was_set_up_by_half_is_completed() {
     let nodes = needs("redis-server", Nodes::start(3).await);
     let marker = "{leasehold:}:node";
-    for (node, mark) in nodes.0.iter().zip(["new 1", "new 2", "up 3"]) {
+    for (node, mark) in nodes.0.iter().zip(["2 new 1 0", "2 new 2 0", "2 up 3 0"]) {
         node.ask(&["SET", marker, mark]).await;
     }
     let locks = nodes.redlock().await;
     assert_eq!(conditions(&locks).await, vec![NodeCondition::Serving; 3]);
-    assert_eq!(nodes.0[0].ask(&["GET", marker]).await.text(), "up 1");
+    assert!(nodes.0[0].ask(&["GET", marker]).await.text().starts_with("2 up 1 "));
 }
 
 pub(crate) async fn an_entry_of_another_type_is_named_and_left_alone() {
@@ -256,7 +256,7 @@ pub(crate) async fn a_node_that_is_being_repaired_does_not_count() {
     let marker = "{leasehold:}:node";
     let before = nodes.0[0].ask(&["GET", marker]).await;
     // As a program leaves it that ends in the middle of healing.
-    nodes.0[0].ask(&["SET", marker, "healing 1"]).await;
+    nodes.0[0].ask(&["SET", marker, "2 healing 1 0"]).await;
     let others = nodes.redlock().await;
     assert_eq!(conditions(&others).await[0], NodeCondition::Reset);
     nodes.0[1].pause();
@@ -265,7 +265,7 @@ pub(crate) async fn a_node_that_is_being_repaired_does_not_count() {
     until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
     locks.repair().await.unwrap();
     let after = nodes.0[0].ask(&["GET", marker]).await;
-    assert!(after.text().starts_with("up ") && after != before, "{after:?}");
+    assert!(after.text().starts_with("2 up ") && after != before, "{after:?}");
 }
 
 /// All pages of a listing, with what happens after the first.

@@ -1,0 +1,57 @@
+-- What the steps of this node have in common. Numbers and clocks are epochs: 1/16 ms since 1970.
+
+-- What is wrong with the text of a counter; nothing if it is a counter. From 2^47 - 1 on, in the year 2248, no number above it
+-- makes a token.
+local function no_counter(last)
+  if #last > 15 or not string.match(last, '^%d+$') then
+    return 'not a counter'
+  end
+  if tonumber(last) >= 140737488355327 then
+    return 'a counter beyond the year 2248'
+  end
+end
+
+local moment
+
+-- The clock of this node: the same for a whole script, as in Redis itself. Or nothing, and what is wrong.
+local function node_clock()
+  if not moment then
+    local time = redis.pcall('TIME')
+    if time.err then
+      return nil, 'refused ' .. time.err .. ' (TIME)'
+    end
+    local now = time[1] * 16000 + math.floor(time[2] * 2 / 125)
+    if no_counter(string.format('%.0f', now)) then
+      return nil, 'refused the clock is beyond the year 2248'
+    end
+    moment = now
+  end
+  return moment
+end
+
+-- The clock of this node when it went into service, by its marker: what it gave before, and may have forgotten, is not above.
+-- Or nothing, and what is wrong: a node without a marker in service has lost what it promised.
+local function in_service_since(marker)
+  local mark = redis.pcall('GET', marker)
+  if type(mark) == 'table' then
+    return nil, script_error(marker, mark.err)
+  end
+  local since = mark and string.match(mark, '^2 up %x+ (%d+)$')
+  if not since or no_counter(since) then
+    return nil, 'reset'
+  end
+  return tonumber(since)
+end
+
+-- The number that this node takes only numbers above. Or nothing, and what is wrong.
+local function floor_of(fence, since)
+  local last = redis.pcall('GET', fence)
+  if type(last) == 'table' then
+    return nil, script_error(fence, last.err)
+  end
+  local wrong = last and no_counter(last)
+  if wrong then
+    return nil, 'foreign ' .. fence .. ' ' .. wrong
+  end
+  return math.max(last and tonumber(last) or 0, since)
+end
