@@ -1,3 +1,5 @@
+use std::result::Result as Either;
+
 use leasehold_core::{Attempt, Claim, Mode, Result};
 
 use crate::counter::Counter;
@@ -16,6 +18,8 @@ const TRIES: u32 = 16;
 enum Outcome {
     Granted(Grant),
     Busy,
+    /// Nobody stands in the way, but the counter has to wait for the clock.
+    Ahead,
     /// The file that was locked is no longer the key's lock file.
     Replaced,
 }
@@ -32,6 +36,7 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
                 store.held().insert(claim.owner, grant);
                 return Ok(Attempt::Granted { epoch });
             }
+            Ok(Outcome::Ahead) => return Ok(Attempt::AHEAD_OF_THE_CLOCK),
             Ok(Outcome::Busy) => return Ok(Attempt::Busy { retry_in: None }),
             Ok(Outcome::Replaced) => {
                 store.reopen_if_replaced()?;
@@ -75,14 +80,18 @@ async fn attempt(store: &Store, claim: &Claim) -> Result<Outcome> {
     let (epoch, record) = match claim.mode {
         Mode::Exclusive => {
             let (stored, _) = files.read_counter(&locked)?;
-            let counter = counter_lock::next_counter(stored, None, &files, &store.clock).await?;
+            let Some(counter) = counter_lock::next_counter(stored, None, &files, &store.clock).await? else {
+                store.idle.keep(files.lock.clone(), locked.unlock(&files.lock)?);
+                return Ok(Outcome::Ahead);
+            };
             let bytes = lock_file::render(Some(counter), &files.key, Some(&record(counter.epoch)));
             locked.file.write(&bytes, 0, &files.lock)?;
             (counter.epoch, RecordLocation::LockFile)
         }
         Mode::Shared => {
-            let Some(counter) = count_beside_readers(store, &locked, &files).await? else {
-                return Ok(Outcome::Replaced);
+            let counter = match count_beside_readers(store, &locked, &files).await? {
+                Ok(counter) => counter,
+                Err(outcome) => return Ok(outcome),
             };
             let reader = ReaderFiles::new(files.readers()).write(&record(counter.epoch))?;
             (counter.epoch, RecordLocation::ReaderFile(reader))
@@ -106,16 +115,18 @@ fn open_lock_file(store: &Store, files: &KeyFiles) -> Result<Option<OpenFile>> {
     OpenFile::at(&files.lock, true)
 }
 
-/// Takes the next epoch under the counter lock, because other readers hold the same lock file. `None` if the counter
-/// lock was lost meanwhile, so that another reader may have taken the same epoch.
-async fn count_beside_readers(store: &Store, locked: &FileLock, files: &KeyFiles) -> Result<Option<Counter>> {
+/// Takes the next epoch under the counter lock, because other readers hold the same lock file. Not granted if the counter
+/// lock was lost meanwhile, so that another reader may have taken the same epoch, or if the counter has to wait for the
+/// clock.
+async fn count_beside_readers(store: &Store, locked: &FileLock, files: &KeyFiles) -> Result<Either<Counter, Outcome>> {
     let counter_lock = CounterLock::take(&files.counter()).await?;
     let (stored, complete) = files.read_counter(locked)?;
-    let counter = counter_lock::next_counter(stored, Some(&counter_lock), files, &store.clock).await?;
+    let next = counter_lock::next_counter(stored, Some(&counter_lock), files, &store.clock).await?;
+    let Some(counter) = next else { return Ok(Err(Outcome::Ahead)) };
     if complete {
         locked.file.write(counter.to_line().as_bytes(), 0, &files.lock)?;
     } else {
         locked.file.write(&lock_file::render(Some(counter), &files.key, None), 0, &files.lock)?;
     }
-    Ok(counter_lock.is_in_place()?.then_some(counter))
+    Ok(if counter_lock.is_in_place()? { Ok(counter) } else { Err(Outcome::Replaced) })
 }

@@ -151,7 +151,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use leasehold_core::{Attempt, Claim, Mode};
+    use leasehold_core::{Attempt, Claim, FencingToken, Mode};
 
     use super::*;
     use crate::acquire::try_acquire;
@@ -170,7 +170,7 @@ mod tests {
         let key = LockKey::new("k").unwrap();
         let files = store.directory.key_files(&key);
         // As after a clock that was set back: nothing but this file knows the number.
-        let ahead = store.clock.unix_millis() + 1_000_000_000;
+        let ahead = FencingToken::epoch_at(store.clock.since_1970()) + 1_000_000_000;
         let counter = Counter { epoch: ahead, reserved: ahead + 10 };
         fs::write(files.lock.full(), lock_file::render(Some(counter), &files.key, None)).unwrap();
         assert_eq!(epoch(&store, &key).await, ahead + 1);

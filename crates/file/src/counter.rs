@@ -19,17 +19,25 @@ impl Counter {
     /// The length of the line in bytes, with the newline.
     pub(crate) const BYTES: usize = 70;
     /// The start of the line, by which a lock file is recognised.
-    pub(crate) const MAGIC: &str = "leasehold1 ";
-    /// The next epoch: larger than the newest, and not below the clock.
-    pub(crate) fn following(self, unix_millis: u64) -> Result<u64> {
-        let epoch = unix_millis.max(self.epoch + 1);
-        if epoch > FencingToken::MAX_EPOCH {
+    pub(crate) const MAGIC: &str = "leasehold2 ";
+    /// How the line began when epochs counted milliseconds: its numbers mean other tokens now.
+    pub(crate) const OLD_MAGIC: &str = "leasehold1 ";
+
+    /// The epoch of the next grant. `None` if it would be too far ahead of the clock.
+    pub(crate) fn following(self, clock: u64) -> Result<Option<u64>> {
+        let next = FencingToken::next_epoch(Some(self.epoch), clock);
+        if let Some(epoch) = next.filter(|epoch| *epoch > FencingToken::MAX_EPOCH) {
             let detail = format!(
                 "the next epoch would be {epoch}, which is too large for a token: is the clock of this machine right?"
             );
             return Err(Error::new(ErrorKind::Backend, "count").with_backend(BACKEND).detail(detail));
         }
-        Ok(epoch)
+        Ok(next)
+    }
+
+    /// The counter with the next number, wherever the clock is.
+    pub(crate) fn and_one(self) -> Self {
+        Self { epoch: self.epoch + 1, ..self }
     }
 
     pub(crate) fn to_line(self) -> String {
@@ -106,8 +114,9 @@ mod tests {
     #[test]
     fn the_next_epoch_is_larger_and_not_below_the_clock() {
         let counter = |epoch| Counter { epoch, reserved: 0 };
-        assert_eq!(counter(10).following(5).unwrap(), 11);
-        assert_eq!(counter(10).following(500).unwrap(), 500);
+        assert_eq!(counter(10).following(5).unwrap(), Some(11));
+        assert_eq!(counter(10).following(500).unwrap(), Some(500));
+        assert_eq!(counter(521).following(500).unwrap(), None);
         let error = counter(FencingToken::MAX_EPOCH).following(5).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend);
         assert_eq!(counter(5).following(u64::MAX).unwrap_err().kind(), ErrorKind::Backend);

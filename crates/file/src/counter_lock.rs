@@ -1,7 +1,7 @@
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use leasehold_core::{Clock, Result};
+use leasehold_core::{Clock, FencingToken, Result};
 
 use crate::counter::Counter;
 use crate::error::{failed, unavailable};
@@ -17,9 +17,9 @@ const SPAN: u64 = 1 << 16;
 /// Readers hold the lock file together, so the lock file does not keep two of them from taking the same epoch; this
 /// lock does. Its file stays the same one when the lock file is replaced.
 ///
-/// The spare copy makes the loss of a lock file harmless. A counter that is used more than once in a millisecond
-/// runs ahead of the clock, and the clock alone could then repeat its numbers. So before an epoch ahead of the clock
-/// is granted, a number that is not below it is written into the file of this lock.
+/// The spare copy makes the loss of a lock file harmless where the clock was set back: the clock alone could then repeat
+/// numbers. So before an epoch is granted that is ahead of the clock by more than the rule of epochs allows, a number
+/// that is not below it is written into the file of this lock.
 #[derive(Debug)]
 pub(crate) struct CounterLock {
     locked: FileLock,
@@ -73,7 +73,8 @@ impl CounterLock {
     }
 }
 
-/// Returns the counter with the next epoch in it. The caller writes it before it grants that epoch.
+/// Returns the counter with the next epoch in it. The caller writes it before it grants that epoch. `None` if the counter
+/// has to wait for the clock.
 ///
 /// `stored` is the counter in the lock file, `None` if it could not be read. A caller that holds the counter lock
 /// already passes it as `held`; otherwise this function takes the lock when it needs the spare copy.
@@ -82,7 +83,7 @@ pub(crate) async fn next_counter(
     held: Option<&CounterLock>,
     files: &KeyFiles,
     clock: &Clock,
-) -> Result<Counter> {
+) -> Result<Option<Counter>> {
     let stored = match (stored, held) {
         (Some(counter), _) => counter,
         (None, Some(held)) => recover(held.spare()?, files, clock).await?,
@@ -91,25 +92,26 @@ pub(crate) async fn next_counter(
             recover(existing.map_or(Ok(0), |existing| existing.spare())?, files, clock).await?
         }
     };
-    let now = clock.unix_millis();
-    let epoch = stored.following(now)?;
+    let now = FencingToken::epoch_at(clock.since_1970());
+    let Some(epoch) = stored.following(now)? else { return Ok(None) };
     let reserved = match held {
-        _ if epoch <= now || epoch <= stored.reserved => stored.reserved,
+        _ if epoch <= now + FencingToken::MOST_AHEAD || epoch <= stored.reserved => stored.reserved,
         Some(held) => held.reserve(epoch)?,
         None => CounterLock::take(&files.counter()).await?.reserve(epoch)?,
     };
-    Ok(Counter { epoch, reserved })
+    Ok(Some(Counter { epoch, reserved }))
 }
 
-/// The counter to continue from when the stored one is lost: the spare copy. It also waits for the clock's next
-/// millisecond: every epoch above the spare copy was at most the clock's reading when it was granted, so none of them
-/// can be that new reading.
+/// The counter to continue from when the stored one is lost: the spare copy, or the clock and as much as an epoch may be
+/// ahead of it. It also waits for the clock to go on: every epoch above the spare copy was at most so far ahead of the clock
+/// when it was granted, so none of them can be the next one.
 async fn recover(spare: u64, files: &KeyFiles, clock: &Clock) -> Result<Counter> {
-    const TICKS: u32 = 100;
-    let lost_before = clock.unix_millis();
-    for _ in 0..TICKS {
-        if clock.unix_millis() > lost_before {
-            return Ok(Counter { epoch: spare, reserved: spare });
+    const TRIES: u32 = 100;
+    let lost_before = FencingToken::epoch_at(clock.since_1970());
+    for _ in 0..TRIES {
+        let now = FencingToken::epoch_at(clock.since_1970());
+        if now > lost_before {
+            return Ok(Counter { epoch: spare.max(now + FencingToken::MOST_AHEAD - 1), reserved: spare });
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -133,8 +135,8 @@ mod tests {
     async fn a_counter_behind_the_clock_needs_no_spare_copy() {
         let dir = tempfile::tempdir().unwrap();
         let (files, clock) = (key_files(&dir), Clock::system());
-        let before = clock.unix_millis();
-        let next = next_counter(Some(Counter { epoch: 5, reserved: 0 }), None, &files, &clock).await.unwrap();
+        let before = FencingToken::epoch_at(clock.since_1970());
+        let next = next_counter(Some(Counter { epoch: 5, reserved: 0 }), None, &files, &clock).await.unwrap().unwrap();
         assert!(next.epoch >= before && next.reserved == 0);
         assert!(!files.counter().exists().unwrap());
     }
@@ -143,25 +145,41 @@ mod tests {
     async fn a_lost_counter_goes_on_above_everything_that_was_granted() {
         let dir = tempfile::tempdir().unwrap();
         let (files, clock) = (key_files(&dir), Clock::system());
-        let mut newest = Some(Counter { epoch: clock.unix_millis() + 1_000_000, reserved: 0 });
+        let mut newest = Some(Counter { epoch: FencingToken::epoch_at(clock.since_1970()) + 1_000_000, reserved: 0 });
         for _ in 0..10 {
-            newest = Some(next_counter(newest, None, &files, &clock).await.unwrap());
+            newest = next_counter(newest, None, &files, &clock).await.unwrap();
         }
-        let recovered = next_counter(None, None, &files, &clock).await.unwrap();
+        let recovered = next_counter(None, None, &files, &clock).await.unwrap().unwrap();
         assert!(recovered.epoch > newest.unwrap().epoch);
         let held = CounterLock::take(&files.counter()).await.unwrap();
-        assert!(next_counter(None, Some(&held), &files, &clock).await.unwrap().epoch > recovered.epoch);
+        let again = next_counter(None, Some(&held), &files, &clock).await.unwrap().unwrap();
+        assert!(again.epoch > recovered.epoch);
     }
 
     #[tokio::test]
-    async fn a_counter_lost_within_the_millisecond_does_not_repeat() {
+    async fn a_counter_that_is_lost_at_once_does_not_repeat() {
         let dir = tempfile::tempdir().unwrap();
         let (files, clock) = (key_files(&dir), Clock::system());
         let mut newest = 0;
         for _ in 0..20 {
-            let next = next_counter(None, None, &files, &clock).await.unwrap();
+            let next = next_counter(None, None, &files, &clock).await.unwrap().unwrap();
             assert!(next.epoch > newest);
             newest = next.epoch;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_counter_that_is_lost_goes_on_above_what_was_ahead_of_the_clock() {
+        let dir = tempfile::tempdir().unwrap();
+        let (files, clock) = (key_files(&dir), Clock::system());
+        for _ in 0..20 {
+            let mut newest = next_counter(None, None, &files, &clock).await.unwrap();
+            while let Some(next) = next_counter(newest, None, &files, &clock).await.unwrap() {
+                newest = Some(next);
+            }
+            let next = next_counter(None, None, &files, &clock).await.unwrap();
+            assert!(next.unwrap().epoch > newest.unwrap().epoch);
+            assert!(!files.counter().exists().unwrap(), "it is not so far ahead that a spare copy is needed");
         }
     }
 
@@ -178,7 +196,7 @@ mod tests {
     async fn a_torn_spare_copy_counts_as_none() {
         let dir = tempfile::tempdir().unwrap();
         let path = path_to(&dir, "k.count");
-        std::fs::write(path.full(), b"leasehold1 000").unwrap();
+        std::fs::write(path.full(), b"leasehold2 000").unwrap();
         assert_eq!(CounterLock::take(&path).await.unwrap().spare().unwrap(), 0);
         std::fs::write(path.full(), vec![0xff; 4096]).unwrap();
         assert_eq!(CounterLock::take(&path).await.unwrap().spare().unwrap(), 0);

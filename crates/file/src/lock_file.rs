@@ -1,7 +1,7 @@
 //! The format of a lock file, byte by byte:
 //!
 //! ```text
-//! leasehold1 00000001763712345678 00000000000000000000 0123456789abcdef    the counter: newest epoch, reserved, check
+//! leasehold2 00000001763712345678 00000000000000000000 0123456789abcdef    the counter: newest epoch, reserved, check
 //! -                                                                        the mark: F after a forced release
 //! nightly-report                                                           the key, encoded
 //! +0123456789abcdef {"session":…}                                          the exclusive holder; - instead of + after its release
@@ -161,10 +161,10 @@ mod tests {
 
     #[test]
     fn empty_and_torn_files_are_ours_and_other_files_are_not() {
-        for torn in [&b""[..], b"lease", b"leasehold1 0000", &[0; 200], &render(None, "k", None)] {
+        for torn in [&b""[..], b"lease", b"leasehold2 0000", &[0; 200], &render(None, "k", None)] {
             assert_eq!(Content::parse(torn).unwrap().counter, None, "{torn:?}");
         }
-        for foreign in [&b"my shopping list"[..], b"leasehold2 ", b"\xff\xff", b"\n"] {
+        for foreign in [&b"my shopping list"[..], b"leasehold1 ", b"leasehold3 ", b"\xff\xff", b"\n"] {
             assert_eq!(Content::parse(foreign), None, "{foreign:?}");
         }
     }

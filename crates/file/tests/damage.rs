@@ -100,6 +100,24 @@ async fn tokens_grow_although_the_file_is_removed_again_and_again() {
     }
 }
 
+/// What version 0.1 of this crate wrote before its epochs counted sixteenths of a millisecond.
+#[tokio::test]
+async fn a_lock_file_of_an_older_version_is_refused_with_what_to_do_and_left_alone() {
+    let directory = directory();
+    let locks = open(&directory);
+    next_token(&locks).await;
+    let path = file(&directory, "k.lock");
+    let old = b"leasehold1 00000001763712345678 00000000000000000000 0123456789abcdef\n-\nk\n-\n";
+    fs::write(&path, old).unwrap();
+    for error in [locks.try_lock("k").await.unwrap_err(), locks.try_read("k").await.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        assert!(error.to_string().contains("older version"), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), old);
+    fs::remove_file(&path).unwrap();
+    next_token(&locks).await;
+}
+
 #[tokio::test]
 async fn a_damaged_count_never_repeats_or_goes_back() {
     let directory = directory();

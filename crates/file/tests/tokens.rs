@@ -3,8 +3,8 @@
 
 mod support;
 
-use leasehold_file::{FileLocks, LockKey, Locker, RwLocker};
-use leasehold_testkit::shows_nothing;
+use leasehold_file::{FileLocks, LockKey, Locker, LockerExt, Result, RwLocker};
+use leasehold_testkit::{shows_nothing, tokens_grow_although_all_is_forgotten};
 use rustix::time::{ClockId, clock_gettime};
 use support::{Helper, directory, patient, say, token};
 
@@ -143,8 +143,24 @@ fn readers_that_count_at_once_never_count_to_the_same() {
     check_tokens(&grants);
 }
 
+async fn tokens_of_a_busy_key_grow_when_its_files_are_removed() -> Result<()> {
+    let directory = directory();
+    let locks = FileLocks::open(directory.path())?;
+    let grant = async || {
+        let guard = locks.lock("k").await?;
+        let token = guard.fencing_token();
+        guard.release().await.map(|_| token)
+    };
+    let forgets = async || {
+        std::fs::remove_dir_all(directory.path().join("leasehold")).unwrap();
+        FileLocks::open(directory.path())?.lock("k").await.map(|guard| guard.fencing_token())
+    };
+    tokens_grow_although_all_is_forgotten(grant, forgets).await
+}
+
 leasehold_testkit::main! {
     helper,
+    tokens_of_a_busy_key_grow_when_its_files_are_removed,
     eight_processes_never_overlap_and_no_token_repeats_or_goes_back,
     no_token_repeats_or_goes_back_while_the_lock_file_is_removed,
     readers_that_count_at_once_never_count_to_the_same,

@@ -60,9 +60,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "file": "a claim that is repeated is told that it is busy" in "crates/file/src/acquire.rs",
         "repeated(store, claim) {" => "repeated(store, claim).filter(|_| false) {";
     "file": "tokens are the clock alone" in "crates/file/src/counter.rs",
-        "unix_millis.max(self.epoch + 1)" => "unix_millis";
+        "FencingToken::next_epoch(Some(self.epoch), clock)" => "Some(clock)";
     "file": "tokens do not begin at the clock" in "crates/file/src/counter.rs",
-        "unix_millis.max(self.epoch + 1)" => "unix_millis.min(self.epoch + 1)";
+        "FencingToken::next_epoch(Some(self.epoch), clock)" => "Some(clock.min(self.epoch % 1000 + 1))";
+    "file": "tokens outrun the clock" in "crates/file/src/counter.rs",
+        "FencingToken::next_epoch(Some(self.epoch), clock)" => "Some(clock.max(self.epoch + 100))";
     "file": "a release by force is not told as such" in FILE_GRANT,
         "mark == [lock_file::FORCED]" => "mark == [lock_file::NOBODY]";
     "file": "who was released by force believes on" in "crates/file/src/renew.rs",
