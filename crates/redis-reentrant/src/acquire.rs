@@ -43,6 +43,7 @@ async fn answered(store: &Store, id: &str, claim: &Claim, names: &KeyNames, repl
             (Some(Lease::Ends(left)), Some(session)) => Ok(Attempt::HeldBy { session, retry_in: Some(left) }),
             _ => Err(store.script_error(&[])),
         },
+        ["soon"] => Ok(Attempt::AHEAD_OF_THE_CLOCK),
         ["deep", levels] => refused(format!(
             "the session has taken the key {levels} times, and max_depth allows no more; \
              is there a recursion without an end, or a guard that nobody drops?"

@@ -45,7 +45,9 @@ impl Store {
 
     /// The error for an answer that is none of a script's own results.
     pub(crate) fn script_error(&self, words: &[&str]) -> Error {
-        if let ["foreign", key, "string"] = *words {
+        if let ["foreign", key, "string"] = *words
+            && key.ends_with(LOCK)
+        {
             let whose = "is not of a session: another backend may lock there; give each a namespace of its own";
             return self.redis.refusal(&format!("the entry `{key}` {whose}"));
         }

@@ -139,8 +139,8 @@ async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
     let name = "{leasehold:typed}:lock";
     for theirs in [
         &["HSET", name, "a", "b"][..],
-        &["HSET", name, "owner", "x", "tenure", "y"],
-        &["HSET", name, "owner", "x", "tenure", "9007199254740992"],
+        &["HSET", name, "owner", "x", "epoch", "y"],
+        &["HSET", name, "owner", "x", "epoch", "9007199254740992"],
         &["SET", name, "x"],
     ] {
         server.ask(&["DEL", name]).await;
@@ -213,10 +213,12 @@ async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let session = RedisReentrant::connect(&server.url()).await?.session();
     for (counter, told) in [
-        ("many", "not a number"),
-        ("9007199254740991", "2^53"),
-        ("99999999999999999999", "2^53"),
-        ("1e3", "not a number"),
+        ("many", "not a counter"),
+        ("epoch 140737488355327", "2248"),
+        ("epoch 99999999999999999999", "2248"),
+        ("epoch -1", "not a counter"),
+        ("epoch 1e3", "not a counter"),
+        ("1766000000000", "an older version"),
     ] {
         server.ask(&["SET", "{leasehold:k}:fence", counter]).await;
         let error = session.try_lock("k").await.unwrap_err();
@@ -225,9 +227,9 @@ async fn a_counter_that_cannot_count_is_an_error() -> Result<()> {
         assert_eq!(server.ask(&["GET", "{leasehold:k}:fence"]).await.text(), counter);
         assert_eq!(server.ask(&["EXISTS", "{leasehold:k}:lock"]).await.number(), 0);
     }
-    server.ask(&["SET", "{leasehold:k}:fence", "9007199254740989"]).await;
+    server.ask(&["SET", "{leasehold:k}:fence", "epoch 140737488355325"]).await;
     let guard = session.try_lock("k").await?.unwrap();
-    assert_eq!(guard.fencing_token().unwrap().epoch(), 9_007_199_254_740_990);
+    assert_eq!(guard.fencing_token().unwrap().epoch(), 140_737_488_355_326);
     Ok(())
 }
 

@@ -9,10 +9,13 @@ use crate::release::release;
 use crate::store::{FENCE, LOCK, QUEUE, QUEUE_LUA, Store};
 
 pub(crate) static TRY_ACQUIRE: ScriptFunction =
-    ScriptFunction::new("try_acquire", 3, 5, &[NEXT_EPOCH, QUEUE_LUA, include_str!("lua/try_acquire.lua")]);
+    ScriptFunction::for_many("try_acquire", 3, 1, 4, &[NEXT_EPOCH, QUEUE_LUA, include_str!("lua/try_acquire.lua")]);
 
 /// The inbox of a waiter that gets no notifications: it asks for what it is granted. `queue.lua` has the same text.
 const NO_INBOX: &str = "-";
+
+/// Instead of an inbox, for a waiter without a place in the queue. `try_acquire.lua` has the same text.
+const NO_PLACE: &str = "*";
 
 /// The longest lease that a grant from the queue begins with, as in `queue.lua`: a waiter that died without a trace keeps
 /// the others for no longer.
@@ -28,11 +31,11 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
         .name(&names, LOCK)
         .name(&names, FENCE)
         .name(&names, QUEUE)
-        .text(claim.owner.to_hex())
+        .word(&claim.owner.to_hex())
         .text(claim.ttl.as_millis())
         .text(store.fence_retention.as_millis())
-        .text(encode_metadata(claim))
-        .text(&inbox);
+        .word(&encode_metadata(claim))
+        .word(&inbox);
     let reply = store.redis.run_function(&TRY_ACQUIRE, arguments, None).await?;
     answered(store, claim, &names, &inbox, &reply).await
 }
@@ -62,12 +65,13 @@ async fn granted(store: &Store, claim: &Claim, names: &KeyNames, epoch: u64) -> 
     store.redis.confirm(&names.part(LOCK), epoch, Box::pin(release(store, &grant))).await
 }
 
-/// Where this claim will be notified of a grant from the queue, as `queue.lua` takes it; empty if it does not queue.
+/// Where this claim will be notified of a grant from the queue, as `try_acquire.lua` takes it; empty if it does not wait.
 fn inbox(store: &Store, claim: &Claim) -> String {
-    if !store.queues || !claim.waits {
-        return String::new();
+    match (claim.waits, store.queues) {
+        (false, _) => String::new(),
+        (true, false) => NO_PLACE.to_owned(),
+        (true, true) => store.redis.inbox().unwrap_or_else(|| NO_INBOX.to_owned()),
     }
-    store.redis.inbox().unwrap_or_else(|| NO_INBOX.to_owned())
 }
 
 /// Reads an answer `queued`. `None`: it is nothing that the script answers.

@@ -12,8 +12,8 @@ use crate::{acquire, admin, release, renew};
 
 pub(crate) const NAME: &str = "redis-single";
 
-/// The scripts that may leave together with those of other keys.
-pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&acquire::TRY_ACQUIRE, &release::RELEASE];
+/// What may leave together with that of other keys. In a batch the releases come first: who waits for them may be in it.
+pub(crate) static FUNCTIONS: [&ScriptFunction; 2] = [&release::RELEASE, &acquire::TRY_ACQUIRE];
 
 /// The store-level backend of [`RedisSingle`](crate::RedisSingle): each operation is one script in Redis. Made by
 /// [`RedisSingleBuilder::backend`](crate::RedisSingleBuilder::backend).

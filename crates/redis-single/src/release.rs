@@ -1,10 +1,10 @@
 use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Result};
-use leasehold_redis::{CHANNEL, KeyNames, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction};
+use leasehold_redis::{KeyNames, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction};
 
 use crate::store::{FENCE, LOCK, QUEUE, QUEUE_LUA, Store};
 
 pub(crate) static RELEASE: ScriptFunction =
-    ScriptFunction::new("release", 3, 2, &[NEXT_EPOCH, QUEUE_LUA, include_str!("lua/release.lua")]);
+    ScriptFunction::for_many("release", 3, 1, 0, &[NEXT_EPOCH, QUEUE_LUA, include_str!("lua/release.lua")]);
 
 /// Frees a key if the server still has its owner, or takes the owner out of the queue of the key.
 pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
@@ -15,7 +15,7 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
 /// Runs `release.lua` for one owner of a key.
 pub(crate) async fn release_owner(store: &Store, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
     let arguments = ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE);
-    let arguments = arguments.text(owner.to_hex()).name(names, CHANNEL);
+    let arguments = arguments.word(&owner.to_hex());
     let reply = store.redis.run_function(&RELEASE, arguments, None).await?;
     if let ["held", reason @ ..] = &reply.words()[..] {
         store.redis.warn_of_waiters(reason);

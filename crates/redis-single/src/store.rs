@@ -6,7 +6,7 @@ use leasehold_redis::Reply;
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";
 pub(crate) const FENCE: &str = "fence";
-pub(crate) const QUEUE: &str = "line";
+pub(crate) const QUEUE: &str = "queue";
 pub(crate) const FORCED: &str = "forced";
 
 /// What the scripts of acquiring and of releasing share: the queue of a key.

@@ -62,7 +62,7 @@ async fn connected_clients_follow_a_planned_fail_over_though_the_old_primary_goe
     let options = LockOptions::new().ttl(Duration::from_secs(3));
     let held = locks.acquire(&LockKey::new("held")?, &options).await?.unwrap();
     let waiter = tokio::spawn(async move { waiting.lock("held").await });
-    eventually("it waits", async || set.primary.ask(&["EXISTS", "{leasehold:held}:line"]).await.number() == 1).await;
+    eventually("it waits", async || set.primary.ask(&["EXISTS", "{leasehold:held}:queue"]).await.number() == 1).await;
     assert_eq!(set.primary.ask(&["WAIT", "1", "10000"]).await.number(), 1);
     set.fail_over().await;
     eventually("the replica is promoted", async || is_primary(&set.replica).await).await;

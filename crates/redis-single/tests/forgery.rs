@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 const LOCK: &str = "{leasehold:k}:lock";
-const LINE: &str = "{leasehold:k}:line";
+const LINE: &str = "{leasehold:k}:queue";
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn to(server: &Server) -> RedisSingleBuilder {
@@ -66,10 +66,11 @@ async fn evaluations(server: &Server) -> u64 {
     server.calls("evalsha").await + server.calls("eval").await
 }
 
+/// The server's clock as epochs count.
 async fn clock(server: &Server) -> u64 {
     let Answer::List(time) = server.ask(&["TIME"]).await else { panic!("no time") };
     let [seconds, micros] = [0, 1].map(|part: usize| time[part].text().parse::<u64>().expect("a number"));
-    seconds * 1000 + micros / 1000
+    seconds * 16_000 + micros * 2 / 125
 }
 
 async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
@@ -77,7 +78,7 @@ async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
     let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
     let held = theirs.lock("k").await?;
     let mut waiter = waits(&ours, &LockOptions::new());
-    for ahead in [10_000, 1 << 50, (1 << 53) - 1, u64::MAX] {
+    for ahead in [160_000, 1 << 50, (1 << 53) - 1, u64::MAX] {
         let number = clock(&server).await.saturating_add(ahead).to_string();
         eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
         let asked = evaluations(&server).await;
@@ -101,7 +102,7 @@ async fn a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passe
         let held = theirs.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(MINUTE)).await?.expect("it is free");
         let mut waiter = waits(&ours, &LockOptions::new().ttl(ttl));
         let (number, forged) = loop {
-            let number = clock(&server).await + 1000;
+            let number = clock(&server).await + 16_000;
             forge(&server, &number.to_string()).await;
             // A process that stood still meanwhile does not believe it, and is told again.
             if let Ok(made) = timeout(Duration::from_secs(2), &mut waiter).await {

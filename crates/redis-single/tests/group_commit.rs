@@ -104,8 +104,8 @@ async fn steps_that_come_one_by_one_never_leave_as_a_batch() -> Result<()> {
         locks.lock("k").await?.release().await.map(drop)?;
     }
     assert_eq!(server.calls("evalsha").await, 40);
-    // One to teach the server each script.
-    assert_eq!(server.calls("eval").await, 2);
+    // One to teach the server the script.
+    assert_eq!(server.calls("eval").await, 1);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ async fn each_gets_an_answer_of_its_own() {
     server.resume();
     let attempts = attempts.await;
     assert!(attempts[..5].iter().all(is_granted), "{attempts:?}");
-    for (attempt, told) in [(&attempts[5], "list"), (&attempts[6], "not a number"), (&attempts[7], "never expires")] {
+    for (attempt, told) in [(&attempts[5], "list"), (&attempts[6], "not a counter"), (&attempts[7], "never expires")] {
         let error = attempt.as_ref().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend);
         assert!(error.to_string().contains(told), "{error}");

@@ -40,7 +40,7 @@ async fn the_least_privileges_are_enough_for_everything() -> Result<()> {
         let there = there.clone();
         async move { there.acquire(&LockKey::new("k")?, &patiently()).await }
     });
-    let has_a_place = async || server.ask(&["EXISTS", "{leasehold:k}:line"]).await.number() == 1;
+    let has_a_place = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
     eventually("the waiter has a place", has_a_place).await;
     assert_eq!(here.list("", None).await?.keys.len(), 1);
     let _ = guard.release().await?;

@@ -95,9 +95,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "anybody releases" in "crates/redis-single/src/lua/release.lua",
         "type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner" => "type(held) ~= 'string'";
     "redis-single": "tokens are the clock alone" in NEXT_EPOCH_LUA,
-        "math.max((last or 0) + 1, now)" => "now";
+        "stored and math.max(stored + 1, now) or most" => "now";
     "redis-single": "tokens do not begin at the clock" in NEXT_EPOCH_LUA,
-        "math.max((last or 0) + 1, now)" => "(last or 0) + 1";
+        "stored and math.max(stored + 1, now) or most" => "(stored or 0) + 1";
+    "redis-single": "a counter runs ahead of the clock" in NEXT_EPOCH_LUA,
+        "return false, 'soon'" => "";
+    "redis-single": "who waits is not written into the entry" in QUEUE_LUA,
+        "held .. WAITED_FOR, 'KEEPTTL'" => "held, 'KEEPTTL'";
+    "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
+        "redis.pcall('DEL', unpack(freed))" => "redis.pcall('DEL', freed[1])";
+    "redis-single": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
+        "there[count + i] = lock, KEYS[k + 2], lock, KEYS[k + 3]" => "there[count + i] = lock, KEYS[k + 2], lock, lock";
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 

@@ -6,7 +6,7 @@
 local lock, forced = KEYS[1], KEYS[2]
 local channel, grace = ARGV[1], ARGV[2]
 
-local held = redis.pcall('HMGET', lock, 'owner', 'tenure', 'metadata')
+local held = redis.pcall('HMGET', lock, 'owner', 'epoch', 'metadata')
 if held.err then
   if string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
     return { 'refused', held.err .. ' (HMGET)' }
@@ -21,7 +21,7 @@ if not owner or not is_epoch(epoch) then
     return { 'refused', fields.err .. ' (HLEN)' }
   end
   if fields > 0 then
-    return { 'foreign', lock, 'a hash of somebody else' }
+    return not_ours(lock)
   end
   return { 'free' }
 end

@@ -3,7 +3,7 @@
 -- Answers, one list for each: held, epoch, metadata, ms left · free · foreign, key, type · refused, reply.
 -- Invariant: changes nothing.
 local function inspect(lock)
-  local held = redis.pcall('HMGET', lock, 'owner', 'tenure', 'metadata')
+  local held = redis.pcall('HMGET', lock, 'owner', 'epoch', 'metadata')
   if held.err then
     if string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
       return { 'refused', held.err .. ' (HMGET)' }
@@ -23,7 +23,7 @@ local function inspect(lock)
     return { 'refused', fields.err .. ' (HLEN)' }
   end
   if fields > 0 then
-    return { 'foreign', lock, 'a hash of somebody else' }
+    return not_ours(lock)
   end
   return { 'free' }
 end

@@ -7,7 +7,7 @@ local function release(k, a)
   local lock = KEYS[k + 1]
   local session, level, epoch, channel = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
 
-  local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
+  local held = redis.pcall('HMGET', lock, 'owner', 'epoch', level)
   if refusal(held, 'HMGET') then
     return refusal(held, 'HMGET')
   end

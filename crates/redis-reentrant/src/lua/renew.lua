@@ -6,7 +6,7 @@
 local session = ARGV[1]
 
 local function renew(lock, epoch, lease)
-  local held = redis.pcall('HMGET', lock, 'owner', 'tenure')
+  local held = redis.pcall('HMGET', lock, 'owner', 'epoch')
   if held.err and string.sub(held.err, 1, 9) ~= 'WRONGTYPE' then
     return 'refused ' .. held.err .. ' (HMGET)'
   end

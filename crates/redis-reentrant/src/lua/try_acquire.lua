@@ -2,7 +2,7 @@
 -- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, the most levels,
 -- the newest epoch that the session has lost (empty: none), metadata (what follows the first member of a JSON object).
 -- Answers, in one text: granted, epoch · busy, ms left, start of the digest of the session that has it · deep, levels ·
--- endless, key · spent, key · foreign, key, type · refused, reply.
+-- endless, key · soon (as of `next_epoch`) · spent, key · older, key · foreign, key, type · refused, reply.
 -- Invariant: everything is checked before anything is written. A level that asks again gets the same answer, counts once and
 -- gets no longer lease; a further level keeps the epoch and never shortens the lease. A lock that the session has lost blocks
 -- it until the lease ends. The counter is written before the lock, so that a holder has an epoch above all earlier ones.
@@ -11,7 +11,7 @@ local function try_acquire(k, a)
   local session, level, lease, lifetime = ARGV[a + 1], 'level:' .. ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
   local most, lost, metadata = ARGV[a + 5], ARGV[a + 6], ARGV[a + 7]
 
-  local held = redis.pcall('HMGET', lock, 'owner', 'tenure', level)
+  local held = redis.pcall('HMGET', lock, 'owner', 'epoch', level)
   if held.err then
     return script_error(lock, held.err, 'HMGET')
   end
@@ -21,7 +21,7 @@ local function try_acquire(k, a)
     return refusal(fields, 'HLEN')
   end
   if fields > 0 and not (owner and is_epoch(epoch)) then
-    return 'foreign ' .. lock .. ' a hash of somebody else'
+    return table.concat(not_ours(lock), ' ')
   end
 
   if fields > 0 then
@@ -55,12 +55,12 @@ local function try_acquire(k, a)
     return 'granted ' .. epoch
   end
 
-  local number, now = next_epoch(fence, lifetime)
+  local number, why = read_and_count(fence, lifetime)
   if not number then
-    return now
+    return why
   end
-  metadata = '{"since":' .. now .. metadata
-  local entry = redis.pcall('HSET', lock, 'owner', session, 'tenure', number, 'metadata', metadata, level, '')
+  metadata = since() .. metadata
+  local entry = redis.pcall('HSET', lock, 'owner', session, 'epoch', number, 'metadata', metadata, level, '')
   if refusal(entry, 'HSET') then
     return refusal(entry, 'HSET')
   end

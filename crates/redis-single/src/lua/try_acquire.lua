@@ -1,14 +1,15 @@
--- Grants a key to an owner, or says how long another holds it, or puts the owner into the queue of the key.
--- Keys: lock, fence, line. Arguments: owner (32 hex digits), lease in ms, lifetime of the counter in ms, metadata (what
--- follows the first member of a JSON object), inbox (see `queue.lua`; empty: the owner does not queue).
--- Answers, in one text: granted, epoch · busy, ms left · queued, ms left, epoch of the holder or -, the largest epoch that
--- a grant from the queue may have while the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
+-- Grants keys to owners, or says how long others hold them, or puts the owners into the queues of the keys.
+-- Keys of each: lock, fence, queue. Arguments: lease in ms, lifetime of the counter in ms, metadata (what follows the first
+-- member of a JSON object), inbox (see below); and of each: owner (32 hex digits).
+-- An inbox is as in `queue.lua`; or empty, if the owner does not wait; or `*`, if it waits without a place in the queue.
+-- Answers, in one text each: granted, epoch · busy, ms left · queued, ms left, epoch of the holder or -, the largest epoch that
+-- a grant from the queue may have while the place counts · endless, key · spent, key · older, key · foreign, key, type ·
+-- refused, reply.
 -- Invariant: an owner that asks again gets the same answer and no longer lease; a free key with waiters goes to the first.
-local function try_acquire(k, a)
-  local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local owner, lease, lifetime, metadata, inbox = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
 
-  local held = redis.pcall('GET', lock)
+-- One key that is held, or that somebody may wait for.
+local function contend(lock, fence, line, owner, lease, lifetime, metadata, inbox)
+  local line_up, held = queues(), redis.pcall('GET', lock)
   if type(held) == 'table' then
     return script_error(lock, held.err)
   end
@@ -19,15 +20,18 @@ local function try_acquire(k, a)
   if held then
     number = string.match(held, '^%x+ (%d+)')
   else
-    local outcome, who, drawn = serve(lock, fence, line, owner, lease)
-    if outcome == 'failed' then
+    local outcome, who, drawn = line_up.serve(lock, fence, line, owner, lease)
+    if outcome == 'free' or outcome == 'nobody' then
+      local answer = line_up.grant(lock, fence, owner, lease, lifetime, outcome == 'free' and metadata or metadata .. WAITED_FOR)
+      return answer == 'soon' and 'busy 1' or answer
+    elseif outcome == 'failed' and who ~= 'soon' then
       return who
-    elseif outcome == 'nobody' then
-      return grant(lock, fence, owner, lease, lifetime, metadata)
-    elseif who == owner then
-      return 'granted ' .. drawn
+    elseif outcome == 'failed' then
+      left = 1
     elseif outcome == 'later' then
       left = 100
+    elseif who == owner then
+      return 'granted ' .. drawn
     end
     number = drawn
   end
@@ -39,12 +43,57 @@ local function try_acquire(k, a)
     return 'endless ' .. lock
   end
   local queued, refused = false, nil
-  if inbox ~= '' then
-    queued, refused = queue(line, owner, inbox, lease, lifetime, metadata)
+  if inbox ~= '' and held then
+    refused = line_up.wait_for(lock, held)
+  end
+  if inbox ~= '' and inbox ~= '*' and not refused then
+    queued, refused = line_up.queue(line, owner, inbox, lease, lifetime, metadata)
   end
   if refused or not queued then
     return refused or string.format('busy %d', left)
   end
-  local latest = math.max(tonumber(number) or 0, clock()) + COUNTS
+  local latest = math.max(tonumber(number) or 0, clock_ticks()) + 16 * (line_up.COUNTS + 1)
   return string.format('queued %d %s %d', left, number or '-', latest)
 end
+
+-- The names of locks and then of their counters; and of the same locks and then of their queues.
+local function names_of(count, k)
+  local names, there = {}, {}
+  for i = 1, count do
+    local lock = KEYS[k + 1]
+    names[i], names[count + i], there[i], there[count + i] = lock, KEYS[k + 2], lock, KEYS[k + 3]
+    k = k + 3
+  end
+  return names, there
+end
+
+local function try_acquire(count, k, a)
+  local lease, lifetime, metadata, inbox = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+  local names, there = names_of(count, k)
+  local known = expect(redis.pcall('MGET', unpack(names)), 'MGET')
+  -- What is there beside the locks that are shown: queues, and locks of another type, which `MGET` does not show.
+  local unseen = expect(redis.pcall('EXISTS', unpack(there)), 'EXISTS')
+  for i = 1, count do
+    unseen = known[i] and unseen - 1 or unseen
+  end
+  local entry = ' ' .. since() .. metadata
+
+  local answers = {}
+  for i = 1, count do
+    local lock, fence, owner = names[i], names[count + i], ARGV[a + 4 + i]
+    local answer
+    if not known[i] and unseen == 0 then
+      local number, why = next_epoch(fence, known[count + i], lifetime)
+      local granted = number and redis.pcall('SET', lock, owner .. ' ' .. number .. entry, 'PX', lease, 'NX')
+      if not number then
+        answer = why == 'soon' and 'busy 1' or why
+      elseif granted then
+        answer = granted.ok and 'granted ' .. number or refusal(granted, 'SET')
+      end
+    end
+    -- Otherwise it is held, perhaps since this batch, or somebody may wait.
+    answers[i] = answer or alone(contend, lock, fence, there[count + i], owner, lease, lifetime, metadata, inbox)
+  end
+  return answers
+end
+

@@ -9,7 +9,7 @@ use leasehold_testkit::redis::{Answer, Server};
 
 pub(crate) const LOCK: &str = "{leasehold:k}:lock";
 pub(crate) const FENCE: &str = "{leasehold:k}:fence";
-pub(crate) const LINE: &str = "{leasehold:k}:line";
+pub(crate) const LINE: &str = "{leasehold:k}:queue";
 
 pub(crate) fn key() -> LockKey {
     LockKey::new("k").expect("a key")

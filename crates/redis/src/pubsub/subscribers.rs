@@ -107,10 +107,14 @@ impl Subscribers {
     pub(super) fn received(&self, channel: &str, message: &str) {
         let Some(inbox) = &self.inbox else { return self.notify(channel, Notification::Freed) };
         let mut parts = message.splitn(3, ' ');
-        let granted = (parts.next().and_then(OwnerId::parse_hex), parts.next().and_then(read_epoch), parts.next());
-        if let (Some(owner), Some(epoch), Some(topic)) = granted {
-            let granted = Notification::Granted { owner, epoch: Some(epoch) };
-            self.notify(topic, if inbox.trusted { granted } else { Notification::Freed });
+        let (owner, epoch) = (parts.next().and_then(OwnerId::parse_hex), parts.next().unwrap_or_default());
+        let (Some(owner), Some(topic)) = (owner, parts.next()) else { return };
+        match read_epoch(epoch) {
+            Some(epoch) if inbox.trusted => self.notify(topic, Notification::Granted { owner, epoch: Some(epoch) }),
+            Some(_) => self.notify(topic, Notification::Freed),
+            // There is no epoch at this moment: the waiter is to ask for one.
+            None if epoch == "-" => self.notify(topic, Notification::Freed),
+            None => {}
         }
     }
 

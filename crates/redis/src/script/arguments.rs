@@ -14,6 +14,10 @@ pub struct ScriptArguments {
 }
 
 impl ScriptArguments {
+    pub(crate) fn with_capacity(words: usize, bytes: usize) -> Self {
+        Self { text: String::with_capacity(bytes), ends: Vec::with_capacity(words) }
+    }
+
     /// Adds the name of a part of a key.
     #[must_use]
     pub fn name(mut self, names: &KeyNames, part: &str) -> Self {
@@ -29,13 +33,42 @@ impl ScriptArguments {
         self.end()
     }
 
+    /// Adds a text as it is.
+    #[must_use]
+    pub fn word(mut self, word: &str) -> Self {
+        self.push(word);
+        self
+    }
+
     fn end(mut self) -> Self {
         self.ends.push(self.text.len());
         self
     }
 
+    pub(crate) fn push(&mut self, word: &str) {
+        self.text.push_str(word);
+        self.ends.push(self.text.len());
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.ends.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &str {
+        &self.text[self.start(index)..self.ends[index]]
+    }
+
+    /// The words from this one on, as one text.
+    pub(crate) fn from(&self, index: usize) -> &str {
+        &self.text[self.start(index)..]
+    }
+
+    fn start(&self, index: usize) -> usize {
+        if index == 0 { 0 } else { self.ends[index - 1] }
     }
 
     /// As the driver takes them; cheap to clone.
@@ -47,7 +80,7 @@ impl ScriptArguments {
 impl Default for ScriptArguments {
     fn default() -> Self {
         // Enough for one usual key.
-        Self { text: String::with_capacity(240), ends: Vec::with_capacity(8) }
+        Self::with_capacity(8, 240)
     }
 }
 

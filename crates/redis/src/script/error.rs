@@ -4,7 +4,8 @@ use crate::client::connection::Connection;
 
 /// The error for an answer that is none of a script's own.
 ///
-/// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
+/// `foreign`, key, type: there is an entry under our name that we did not write. `older`, key: a version did that counts epochs
+/// in another unit. `refused`, reply: the server refused
 /// a step.
 pub(crate) fn script_error(connection: &Connection, words: &[&str]) -> Error {
     match *words {
@@ -18,8 +19,14 @@ pub(crate) fn script_error(connection: &Connection, words: &[&str]) -> Error {
                 format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
             Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }
+        ["older", key] => {
+            let told = format!(
+                "the entry `{key}` is of an older version of Leasehold; end the programs of that version, then delete it"
+            );
+            Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
+        }
         ["spent", key] => {
-            let told = format!("the counter `{key}` is beyond 2^53; delete it");
+            let told = format!("the counter `{key}` is beyond the year 2248; delete it");
             Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }
         ["refused", reply] => connection.refused(reply),

@@ -1,56 +1,68 @@
 use std::fmt::Write;
-use std::sync::OnceLock;
-
-use fred::types::Value;
 
 use crate::script::source::ScriptText;
 
-/// A Lua function that works on one lock, so that it can run alone or with others in one script.
+/// A Lua function that works on locks, so that it can run for one, and in one script with others for many.
 ///
-/// It is a local function of this name and of the parameters `k` and `a`: its keys are `KEYS[k + 1]` and the following, its
-/// arguments `ARGV[a + 1]` and the following. It keeps to the same rules as a [`Script`](crate::Script), and answers with one
-/// text.
+/// It keeps to the same rules as a [`Script`](crate::Script), and answers with one text for each lock.
 #[derive(Debug)]
 pub struct ScriptFunction {
     name: &'static str,
     keys: usize,
-    arguments: usize,
+    own: usize,
+    common: usize,
+    for_many: bool,
     sources: &'static [&'static str],
-    alone: OnceLock<ScriptText>,
 }
 
 /// The functions of a backend, which may be sent together in one batch.
 #[derive(Debug)]
 pub(super) struct ScriptFunctions {
     functions: &'static [&'static ScriptFunction],
-    batch: ScriptText,
+    script: ScriptText,
 }
 
 impl ScriptFunction {
-    /// A function of this name, with so many keys and arguments, from its sources: functions that it calls, which other
-    /// functions may share, and then its own text.
+    /// A function for one lock, of this name, with so many keys and arguments, from its sources: functions that it calls,
+    /// which other functions may share, and then its own text.
+    ///
+    /// It is a local function of the parameters `k` and `a`: its keys are `KEYS[k + 1]` and the following, its arguments
+    /// `ARGV[a + 1]` and the following.
     pub const fn new(name: &'static str, keys: usize, arguments: usize, sources: &'static [&'static str]) -> Self {
-        Self { name, keys, arguments, sources, alone: OnceLock::new() }
+        Self { name, keys, own: arguments, common: 0, for_many: false, sources }
     }
 
-    /// The script that runs this function and nothing else; without keys it answers `loaded`.
-    pub(super) fn alone(&self) -> &ScriptText {
-        self.alone.get_or_init(|| {
-            let alone = format!("if #KEYS == 0 then\n  return 'loaded'\nend\nreturn {}(0, 0)\n", self.name);
-            ScriptText::new([SCRIPT_ERROR, &self.sources.concat(), &alone].concat())
-        })
+    /// A function for many locks at once. Each has so many keys and `own` arguments; the last `common` arguments of a call
+    /// are sent once for neighbours with the same.
+    ///
+    /// It is a local function of the parameters `count`, `k` and `a`, and answers with a list. Its keys are `KEYS[k + 1]` and
+    /// the following, those of one lock after those of the other; its arguments are behind `ARGV[a]`, first the common ones.
+    /// What it raises is the answer for all its locks, so it raises nothing after its first write.
+    pub const fn for_many(
+        name: &'static str,
+        keys: usize,
+        own: usize,
+        common: usize,
+        sources: &'static [&'static str],
+    ) -> Self {
+        Self { name, keys, own, common, for_many: true, sources }
     }
 
-    pub(crate) fn name(&self) -> Value {
-        Value::from_static_str(self.name)
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
     }
 
     pub(crate) fn keys(&self) -> usize {
         self.keys
     }
 
+    /// How many words stand before those that neighbours may have in common.
+    pub(crate) fn own(&self) -> usize {
+        self.keys + self.own
+    }
+
     pub(crate) fn takes(&self, words: usize) -> bool {
-        self.keys + self.arguments == words
+        self.own() + self.common == words
     }
 }
 
@@ -60,26 +72,30 @@ impl ScriptFunctions {
         let mut source = SCRIPT_ERROR.to_owned();
         let mut table = String::from("local functions = {}\n");
         let mut included: Vec<&str> = Vec::new();
-        for ScriptFunction { name, keys, arguments, sources, .. } in functions {
+        for ScriptFunction { name, keys, own, common, for_many, sources } in functions {
             for part in *sources {
                 if !included.contains(part) {
                     included.push(part);
                     source.push_str(part);
                 }
             }
+            let run = if *for_many { (*name).to_owned() } else { format!("for_each({name}, {keys}, {own})") };
             // Writing to a string does not fail.
-            let _ = writeln!(table, "functions['{name}'] = {{ {name}, {keys}, {arguments} }}");
+            let _ = writeln!(table, "functions['{name}'] = {{ {keys}, {common}, {own}, {run} }}");
         }
-        Self { functions, batch: ScriptText::new(source + &table + BATCH) }
+        Self { functions, script: ScriptText::new(source + &table + BATCH) }
     }
 
-    pub(super) fn scripts(&self) -> impl Iterator<Item = &ScriptText> {
-        self.functions.iter().map(|function| function.alone()).chain([self.batch()])
+    /// The script that runs any of the functions.
+    pub(super) fn script(&self) -> &ScriptText {
+        &self.script
     }
 
-    /// The script that runs any of the functions, one after the other.
-    pub(super) fn batch(&self) -> &ScriptText {
-        &self.batch
+    /// The place of a function among them, and how many they are.
+    pub(super) fn place(&self, function: &ScriptFunction) -> (usize, usize) {
+        let is_it = |known: &&&ScriptFunction| std::ptr::eq(**known, function);
+        let place = self.functions.iter().take_while(|known| !is_it(known)).count();
+        (place, self.functions.len())
     }
 }
 

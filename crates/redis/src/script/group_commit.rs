@@ -1,4 +1,3 @@
-use std::iter::once;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +9,8 @@ use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
 use crate::client::connection::Connection;
-use crate::script::arguments::{EncodedArguments, ScriptArguments};
+use crate::script::arguments::ScriptArguments;
+use crate::script::batch::{self, Request};
 use crate::script::function::{ScriptFunction, ScriptFunctions};
 use crate::script::reply::Reply;
 
@@ -46,16 +46,14 @@ impl GroupCommit {
         Self { connection: connection.clone(), functions, queue }
     }
 
-    /// Loads the scripts into the server. Where the order of commands matters this comes first: a script that is sent
+    /// Loads the script into the server. Where the order of commands matters this comes first: a script that is sent
     /// again with its source comes after what was sent behind it.
     ///
     /// # Errors
     /// As `client::error::classify` says.
     pub(crate) async fn load(&self) -> Result<()> {
-        for script in self.functions.scripts() {
-            self.connection.evaluate(script, 0, [].into_iter(), self.connection.command_timeout()).await?;
-        }
-        Ok(())
+        let limit = self.connection.command_timeout();
+        self.connection.evaluate(self.functions.script(), 0, [].into_iter(), limit).await.map(drop)
     }
 
     /// Runs one of the functions, within the command timeout or less; before that, the wait for what is in flight takes as
@@ -75,14 +73,14 @@ impl GroupCommit {
         within: Option<Duration>,
     ) -> BoxFuture<'_, Result<Reply>> {
         debug_assert!(function.takes(arguments.count()), "{function:?}");
-        let request = Request { function, arguments: arguments.encode(), limit: self.connection.limit(within) };
+        let request = Request { function, arguments, limit: self.connection.limit(within) };
         let Some(queue) = &self.queue else {
-            return Box::pin(async move { request.alone(&self.connection).await });
+            return Box::pin(async move { send_alone(&self.connection, &self.functions, &request).await });
         };
         match queue.enter(request) {
             Admission::InFlight(request, flight) => Box::pin(async move {
                 let (limit, sent_at) = (request.limit, queue.clock.now());
-                let answer = request.alone(&self.connection).await;
+                let answer = send_alone(&self.connection, &self.functions, &request).await;
                 if let Err(error) = &answer {
                     flight.0.failed(error, limit, sent_at);
                 }
@@ -96,20 +94,6 @@ impl GroupCommit {
                 })
             }),
         }
-    }
-}
-
-/// A call of a function, with its arguments and its time limit.
-#[derive(Debug)]
-struct Request {
-    function: &'static ScriptFunction,
-    arguments: EncodedArguments,
-    limit: Duration,
-}
-
-impl Request {
-    async fn alone(&self, connection: &Connection) -> Result<Reply> {
-        connection.evaluate(self.function.alone(), self.function.keys(), self.arguments.iter(), self.limit).await
     }
 }
 
@@ -280,7 +264,8 @@ impl Drop for Batches {
 }
 
 impl CommitQueue {
-    async fn deliver(&self, batch: Vec<Waiting>) {
+    async fn deliver(&self, mut batch: Vec<Waiting>) {
+        batch::sort(&self.functions, &mut batch, |waiting| &waiting.request);
         let (requests, askers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|Waiting { request, answer, .. }| (request, answer)).unzip();
         for (asker, answer) in askers.into_iter().zip(self.ask(&requests).await) {
@@ -290,33 +275,29 @@ impl CommitQueue {
 
     async fn ask(&self, requests: &[Request]) -> Vec<Result<Reply>> {
         let sent_at = self.clock.now();
-        if let [request] = requests {
-            let answer = request.alone(&self.connection).await;
-            if let Err(error) = &answer {
-                self.failed(error, request.limit, sent_at);
-            }
-            return vec![answer];
-        }
-        match self.together(requests).await {
-            Ok(reply) => reply.each_of(requests.len()).into_iter().map(Ok).collect(),
+        let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);
+        match send(&self.connection, &self.functions, requests).await {
+            Ok(reply) => reply.lines(requests.len()).into_iter().map(Ok).collect(),
             // Refused as a whole and not carried out, perhaps for the keys of one of them.
-            Err(error) if error.kind() == ErrorKind::Backend => {
-                join_all(requests.iter().map(|request| request.alone(&self.connection))).await
+            Err(error) if error.kind() == ErrorKind::Backend && requests.len() > 1 => {
+                let alone = requests.iter().map(|request| send_alone(&self.connection, &self.functions, request));
+                join_all(alone).await
             }
             Err(error) => {
-                self.failed(&error, requests.first().map_or(Duration::MAX, |request| request.limit), sent_at);
+                self.failed(&error, limit, sent_at);
                 requests.iter().map(|_| Err(error.retell())).collect()
             }
         }
     }
+}
 
-    async fn together(&self, requests: &[Request]) -> Result<Reply> {
-        let keys = requests.iter().flat_map(|request| request.arguments.iter().take(request.function.keys()));
-        let arguments = requests.iter().flat_map(|request| {
-            once(request.function.name()).chain(request.arguments.iter().skip(request.function.keys()))
-        });
-        let count = requests.iter().map(|request| request.function.keys()).sum();
-        let limit = requests.first().map_or(self.connection.command_timeout(), |request| request.limit);
-        self.connection.evaluate(self.functions.batch(), count, keys.chain(arguments), limit).await
-    }
+/// Sends requests with one limit, in one script.
+async fn send(connection: &Connection, functions: &ScriptFunctions, requests: &[Request]) -> Result<Reply> {
+    let limit = requests.first().map_or(connection.command_timeout(), |request| request.limit);
+    let (keys, arguments) = batch::encode(requests.iter());
+    connection.evaluate(functions.script(), keys, arguments.iter(), limit).await
+}
+
+async fn send_alone(connection: &Connection, functions: &ScriptFunctions, request: &Request) -> Result<Reply> {
+    send(connection, functions, std::slice::from_ref(request)).await
 }

@@ -1,3 +1,4 @@
+use fred::bytes::Bytes;
 use fred::types::Value;
 
 use crate::client::value::text;
@@ -20,6 +21,28 @@ impl Reply {
     pub fn each_of(self, count: usize) -> Vec<Self> {
         let answers = self.each();
         if answers.len() == count { answers } else { (0..count).map(|_| Self(Value::Null)).collect() }
+    }
+
+    /// The lines of a text that has one for each of `count` locks. If there are more or fewer, it is not known which belongs to
+    /// what, and each is empty.
+    pub(super) fn lines(self, count: usize) -> Vec<Self> {
+        let text = match self.0 {
+            Value::Bytes(text) => text,
+            Value::String(text) => text.into_inner(),
+            _ => Bytes::new(),
+        };
+        if count == 1 {
+            return vec![Self(Value::Bytes(text))];
+        }
+        let mut lines = Vec::with_capacity(count);
+        let mut start = 0;
+        for end in
+            text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place).chain([text.len()])
+        {
+            lines.push(Self(Value::Bytes(text.slice(start..end))));
+            start = end + 1;
+        }
+        if lines.len() == count { lines } else { (0..count).map(|_| Self(Value::Null)).collect() }
     }
 
     /// The words of the answer: the texts of a list, or the first two words of one text and its rest (behind `refused`, the

@@ -1,0 +1,74 @@
+//! Epochs: numbers that a server which forgets does not give again, and entries of an older version.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Backend, Claim, LockKey, Mode};
+use leasehold_redis_reentrant::{ErrorKind, LockerExt, RedisReentrant, Result};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{needs, tokens_grow_although_all_is_forgotten};
+
+const FENCE: &str = "{leasehold:k}:fence";
+const LOCK: &str = "{leasehold:k}:lock";
+
+async fn tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisReentrant::connect(&server.url()).await?.session();
+    let grant = async || {
+        let guard = locks.lock("k").await?;
+        let token = guard.fencing_token();
+        guard.release().await.map(|_| token)
+    };
+    let forgets = async || {
+        server.ask(&["FLUSHALL"]).await;
+        locks.lock("k").await.map(|guard| guard.fencing_token())
+    };
+    tokens_grow_although_all_is_forgotten(grant, forgets).await
+}
+
+async fn a_counter_that_is_ahead_of_the_clock_waits_for_it() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = RedisReentrant::builder().url(server.url()).backend().await?;
+    let ahead = "local t = redis.call('TIME') \
+                 redis.call('SET', KEYS[1], string.format('epoch %d', t[1] * 16000 + t[2] * 2 / 125 + 12000))";
+    server.ask(&["EVAL", ahead, "1", FENCE]).await;
+    let counter = server.ask(&["GET", FENCE]).await;
+    let claim = Claim::new(&LockKey::new("k")?, Mode::Exclusive, Duration::from_secs(30));
+    assert_eq!(store.try_acquire(&claim).await?, Attempt::AHEAD_OF_THE_CLOCK);
+    assert_eq!((server.ask(&["GET", FENCE]).await, server.ask(&["EXISTS", LOCK]).await.number()), (counter.clone(), 0));
+    let session = RedisReentrant::connect(&server.url()).await?.session();
+    let epoch = session.lock("k").await?.fencing_token().unwrap().epoch();
+    assert!(Some(epoch) > counter.text().strip_prefix("epoch ").and_then(|ahead| ahead.parse().ok()));
+    Ok(())
+}
+
+async fn entries_of_an_older_version_are_named_and_an_older_program_is_refused_this_one_s() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let older = async || {
+        let keys = ["EVAL", include_str!("older/try_acquire.lua"), "2", LOCK, FENCE];
+        let arguments = ["session", "0123456789abcdef0123456789abcdef", "30000", "3600000", "10", "", "}"];
+        server.ask(&[&keys[..], &arguments].concat()).await.text().to_owned()
+    };
+    let session = RedisReentrant::connect(&server.url()).await?.session();
+    let held = session.lock("k").await?;
+    assert!(older().await.starts_with("foreign {leasehold:k}:lock "), "{}", older().await);
+    held.release().await.map(drop)?;
+    assert!(older().await.starts_with("foreign {leasehold:k}:fence "), "{}", older().await);
+    assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0);
+    server.ask(&["DEL", FENCE]).await;
+    assert!(older().await.starts_with("granted "));
+    for _ in [LOCK, FENCE] {
+        let error = session.try_lock("k").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        assert!(error.to_string().contains("an older version of Leasehold"), "{error}");
+        server.ask(&["DEL", LOCK]).await;
+    }
+    assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0);
+    Ok(())
+}
+
+leasehold_testkit::main! {
+    tokens_of_a_busy_key_grow_when_the_server_forgets_everything,
+    a_counter_that_is_ahead_of_the_clock_waits_for_it,
+    entries_of_an_older_version_are_named_and_an_older_program_is_refused_this_one_s,
+}

@@ -1,0 +1,96 @@
+//! Epochs: numbers that a server which forgets does not give again, and counters of an older version.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Backend, Claim, FencingToken, LocalHandoff, LockKey, Mode};
+use leasehold_redis_single::{ErrorKind, LockerExt, RedisSingle, Result};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{eventually, needs, tokens_grow_although_all_is_forgotten};
+
+const FENCE: &str = "{leasehold:k}:fence";
+const LOCK: &str = "{leasehold:k}:lock";
+
+async fn tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect().await?;
+    let grant = async || {
+        let guard = locks.lock("k").await?;
+        let token = guard.fencing_token();
+        guard.release().await.map(|_| token)
+    };
+    let forgets = async || {
+        server.ask(&["FLUSHALL"]).await;
+        locks.lock("k").await.map(|guard| guard.fencing_token())
+    };
+    tokens_grow_although_all_is_forgotten(grant, forgets).await
+}
+
+/// The server's clock as epochs count.
+async fn clock(server: &Server) -> u64 {
+    let time = "local t = redis.call('TIME') return string.format('%d', t[1] * 16000 + math.floor(t[2] * 2 / 125))";
+    server.ask(&["EVAL", time, "0"]).await.text().parse().unwrap()
+}
+
+async fn a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = RedisSingle::builder().url(server.url()).backend().await?;
+    let ahead = clock(&server).await + 12_000;
+    server.ask(&["SET", FENCE, &format!("epoch {ahead}")]).await;
+    let claim = Claim::new(&LockKey::new("k")?, Mode::Exclusive, Duration::from_secs(30));
+    assert_eq!(store.try_acquire(&claim).await?, Attempt::AHEAD_OF_THE_CLOCK);
+    let kept = server.ask(&["GET", FENCE]).await.text().to_owned();
+    assert_eq!((kept, server.ask(&["DBSIZE"]).await.number()), (format!("epoch {ahead}"), 1));
+    let locks = RedisSingle::from(store);
+    let guard = locks.lock("k").await?;
+    let epoch = guard.fencing_token().unwrap().epoch();
+    assert!(epoch > ahead && epoch <= clock(&server).await + FencingToken::MOST_AHEAD, "{epoch} after {ahead}");
+    guard.release().await.map(drop)?;
+    let far = clock(&server).await + 3_600_000;
+    server.ask(&["SET", FENCE, &format!("epoch {far}")]).await;
+    assert_eq!(locks.try_lock("k").await?.unwrap().fencing_token().unwrap().epoch(), far + 1);
+    Ok(())
+}
+
+async fn a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_as_there_is_one() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let connect = || RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect();
+    let (here, there) = (connect().await?, connect().await?);
+    let held = here.lock("k").await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    let waits = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    eventually("it has a place", waits).await;
+    server.ask(&["SET", FENCE, &format!("epoch {}", clock(&server).await + 4_000)]).await;
+    held.release().await.map(drop)?;
+    assert!(waiting.await.unwrap()?.is_held());
+    Ok(())
+}
+
+async fn a_counter_of_an_older_version_is_named_and_an_older_program_is_refused_this_one_s() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let older = async || {
+        let (script, owner) = (include_str!("older/try_acquire.lua"), "0123456789abcdef0123456789abcdef");
+        let keys = ["EVAL", script, "3", LOCK, FENCE, "{leasehold:k}:line"];
+        server.ask(&[&keys[..], &[owner, "30000", "3600000", "}", ""]].concat()).await.text().to_owned()
+    };
+    let locks = RedisSingle::connect(&server.url()).await?;
+    locks.lock("k").await?.release().await.map(drop)?;
+    assert!(older().await.starts_with("foreign {leasehold:k}:fence "), "{}", older().await);
+    assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0);
+    server.ask(&["DEL", FENCE]).await;
+    assert!(older().await.starts_with("granted "));
+    assert!(locks.try_lock("k").await?.is_none(), "an older program holds it");
+    server.ask(&["DEL", LOCK]).await;
+    let error = locks.try_lock("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("an older version of Leasehold"), "{error}");
+    assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0);
+    Ok(())
+}
+
+leasehold_testkit::main! {
+    tokens_of_a_busy_key_grow_when_the_server_forgets_everything,
+    a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back,
+    a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_as_there_is_one,
+    a_counter_of_an_older_version_is_named_and_an_older_program_is_refused_this_one_s,
+}
