@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::job::Job;
 use crate::load::Result;
-use crate::log::{LESS_IS_BETTER, Sample, histogram};
+use crate::log::{Sample, histogram, less_is_better};
 use crate::pace::Pace;
 
 /// The part that a side has in the comparison: our lock, bare round trips, or another lock.
@@ -63,6 +63,17 @@ impl Rounds {
         side.map_or_else(Vec::new, |(_, _, samples)| of(samples, figure))
     }
 
+    /// The same with one round, in which every side has the least that it had of this figure: what it costs without what
+    /// others on the machine add.
+    pub(crate) fn least(mut self, figure: &str) -> Self {
+        for (_, _, samples) in &mut self.sides {
+            let of = |sample: &Sample| sample.figures.get(figure).copied().unwrap_or(f64::INFINITY);
+            samples.sort_by(|a, b| of(a).total_cmp(&of(b)));
+            samples.truncate(1);
+        }
+        self
+    }
+
     /// The latencies of one side, of all rounds together.
     pub(crate) fn latencies(&self, name: &str) -> Histogram<u64> {
         let samples = self.sides.iter().filter(|(_, found, _)| found == name).flat_map(|(_, _, samples)| samples);
@@ -83,7 +94,8 @@ impl Rounds {
         let floor = role(Role::Floor).map(|(_, _, samples)| of(samples, figure)).find(|found| !found.is_empty());
         let peers = role(Role::Peer).map(|(_, name, samples)| (name, of(samples, figure)));
         let peers = peers.filter(|(_, found)| !found.is_empty());
-        let sign = if LESS_IS_BETTER.contains(&figure) { -1.0 } else { 1.0 };
+        let less_is_better = less_is_better(figure);
+        let sign = if less_is_better { -1.0 } else { 1.0 };
         let peer = peers.max_by(|(_, a), (_, b)| (sign * median(a)).total_cmp(&(sign * median(b))));
         let against = |other: &[f64]| median(&figures.iter().zip(other).map(|(a, b)| a / b).collect::<Vec<_>>());
         let row = Row {
@@ -99,6 +111,7 @@ impl Rounds {
             aim: String::new(),
             met: None,
             absent: None,
+            less_is_better,
         };
         row.judged(aims)
     }
@@ -186,6 +199,8 @@ pub(crate) struct Row {
     pub(crate) met: Option<bool>,
     /// Why it was not measured.
     pub(crate) absent: Option<String>,
+    /// For whoever compares two reports.
+    pub(crate) less_is_better: bool,
 }
 
 impl Row {
@@ -215,6 +230,8 @@ impl Row {
             aim: String::new(),
             met: None,
             absent: Some(why.to_owned()),
+            // What is measured outside the rounds is a cost.
+            less_is_better: true,
         }
     }
 

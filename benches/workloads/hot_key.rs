@@ -30,7 +30,8 @@ pub(crate) fn one_process(pace: Pace) -> Result<Report> {
         |what: &str, figure, aims: &[Aim]| rounds.row("H1", &format!("1 × 64 on a key: {what}"), OURS, figure, aims);
     Ok(Report::of([
         row("acquisitions/s", PER_SECOND, &[Aim::PeerTimes(30.0)]),
-        row(HAND_OFFS, HAND_OFFS, &[Aim::PeerTimes(1000.0)]),
+        // Not less by more than 5 % than it was.
+        row(HAND_OFFS, HAND_OFFS, &[Aim::PeerTimes(945.0)]),
         row(JAIN, JAIN, &[Aim::AtLeast(0.99)]),
         row(COMMANDS, COMMANDS, &[]),
         row(CPU, CPU, &[]),
@@ -61,11 +62,13 @@ pub(crate) fn eight_processes(pace: Pace) -> Result<Report> {
     };
     let mut report = Report::of([
         row("acquisitions/s", OURS, PER_SECOND, &[Aim::PeerTimes(4.0)]),
-        row(HAND_OFFS, OURS, HAND_OFFS, &[Aim::PeerTimes(25.0)]),
+        // Not less by more than 5 % than it was.
+        row(HAND_OFFS, OURS, HAND_OFFS, &[Aim::PeerTimes(139.0)]),
         row("p99 of a hand-off, µs (floor: p50 of PING)", OURS, P99, &[Aim::WithinFloor(4.0)]),
         row(COMMANDS, OURS, COMMANDS, &[Aim::AtMost(0.3)]),
         row("the same, local hand-off off", NO_LOCAL_HANDOFF, COMMANDS, &[Aim::AtMost(2.05)]),
-        row("acquisitions/s, local hand-off off", NO_LOCAL_HANDOFF, PER_SECOND, &[]),
+        row("acquisitions/s, local hand-off off", NO_LOCAL_HANDOFF, PER_SECOND, &[Aim::PeerTimes(0.9)]),
+        row("p50 of a hand-off, local hand-off off, µs", NO_LOCAL_HANDOFF, P50, &[Aim::WithinPeer(1.2)]),
         row(JAIN, OURS, JAIN, &[Aim::AtLeast(0.99)]),
         row(STARVED, OURS, STARVED, &[Aim::AtMost(0.0)]),
         row(CPU, OURS, CPU, &[]),

@@ -61,7 +61,11 @@ pub(crate) const PER_SECOND: &str = "cycles/s";
 pub(crate) const P50: &str = "p50, µs";
 pub(crate) const P99: &str = "p99, µs";
 pub(crate) const CPU: &str = "client CPU, µs/cycle";
+/// Processor time that the server used, for each cycle of all clients.
+pub(crate) const SERVER_CPU: &str = "server CPU, µs/cycle";
 pub(crate) const COMMANDS: &str = "store commands per acquisition";
+/// Calls of the server's commands for each cycle, also those that a script makes.
+pub(crate) const CALLS: &str = "calls per cycle";
 pub(crate) const HAND_OFFS: &str = "hand-offs to another task/s";
 pub(crate) const JAIN: &str = "Jain index over tasks";
 pub(crate) const STARVED: &str = "tasks never served";
@@ -69,8 +73,10 @@ pub(crate) const OF_THE_IDEAL: &str = "share of the ideal rate";
 pub(crate) const COST: &str = "µs per cycle";
 pub(crate) const HOLD: &str = "mean hold, µs";
 
-/// The figures of which a smaller value is better.
-pub(crate) const LESS_IS_BETTER: [&str; 6] = [P50, P99, CPU, COMMANDS, STARVED, COST];
+/// Whether a smaller value of this figure is better: of all but rates and shares.
+pub(crate) fn less_is_better(figure: &str) -> bool {
+    !figure.ends_with("/s") && ![JAIN, OF_THE_IDEAL].contains(&figure)
+}
 
 impl Log {
     pub(crate) fn merged(logs: impl IntoIterator<Item = Self>) -> Self {

@@ -12,6 +12,7 @@
 )]
 
 // A module imports only from modules further down: the workloads,
+mod batches;
 mod file;
 mod growth;
 mod hot_key;
@@ -19,6 +20,11 @@ mod mysql;
 mod redis_single;
 mod redlock;
 mod renewals;
+mod server_cost;
+mod throughput;
+// their servers, and locks in other languages,
+mod peers;
+mod servers;
 // how they are run,
 mod child_process;
 mod child_task;
@@ -28,8 +34,6 @@ mod load;
 mod pace;
 // the locks that take part,
 mod contenders;
-mod peers;
-mod servers;
 // and the results.
 mod log;
 mod machine;
@@ -77,7 +81,9 @@ struct Workload {
 const ALL: &[Workload] = &[
     Workload { id: "U1", run: redis_single::u1 },
     Workload { id: "U64", run: redis_single::u64 },
-    Workload { id: "T", run: redis_single::by_tasks },
+    Workload { id: "T", run: throughput::by_tasks },
+    Workload { id: "S", run: batches::by_size },
+    Workload { id: "S64", run: server_cost::each_backend },
     Workload { id: "H1", run: hot_key::one_process },
     Workload { id: "H8", run: hot_key::eight_processes },
     Workload { id: "H8h", run: hot_key::with_work },
@@ -93,6 +99,7 @@ const ALL: &[Workload] = &[
     Workload { id: "MH8", run: mysql::eight_processes },
     Workload { id: "MR", run: mysql::readers_and_writers },
     Workload { id: "MN", run: mysql::ten_thousand },
+    Workload { id: "M-idle", run: mysql::one_beside_a_million },
 ];
 
 fn main() -> ExitCode {

@@ -15,6 +15,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 const SIZE: (u32, u32) = (900, 420);
 const KEY_WIDTH: u32 = 230;
+const KEY_LINE: u32 = 22;
 const INK: RGBColor = RGBColor(60, 60, 60);
 const GRID: RGBColor = RGBColor(228, 228, 228);
 const FLOOR: RGBColor = RGBColor(120, 120, 120);
@@ -33,7 +34,7 @@ const PEERS: [RGBColor; 6] = [
 pub(crate) fn draw(curves: &[Curve], folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     for (file, plots) in [
-        ("throughput.svg", &[Plot::Throughput][..]),
+        ("throughput.svg", &[Plot::Throughput, Plot::RedlockThroughput, Plot::MysqlThroughput][..]),
         ("hand-off.svg", &[Plot::LocalHandoff]),
         ("growth.svg", &[Plot::Keys, Plot::Waiters]),
     ] {
@@ -51,16 +52,21 @@ fn of(curves: &[Curve], plot: Plot) -> Vec<&Curve> {
     curves.iter().filter(|curve| curve.plot == plot).collect()
 }
 
-/// Draws plots side by side, with one legend at the right.
+/// Draws a plot with its legend at the right, or plots side by side, each with its legend below.
 fn draw_file(plots: &[(Plot, Vec<&Curve>)], text: &mut String) -> Result<()> {
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
-    let (charts, key) = root.split_horizontally(SIZE.0 - KEY_WIDTH);
-    for (area, (plot, curves)) in charts.split_evenly((1, plots.len())).iter().zip(plots) {
-        draw_chart(area, *plot, curves)?;
-    }
-    if let Some((_, curves)) = plots.first() {
-        draw_key(&key, curves)?;
+    let longest_key = plots.iter().map(|(_, curves)| curves.len()).max().unwrap_or(0) as u32;
+    for (area, (plot, curves)) in root.split_evenly((1, plots.len())).iter().zip(plots) {
+        let (chart, key, from) = if plots.len() == 1 {
+            let (chart, key) = area.split_horizontally(SIZE.0 - KEY_WIDTH);
+            (chart, key, (4, 60))
+        } else {
+            let (chart, key) = area.split_vertically(SIZE.1 - KEY_LINE * longest_key - KEY_LINE / 2);
+            (chart, key, (74, 8))
+        };
+        draw_chart(&chart, *plot, curves)?;
+        draw_key(&key, from, curves)?;
     }
     root.present()?;
     Ok(())
@@ -96,11 +102,11 @@ fn draw_chart(area: &Area<'_>, plot: Plot, curves: &[&Curve]) -> Result<()> {
     Ok(())
 }
 
-fn draw_key(area: &Area<'_>, curves: &[&Curve]) -> Result<()> {
-    for (at, (curve, style)) in (0_i32..).zip(curves.iter().zip(styles(curves))) {
-        let y = 60 + 24 * at;
-        area.draw(&PathElement::new([(4, y), (30, y)], style))?;
-        area.draw(&Text::new(curve.name.clone(), (38, y - 7), ("sans-serif", 14).into_font().color(&INK)))?;
+/// A line for each curve; the first one begins at `from`.
+fn draw_key(area: &Area<'_>, (x, top): (i32, i32), curves: &[&Curve]) -> Result<()> {
+    for (y, (curve, style)) in (top..).step_by(KEY_LINE as usize).zip(curves.iter().zip(styles(curves))) {
+        area.draw(&PathElement::new([(x, y), (x + 26, y)], style))?;
+        area.draw(&Text::new(curve.name.clone(), (x + 34, y - 7), ("sans-serif", 14).into_font().color(&INK)))?;
     }
     Ok(())
 }
@@ -128,7 +134,9 @@ struct Axes {
 impl Axes {
     fn of(plot: Plot, curves: &[&Curve]) -> Self {
         let (title, x_name, y_name) = match plot {
-            Plot::Throughput => ("Acquire and release of own keys, one Redis connection", "tasks", "cycles/s"),
+            Plot::Throughput => ("Own keys, one Redis", "tasks", "cycles/s"),
+            Plot::RedlockThroughput => ("Own keys, five Redis nodes", "tasks", "cycles/s"),
+            Plot::MysqlThroughput => ("Own keys, MariaDB in memory", "tasks", "cycles/s"),
             Plot::LocalHandoff => {
                 ("8 processes × 8 tasks want one key", "time until another task has it, µs", "% of hand-offs")
             }

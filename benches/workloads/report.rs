@@ -30,8 +30,12 @@ pub(crate) struct Curve {
 /// The plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plot {
-    /// Cycles per second, by the number of tasks.
+    /// Cycles per second, by the number of tasks, on one Redis.
     Throughput,
+    /// The same on five nodes.
+    RedlockThroughput,
+    /// The same on MySQL.
+    MysqlThroughput,
     /// Share of hand-offs that took at most a given time.
     LocalHandoff,
     /// Cost of a cycle, by the number of held keys.

@@ -3,8 +3,59 @@
 use leasehold_testkit::redis::Server;
 
 use crate::contenders::Locks;
-use crate::job::runtime;
+use crate::harness::{Role, Side};
+use crate::job::{Job, runtime};
 use crate::load::Result;
+use crate::log::{CALLS, SERVER_CPU};
+
+/// What a server has done since it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ServerWork {
+    pub(crate) cpu_micros: f64,
+    /// Calls of commands or statements.
+    pub(crate) calls: f64,
+}
+
+impl ServerWork {
+    /// The work since then for each of so many cycles.
+    pub(crate) fn per_cycle(self, before: Self, cycles: usize) -> [(&'static str, f64); 2] {
+        let each = |now: f64, then: f64| (now - then) / cycles.max(1) as f64;
+        [(SERVER_CPU, each(self.cpu_micros, before.cpu_micros)), (CALLS, each(self.calls, before.calls))]
+    }
+}
+
+/// A side beside whose cycles the work of its server is counted.
+pub(crate) fn with_server_work<'a>(
+    role: Role,
+    name: &str,
+    job: Job,
+    work: impl Fn() -> Result<ServerWork> + 'a,
+) -> Side<'a> {
+    Side::new(role, name, move |pace| {
+        let mut before = Ok(ServerWork::default());
+        // What it costs to connect is no part of a cycle.
+        let mut sample = job.run_after(pace, || before = work())?;
+        let spent = work()?.per_cycle(before?, sample.acquisitions);
+        sample.figures.extend(spent);
+        Ok(sample)
+    })
+}
+
+/// Runs the future in a thread of its own, because its caller may be inside a runtime.
+pub(crate) fn beside<T: Send>(asked: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    let ask = || runtime(0)?.block_on(asked);
+    std::thread::scope(|scope| scope.spawn(ask).join()).map_err(|_| "the server does not answer")?
+}
+
+async fn work_of(server: &Server) -> Result<ServerWork> {
+    let (cpu, stats) = (server.ask(&["INFO", "cpu"]).await, server.ask(&["INFO", "commandstats"]).await);
+    let seconds = |name: &str| cpu.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+    let (user, system) = (seconds("used_cpu_user:"), seconds("used_cpu_sys:"));
+    let calls =
+        stats.text().lines().filter_map(|line| line.split_once(":calls=")?.1.split(',').next()?.parse::<f64>().ok());
+    let cpu = user.zip(system).ok_or("Redis does not tell its processor time")?;
+    Ok(ServerWork { cpu_micros: (cpu.0 + cpu.1) * 1e6, calls: calls.sum() })
+}
 
 /// One Redis.
 pub(crate) struct Redis(Server);
@@ -28,6 +79,11 @@ impl Redis {
         Locks::Rslock { urls: vec![self.url()], retry_millis: 200 }
     }
 
+    /// What it has done until now.
+    pub(crate) fn work(&self) -> Result<ServerWork> {
+        beside(work_of(&self.0))
+    }
+
     /// How often it has carried out these commands. What a script does counts as well.
     pub(crate) fn calls(&self, commands: &[&str]) -> Result<u64> {
         let calls = commands.iter().map(|command| self.0.calls(command));
@@ -48,6 +104,13 @@ impl FiveNodes {
 
     pub(crate) fn urls(&self) -> Vec<String> {
         self.0.iter().map(Server::url).collect()
+    }
+
+    /// What one of them has done until now, on average.
+    pub(crate) fn work_of_each(&self) -> Result<ServerWork> {
+        let all = beside(futures::future::try_join_all(self.0.iter().map(work_of)))?;
+        let mean = |figure: fn(&ServerWork) -> f64| all.iter().map(figure).sum::<f64>() / all.len() as f64;
+        Ok(ServerWork { cpu_micros: mean(|work| work.cpu_micros), calls: mean(|work| work.calls) })
     }
 
     /// Two of them stop in their tracks.

@@ -37,6 +37,9 @@ usage: cargo xtask <command>
   bench [--quick | --record] [WORKLOAD...]
                                       measure the locks, beside bare round trips and other locks
                                       --record: rewrite benches/RESULTS.md and the plots of the READMEs
+  bench --against COMMIT [WORKLOAD...]
+                                      measure this commit and an earlier one by turns, and say what is worse
+  bench [--against COMMIT] B          build the program on clean checkouts of both, and compare times and sizes
   services up | env | down            start servers for work by hand, print their variables, or stop them
   matrix [--check]                    write the README's table of backends, or only compare it
 ";

@@ -17,10 +17,10 @@ use crate::load::{Contender, Result};
 const LEASE_MILLIS: i64 = 30_000;
 const COMPARE_AND_RENEW: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
-const COMPARE_AND_DELETE: &str =
+pub(crate) const COMPARE_AND_DELETE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
 
-async fn connect(url: &str) -> Result<Client> {
+pub(crate) async fn connect(url: &str) -> Result<Client> {
     let client = Builder::from_config(Config::from_url(url)?).build()?;
     client.init().await?;
     Ok(client)

@@ -18,12 +18,16 @@ use crate::log::Log;
 pub(crate) enum Locks {
     /// `leasehold-redis-single`, with the hand-off inside the process on or off.
     RedisSingle { url: String, local_handoff: bool },
+    /// `leasehold-redis-reentrant`, with one session for all tasks.
+    RedisReentrant { url: String },
     /// `leasehold-redlock`, with or without fencing.
     Redlock { urls: Vec<String>, fencing: bool },
     /// `leasehold-file`.
     File { folder: PathBuf },
     /// `leasehold-mysql-unique`, with the hand-off inside the process and the advisory queue on or off.
     MysqlUnique { url: String, local_handoff: bool, advisory_queue: bool },
+    /// `leasehold-mysql-rw`, of which only the writers take part.
+    MysqlRw { url: String },
     /// A floor: `SELECT 1` is a cycle.
     Select { url: String },
     /// A floor: two bare updates of a row.
@@ -51,11 +55,13 @@ impl Locks {
             Self::RedisSingle { url, local_handoff } => {
                 load.run(ours::redis_single(url, *local_handoff).await?, start()?).await
             }
+            Self::RedisReentrant { url } => load.run(ours::redis_reentrant(url).await?, start()?).await,
             Self::Redlock { urls, fencing } => load.run(ours::redlock(urls, *fencing).await?, start()?).await,
             Self::File { folder } => load.run(ours::file(folder)?, start()?).await,
             Self::MysqlUnique { url, local_handoff, advisory_queue } => {
                 load.run(mysql::mysql_unique(url, *local_handoff, *advisory_queue).await?, start()?).await
             }
+            Self::MysqlRw { url } => load.run(ours::mysql_rw(url).await?, start()?).await,
             Self::Select { url } => load.run(mysql::Select::connect(url)?, start()?).await,
             Self::Updates { url } => load.run(mysql::Updates::connect(url).await?, start()?).await,
             Self::InsertDelete { url } => load.run(mysql::InsertDelete::connect(url).await?, start()?).await,

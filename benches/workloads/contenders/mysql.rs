@@ -65,7 +65,8 @@ impl Updates {
         let pool = pool(url)?;
         let mut session = pool.get_conn().await?;
         session.query_drop("CREATE TABLE IF NOT EXISTS floor (name VARBINARY(255) PRIMARY KEY, n BIGINT)").await?;
-        let rows = (0..64).map(|number| (format!("bench/{number}"),));
+        // One for each task of the largest load.
+        let rows = (0..256).map(|number| (format!("bench/{number}"),));
         session.exec_batch("INSERT IGNORE INTO floor VALUES (?, 0)", rows).await?;
         drop(session);
         Ok(Self(pool))

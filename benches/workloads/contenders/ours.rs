@@ -2,6 +2,8 @@ use std::path::Path;
 
 use leasehold_core::{Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReleaseOutcome};
 use leasehold_file::FileLocks;
+use leasehold_mysql_rw::MysqlRw;
+use leasehold_redis_reentrant::{RedisReentrant, Session};
 use leasehold_redis_single::RedisSingle;
 use leasehold_redlock::Redlock;
 
@@ -24,6 +26,14 @@ pub(crate) async fn redlock(urls: &[String], fencing: bool) -> Result<Ours<Redlo
     // Programs that share keys must agree on fencing, so each kind has keys of its own.
     let namespace = if fencing { "fenced" } else { "unfenced" };
     Ok(ours(Redlock::builder().nodes(urls).fencing(fencing).namespace(namespace).connect().await?))
+}
+
+pub(crate) async fn redis_reentrant(url: &str) -> Result<Ours<Session>> {
+    Ok(ours(RedisReentrant::connect(url).await?.session()))
+}
+
+pub(crate) async fn mysql_rw(url: &str) -> Result<Ours<MysqlRw>> {
+    Ok(ours(MysqlRw::connect(url).await?))
 }
 
 pub(crate) fn file(folder: &Path) -> Result<Ours<FileLocks>> {

@@ -70,14 +70,16 @@ pub(crate) fn ten_thousand(pace: Pace) -> Result<Report> {
 async fn held<B: Backend>(store: &B, mode: Mode) -> Result<Vec<GrantRef>> {
     let mut grants = Vec::with_capacity(LEASES);
     for some in (0..LEASES).collect::<Vec<_>>().chunks(256) {
-        grants.extend(try_join_all(some.iter().map(|number| take(store, mode, *number))).await?);
+        let taken = some.iter().map(|number| take(store, mode, format!("kept/{mode:?}/{number}"), LEASE));
+        grants.extend(try_join_all(taken).await?);
     }
     Ok(grants)
 }
 
-async fn take<B: Backend>(store: &B, mode: Mode, number: usize) -> Result<GrantRef> {
-    let key = LockKey::new(format!("kept/{mode:?}/{number}"))?;
-    let claim = Claim::new(&key, mode, LEASE);
+/// A grant of this key, which is free.
+pub(super) async fn take<B: Backend>(store: &B, mode: Mode, key: String, lease: Duration) -> Result<GrantRef> {
+    let key = LockKey::new(key)?;
+    let claim = Claim::new(&key, mode, lease);
     match store.try_acquire(&claim).await? {
         Attempt::Granted { epoch } => Ok(claim.grant(epoch)),
         busy => Err(format!("{} is not free: {busy:?}", claim.key).into()),

@@ -7,11 +7,13 @@ use std::process::Command;
 use leasehold_mysql_rw::MysqlRw;
 use leasehold_mysql_unique::MysqlUnique;
 use leasehold_testkit::mysql::Server;
+use mysql_async::Conn;
 
 use crate::contenders::Locks;
 use crate::job::runtime;
 use crate::load::Result;
 use crate::machine;
+use crate::servers::{ServerWork, beside};
 
 /// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,16 +73,30 @@ impl MariaDb {
         Locks::MysqlUnique { url: self.url(), local_handoff: true, advisory_queue: false }
     }
 
-    /// A number of `SHOW GLOBAL STATUS`. In a thread of its own, because it may be asked for inside a runtime.
+    /// Runs statements as root, one after the other.
+    pub(crate) async fn sql(&self, statements: &[&str]) {
+        self.0.sql(statements).await;
+    }
+
+    /// A session of root's.
+    pub(crate) async fn session(&self) -> Result<Conn> {
+        Ok(self.0.session().await?)
+    }
+
+    /// A number of `SHOW GLOBAL STATUS`.
     pub(crate) fn status(&self, name: &str) -> Result<u64> {
-        let ask = || Ok(runtime(0)?.block_on(self.0.status(name)));
-        std::thread::scope(|scope| scope.spawn(ask).join()).map_err(|_| "the server does not tell its status")?
+        beside(async { Ok(self.0.status(name).await) })
     }
 
     /// The statements of locks, among all that it has carried out: connections have words of their own when they begin.
     pub(crate) fn statements(&self) -> Result<u64> {
         let kinds = ["Com_insert", "Com_update", "Com_delete", "Com_select", "Com_do"];
         kinds.iter().map(|kind| self.status(kind)).sum()
+    }
+
+    /// What it has done until now.
+    pub(crate) fn work(&self) -> Result<ServerWork> {
+        Ok(ServerWork { cpu_micros: self.cpu_millis()? * 1e3, calls: self.statements()? as f64 })
     }
 
     /// Processor time that the server has used, in milliseconds.

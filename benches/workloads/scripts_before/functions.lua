@@ -1,0 +1,339 @@
+-- The answer for a command that Redis refused with this reply: foreign, key, type · refused, reply. With its name, because
+-- Redis 7.0 does not say which command a user may not run.
+local function script_error(key, reply, command)
+  if string.sub(reply, 1, 9) ~= 'WRONGTYPE' then
+    return 'refused ' .. reply .. ' (' .. (command or 'GET') .. ')'
+  end
+  local kind = redis.pcall('TYPE', key)
+  return 'foreign ' .. key .. ' ' .. (kind.ok or '')
+end
+
+-- What to answer to a command that the server refused; nothing if it did not. What somebody else wrote under our name is
+-- none of ours, and a refusal is not "nothing there".
+local function refusal(reply, command)
+  if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+    return 'refused ' .. reply.err .. ' (' .. command .. ')'
+  end
+end
+
+local moment
+
+-- Now, in ms: the same for a whole script, as in Redis itself.
+local function clock()
+  if not moment then
+    local time = redis.pcall('TIME')
+    if time.err then
+      error(time.err .. ' (TIME)', 0)
+    end
+    moment = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return moment
+end
+
+-- Draws the next number of a counter: above all earlier ones, and not below the clock.
+-- Answers the number and now, as texts; or false and what is wrong: spent, key · foreign, key, type · refused, reply.
+-- All is read and checked before anything is written.
+local function next_epoch(fence, lifetime)
+  local last = redis.pcall('GET', fence)
+  if type(last) == 'table' then
+    return false, script_error(fence, last.err)
+  end
+  if last and not string.match(last, '^%d+$') then
+    return false, 'foreign ' .. fence .. ' not a number'
+  end
+  local now = clock()
+  local number = math.max((last or 0) + 1, now)
+  -- Above 2^53 adding one changes nothing.
+  if number >= 9007199254740992 then
+    return false, 'spent ' .. fence
+  end
+  local text = string.format('%d', number)
+  local written = redis.pcall('SET', fence, text, 'PX', lifetime)
+  if written.err then
+    return false, 'refused ' .. written.err .. ' (SET)'
+  end
+  return text, number == now and text or string.format('%d', now)
+end
+
+-- The queue of a key, which `try_acquire.lua` and `release.lua` share. It is the hash `line`.
+-- Under each owner is its place: the owner before it (of the first, the last owner that was before it), the owner behind it
+-- or -, until when the place counts in ms, inbox, lease in ms, lifetime of the counter in ms, metadata. Under `first` and
+-- `last` are the owners at the ends; under `latest`, until when the newest place counts; under `woke`, when a waiter asked
+-- after no place had counted any more. An inbox begins with `!` if its subscribers can be counted here, with `?` if they
+-- cannot, and is `-` if there is none. Invariant: nobody overtakes a place that counts.
+
+-- How long a place counts after its owner last asked, which is also the longest first lease; and how long a queue is kept
+-- after any of its owners asked.
+local COUNTS, KEPT = 3000, 60000
+-- How long the waiters have to ask again when no place counts any more: it may be the server that stood still.
+local EXCUSED = 1000
+
+-- Grants a key that no other owner may have, with the next epoch of its counter.
+-- Answers: granted, epoch · spent, key · foreign, key, type · refused, reply.
+-- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
+local function grant(lock, fence, owner, lease, lifetime, metadata)
+  local number, now = next_epoch(fence, lifetime)
+  if not number then
+    return now
+  end
+  local written = redis.pcall('SET', lock, owner .. ' ' .. number .. ' {"since":' .. now .. metadata, 'PX', lease)
+  if written.err then
+    return 'refused ' .. written.err .. ' (SET)'
+  end
+  return 'granted ' .. number
+end
+
+-- Whether the owner of this inbox can be granted the key: if its place counts, unless the inbox certainly has no subscriber;
+-- and if it could not ask because the server stood still, only if the inbox certainly has one. Checked before anything is
+-- granted: a notification of a grant that then went to another owner could still arrive through a replica.
+local function there(inbox, counts, stood_still)
+  if not counts and not stood_still then
+    return false
+  end
+  local listeners = string.sub(inbox, 1, 1) == '!' and redis.pcall('PUBSUB', 'NUMSUB', string.sub(inbox, 2))[2]
+  return listeners ~= 0 and (counts or tonumber(listeners) ~= nil)
+end
+
+-- A place with other neighbours, as far as they are given.
+local function between(place, before, behind)
+  local old_before, old_behind, rest = string.match(place, '^(%S+) (%S+) (.*)$')
+  return rest and (before or old_before) .. ' ' .. (behind or old_behind) .. ' ' .. rest or place
+end
+
+-- Takes a place out of the queue; `before` is the owner before it, unless it is the first. Answers a refusal, if there is
+-- one. The links are written first: a place without links is never reached.
+local function unlink(line, owner, place, before)
+  local behind = string.match(place, '^%S+ (%S+)') or '-'
+  local links
+  if before then
+    local ahead, after = redis.pcall('HGET', line, before), behind ~= '-' and redis.pcall('HGET', line, behind)
+    local refused = refusal(ahead, 'HGET') or refusal(after, 'HGET')
+    if refused then
+      return refused
+    end
+    if ahead and behind == '-' then
+      links = { before, between(ahead, nil, '-'), 'last', before }
+    elseif ahead and after then
+      links = { before, between(ahead, nil, behind), behind, between(after, before) }
+    end
+  elseif behind ~= '-' then
+    links = { 'first', behind }
+  end
+  -- No other place is there; or the queue is damaged, and its waiters will ask again.
+  if not links then
+    return refusal(redis.pcall('DEL', line), 'DEL')
+  end
+  return refusal(redis.pcall('HSET', line, unpack(links)), 'HSET') or refusal(redis.pcall('HDEL', line, owner), 'HDEL')
+end
+
+-- Reads a place. Answers nothing if Leasehold did not write it, or if it is from before the clock was set back.
+local function read(place, now)
+  local behind, till, inbox, lease, lifetime, metadata =
+    string.match(place or '', '^%S+ (%S+) (%d+) (%S+) ([1-9]%d*) ([1-9]%d*) (.*)$')
+  if metadata and tonumber(till) <= now + 2 * COUNTS and tonumber(lease) <= COUNTS and #lifetime <= 15 then
+    return behind, tonumber(till) > now, inbox, lease, lifetime, metadata
+  end
+end
+
+-- Grants a key that is free, or whose holder releases it, to the first owner in the queue that is still there, and notifies
+-- the process of that owner alone; the owner `asking` gets the lease it asked for and no notification.
+-- Answers: served, owner, epoch, and a refusal if the place stayed · nobody · later: there are too many places to go
+-- through at once · failed, and an answer as of `grant` or `refusal`: it cannot be done, and nothing was granted.
+-- An owner that cannot be notified now, but asked a moment ago, is passed over and keeps its place.
+local function serve(lock, fence, line, asking, asked_lease)
+  -- The most places that one call goes through: meanwhile the server does nothing else.
+  local most = 1000
+  local known = redis.pcall('HMGET', line, 'first', 'latest', 'woke')
+  if refusal(known, 'HMGET') then
+    return 'failed', refusal(known, 'HMGET')
+  elseif not known[1] then
+    return 'nobody'
+  end
+  local owner, now, before, refused = known[1], clock(), nil, nil
+  local stood_still = (tonumber(known[2]) or now + 1) <= now or now < (tonumber(known[3]) or 0) + EXCUSED
+  for _ = 1, most do
+    local place = redis.pcall('HGET', line, owner)
+    if refusal(place, 'HGET') then
+      return 'failed', refusal(place, 'HGET')
+    end
+    local behind, counts, inbox, lease, lifetime, metadata = read(place, now)
+    if not behind then
+      refused = refusal(redis.pcall('DEL', line), 'DEL')
+    elseif owner == asking or there(inbox, counts, stood_still) then
+      local answer = grant(lock, fence, owner, owner == asking and asked_lease or lease, lifetime, metadata)
+      local number = string.match(answer, '^granted (%d+)$')
+      if not number then
+        return 'failed', answer
+      end
+      if not counts then
+        -- Of waiters that died together, only one is granted the key.
+        refused = refusal(redis.pcall('HSET', line, 'latest', '-', 'woke', '-'), 'HSET')
+      end
+      if owner ~= asking and inbox ~= '-' then
+        local told = redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. number .. ' ' .. lock)
+        refused = refusal(told, 'PUBLISH') or refused
+      end
+      return 'served', owner, number, unlink(line, owner, place, before) or refused
+    elseif counts then
+      before = owner
+    else
+      refused = unlink(line, owner, place, before)
+    end
+    if refused then
+      return 'failed', refused
+    elseif not behind or behind == '-' then
+      return 'nobody'
+    end
+    owner = behind
+  end
+  return 'later'
+end
+
+-- Whether a place is where the ends of the queue and its neighbours say; and a refusal if there is one.
+local function linked(line, owner, place, first, last)
+  local before, behind = string.match(place, '^(%S+) (%S+) ')
+  if not (before and first and last) then
+    return false
+  elseif owner == first and owner == last then
+    return behind == '-'
+  end
+  local around = redis.pcall('HMGET', line, before, behind)
+  if around.err then
+    return false, refusal(around, 'HMGET')
+  end
+  local follows = owner == first or string.match(around[1] or '', '^%S+ (%S+)') == owner
+  local precedes = behind == '-' and owner == last or string.match(around[2] or '', '^%S+') == owner
+  return follows and precedes
+end
+
+-- Takes a place in the queue, or confirms the place that this owner has. Answers false, and a refusal if there is one, if the
+-- owner has no place afterwards. A damaged queue is deleted: a place without links would wait for ever. All others ask again.
+local function queue(line, owner, inbox, lease, lifetime, metadata)
+  local known = redis.pcall('HMGET', line, owner, 'first', 'last', 'latest', 'woke')
+  if known.err then
+    return false, refusal(known, 'HMGET')
+  end
+  local place, first, last = known[1], known[2], known[3]
+  local now, first_lease = clock(), math.min(tonumber(lease), COUNTS)
+  local till, woke = now + COUNTS, known[5] or '-'
+  if (tonumber(known[4]) or now + 1) <= now then
+    woke = now
+  end
+  local text = string.format('%d %s %d %s %s', till, inbox, first_lease, lifetime, metadata)
+  local written
+  if place then
+    local whole, refused = linked(line, owner, place, first, last)
+    if refused then
+      return false, refused
+    elseif whole then
+      written = redis.pcall('HSET', line, owner, string.match(place, '^%S+ %S+ ') .. text, 'latest', till, 'woke', woke)
+    end
+  elseif first and last then
+    local ahead = redis.pcall('HGET', line, last)
+    if refusal(ahead, 'HGET') then
+      return false, refusal(ahead, 'HGET')
+    elseif string.match(ahead or '', '^%S+ (%S+) ') == '-' then
+      local mine, ahead_of_mine = last .. ' - ' .. text, between(ahead, nil, owner)
+      written = redis.pcall('HSET', line, last, ahead_of_mine, owner, mine, 'last', owner, 'latest', till, 'woke', woke)
+    end
+  end
+  if not written then
+    local torn = (place or first or last) and refusal(redis.pcall('DEL', line), 'DEL')
+    if torn then
+      return false, torn
+    end
+    written = redis.pcall('HSET', line, 'first', owner, 'last', owner, owner, '- - ' .. text, 'latest', till, 'woke', woke)
+  end
+  local refused = refusal(written, 'HSET') or refusal(redis.pcall('PEXPIRE', line, KEPT), 'PEXPIRE')
+  return not refused, refused
+end
+
+-- Gives up the place of this owner, if it has one. Answers a refusal, if there is one.
+local function leave(line, owner)
+  local known = redis.pcall('HMGET', line, owner, 'first')
+  if known.err then
+    return refusal(known, 'HMGET')
+  end
+  local place, first = known[1], known[2]
+  return place and unlink(line, owner, place, first ~= owner and string.match(place, '^%S+') or nil) or nil
+end
+-- Grants a key to an owner, or says how long another holds it, or puts the owner into the queue of the key.
+-- Keys: lock, fence, line. Arguments: owner (32 hex digits), lease in ms, lifetime of the counter in ms, metadata (what
+-- follows the first member of a JSON object), inbox (see `queue.lua`; empty: the owner does not queue).
+-- Answers, in one text: granted, epoch · busy, ms left · queued, ms left, epoch of the holder or -, the largest epoch that
+-- a grant from the queue may have while the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
+-- Invariant: an owner that asks again gets the same answer and no longer lease; a free key with waiters goes to the first.
+local function try_acquire(k, a)
+  local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local owner, lease, lifetime, metadata, inbox = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5]
+
+  local held = redis.pcall('GET', lock)
+  if type(held) == 'table' then
+    return script_error(lock, held.err)
+  end
+  if held and string.sub(held, 1, 32) == owner then
+    return 'granted ' .. (string.match(held, '^%x+ (%d+)') or '')
+  end
+  local left, number
+  if held then
+    number = string.match(held, '^%x+ (%d+)')
+  else
+    local outcome, who, drawn = serve(lock, fence, line, owner, lease)
+    if outcome == 'failed' then
+      return who
+    elseif outcome == 'nobody' then
+      return grant(lock, fence, owner, lease, lifetime, metadata)
+    elseif who == owner then
+      return 'granted ' .. drawn
+    elseif outcome == 'later' then
+      left = 100
+    end
+    number = drawn
+  end
+
+  left = left or redis.pcall('PTTL', lock)
+  if refusal(left, 'PTTL') then
+    return refusal(left, 'PTTL')
+  elseif left < 0 then
+    return 'endless ' .. lock
+  end
+  local queued, refused = false, nil
+  if inbox ~= '' then
+    queued, refused = queue(line, owner, inbox, lease, lifetime, metadata)
+  end
+  if refused or not queued then
+    return refused or string.format('busy %d', left)
+  end
+  local latest = math.max(tonumber(number) or 0, clock()) + COUNTS
+  return string.format('queued %d %s %d', left, number or '-', latest)
+end
+-- Frees a key if the owner still holds it: grants the key to the first in its queue, or notifies that it is free. An owner
+-- that does not hold the key gives up its place in the queue.
+-- Keys: lock, fence, line. Arguments: owner, channel.
+-- Answers, in one text: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
+-- Invariant: a server that refuses to read the queue or to publish still releases; the waiters are served when one asks.
+local function release(k, a)
+  local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local owner, channel = ARGV[a + 1], ARGV[a + 2]
+
+  local held = redis.pcall('GET', lock)
+  if refusal(held, 'GET') then
+    return refusal(held, 'GET')
+  end
+  if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
+    local refused = leave(line, owner)
+    if not refused and not held then
+      serve(lock, fence, line)
+    end
+    return refused or 'gone'
+  end
+  local outcome, why, _, refused = serve(lock, fence, line)
+  if outcome ~= 'served' then
+    local deleted = redis.pcall('DEL', lock)
+    if refusal(deleted, 'DEL') then
+      return refusal(deleted, 'DEL')
+    end
+    refused = outcome == 'failed' and why or refusal(redis.pcall('PUBLISH', channel, '1'), 'PUBLISH')
+  end
+  return refused and 'held ' .. refused or 'held'
+end
