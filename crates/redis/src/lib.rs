@@ -22,6 +22,6 @@ pub use pubsub::notifications::CHANNEL;
 pub use script::arguments::ScriptArguments;
 pub use script::function::ScriptFunction;
 pub use script::reply::Reply;
-pub use script::shared_lua::{FORCE_RELEASE, INSPECT, NEXT_EPOCH, PROLONG, REWRITE};
+pub use script::shared_lua::{FORCE_RELEASE, INSPECT, NEXT_EPOCH, PROLONG, REWRITE, SCRIPT_ERROR};
 pub use script::source::{Script, digest};
 pub use store::{Notify, Store, StoreOptions};

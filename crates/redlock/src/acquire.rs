@@ -7,12 +7,11 @@ use leasehold_core::clock::{Moment, lease_deadline};
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
 use leasehold_redis::encode_metadata;
 
-use crate::answer::{Claimed, Confirmed};
+use crate::answer::Confirmed;
 use crate::attempt::{ClaimAttempt, RegisteredAttempt};
 use crate::node::ClaimRequest;
-use crate::nodes::Answers;
 use crate::numbers::Decision;
-use crate::pending_releases::{LateClaim, PendingRelease};
+use crate::pending_releases::PendingRelease;
 use crate::store::Store;
 use crate::vote::{Vote, jittered_pause};
 
@@ -32,17 +31,11 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
         return Err(Error::new(ErrorKind::Unsupported, "acquire"));
     }
     let sent_at = store.clock.now();
-    let registered = register(store, claim, sent_at);
+    let (registered, until) = (register(store, claim), sent_at.plus(claim.ttl));
     let attempt = registered.attempt();
-    let mut answers = store.nodes.ask(|node| {
-        let attempt = Arc::clone(attempt);
-        async move { node.try_acquire(&attempt.request, attempt.limit).await }
-    });
-    let mut expected = store.nodes.indices();
-    expected.retain(|index| store.nodes.all()[*index].is_expected_within(attempt.limit));
-    let mut vote = Vote::count(store.nodes.indices(), expected, &mut answers).await;
-    let until = sent_at.plus(claim.ttl);
-    let decided = decide(store, &registered, &mut vote, answers, sent_at, claim.ttl).await;
+    let (mut vote, decision) =
+        store.fleet.claim(Arc::clone(&registered), until).await.inspect_err(|_| attempt.end())?;
+    let decided = decide(store, attempt, &mut vote, decision, sent_at, claim.ttl).await;
     if decided.is_err() {
         attempt.end();
     }
@@ -59,33 +52,25 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
     }
 }
 
-fn register(store: &Store, claim: &Claim, now: Moment) -> Arc<RegisteredAttempt> {
-    let limit = store.limit(claim.ttl);
+fn register(store: &Store, claim: &Claim) -> Arc<RegisteredAttempt> {
     let request = ClaimRequest {
         owner: claim.owner,
         names: store.namespace.of(&claim.key),
-        proposal: store.fencing.then(|| store.nodes.proposal(limit, now)),
         lease: claim.ttl + store.drift,
         metadata: encode_metadata(claim),
     };
-    store.attempts.register(ClaimAttempt::new(request, limit))
+    store.attempts.register(ClaimAttempt::new(request, store.limit(claim.ttl)))
 }
 
-/// Decides the vote of the first round, and makes the second round if it needs one. Answers the epoch.
+/// What the vote of the first round comes to, after a second round if it needs one. Answers the epoch.
 async fn decide(
     store: &Store,
-    registered: &Arc<RegisteredAttempt>,
+    attempt: &Arc<ClaimAttempt>,
     vote: &mut Vote,
-    slow: Answers<Claimed>,
+    decision: Option<Decision>,
     sent_at: Moment,
     ttl: Duration,
 ) -> Result<Option<u64>, Lost> {
-    let attempt = registered.attempt();
-    let decision = (store.fencing && vote.is_won()).then(|| vote.number());
-    if !vote.is_won() || decision == Some(Decision::Early) {
-        attempt.end();
-    }
-    follow_slow_nodes(store, registered, vote, slow, decision, sent_at.plus(ttl));
     if !vote.is_won() {
         let retry_in = vote.retry_in(store.clock.now().since(sent_at));
         return Err(if vote.is_busy() { Lost::Busy { retry_in } } else { Lost::Failed(too_few(store, vote)) });
@@ -138,62 +123,10 @@ async fn confirm(
     }
 }
 
-/// The number of an attempt, and how far it may be ahead of the nodes' clocks.
-fn written(decision: Decision) -> Option<(u64, u64)> {
-    match decision {
-        Decision::Won(number) => Some((number, 0)),
-        Decision::Write { number, ahead } => Some((number, ahead)),
-        Decision::Early => None,
-    }
-}
-
 fn too_few(store: &Store, vote: &Vote) -> Error {
     let fell_silent = vote.failed.iter().filter(|(index, _)| vote.granted.contains(index)).count();
     let answered = vote.answered() - fell_silent;
     store.nodes.quorum_not_reached(answered, vote.failed.clone()).into_error("acquire")
-}
-
-/// Waits for the slow nodes in the background: what they grant is confirmed too, or released if the attempt is over. If the
-/// background is full, they stay unanswered.
-fn follow_slow_nodes(
-    store: &Store,
-    registered: &Arc<RegisteredAttempt>,
-    vote: &mut Vote,
-    slow: Answers<Claimed>,
-    decision: Option<Decision>,
-    until: Moment,
-) {
-    if slow.is_empty() {
-        return;
-    }
-    let (nodes, releases) = (Arc::clone(&store.nodes), Arc::clone(&store.pending_releases));
-    let registered = Arc::clone(registered);
-    let followed = store.background.run(async move {
-        let follow = |(index, claimed): (usize, Claimed)| {
-            let (registered, node, releases) = (&registered, &nodes.all()[index], &releases);
-            async move {
-                let attempt = registered.attempt();
-                let Claimed::Granted(told) = &claimed else {
-                    if claimed.may_be_granted() {
-                        releases.add(index, release_of_late_claim(registered, until));
-                    }
-                    return;
-                };
-                if let (false, Some((number, ahead))) = (attempt.is_over(), decision.and_then(written))
-                    && told.number != Some(number)
-                {
-                    node.confirm(&attempt.request, number, ahead, attempt.limit).await;
-                }
-                if attempt.is_over() && attempt.give_back(node, false).await.is_err() {
-                    releases.add(index, release_of(attempt, until));
-                }
-            }
-        };
-        slow.for_each_concurrent(None, follow).await;
-    });
-    if followed {
-        vote.unanswered.clear();
-    }
 }
 
 /// Has the nodes release, once the attempt is over, what they may grant too late to answer.
@@ -202,7 +135,7 @@ fn release_late_claims(store: &Store, registered: &Arc<RegisteredAttempt>, vote:
     let is_late = |index: &usize| !vote.granted.contains(index);
     let unknown = vote.failed.iter().filter(|(_, failure)| failure.maybe_done).map(|(index, _)| index);
     for index in unknown.chain(&vote.unanswered).filter(|index| is_late(index)) {
-        store.pending_releases.add(*index, release_of_late_claim(registered, until));
+        store.pending_releases.add(*index, PendingRelease::of_late_claim(registered, until));
     }
 }
 
@@ -215,20 +148,9 @@ async fn give_up(store: &Store, attempt: &ClaimAttempt, vote: &Vote, until: Mome
     let give_back = |index: &usize| attempt.give_back(&nodes[*index], vote.is_won());
     let released = join_all(vote.granted.iter().map(give_back)).await;
     for (index, _) in vote.granted.iter().zip(released).filter(|(_, released)| released.is_err()) {
-        store.pending_releases.add(*index, release_of(attempt, until));
+        store.pending_releases.add(*index, PendingRelease::of(attempt, until));
     }
-}
-
-/// The release of what a node granted, for as long as the lease may last.
-fn release_of(attempt: &ClaimAttempt, until: Moment) -> PendingRelease {
-    let ClaimRequest { owner, names, .. } = &attempt.request;
-    PendingRelease { owner: *owner, names: names.clone(), signal: false, until, late: None }
-}
-
-/// The release of what a node without an answer has, or gets when the claim reaches it. Waiters are notified, because they
-/// may have taken it for a lock.
-fn release_of_late_claim(registered: &Arc<RegisteredAttempt>, until: Moment) -> PendingRelease {
-    let attempt = registered.attempt();
-    let late = LateClaim { lease: attempt.request.lease, attempt: Arc::clone(registered) };
-    PendingRelease { signal: true, late: Some(late), ..release_of(attempt, until) }
+    for index in attempt.late_grants() {
+        store.pending_releases.add(index, PendingRelease::of(attempt, until));
+    }
 }

@@ -31,12 +31,12 @@ pub(crate) struct NodeHolder {
 
 impl Claimed {
     /// Reads an answer `granted`. `None`: no script of ours answers so.
-    pub(crate) fn granted(clock: &str, numbers: &str) -> Option<Self> {
-        let (floor, number) = numbers.split_once(' ')?;
+    pub(crate) fn granted(clock: u64, floor: &str, number: &str) -> Option<Self> {
         let read = |text| read_epoch(text).filter(|epoch| *epoch <= FencingToken::MAX_EPOCH);
         let number = if number == "-" { None } else { Some(read(number)?) };
-        let below_the_last = |text| read(text).filter(|epoch| *epoch < FencingToken::MAX_EPOCH);
-        Some(Self::Granted(Told { clock: below_the_last(clock)?, floor: below_the_last(floor)?, number }))
+        let floor = read(floor)?;
+        let make_tokens = clock < FencingToken::MAX_EPOCH && floor < FencingToken::MAX_EPOCH;
+        make_tokens.then_some(Self::Granted(Told { clock, floor, number }))
     }
 
     /// Whether the node may have granted the key to this claim.
@@ -89,20 +89,71 @@ pub(crate) enum Phase {
     Up,
 }
 
-/// Reads a node's answer to a claim.
-pub(crate) fn claimed(redis: &Store, words: &[&str]) -> Result<Claimed, Failure> {
-    match *words {
-        ["granted", clock, numbers] => Claimed::granted(clock, numbers).ok_or_else(|| failure(redis, &[])),
-        [how @ ("taken" | "claimed"), left, owner] => match left.parse() {
-            Ok(left) => Ok(Claimed::Busy(NodeHolder {
-                remaining: Duration::from_millis(left),
-                owner: owner.to_owned(),
-                settled: how == "taken",
-            })),
-            Err(_) => Err(failure(redis, &[])),
-        },
-        _ => Err(failure(redis, words)),
+/// A node's answers to the steps of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct BatchAnswers {
+    /// The clock of the node; 0 where it did not look.
+    pub(crate) clock: u64,
+    pub(crate) releases: Vec<Result<LeaseStatus, Failure>>,
+    pub(crate) claims: Vec<Claimed>,
+}
+
+impl BatchAnswers {
+    /// One failure for so many releases and claims.
+    pub(crate) fn all(failure: &Failure, (releases, claims): (usize, usize)) -> Self {
+        let releases = (0..releases).map(|_| Err(failure.clone())).collect();
+        Self { clock: 0, releases, claims: (0..claims).map(|_| Claimed::Failed(failure.clone())).collect() }
     }
+
+    pub(crate) fn extend(&mut self, more: Self) {
+        self.releases.extend(more.releases);
+        self.claims.extend(more.claims);
+    }
+}
+
+/// Reads a node's answers to a batch of so many releases and claims.
+pub(crate) fn batch_answers(
+    redis: &Store,
+    words: &[&str],
+    (releases, claims): (usize, usize),
+) -> Result<BatchAnswers, Failure> {
+    let [clock, lines] = *words else { return Err(failure(redis, words)) };
+    let clock = read_epoch(clock).ok_or_else(|| failure(redis, &[]))?;
+    let lines: Vec<&str> = lines.split('\n').collect();
+    if lines.len() != releases + claims {
+        return Err(failure(redis, &[]));
+    }
+    let (released, claimed) = lines.split_at(releases);
+    Ok(BatchAnswers {
+        clock,
+        releases: released.iter().map(|line| release_answer(redis, &words_of(line))).collect(),
+        claims: claimed.iter().map(|line| claim_answer(redis, clock, &words_of(line))).collect(),
+    })
+}
+
+/// The words of a line: the first two, and the rest; behind `refused`, the rest alone.
+fn words_of(line: &str) -> Vec<&str> {
+    line.splitn(if line.starts_with("refused ") { 2 } else { 3 }, ' ').collect()
+}
+
+fn claim_answer(redis: &Store, clock: u64, words: &[&str]) -> Claimed {
+    let answer = match *words {
+        ["granted", floor, number] => Claimed::granted(clock, floor, number),
+        [how @ ("taken" | "claimed"), left, owner] => left.parse().ok().map(|left| {
+            let remaining = Duration::from_millis(left);
+            Claimed::Busy(NodeHolder { remaining, owner: owner.to_owned(), settled: how == "taken" })
+        }),
+        _ => return Claimed::Failed(failure(redis, words)),
+    };
+    answer.unwrap_or_else(|| Claimed::Failed(failure(redis, &[])))
+}
+
+/// Reads a node's answer to a release, and warns if it could not notify those who wait.
+pub(crate) fn release_answer(redis: &Store, words: &[&str]) -> Result<LeaseStatus, Failure> {
+    if let ["held", reason @ ..] = words {
+        redis.warn_of_waiters(reason);
+    }
+    lease_status(redis, words)
 }
 
 /// Reads a node's answer about its marker.
@@ -171,25 +222,22 @@ mod tests {
     #[test]
     fn a_grant_has_numbers_that_make_tokens() {
         let told = |number| Claimed::Granted(Told { clock: 9, floor: 7, number });
-        assert_eq!(Claimed::granted("9", "7 -"), Some(told(None)));
-        assert_eq!(Claimed::granted("9", "7 8"), Some(told(Some(8))));
+        assert_eq!(Claimed::granted(9, "7", "-"), Some(told(None)));
+        assert_eq!(Claimed::granted(9, "7", "8"), Some(told(Some(8))));
         let last = FencingToken::MAX_EPOCH;
-        assert!(Claimed::granted("9", &format!("{} {last}", last - 1)).is_some());
-        for (clock, numbers) in [
-            ("9", ""),
-            ("9", "7"),
-            ("9", "- -"),
-            ("9", "x -"),
-            ("9", "7 "),
-            ("9", "7 x"),
-            ("9", "7 -7"),
-            ("", "7 -"),
-            ("x", "7 -"),
-            ("9", "140737488355327 -"),
-            ("140737488355327", "7 -"),
-            ("9", "7 140737488355328"),
+        assert!(Claimed::granted(9, &(last - 1).to_string(), &last.to_string()).is_some());
+        for (clock, floor, number) in [
+            (9, "", "-"),
+            (9, "-", "-"),
+            (9, "x", "-"),
+            (9, "7", ""),
+            (9, "7", "x"),
+            (9, "7", "-7"),
+            (9, "140737488355327", "-"),
+            (140_737_488_355_327, "7", "-"),
+            (9, "7", "140737488355328"),
         ] {
-            assert_eq!(Claimed::granted(clock, numbers), None, "{clock} {numbers}");
+            assert_eq!(Claimed::granted(clock, floor, number), None, "{clock} {floor} {number}");
         }
     }
 }

@@ -16,11 +16,13 @@ pub(crate) struct ClaimAttempt {
     pub(crate) limit: Duration,
     /// Whether it was given up, or its grant released: what nodes still grant is given back.
     over: AtomicBool,
+    /// The nodes that granted when the vote was decided.
+    late: Mutex<Vec<usize>>,
 }
 
 impl ClaimAttempt {
     pub(crate) fn new(request: ClaimRequest, limit: Duration) -> Self {
-        Self { request, limit, over: AtomicBool::new(false) }
+        Self { request, limit, over: AtomicBool::new(false), late: Mutex::default() }
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -29,6 +31,18 @@ impl ClaimAttempt {
 
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
+    }
+
+    /// Notes that a node granted when the vote was decided. Returns whether the attempt is over, so that it has to be given back.
+    pub(crate) fn granted_late(&self, index: usize) -> bool {
+        // Before it looks, so that whoever ends the attempt finds it here.
+        self.late.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        self.is_over()
+    }
+
+    /// The nodes that granted late, as far as is known.
+    pub(crate) fn late_grants(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Releases the key at a node. `signal`: notifies waiters, who may have taken the attempt for a lock.

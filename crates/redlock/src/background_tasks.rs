@@ -12,7 +12,7 @@ use tokio::time::timeout;
 pub(crate) struct BackgroundTasks(Mutex<JoinSet<()>>);
 
 impl BackgroundTasks {
-    const MOST: usize = 4096;
+    const MOST: usize = 16_384;
 
     pub(crate) fn new() -> Self {
         Self(Mutex::new(JoinSet::new()))

@@ -8,9 +8,11 @@ use leasehold_redis::{ConnectionSettings, Endpoint, Namespace, Source, check_set
 use crate::attempt::AttemptsInFlight;
 use crate::backend::{NAME, RedlockBackend};
 use crate::background_tasks::BackgroundTasks;
+use crate::batch::Context;
+use crate::fleet::Fleet;
 use crate::locker::Redlock;
 use crate::membership;
-use crate::node::Node;
+use crate::node::{MARKER, Node};
 use crate::nodes::Nodes;
 use crate::pending_releases::PendingReleases;
 use crate::store::Store;
@@ -132,8 +134,20 @@ impl RedlockBuilder {
         let node = |endpoint| Node::new(endpoint, namespace.clone(), settings.clone(), clock.clone());
         let nodes = Arc::new(Nodes::new(endpoints.into_iter().map(node).collect()));
         membership::connect(&nodes).await?;
+        let background = Arc::new(BackgroundTasks::new());
+        let pending_releases = Arc::new(PendingReleases::new(&nodes, self.node_limit, &clock));
+        let context = Context {
+            nodes: Arc::clone(&nodes),
+            releases: Arc::clone(&pending_releases),
+            background: Arc::clone(&background),
+            clock: clock.clone(),
+            fencing: self.fencing,
+            marker: namespace.own(MARKER),
+            fence_retention: settings.fence_retention,
+        };
         Ok(RedlockBackend::new(Store {
-            pending_releases: Arc::new(PendingReleases::new(&nodes, self.node_limit, &clock)),
+            fleet: Fleet::new(context, settings.group_commit),
+            pending_releases,
             nodes,
             namespace,
             fencing: self.fencing,
@@ -142,7 +156,7 @@ impl RedlockBuilder {
             command_timeout,
             clock,
             attempts: Arc::new(AttemptsInFlight::default()),
-            background: BackgroundTasks::new(),
+            background,
         }))
     }
 

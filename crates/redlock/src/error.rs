@@ -65,6 +65,11 @@ impl Failure {
         Self { foreign: true, ..self }
     }
 
+    /// Whether the node refused, and did nothing.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.condition, NodeCondition::Refused(_)) && !self.maybe_done
+    }
+
     /// Whether the node gave no answer, so that the request may be sent again.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self.condition, NodeCondition::Unreachable(_))

@@ -17,6 +17,8 @@ mod repair;
 // what they share, how votes are counted, and what goes on in the background,
 mod attempt;
 mod background_tasks;
+mod batch;
+mod fleet;
 mod pending_releases;
 mod store;
 mod tally;

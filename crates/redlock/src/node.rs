@@ -4,14 +4,17 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use leasehold_core::clock::Moment;
-use leasehold_core::{Clock, Cursor, LeaseStatus, LockKey, OwnerId, Result};
+use leasehold_core::{Clock, Cursor, Error, ErrorKind, LeaseStatus, LockKey, OwnerId, Result};
 use leasehold_redis::{
     CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, PROLONG, REWRITE,
-    Reply, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
+    Reply, SCRIPT_ERROR, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
 };
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::answer::{
-    Claimed, Confirmed, Marker, NodeEntry, claimed, endless_entry, failure, lease_status, marker, node_entry,
+    BatchAnswers, Confirmed, Marker, NodeEntry, batch_answers, endless_entry, failure, lease_status, marker,
+    node_entry, release_answer,
 };
 use crate::error::Failure;
 use crate::node_clock::NodeClock;
@@ -20,16 +23,15 @@ use crate::node_state::NodeCondition;
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";
 pub(crate) const FENCE: &str = "fence";
-const FORCED: &str = "forced";
-const MARKER: &str = "node";
+pub(crate) const FORCED: &str = "forced";
+pub(crate) const MARKER: &str = "node";
 
 /// What several scripts call.
 const NODE: &str = include_str!("lua/node.lua");
-static TRY_ACQUIRE: ScriptFunction =
-    ScriptFunction::new("try_acquire", 3, 5, &[NODE, include_str!("lua/try_acquire.lua")]);
 static CONFIRM: ScriptFunction = ScriptFunction::new("confirm", 3, 4, &[NODE, include_str!("lua/confirm.lua")]);
 static RELEASE: ScriptFunction = ScriptFunction::new("release", 2, 2, &[include_str!("lua/release.lua")]);
-static FUNCTIONS: [&ScriptFunction; 3] = [&TRY_ACQUIRE, &CONFIRM, &RELEASE];
+static FUNCTIONS: [&ScriptFunction; 2] = [&CONFIRM, &RELEASE];
+static FLEET: Script = Script::new(&[SCRIPT_ERROR, NODE, include_str!("lua/fleet.lua")]);
 static RENEW: Script = Script::new(&[PROLONG, include_str!("lua/renew.lua")]);
 static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lua")]);
 static MARKER_STEP: Script = Script::new(&[NODE, include_str!("lua/marker_step.lua")]);
@@ -49,7 +51,12 @@ pub(crate) struct Node {
     /// Our own clock.
     clock: Clock,
     node_clock: NodeClock,
+    /// For the batches that it has not answered.
+    room: Semaphore,
 }
+
+/// How many batches a node is sent before it answers. What is beyond comes late to a node that was silent.
+const BATCHES_IN_FLIGHT: usize = 16;
 
 /// Whether a node takes part in votes.
 enum Membership {
@@ -67,8 +74,6 @@ pub(crate) type Peer = leasehold_redis::Store;
 pub(crate) struct ClaimRequest {
     pub(crate) owner: OwnerId,
     pub(crate) names: KeyNames,
-    /// The number that is proposed, 0 for none. `None`: the grant has no number.
-    pub(crate) proposal: Option<u64>,
     pub(crate) lease: Duration,
     pub(crate) metadata: String,
 }
@@ -97,7 +102,8 @@ impl Node {
     pub(crate) fn new(endpoint: Endpoint, namespace: Namespace, settings: ConnectionSettings, clock: Clock) -> Self {
         let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
         let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
-        Self { endpoint, name, namespace, settings, membership, silent_for, clock, node_clock: NodeClock::new() }
+        let (node_clock, room) = (NodeClock::new(), Semaphore::new(BATCHES_IN_FLIGHT));
+        Self { endpoint, name, namespace, settings, membership, silent_for, clock, node_clock, room }
     }
 
     /// The address, without credentials.
@@ -143,29 +149,28 @@ impl Node {
         }
     }
 
-    /// First round: claims the key on the node.
-    pub(crate) async fn try_acquire(&self, request: &ClaimRequest, limit: Duration) -> Claimed {
-        let names = &request.names;
-        let arguments = ScriptArguments::default()
-            .name(names, LOCK)
-            .name(names, FENCE)
-            .text(self.namespace.own(MARKER))
-            .text(request.owner.to_hex());
-        let arguments = match request.proposal {
-            Some(number) => arguments.text(number),
-            None => arguments.text("-"),
+    /// Runs a batch of so many releases and claims: first rounds. `arguments` are so many keys, then the arguments, of
+    /// `fleet.lua`. If the node has too many batches that it has not answered, and goes on so for the limit, it is not sent.
+    pub(crate) async fn run_batch(
+        &self,
+        keys: usize,
+        arguments: ScriptArguments,
+        count: (usize, usize),
+        limit: Duration,
+    ) -> Result<BatchAnswers, Failure> {
+        self.peer()?;
+        let Ok(_room) = timeout(limit, self.room.acquire()).await else {
+            let error = Error::new(ErrorKind::Unavailable, "ask Redis");
+            let not_sent = Err(error.detail("not sent, for what was sent before has no answer"));
+            return self.note_answer(not_sent, limit);
         };
-        let arguments = arguments
-            .text(request.lease.as_millis())
-            .text(self.settings.fence_retention.as_millis())
-            .text(&request.metadata);
         let sent_at = self.clock.now();
-        let answered = self.run_batched(&TRY_ACQUIRE, arguments, limit).await;
-        let answered = answered.and_then(|(peer, reply)| claimed(&peer, &reply.words()));
-        if let Ok(Claimed::Granted(told)) = &answered {
-            self.node_clock.note(told.clock, sent_at, self.clock.now());
+        let (peer, reply) = self.run(&FLEET, keys, arguments, limit).await?;
+        let answers = batch_answers(&peer, &reply.words(), count)?;
+        if answers.clock > 0 {
+            self.node_clock.note(answers.clock, sent_at, self.clock.now());
         }
-        answered.unwrap_or_else(Claimed::Failed)
+        Ok(answers)
     }
 
     /// Second round: writes the number on a node that granted, if it is at most so far ahead of the node's clock.
@@ -200,10 +205,7 @@ impl Node {
         let arguments = ScriptArguments::default().name(names, LOCK).name(names, FORCED).text(owner.to_hex());
         let arguments = if signal { arguments.name(names, CHANNEL) } else { arguments.text("") };
         let (peer, reply) = self.run_batched(&RELEASE, arguments, limit).await?;
-        if let ["held", reason @ ..] = &reply.words()[..] {
-            peer.warn_of_waiters(reason);
-        }
-        lease_status(&peer, &reply.words())
+        release_answer(&peer, &reply.words())
     }
 
     /// Prolongs grants on the node; answers one status for each, in their order.
@@ -337,7 +339,7 @@ impl Node {
 
     /// Loads the scripts whose order matters into the server.
     pub(crate) async fn load_scripts(peer: &Peer) -> Result<(), Failure> {
-        Ok(peer.load(&[&RENEW, &TAKE_OVER]).await?)
+        Ok(peer.load(&[&FLEET, &RENEW, &TAKE_OVER]).await?)
     }
 
     /// Runs a script that may leave together with those of other keys.
@@ -376,7 +378,7 @@ impl Node {
     }
 
     /// Notes whether the node answered within the limit.
-    fn note_answer(&self, answer: Result<Reply>, within: Duration) -> Result<Reply, Failure> {
+    fn note_answer<T>(&self, answer: Result<T>, within: Duration) -> Result<T, Failure> {
         let answer = answer.map_err(Failure::from);
         if answer.as_ref().is_err_and(Failure::is_transient) {
             let waited = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);

@@ -43,6 +43,13 @@ impl Nodes {
         proposal(self.0.len(), expected.filter_map(|node| node.clock_at(now))).unwrap_or_default()
     }
 
+    /// The nodes of which answers may be expected within `limit`.
+    pub(crate) fn expected(&self, limit: Duration) -> BTreeSet<usize> {
+        let mut expected = self.indices();
+        expected.retain(|index| self.0[*index].is_expected_within(limit));
+        expected
+    }
+
     /// Asks all nodes at once. Nothing is sent before the answers are polled.
     pub(crate) fn ask<T, F>(&self, question: impl Fn(Arc<Node>) -> F) -> Answers<T>
     where

@@ -37,6 +37,13 @@ pub(crate) fn proposal(nodes: usize, clocks: impl IntoIterator<Item = u64>) -> O
     clocks.into_iter().filter(|clock| *clock >= least).min()
 }
 
+/// The number that most nodes have written, and how many. They have several where a claim is made again: what the first one
+/// won is on a majority.
+pub(crate) fn most_written(told: &[Told]) -> Option<(u64, usize)> {
+    let having = |number| told.iter().filter(|told| told.number == Some(number)).count();
+    told.iter().filter_map(|told| told.number).map(|number| (number, having(number))).max_by_key(|(_, nodes)| *nodes)
+}
+
 /// What the clocks of a majority show at least, if there are so many.
 fn of_a_majority(majority: usize, clocks: impl Iterator<Item = u64>) -> Option<u64> {
     let mut clocks: Vec<u64> = clocks.collect();
@@ -50,12 +57,12 @@ fn of_a_majority(majority: usize, clocks: impl Iterator<Item = u64>) -> Option<u
 /// each node takes a number only above its own, and two majorities have a node in common.
 pub(crate) fn decide(nodes: usize, told: &[Told]) -> Decision {
     let majority = majority(nodes);
-    let written = told.iter().filter_map(|told| told.number).max();
-    if let Some(number) = written
-        && told.iter().filter(|told| told.number == written).count() >= majority
+    if let Some((number, nodes)) = most_written(told)
+        && nodes >= majority
     {
         return Decision::Won(number);
     }
+    let written = told.iter().filter_map(|told| told.number).max();
     // The least number that a majority of them can take.
     let needs = |told: &Told| told.number.unwrap_or(told.floor + 1);
     let mut needed: Vec<u64> = told.iter().map(needs).collect();
@@ -101,6 +108,8 @@ mod tests {
         let taken = told(NOW, 7, Some(NOW - 1));
         assert_eq!(decide(5, &[taken, told(NOW, NOW, None), taken, taken]), Decision::Won(NOW - 1));
         assert_eq!(decide(5, &[taken, told(NOW, 7, None), taken]), Decision::Write { number: NOW - 1, ahead: 0 });
+        let again = told(NOW, 7, Some(NOW));
+        assert_eq!(decide(5, &[again, taken, taken, again, taken]), Decision::Won(NOW - 1));
     }
 
     #[test]

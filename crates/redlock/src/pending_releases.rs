@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::attempt::RegisteredAttempt;
+use crate::attempt::{ClaimAttempt, RegisteredAttempt};
 use crate::error::Failure;
-use crate::node::Node;
+use crate::node::{ClaimRequest, Node};
 use crate::nodes::Nodes;
 
 /// The releases that nodes without an answer have not confirmed yet. One task per node sends them, however many there are.
@@ -56,6 +56,22 @@ pub(crate) struct PendingRelease {
     pub(crate) until: Moment,
     /// Present if the claim may still reach the node.
     pub(crate) late: Option<LateClaim>,
+}
+
+impl PendingRelease {
+    /// The release of what a node granted, for as long as the lease may last.
+    pub(crate) fn of(attempt: &ClaimAttempt, until: Moment) -> Self {
+        let ClaimRequest { owner, names, .. } = &attempt.request;
+        Self { owner: *owner, names: names.clone(), signal: false, until, late: None }
+    }
+
+    /// The release of what a node without an answer has, or gets when the claim reaches it. Waiters are notified, because they
+    /// may have taken it for a lock.
+    pub(crate) fn of_late_claim(registered: &Arc<RegisteredAttempt>, until: Moment) -> Self {
+        let attempt = registered.attempt();
+        let late = LateClaim { lease: attempt.request.lease, attempt: Arc::clone(registered) };
+        Self { signal: true, late: Some(late), ..Self::of(attempt, until) }
+    }
 }
 
 /// A claim that got no answer.

@@ -7,6 +7,7 @@ use leasehold_redis::Namespace;
 
 use crate::attempt::AttemptsInFlight;
 use crate::background_tasks::BackgroundTasks;
+use crate::fleet::Fleet;
 use crate::nodes::{Answers, Nodes};
 use crate::pending_releases::PendingReleases;
 
@@ -25,7 +26,8 @@ pub(crate) struct Store {
     pub(crate) command_timeout: Duration,
     pub(crate) clock: Clock,
     pub(crate) attempts: Arc<AttemptsInFlight>,
-    pub(crate) background: BackgroundTasks,
+    pub(crate) background: Arc<BackgroundTasks>,
+    pub(crate) fleet: Fleet,
     pub(crate) pending_releases: Arc<PendingReleases>,
 }
 

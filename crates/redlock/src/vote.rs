@@ -1,14 +1,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
 use rand::Rng;
 
 use crate::answer::{Claimed, NodeHolder};
 use crate::error::Failure;
 use crate::majority::majority;
-use crate::nodes::Answers;
-use crate::numbers::{Decision, Told, decide};
+use crate::numbers::{Decision, Told, decide, most_written};
 
 /// The answers to the first round, as far as they have come.
 #[derive(Debug, Default)]
@@ -27,41 +25,29 @@ pub(crate) struct Vote {
 }
 
 impl Vote {
-    /// Counts the answers until the vote is decided: until a majority granted, or a majority answered and no majority can
-    /// grant any more, or too few nodes are left for either. Answers that have come by then are counted too.
-    ///
-    /// Once a majority has answered and no majority granted, only the `expected` nodes are waited for: meanwhile the grants
-    /// of this attempt are in the way of all other attempts, and theirs in its way.
-    pub(crate) async fn count(
-        nodes: BTreeSet<usize>,
-        expected: BTreeSet<usize>,
-        answers: &mut Answers<Claimed>,
-    ) -> Self {
-        let mut vote = Self { nodes: nodes.len(), unanswered: nodes, expected, ..Self::default() };
-        while vote.is_open() {
-            let Some((index, answer)) = answers.next().await else { break };
-            vote.add(index, answer);
-        }
-        while let Some(Some((index, answer))) = answers.next().now_or_never() {
-            vote.add(index, answer);
-        }
-        vote
+    /// A vote of all nodes, of which these are expected to answer in time.
+    pub(crate) fn begin(nodes: BTreeSet<usize>, expected: BTreeSet<usize>) -> Self {
+        Self { nodes: nodes.len(), unanswered: nodes, expected, ..Self::default() }
     }
 
-    /// Whether the nodes that have not answered yet can still decide the vote, or make a second round needless.
-    fn is_open(&self) -> bool {
+    /// Whether the nodes that have not answered yet can still decide the vote, or make a second round needless: until a majority
+    /// granted, or a majority answered and no majority can grant any more, or too few nodes are left for either.
+    ///
+    /// Once a majority has answered and no majority granted, only the expected nodes are waited for: meanwhile the grants
+    /// of this attempt are in the way of all other attempts, and theirs in its way.
+    pub(crate) fn is_open(&self) -> bool {
         let may_win = self.granted.len() + self.expected.len() >= self.majority();
         let may_be_busy = self.answered() + self.unanswered.len() >= self.majority();
         if self.is_won() { self.lacks_numbers() } else { may_be_busy && (may_win || !self.is_busy()) }
     }
 
-    /// Whether fewer than a majority have the number that was proposed, and those that are expected may make it one.
+    /// Whether fewer than a majority have one number, and those that are expected may make it one.
     fn lacks_numbers(&self) -> bool {
-        let numbers = self.told.iter().filter(|told| told.number.is_some()).count();
-        numbers < self.majority() && numbers + self.expected.len() >= self.majority()
+        let (_, alike) = most_written(&self.told).unwrap_or_default();
+        alike < self.majority() && alike + self.expected.len() >= self.majority()
     }
 
-    fn add(&mut self, index: usize, answer: Claimed) {
+    pub(crate) fn add(&mut self, index: usize, answer: Claimed) {
         self.unanswered.remove(&index);
         self.expected.remove(&index);
         match answer {
@@ -128,7 +114,9 @@ pub(crate) fn jittered_pause(took: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt;
     use futures::future::{BoxFuture, pending};
+    use futures::stream::FuturesUnordered;
 
     use super::*;
     use crate::node_state::NodeCondition;
@@ -143,6 +131,7 @@ mod tests {
             }
             None if answer == "ours" => Claimed::Granted(Told { clock: 9, floor: index as u64, number: None }),
             None if answer == "ours+" => Claimed::Granted(Told { clock: 9, floor: 1, number: Some(8) }),
+            None if answer == "ours+9" => Claimed::Granted(Told { clock: 9, floor: 1, number: Some(9) }),
             None => Claimed::Failed(Failure::of(NodeCondition::Reset)),
         }
     }
@@ -160,9 +149,16 @@ mod tests {
                 if answer == "silent" { pending().await } else { (index, claimed(index, answer)) }
             })
         };
-        let mut pending = answers.into_iter().enumerate().map(answer).collect();
-        let counting = Vote::count((0..answers.len()).collect(), expected.into_iter().collect(), &mut pending);
-        tokio::time::timeout(Duration::from_secs(1), counting).await.ok()
+        let mut pending: FuturesUnordered<_> = answers.into_iter().enumerate().map(answer).collect();
+        let mut vote = Vote::begin((0..answers.len()).collect(), expected.into_iter().collect());
+        let counting = async {
+            while vote.is_open() {
+                let Some((index, answer)) = pending.next().await else { break };
+                vote.add(index, answer);
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(1), counting).await.ok()?;
+        Some(vote)
     }
 
     #[tokio::test(start_paused = true)]
@@ -223,6 +219,8 @@ mod tests {
     async fn a_number_that_may_make_a_second_round_needless_is_waited_for() {
         let split = ["ours+", "ours", "ours", "ours+", "ours+"];
         assert_eq!(counted(split).await.number(), Decision::Won(8));
+        let claimed_again = ["ours+9", "ours+", "ours+9", "ours+", "ours+"];
+        assert_eq!(counted(claimed_again).await.number(), Decision::Won(8));
         let beside_the_silent = counted_of(["ours+", "ours", "ours", "silent", "silent"], 0..3).await.unwrap();
         assert_eq!(beside_the_silent.number(), Decision::Write { number: 8, ahead: 0 });
         assert!(counted(["ours", "ours", "ours", "silent", "silent"]).await.is_won(), "it needs two rounds anyway");

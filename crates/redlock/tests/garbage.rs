@@ -11,20 +11,22 @@ use leasehold_testkit::redis::{FakeRedis, MALFORMED, Server, rejects_malformed_a
 use tokio::task::JoinSet;
 
 /// Answers that are odd from a node, whatever they are elsewhere.
-const ODD_OF_A_NODE: [&str; 15] = [
-    "+granted 9 7\r\n",
-    "+granted 9 7 x\r\n",
-    "+granted 9 7 -7\r\n",
-    "+granted 9 x -\r\n",
-    "+granted x 7 -\r\n",
-    "+granted 9 140737488355327 -\r\n",
-    "+granted 140737488355327 7 -\r\n",
-    "+granted 9 7 140737488355328\r\n",
-    "+taken x 0123abcd\r\n",
-    "+taken -7 0123abcd\r\n",
-    "+held 7 0123abcd\r\n",
-    "+claimed 99999999999999999999 0123abcd\r\n",
-    "+busy 7 0123abcd\r\n",
+const ODD_OF_A_NODE: [&str; 17] = [
+    "*1\r\n+9\r\n",
+    "*2\r\n+9\r\n+granted 7\r\n",
+    "*2\r\n+9\r\n+granted 7 x\r\n",
+    "*2\r\n+9\r\n+granted 7 -7\r\n",
+    "*2\r\n+9\r\n+granted x -\r\n",
+    "*2\r\n+x\r\n+granted 7 -\r\n",
+    "*2\r\n+9\r\n+granted 140737488355327 -\r\n",
+    "*2\r\n+140737488355327\r\n+granted 7 -\r\n",
+    "*2\r\n+9\r\n+granted 7 140737488355328\r\n",
+    "*2\r\n+9\r\n$25\r\ngranted 7 -\ngranted 7 - x\r\n",
+    "*2\r\n+9\r\n+taken x 0123abcd\r\n",
+    "*2\r\n+9\r\n+taken -7 0123abcd\r\n",
+    "*2\r\n+9\r\n+held 7 0123abcd\r\n",
+    "*2\r\n+9\r\n+claimed 99999999999999999999 0123abcd\r\n",
+    "*2\r\n+9\r\n+busy 7 0123abcd\r\n",
     "*1\r\n*3\r\n+held\r\n+0123456789abcdef0123456789abcdef 7 {}\r\n+x\r\n",
     "*3\r\n+held\r\n+0123456789abcdef0123456789abcdef 7 {}\r\n+x\r\n",
 ];

@@ -7,7 +7,7 @@ use crate::keyspace::names::KeyNames;
 
 /// The keys, and behind them the arguments, of a [`Script`](crate::Script) or a [`ScriptFunction`](crate::ScriptFunction), in
 /// one piece of memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ScriptArguments {
     text: String,
     ends: Vec<usize>,

@@ -13,6 +13,10 @@ pub const PROLONG: &str = include_str!("../lua/prolong.lua");
 /// prolongs its lease as [`PROLONG`] does, and answers a list: `held`, or `refused` and the reply.
 pub const REWRITE: &str = include_str!("../lua/rewrite.lua");
 
+/// What every [`ScriptFunction`](crate::ScriptFunction) can call, for a [`Script`] that calls it too: `script_error(key, reply, command)` and
+/// `refusal(reply, command)` say what a refused command comes to.
+pub const SCRIPT_ERROR: &str = include_str!("../lua/script_error.lua");
+
 /// Reads who holds locks that are an [`Entry`](crate::Entry). Keys: their names. It answers a list for each: `held`, entry,
 /// ms left · `free` · an answer that [`Store::script_error`](crate::Store::script_error) reads.
 pub static INSPECT: Script = Script::new(&[include_str!("../lua/inspect.lua")]);

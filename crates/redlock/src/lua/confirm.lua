@@ -23,7 +23,7 @@ local function confirm(k, a)
     return 'fenced'
   end
   local floor
-  floor, wrong = floor_of(fence, since)
+  floor, wrong = floor_of(fence, nil, since)
   if not floor then
     return wrong
   end

@@ -43,9 +43,10 @@ local function in_service_since(marker)
   return tonumber(since)
 end
 
--- The number that this node takes only numbers above. Or nothing, and what is wrong.
-local function floor_of(fence, since)
-  local last = redis.pcall('GET', fence)
+-- The number that this node takes only numbers above. Or nothing, and what is wrong. `last` is the text of the counter, if it is
+-- known and a text.
+local function floor_of(fence, last, since)
+  last = last or redis.pcall('GET', fence)
   if type(last) == 'table' then
     return nil, script_error(fence, last.err)
   end

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_redlock::Redlock;
-use leasehold_testkit::redis::Server;
+use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{Proxy, needs};
 use tokio::time::sleep;
 
@@ -10,7 +10,7 @@ use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until}
 /// What every step may call.
 const SHARED: &str = include_str!("../../../redis/src/lua/script_error.lua");
 const NODE: &str = include_str!("../../src/lua/node.lua");
-const TRY_ACQUIRE: &str = include_str!("../../src/lua/try_acquire.lua");
+const FLEET: &str = include_str!("../../src/lua/fleet.lua");
 const CONFIRM: &str = include_str!("../../src/lua/confirm.lua");
 const RELEASE: &str = include_str!("../../src/lua/release.lua");
 
@@ -28,15 +28,19 @@ async fn ask(server: &Server, function: &str, step: &str, words: &[&str]) -> Str
     server.ask(&[&["EVAL", &script], words].concat()).await.text().to_owned()
 }
 
-/// What a node answers to a claim with this proposal.
-async fn claim(server: &Server, owner: &str, proposal: &str) -> String {
-    let words = ["3", &lock(KEY), &fence(KEY), MARKER, owner, proposal, "60000", "86400000", "}"];
-    ask(server, TRY_ACQUIRE, "try_acquire", &words).await
+/// What a node answers to a claim with this proposal, and its clock.
+async fn claim(server: &Server, owner: &str, proposal: &str) -> (String, u64) {
+    let (script, step) = (format!("{SHARED}{NODE}{FLEET}"), format!("{owner} 60000 }}"));
+    let words = ["EVAL", &script, "3", MARKER, &lock(KEY), &fence(KEY), "0", proposal, "86400000", &step];
+    match server.ask(&words).await {
+        Answer::List(answers) => (answers[1].text().to_owned(), answers[0].text().parse().unwrap()),
+        other => panic!("{other:?}"),
+    }
 }
 
 async fn claims(server: &Server, owner: &str) -> (bool, u64) {
-    let answer = claim(server, owner, "0").await;
-    let floor = answer.split(' ').nth(2).and_then(|floor| floor.parse().ok()).unwrap_or(0);
+    let (answer, _) = claim(server, owner, "0").await;
+    let floor = answer.split(' ').nth(1).and_then(|floor| floor.parse().ok()).unwrap_or(0);
     (answer.starts_with("granted "), floor)
 }
 
@@ -117,15 +121,15 @@ pub(crate) async fn a_node_takes_a_number_above_its_own_and_not_ahead_of_its_clo
             if fence_of_the_key != "0" {
                 node.ask(&["SET", &fence(KEY), fence_of_the_key]).await;
             }
-            let answer = claim(node, A, &proposal.to_string()).await;
+            let (answer, clock) = claim(node, A, &proposal.to_string()).await;
             let words: Vec<&str> = answer.split(' ').collect();
-            let [granted, clock, floor, number] = words[..] else { panic!("{answer}") };
+            let [granted, floor, number] = words[..] else { panic!("{answer}") };
             assert_eq!((granted, floor), ("granted", &takes.to_string()[..]), "{proposal}");
             let entry = node.ask(&["GET", &lock(KEY)]).await.text().to_owned();
             assert!(entry.starts_with(&format!("{A} {number} {{")), "{entry}");
             let written = node.ask(&["GET", &fence(KEY)]).await;
             assert!(number == "-" || written.text() == number, "{written:?}");
-            (number.parse().ok(), clock.parse::<u64>().unwrap())
+            (number.parse().ok(), clock)
         };
         assert_eq!(answer(0).await.0, None);
         assert_eq!(answer(takes - 1).await.0, None, "below");

@@ -1,0 +1,317 @@
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use leasehold_core::clock::Moment;
+use leasehold_core::{Clock, OwnerId};
+use leasehold_redis::{KeyNames, ScriptArguments};
+use tokio::sync::oneshot::Sender;
+use tokio::task::yield_now;
+
+use crate::answer::{BatchAnswers, Claimed};
+use crate::attempt::RegisteredAttempt;
+use crate::background_tasks::BackgroundTasks;
+use crate::error::Failure;
+use crate::node::{FENCE, FORCED, LOCK};
+use crate::node_state::NodeCondition;
+use crate::nodes::Nodes;
+use crate::numbers::Decision;
+use crate::pending_releases::{PendingRelease, PendingReleases};
+use crate::tally::Tally;
+use crate::vote::Vote;
+
+/// What batches need beside their steps.
+pub(crate) struct Context {
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) releases: Arc<PendingReleases>,
+    pub(crate) background: Arc<BackgroundTasks>,
+    pub(crate) clock: Clock,
+    pub(crate) fencing: bool,
+    /// The name of the marker.
+    pub(crate) marker: String,
+    /// How long a counter is kept.
+    pub(crate) fence_retention: Duration,
+}
+
+/// One step of an operation that goes to all nodes.
+pub(crate) enum Step {
+    Claim { limit: Duration, claim: Claiming, state: ClaimState },
+    Release { limit: Duration, release: Releasing, tally: Tally, answer: Option<Sender<Tally>> },
+}
+
+/// What a claim needs until the last node has answered.
+pub(crate) struct Claiming {
+    pub(crate) attempt: Arc<RegisteredAttempt>,
+    /// When what nodes grant is over in any case.
+    pub(crate) until: Moment,
+}
+
+/// What a release needs until the last node has answered.
+pub(crate) struct Releasing {
+    pub(crate) names: KeyNames,
+    pub(crate) owner: OwnerId,
+    /// From then on it is not worth sending again.
+    pub(crate) until: Moment,
+}
+
+pub(crate) enum ClaimState {
+    Open(Vote, Sender<Verdict>),
+    Decided(Option<Decision>),
+}
+
+/// A vote that is decided, and the number that it makes, if it won and grants have numbers.
+pub(crate) type Verdict = (Vote, Option<Decision>);
+
+/// Steps that go to all nodes together, and what the nodes have answered.
+pub(crate) struct Batch {
+    context: Arc<Context>,
+    claims: Vec<(Claiming, ClaimState)>,
+    releases: Vec<(Releasing, Tally, Option<Sender<Tally>>)>,
+    limit: Duration,
+}
+
+/// The keys, and behind them the arguments, of the script, and how many releases and claims there are.
+#[derive(Clone)]
+struct Encoded {
+    keys: usize,
+    arguments: ScriptArguments,
+    count: (usize, usize),
+}
+
+/// A node's answers on their way, with its index.
+type Asking = BoxFuture<'static, (usize, Result<BatchAnswers, Failure>)>;
+
+impl Step {
+    pub(crate) fn claim(claim: Claiming, limit: Duration, answer: Sender<Verdict>) -> Self {
+        Self::Claim { limit, claim, state: ClaimState::Open(Vote::default(), answer) }
+    }
+
+    pub(crate) fn release(release: Releasing, limit: Duration, answer: Sender<Tally>) -> Self {
+        Self::Release { limit, release, tally: Tally::default(), answer: Some(answer) }
+    }
+
+    /// How long the nodes have for it.
+    pub(crate) fn limit(&self) -> Duration {
+        let (Self::Claim { limit, .. } | Self::Release { limit, .. }) = self;
+        *limit
+    }
+
+    /// Whether it has to be sent: a claim only if somebody waits for it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !matches!(self, Self::Claim { state: ClaimState::Open(_, answer), .. } if answer.is_closed())
+    }
+}
+
+impl Batch {
+    pub(crate) fn new(context: Arc<Context>, steps: Vec<Step>) -> Self {
+        let limit = steps.first().map(Step::limit).unwrap_or_default();
+        let (mut claims, mut releases) = (Vec::new(), Vec::new());
+        for step in steps {
+            match step {
+                Step::Claim { claim, state, .. } => claims.push((claim, state)),
+                Step::Release { release, tally, answer, .. } => releases.push((release, tally, answer)),
+            }
+        }
+        Self { context, claims, releases, limit }
+    }
+
+    /// Asks all nodes, and sees to every answer. `flight` drops when a majority has answered.
+    pub(crate) async fn run(mut self, flight: impl Send) {
+        let mut flight = Some(flight);
+        let nodes = Arc::clone(&self.context.nodes);
+        let together = [self.encode(0..self.releases.len(), 0..self.claims.len())];
+        let ask = |node: usize| self.ask(node, together.to_vec());
+        let mut answers: FuturesUnordered<_> = (0..nodes.all().len()).map(ask).collect();
+        let expected = nodes.expected(self.limit);
+        for (_, state) in &mut self.claims {
+            if let ClaimState::Open(vote, _) = state {
+                *vote = Vote::begin(nodes.indices(), expected.clone());
+            }
+        }
+        let mut answered = 0;
+        while let Some(first) = answers.next().await {
+            let mut come = Some(first);
+            // What has come by now counts, too.
+            while let Some((index, answer)) = come {
+                match self.each_if_refused(index, &answer) {
+                    Some(each) => answers.push(each),
+                    None => {
+                        self.count(index, answer);
+                        answered += 1;
+                    }
+                }
+                come = answers.next().now_or_never().flatten();
+            }
+            self.tell(answers.is_empty());
+            if answered >= nodes.majority() && flight.is_some() {
+                // The callers that just got their answers may call again at once, and are then sent together again.
+                yield_now().await;
+                flight = None;
+            }
+        }
+    }
+
+    /// Sends scripts to a node, one after the other, and puts their answers together.
+    fn ask(&self, index: usize, scripts: Vec<Encoded>) -> Asking {
+        let (node, limit) = (Arc::clone(&self.context.nodes.all()[index]), self.limit);
+        Box::pin(async move {
+            let is_alone = scripts.len() == 1;
+            let mut answers = BatchAnswers::default();
+            for Encoded { keys, arguments, count } in scripts {
+                match node.run_batch(keys, arguments, count, limit).await {
+                    Ok(more) => answers.extend(more),
+                    Err(failure) if is_alone => return (index, Err(failure)),
+                    Err(failure) => answers.extend(BatchAnswers::all(&failure, count)),
+                }
+            }
+            (index, Ok(answers))
+        })
+    }
+
+    /// Asks the node for each step alone, if it refused them together: perhaps for the keys of one of them.
+    fn each_if_refused(&self, index: usize, answer: &Result<BatchAnswers, Failure>) -> Option<Asking> {
+        let is_refused = answer.as_ref().is_err_and(Failure::is_refused);
+        if !is_refused || self.releases.len() + self.claims.len() < 2 {
+            return None;
+        }
+        let releases = (0..self.releases.len()).map(|one| self.encode(one..one + 1, 0..0));
+        let claims = (0..self.claims.len()).map(|one| self.encode(0..0, one..one + 1));
+        Some(self.ask(index, releases.chain(claims).collect()))
+    }
+
+    /// Some of the steps, as the script takes them.
+    fn encode(&self, releases: Range<usize>, claims: Range<usize>) -> Encoded {
+        let (context, count) = (&self.context, (releases.len(), claims.len()));
+        let (releases, claims) = (&self.releases[releases], &self.claims[claims]);
+        let mut all = ScriptArguments::default().text(&context.marker);
+        for (release, ..) in releases {
+            all = all.name(&release.names, LOCK).name(&release.names, FORCED);
+        }
+        for (Claiming { attempt, .. }, _) in claims {
+            let names = &attempt.attempt().request.names;
+            all = all.name(names, LOCK);
+            if context.fencing {
+                all = all.name(names, FENCE);
+            }
+        }
+        let keys = 1 + 2 * count.0 + count.1 * (1 + usize::from(context.fencing));
+        all = all.text(count.0);
+        all = match context.fencing {
+            true => all.text(context.nodes.proposal(self.limit, context.clock.now())),
+            false => all.text("-"),
+        };
+        all = all.text(context.fence_retention.as_millis());
+        for (release, ..) in releases {
+            all = all.text(release.owner.to_hex());
+        }
+        for (Claiming { attempt, .. }, _) in claims {
+            let request = &attempt.attempt().request;
+            let (owner, lease) = (request.owner.to_hex(), request.lease.as_millis());
+            all = all.text(format_args!("{owner} {lease} {}", request.metadata));
+        }
+        Encoded { keys, arguments: all, count }
+    }
+
+    fn count(&mut self, index: usize, answer: Result<BatchAnswers, Failure>) {
+        let mut answers =
+            answer.map(|BatchAnswers { releases, claims, .. }| (releases.into_iter(), claims.into_iter()));
+        for (release, tally, _) in &mut self.releases {
+            let answer = match &mut answers {
+                Ok((releases, _)) => releases.next().unwrap_or_else(|| Err(unread())),
+                Err(failure) => Err(failure.clone()),
+            };
+            if answer.as_ref().is_err_and(Failure::is_transient) {
+                self.context.releases.add(index, release.again());
+            }
+            tally.add(index, answer);
+        }
+        for (claim, state) in &mut self.claims {
+            let answer = match &mut answers {
+                Ok((_, claims)) => claims.next().unwrap_or_else(|| Claimed::Failed(unread())),
+                Err(failure) => Claimed::Failed(failure.clone()),
+            };
+            match state {
+                ClaimState::Open(vote, _) => vote.add(index, answer),
+                ClaimState::Decided(decision) => claim.came_late(&self.context, index, &answer, *decision),
+            }
+        }
+    }
+
+    /// Tells those whose outcome is decided.
+    fn tell(&mut self, is_complete: bool) {
+        let majority = self.context.nodes.majority();
+        for (_, tally, answer) in &mut self.releases {
+            if (is_complete || !tally.is_open(majority))
+                && let Some(answer) = answer.take()
+            {
+                let _ = answer.send(std::mem::take(tally));
+            }
+        }
+        for (claim, state) in &mut self.claims {
+            if !matches!(state, ClaimState::Open(vote, _) if is_complete || !vote.is_open()) {
+                continue;
+            }
+            let ClaimState::Open(mut vote, answer) = std::mem::replace(state, ClaimState::Decided(None)) else {
+                continue;
+            };
+            let decision = (self.context.fencing && vote.is_won()).then(|| vote.number());
+            // Before anybody can answer late.
+            if !vote.is_won() || decision == Some(Decision::Early) {
+                claim.attempt.attempt().end();
+            }
+            *state = ClaimState::Decided(decision);
+            // They are followed here.
+            vote.unanswered.clear();
+            let _ = answer.send((vote, decision));
+        }
+    }
+}
+
+impl Claiming {
+    /// What a node answers when the vote is decided: what it grants is confirmed too, or released if the attempt is over.
+    fn came_late(&self, context: &Arc<Context>, index: usize, answer: &Claimed, decision: Option<Decision>) {
+        let attempt = self.attempt.attempt();
+        let Claimed::Granted(told) = answer else {
+            if answer.may_be_granted() {
+                context.releases.add(index, PendingRelease::of_late_claim(&self.attempt, self.until));
+            }
+            return;
+        };
+        if attempt.granted_late(index) {
+            context.releases.add(index, PendingRelease::of(attempt, self.until));
+            return;
+        }
+        let Some((number, ahead)) = decision.and_then(written).filter(|(number, _)| told.number != Some(*number))
+        else {
+            return;
+        };
+        let (node, registered) = (Arc::clone(&context.nodes.all()[index]), Arc::clone(&self.attempt));
+        context.background.run(async move {
+            let attempt = registered.attempt();
+            node.confirm(&attempt.request, number, ahead, attempt.limit).await;
+        });
+    }
+}
+
+impl Releasing {
+    fn again(&self) -> PendingRelease {
+        PendingRelease { owner: self.owner, names: self.names.clone(), signal: true, until: self.until, late: None }
+    }
+}
+
+/// The number of an attempt, and how far it may be ahead of the nodes' clocks.
+fn written(decision: Decision) -> Option<(u64, u64)> {
+    match decision {
+        Decision::Won(number) => Some((number, 0)),
+        Decision::Write { number, ahead } => Some((number, ahead)),
+        Decision::Early => None,
+    }
+}
+
+/// What stands for an answer that is missing.
+fn unread() -> Failure {
+    Failure { maybe_done: true, ..Failure::of(NodeCondition::Refused("the node left a step out".into())) }
+}

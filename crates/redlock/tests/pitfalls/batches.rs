@@ -1,0 +1,67 @@
+use leasehold_redlock::{ErrorKind, Redlock};
+use leasehold_testkit::needs;
+use leasehold_testkit::redis::Server;
+use tokio::task::JoinSet;
+
+use crate::bench::{Nodes, acquire, cycle, once, until};
+
+const TASKS: usize = 64;
+const CYCLES: usize = 50;
+
+/// How many commands a node was sent, or called in scripts.
+async fn calls(node: &Server) -> u64 {
+    let mut calls = 0;
+    for command in ["evalsha", "get", "mget", "set", "del", "publish", "time", "pttl"] {
+        calls += node.calls(command).await;
+    }
+    calls
+}
+
+pub(crate) async fn a_cycle_of_many_costs_a_node_few_calls() {
+    let nodes = needs("redis-server", Nodes::start(5).await);
+    let locks = nodes.redlock().await;
+    let all_cycle = async || {
+        let mut cycling = JoinSet::new();
+        for task in 0..TASKS {
+            let locks = locks.clone();
+            cycling.spawn(async move {
+                for _ in 0..CYCLES {
+                    cycle(&locks, &format!("{task}")).await;
+                }
+            });
+        }
+        cycling.join_all().await;
+    };
+    // The first claim of a key looks what is in the place of its counter.
+    all_cycle().await;
+    let before = calls(&nodes.0[0]).await;
+    all_cycle().await;
+    let cycles = u64::try_from(TASKS * CYCLES).unwrap();
+    let calls = calls(&nodes.0[0]).await - before;
+    println!("{} hundredths of a call a cycle", calls * 100 / cycles);
+    assert!(calls <= 5 * cycles, "{calls} calls for {cycles} cycles");
+}
+
+pub(crate) async fn a_key_that_nodes_refuse_is_refused_alone() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    for node in &nodes.0 {
+        let rules = ["on", ">pw", "resetkeys", "~{leasehold:}:node", "~{leasehold:ours*", "&*", "+@all"];
+        node.ask(&[&["ACL", "SETUSER", "app"][..], &rules].concat()).await;
+    }
+    let urls = nodes.0.iter().map(|node| node.url().replace("//", "//app:pw@"));
+    let locks = Redlock::builder().nodes(urls).connect().await.unwrap();
+    let mut trying = JoinSet::new();
+    for number in 0..TASKS {
+        let locks = locks.clone();
+        trying.spawn(async move {
+            if number % 8 == 0 {
+                let refused = acquire(&locks, &format!("theirs/{number}"), &once()).await.unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::Backend, "{refused}");
+            } else {
+                cycle(&locks, &format!("ours/{number}")).await;
+            }
+        });
+    }
+    trying.join_all().await;
+    until("nothing is left", async || nodes.having("ours/1").await == 0).await;
+}
