@@ -35,15 +35,13 @@ mod store;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::address::redact_all;
 use crate::args::{Cli, Command};
 use crate::exit::{Failure, USAGE};
 use crate::report::Report;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::of_this_process() {
         Ok(cli) => cli,
         Err(refused) => return explain(&refused),
     };

@@ -1,5 +1,6 @@
+use std::fs::File;
 use std::future;
-use std::io;
+use std::io::{self, Read};
 use std::task::Poll;
 
 use rustix::process::{Signal, getpid, kill_process};
@@ -80,7 +81,12 @@ pub(crate) fn stop_ourselves() {
 
 /// The set of ignored signals, from `/proc/self/status`. Empty on systems without that file.
 fn ignored_by_inheritance() -> u64 {
-    std::fs::read_to_string("/proc/self/status").ok().and_then(|status| ignored_in(&status)).unwrap_or(0)
+    let status = File::open("/proc/self/status").and_then(|mut file| {
+        // With room for all of it: the kernel tells no length, so that `fs::read_to_string` asks eight times.
+        let mut status = String::with_capacity(8192);
+        file.read_to_string(&mut status).map(|_| status)
+    });
+    status.ok().and_then(|status| ignored_in(&status)).unwrap_or(0)
 }
 
 fn ignored_in(status: &str) -> Option<u64> {
