@@ -150,6 +150,35 @@ async fn each_gets_an_answer_of_its_own() {
     assert_eq!(server.ask(&["LLEN", "{leasehold:k5}:lock"]).await.number(), 1);
 }
 
+async fn steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let backend = connect(&server).await;
+    let (held, next, late, one, other) = (claim("k"), claim("k"), claim("l"), claim("m"), claim("m"));
+    assert!(is_granted(&backend.try_acquire(&held).await));
+    let others = claims(ENOUGH);
+    let (held, undone) = (grant(&held), grant(&late));
+    server.pause();
+    // These are in flight, and what comes behind them is one batch.
+    let ahead = begin(others.iter().map(|claim| backend.try_acquire(claim))).await;
+    let releases = futures::future::join3(backend.release(&held), backend.release(&held), backend.try_acquire(&next));
+    let claims = futures::future::join4(
+        backend.try_acquire(&late),
+        backend.release(&undone),
+        backend.try_acquire(&one),
+        backend.try_acquire(&other),
+    );
+    let mut all = Box::pin(futures::future::join(releases, claims));
+    assert!(poll!(&mut all).is_pending());
+    server.resume();
+    assert!(ahead.await.iter().all(is_granted));
+    let ((first, again, after), (granted, given_back, one, other)) = all.await;
+    assert_eq!((first.unwrap(), again.unwrap()), (LeaseStatus::Held, LeaseStatus::NotHeld));
+    assert!(is_granted(&after) && is_granted(&granted) && is_granted(&one), "{after:?} {granted:?} {one:?}");
+    assert_eq!(given_back.unwrap(), LeaseStatus::Held, "it went ahead of its claim");
+    assert!(matches!(other, Ok(Attempt::Busy { .. })), "{other:?}");
+    assert_eq!(locks(&server).await, ENOUGH + 2);
+}
+
 async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
     let server = needs("redis-server", Server::start(&[]).await);
     let rules = ["ACL", "SETUSER", "app", "on", ">pw", "+@all", "&*"];
@@ -304,6 +333,7 @@ leasehold_testkit::main! {
     steps_that_come_one_by_one_never_leave_as_a_batch,
     without_group_commit_each_leaves_alone,
     each_gets_an_answer_of_its_own,
+    steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other,
     a_key_or_command_that_is_denied_does_not_touch_the_others,
     a_cancelled_caller_loses_no_grant_and_leaves_nothing_behind,
     a_caller_that_is_cancelled_leaves_no_entry_in_redis,

@@ -81,7 +81,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a grant lasts twice as long as asked" in QUEUE_LUA,
         "'PX', lease)" => "'PX', string.format('%d', lease * 2))";
     "redis-single": "a grant out of the line is told to nobody" in QUEUE_LUA,
-        "redis.pcall('PUBLISH', string.sub(inbox, 2)," => "redis.pcall('ECHO',";
+        "local told = redis.pcall('PUBLISH', string.sub(inbox, 2)," => "local told = redis.pcall('ECHO',";
     "redis-single": "a place that was given up is granted" in QUEUE_LUA,
         "return place and unlink(" => "return false and unlink(";
     "redis-single": "anybody renews" in RENEW_LUA,

@@ -27,12 +27,18 @@ impl Request {
 /// that nobody has.
 pub(super) fn sort<R>(functions: &ScriptFunctions, requests: &mut [R], request: impl Fn(&R) -> &Request) {
     let mut ranks: Vec<(usize, &str)> = Vec::with_capacity(requests.len());
+    let mut highest = 0;
     for one in &*requests {
         let one = request(one);
-        let (place, count) = functions.place(one.function);
-        let key = one.key();
-        let before = ranks.iter().filter(|(_, other)| *other == key).map(|(rank, _)| *rank).max().unwrap_or(0);
-        let rank = if place >= before { place } else { place + (before - place).div_ceil(count) * count };
+        let ((place, count), key) = (functions.place(one.function), one.key());
+        let mut rank = place;
+        // Only a call that would go ahead of others can go ahead of one for its own key.
+        if place < highest {
+            let before =
+                ranks.iter().filter(|(rank, other)| *rank > place && *other == key).map(|(rank, _)| *rank).max();
+            rank += before.map_or(0, |before| (before - place).div_ceil(count) * count);
+        }
+        highest = highest.max(rank);
         ranks.push((rank, key));
     }
     if !ranks.is_sorted_by_key(|(rank, _)| *rank) {
@@ -71,4 +77,52 @@ pub(super) fn encode<'r>(requests: impl Iterator<Item = &'r Request> + Clone) ->
         }
     }
     (keys, all.encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use fred::types::Value;
+
+    use super::*;
+
+    static RELEASE: ScriptFunction = ScriptFunction::for_many("release", 1, 1, 0, &[]);
+    static CLAIM: ScriptFunction = ScriptFunction::for_many("claim", 1, 1, 1, &[]);
+
+    static FUNCTIONS: [&ScriptFunction; 2] = [&RELEASE, &CLAIM];
+
+    fn request(function: &'static ScriptFunction, words: &str) -> Request {
+        let arguments = words.split(' ').fold(ScriptArguments::default(), ScriptArguments::word);
+        Request { function, arguments, limit: Duration::from_secs(1) }
+    }
+
+    fn sorted(requests: &mut [Request]) -> Vec<String> {
+        sort(&ScriptFunctions::new(&FUNCTIONS), requests, |request| request);
+        requests.iter().map(|request| format!("{} {}", request.function.name(), request.arguments.get(1))).collect()
+    }
+
+    #[test]
+    fn releases_go_ahead_but_not_ahead_of_a_claim_of_the_same_key() {
+        let mut requests = [
+            request(&CLAIM, "a 1 ttl"),
+            request(&RELEASE, "b 2"),
+            request(&RELEASE, "a 1"),
+            request(&CLAIM, "c 3 ttl"),
+            request(&CLAIM, "a 4 ttl"),
+            request(&RELEASE, "c 5"),
+            request(&RELEASE, "d 6"),
+        ];
+        let expected = ["release 2", "release 6", "claim 1", "claim 3", "release 1", "release 5", "claim 4"];
+        assert_eq!(sorted(&mut requests), expected);
+        assert_eq!(sorted(&mut requests[2..4]), ["claim 1", "claim 3"]);
+    }
+
+    #[test]
+    fn what_neighbours_have_in_common_is_sent_once() {
+        let requests =
+            [request(&RELEASE, "a 1"), request(&CLAIM, "b 2 x"), request(&CLAIM, "c 3 x"), request(&CLAIM, "d 4 y")];
+        let (keys, arguments) = encode(requests.iter());
+        let words: Vec<String> = arguments.iter().filter_map(Value::into_string).collect();
+        assert_eq!(words.join(" "), "a b c d release 1 1 claim 2 x 2 3 claim 1 y 4");
+        assert_eq!(keys, 4);
+    }
 }
