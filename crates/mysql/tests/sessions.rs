@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use leasehold_core::{Clock, ErrorKind};
-use leasehold_mysql::{Params, Sessions, Step};
+use leasehold_mysql::{Params, Sessions, Step, named};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Proxy, needs_or_why};
 use mysql_async::prelude::Queryable;
@@ -131,7 +131,36 @@ async fn logins_that_are_never_answered_keep_no_place_in_the_pool() {
     sessions.close().await;
 }
 
+/// The statement whose caller leaves is answered before it leaves, and the caller does not look.
+async fn an_answer_whose_caller_has_left_is_nobody_elses() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    server.sql(&["CREATE TABLE leasehold.t (n INT)", "INSERT INTO leasehold.t VALUES (0)"]).await;
+    let sessions = Sessions::at(&format!("{}&pool_max=1", server.url())).unwrap();
+    let asks = |number: u64| {
+        let step = Step::new("test", "UPDATE t SET n = LAST_INSERT_ID(:number)");
+        sessions.run(step, named([("number", number.into())]))
+    };
+    asks(1).await.unwrap();
+    for round in 2..10 {
+        // The connection is back in the pool, so that the statement leaves at once.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let mut left = asks(round * 10);
+        tokio::select! {
+            biased;
+            answer = &mut left => panic!("it was not waited for: {answer:?}"),
+            () = std::future::ready(()) => {}
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        drop(left);
+        for next in 1..4 {
+            assert_eq!(asks(round * 10 + next).await.unwrap().id, round * 10 + next, "the answer to another statement");
+        }
+    }
+    sessions.close().await;
+}
+
 leasehold_testkit::main! {
+    an_answer_whose_caller_has_left_is_nobody_elses,
     a_statement_that_was_given_up_is_ended_in_the_server,
     an_exhausted_pool_is_an_error_after_a_bounded_wait,
     a_statement_that_the_server_undid_because_of_another_session_is_sent_again,

@@ -69,7 +69,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if self.unanswered {
+        // Of a connection that was given up in the middle of a command the driver knows it already, and a further command would
+        // take the late answer to that one for its own: the driver would go on with the connection, one answer behind.
+        if self.unanswered && !self.conn.is_disconnected() {
             // The driver would read the rest of the answer first, and the connection would keep its place in the pool
             // for as long: for ever, if the rest never comes. The driver gives up a connection whose command was begun
             // and dropped, so this begins one.
