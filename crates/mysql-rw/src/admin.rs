@@ -80,7 +80,7 @@ pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
     let age = Value::UInt(u64::try_from(older_than.as_micros()).unwrap_or(u64::MAX >> 8));
     let deleted = readers.run(&store.sessions, all(), age).await?;
     let keys = Sweep { chunk_end: chunk_end_locks, find: gc_find_locks, delete: gc_delete_locks };
-    let age = Value::UInt(u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX >> 8));
+    let age = Value::UInt(FencingToken::epoch_at(older_than));
     Ok(deleted + keys.run(&store.sessions, all(), age).await?)
 }
 

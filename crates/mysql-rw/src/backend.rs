@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,7 +7,6 @@ use leasehold_core::{
 };
 use leasehold_mysql::{Opened, RENEWAL_BATCH, Step, TableName};
 
-use crate::sql::Statements;
 use crate::store::Store;
 use crate::{acquire, admin, downgrade, release, renew};
 
@@ -75,9 +73,7 @@ impl MysqlRwBackend {
     pub(crate) const NAME: &'static str = "mysql-rw";
 
     pub(crate) fn new(opened: Opened, readers: &TableName) -> Self {
-        let Opened { sessions, namespace, table, .. } = opened;
-        let statements = Arc::new(Statements::new(&table, readers));
-        Self { store: Store::new(sessions, namespace, statements) }
+        Self { store: Store::new(opened, readers) }
     }
 
     /// The capabilities, which are the same for every server. No I/O.

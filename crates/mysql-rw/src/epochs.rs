@@ -24,6 +24,9 @@ pub(crate) struct EpochAllocator {
 /// which it is kept may be dead.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_millis(500);
 
+/// For so many readers one statement draws. The server gives a key 16 epochs in a millisecond, and all wait for the last.
+const MOST_TOGETHER: usize = 64;
+
 /// The requests for one key, and how many readers have a [`Visit`] to them.
 #[derive(Debug, Default)]
 struct Counted {
@@ -57,7 +60,7 @@ struct Visit<'a> {
 impl EpochAllocator {
     /// An epoch for one reader, or what `draw` answers if a writer is in the way. `waits` says whether the reader waits.
     ///
-    /// One of the readers that ask at the same time calls `draw`, for all that had asked by then: with their number, and
+    /// One of the readers that ask at the same time calls `draw`, for those that had asked by then, or the first of them: with their number, and
     /// whether one of them waits. It answers the newest of as many epochs.
     ///
     /// # Cancel safety
@@ -86,7 +89,11 @@ impl EpochAllocator {
                 Err(TryRecvError::Closed) => continue,
                 Err(TryRecvError::Empty) => {}
             }
-            let pending = std::mem::take(&mut *requests.pending());
+            let pending: Vec<_> = {
+                let mut pending = requests.pending();
+                let count = pending.len().min(MOST_TOGETHER);
+                pending.drain(..count).collect()
+            };
             let count = pending.len() as u64;
             let drawn = draw(count, pending.iter().any(|request| request.waits)).await;
             for (request, answer) in pending.into_iter().zip(answers(&drawn, count)) {

@@ -15,6 +15,8 @@ mod renew;
 mod epochs;
 mod readers;
 // and what all of these share.
+mod claims;
+mod row;
 mod sql;
 mod store;
 

@@ -1,7 +1,8 @@
 use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, Result};
 use leasehold_mysql::{Step, Value, micros, named};
 
-use crate::store::{Store, answer, text};
+use crate::row::{answer, run_on_row, text};
+use crate::store::Store;
 
 /// Draws an epoch, then adds the row of the reader, unless a writer holds the key.
 ///
@@ -66,7 +67,8 @@ async fn draw_epochs(store: &Store, claim: &Claim, count: u64, waits: bool) -> R
         ("away", micros(store.epochs.round_trip())),
     ]);
     let asked_at = Clock::system().now();
-    let reply = store.run_on_row(&store.statements.draw_epochs, &claim.key, params).await?;
+    let (statement, name) = (&store.statements.draw_epochs, store.namespace.name_of(&claim.key));
+    let reply = run_on_row(&store.sessions, &store.statements, statement, &name, params).await?;
     store.epochs.note_round_trip(Clock::system().now().since(asked_at));
     answer(&reply)
 }

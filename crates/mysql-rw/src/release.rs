@@ -13,13 +13,7 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
 
 /// Frees the key of a writer, or takes the mark of a waiting writer back.
 pub(crate) async fn release_writer(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
-    let params = named([("name", store.name(&grant.key)), ("owner", grant.owner.as_bytes().into())]);
-    let reply = store.sessions.run(Step::new("release", &store.statements.release_writer), params).await?;
-    if reply.affected > 0 {
-        return Ok(LeaseStatus::Held);
-    }
-    let name = store.namespace.name_of(&grant.key);
-    store.statements.writers().why_not_released(&store.sessions, name, grant.owner).await
+    store.releases.run((store.namespace.name_of(&grant.key), grant.owner)).await
 }
 
 /// Deletes the row of a reader, also if the reader has lost its lease.

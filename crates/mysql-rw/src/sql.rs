@@ -1,14 +1,29 @@
 use leasehold_core::Result;
-use leasehold_mysql::{Column, ColumnType, LeaseStatements, Namespace, TableName, TableSchema, statements};
+use leasehold_mysql::{
+    Column, ColumnType, LeaseStatements, Namespace, ReleaseStatements, SchemaChange, TableName, TableSchema, statements,
+};
 
 /// The table of keys. The row of a key has its writer or the mark of a waiting one, the readers' turn, and the newest
 /// epoch.
 pub(crate) const LOCKS: TableSchema = TableSchema {
     name: "leasehold mysql-rw",
-    changes: &[],
+    changes: &[
+        // Epochs count sixteenths of a millisecond, no milliseconds. The server multiplies where it adds a column, so that
+        // nothing is multiplied twice.
+        SchemaChange {
+            alter: "ADD COLUMN epoch BIGINT UNSIGNED AS (tenure * 16) STORED AFTER name, \
+                    ADD COLUMN written_epoch BIGINT UNSIGNED AS (written * 16) STORED AFTER epoch",
+            readable_since: 1,
+        },
+        SchemaChange {
+            alter: "MODIFY COLUMN epoch BIGINT UNSIGNED NOT NULL AFTER name, DROP COLUMN tenure, DROP COLUMN written, \
+                    CHANGE COLUMN written_epoch written BIGINT UNSIGNED NOT NULL AFTER epoch",
+            readable_since: 3,
+        },
+    ],
     columns: &[
         Column { name: "name", kind: ColumnType::Bytes(Namespace::MAX_NAME), optional: false },
-        Column { name: "tenure", kind: ColumnType::Number, optional: false },
+        Column { name: "epoch", kind: ColumnType::Number, optional: false },
         Column { name: "written", kind: ColumnType::Number, optional: false },
         Column { name: "verdict", kind: ColumnType::Flag, optional: false },
         Column { name: "writer", kind: ColumnType::Binary(16), optional: true },
@@ -27,11 +42,20 @@ pub(crate) const LOCKS: TableSchema = TableSchema {
 /// The table of readers. A reader has a row for as long as it holds.
 pub(crate) const READERS: TableSchema = TableSchema {
     name: "leasehold mysql-rw readers",
-    changes: &[],
+    changes: &[
+        SchemaChange {
+            alter: "ADD COLUMN epoch BIGINT UNSIGNED AS (tenure * 16) STORED AFTER owner",
+            readable_since: 1,
+        },
+        SchemaChange {
+            alter: "MODIFY COLUMN epoch BIGINT UNSIGNED NOT NULL AFTER owner, DROP COLUMN tenure",
+            readable_since: 3,
+        },
+    ],
     columns: &[
         Column { name: "name", kind: ColumnType::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "owner", kind: ColumnType::Binary(16), optional: false },
-        Column { name: "tenure", kind: ColumnType::Number, optional: false },
+        Column { name: "epoch", kind: ColumnType::Number, optional: false },
         Column { name: "expires_at", kind: ColumnType::Moment, optional: false },
         Column { name: "acquired_at", kind: ColumnType::Moment, optional: false },
         Column { name: "label", kind: ColumnType::Bytes(1024), optional: true },
@@ -44,8 +68,8 @@ pub(crate) const READERS: TableSchema = TableSchema {
 statements! {
     /// The statements about one pair of tables, each from the file of its name in `sql/`.
     Statements(locks, readers):
-        create_row, try_acquire_writer, count_readers, delete_expired_readers, mark_waiting_writer, renew_writers,
-        take_over_writer, writer_status, release_writer, force_release_writer, draw_epochs, try_acquire_reader, downgrade,
+        create_row, try_acquire_writer, try_acquire_writer_batch, read_keys, claimed, count_readers, delete_expired_readers, mark_waiting_writer, renew_writers,
+        take_over_writer, writer_status, release_writer, release_writer_batch, released_writers, force_release_writer, draw_epochs, try_acquire_reader, downgrade,
         renew_readers, take_over_reader, reader_status, release_reader, delete_reader, force_release_readers, inspect,
         chunk_end_locks, chunk_end_readers, list, gc_find_readers, gc_delete_readers, gc_find_locks, gc_delete_locks,
 }
@@ -54,6 +78,16 @@ impl Statements {
     /// The statements about the leases of writers.
     pub(crate) fn writers(&self) -> LeaseStatements<'_> {
         LeaseStatements { renew: &self.renew_writers, status: &self.writer_status, take_over: &self.take_over_writer }
+    }
+
+    /// The statements that release writers.
+    pub(crate) fn releases(&self) -> ReleaseStatements {
+        ReleaseStatements {
+            one: self.release_writer.clone(),
+            many: self.release_writer_batch.clone(),
+            outcome: self.released_writers.clone(),
+            status: self.writer_status.clone(),
+        }
     }
 
     /// The statements about the leases of readers.

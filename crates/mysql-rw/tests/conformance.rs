@@ -1,4 +1,4 @@
-//! The conformance suite. `LEASEHOLD_TEST_MYSQL` has the URL of a database in which tables may be created.
+//! The conformance suite, with group commit and without it. `LEASEHOLD_TEST_MYSQL` has the URL of a database in which tables may be created.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,11 @@ use leasehold_mysql_rw::{MysqlRw, MysqlRwBackend};
 
 const VARIABLE: &str = "LEASEHOLD_TEST_MYSQL";
 
-struct Mysql(Option<String>);
+#[derive(Clone)]
+struct Mysql {
+    url: Option<String>,
+    group_commit: bool,
+}
 
 #[async_trait]
 impl Fixture for Mysql {
@@ -20,16 +24,17 @@ impl Fixture for Mysql {
     }
 
     async fn available(&self) -> std::result::Result<(), String> {
-        let url = self.0.as_ref().ok_or_else(|| format!("{VARIABLE} is not set"))?;
+        let url = self.url.as_ref().ok_or_else(|| format!("{VARIABLE} is not set"))?;
         MysqlRw::migrate(url).await.map_err(|error| format!("{error:?}"))
     }
 
     async fn connect(&self, namespace: &str) -> Result<MysqlRwBackend> {
-        let url = self.0.clone().unwrap_or_default();
-        MysqlRw::builder().url(url).namespace(namespace).backend().await
+        let url = self.url.clone().unwrap_or_default();
+        MysqlRw::builder().url(url).namespace(namespace).group_commit(self.group_commit).backend().await
     }
 }
 
 fn main() -> ExitCode {
-    conformance::shared(Mysql(std::env::var(VARIABLE).ok()))
+    let server = Mysql { url: std::env::var(VARIABLE).ok(), group_commit: true };
+    conformance::shared_variants([("", server.clone()), ("group_commit_off", Mysql { group_commit: false, ..server })])
 }

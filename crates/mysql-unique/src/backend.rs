@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,7 +7,6 @@ use leasehold_core::{
 };
 use leasehold_mysql::{Opened, RENEWAL_BATCH, Step};
 
-use crate::sql::Statements;
 use crate::store::Store;
 use crate::{acquire, admin, release, renew};
 
@@ -79,9 +77,7 @@ impl MysqlUniqueBackend {
     pub(crate) const NAME: &'static str = "mysql-unique";
 
     pub(crate) fn new(opened: Opened) -> Self {
-        let Opened { sessions, namespace, table, advisory_queue } = opened;
-        let statements = Arc::new(Statements::new(&table));
-        Self { store: Store { sessions, namespace, statements, advisory_queue } }
+        Self { store: Store::new(opened) }
     }
 
     /// The capabilities without the advisory queue. No I/O.

@@ -11,6 +11,7 @@ mod admin;
 mod release;
 mod renew;
 // and what they share.
+mod claims;
 mod sql;
 mod store;
 

@@ -1,20 +1,33 @@
 use std::sync::Arc;
 
 use leasehold_core::LockKey;
-use leasehold_mysql::{AdvisoryQueue, Namespace, Sessions, Value};
+use leasehold_mysql::{AdvisoryQueue, BusyKeys, GroupCommit, Namespace, Opened, Releases, Sessions, Value};
 
+use crate::claims::Claims;
 use crate::sql::Statements;
 
-/// The table of one backend: the connections, the names of its rows, the statements, and the queue of waiters.
+/// The table of one backend: the connections, the names of its rows, the statements, the queue of waiters, and the claims
+/// and releases that are sent together.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) sessions: Sessions,
     pub(crate) namespace: Namespace,
     pub(crate) statements: Arc<Statements>,
     pub(crate) advisory_queue: Option<AdvisoryQueue>,
+    pub(crate) claims: Arc<GroupCommit<Claims>>,
+    pub(crate) busy: Arc<BusyKeys>,
+    pub(crate) releases: Arc<GroupCommit<Releases>>,
 }
 
 impl Store {
+    pub(crate) fn new(opened: Opened) -> Self {
+        let Opened { sessions, namespace, table, advisory_queue, group_commit } = opened;
+        let statements = Arc::new(Statements::new(&table));
+        let claims = Arc::new(GroupCommit::new(Claims::new(&sessions, &statements), group_commit));
+        let releases = Arc::new(GroupCommit::new(Releases::new(&sessions, statements.releases()), group_commit));
+        Self { sessions, namespace, statements, advisory_queue, claims, busy: Arc::default(), releases }
+    }
+
     /// The name of a key's row, as a parameter.
     pub(crate) fn name(&self, key: &LockKey) -> Value {
         Value::Bytes(self.namespace.name_of(key))

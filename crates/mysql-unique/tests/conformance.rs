@@ -1,5 +1,5 @@
 //! The conformance suite on the server that `LEASEHOLD_TEST_MYSQL` names: the URL of a database in which tables may be
-//! created. It runs once without the advisory queue, and once with it.
+//! created. It runs with the advisory queue and without it, and with group commit and without it.
 
 use std::process::ExitCode;
 
@@ -11,10 +11,11 @@ use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend};
 const VARIABLE: &str = "LEASEHOLD_TEST_MYSQL";
 
 fn main() -> ExitCode {
-    let server = Mysql { url: std::env::var(VARIABLE).ok(), advisory_queue: false };
+    let server = Mysql { url: std::env::var(VARIABLE).ok(), advisory_queue: false, group_commit: true };
     conformance::exclusive_variants([
         ("", server.clone()),
-        ("advisory_queue", Mysql { advisory_queue: true, ..server }),
+        ("advisory_queue", Mysql { advisory_queue: true, ..server.clone() }),
+        ("group_commit_off", Mysql { group_commit: false, ..server }),
     ])
 }
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
 struct Mysql {
     url: Option<String>,
     advisory_queue: bool,
+    group_commit: bool,
 }
 
 #[async_trait]
@@ -40,6 +42,7 @@ impl Fixture for Mysql {
 
     async fn connect(&self, namespace: &str) -> Result<MysqlUniqueBackend> {
         let url = self.url.clone().unwrap_or_default();
-        MysqlUnique::builder().url(url).namespace(namespace).advisory_queue(self.advisory_queue).backend().await
+        let builder = MysqlUnique::builder().url(url).namespace(namespace).group_commit(self.group_commit);
+        builder.advisory_queue(self.advisory_queue).backend().await
     }
 }

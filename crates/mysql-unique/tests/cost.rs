@@ -6,7 +6,7 @@
 mod sql;
 
 use leasehold_core::OwnerId;
-use leasehold_mysql::{Lease, RangeScan, TableName, Value, batch};
+use leasehold_mysql::{Lease, RangeScan, TableName, Value, batch, micros};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
 use mysql_async::Conn;
@@ -66,6 +66,24 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Ve
         "status" => cost::batches(held, false, |leases| {
             let places = leases.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
             statements.leases().status_statement(&places.collect::<Vec<_>>())
+        }),
+        // Those without a row lock the gap in which it comes to be.
+        "try_acquire_batch" => cost::batches(held, true, |leases| {
+            let row = |(name, owner, ttl): &&Lease| {
+                vec![Value::Bytes(name.clone()), Value::NULL, Value::NULL, owner.as_bytes().into(), micros(*ttl)]
+            };
+            batch(text, &leases.iter().map(row).collect::<Vec<_>>(), &[])
+        })
+        .into_iter()
+        .map(cost::padded)
+        .collect(),
+        "release_batch" | "released" | "claimed" => cost::batches(held, name == "release_batch", |leases| {
+            let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+            let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
+            if name == "release_batch" {
+                params.insert(0, 1.into());
+            }
+            (text, params)
         }),
         "gc_delete" => cost::batches(held, true, |leases| {
             let keys: Vec<_> = leases.iter().map(|(name, ..)| vec![Value::Bytes(name.clone())]).collect();

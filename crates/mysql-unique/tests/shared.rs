@@ -15,6 +15,7 @@ impl Subject for Unique {
     type Locks = MysqlUnique;
     const TABLE: &'static str = "leasehold_locks";
     const VERSION_1: &'static str = include_str!("fixture/version_1.sql");
+    const VERSION_1_CLAIM: &'static str = include_str!("fixture/version_1_claim.sql");
     const EXPIRY: &'static str = "expires_at";
     const RIGHTS: &'static [&'static str] = &["SELECT, INSERT, UPDATE ON leasehold.leasehold_locks"];
     /// A claim and a release.
@@ -35,7 +36,7 @@ impl Subject for Unique {
     fn fill(rows: u64, each: u64) -> Vec<String> {
         vec![format!(
             "INSERT INTO leasehold.leasehold_locks SELECT CONCAT('leasehold', CHAR(0), 'key/', LPAD(seq, 8, '0')), \
-             UNHEX(MD5(seq)), IF(seq % {each} = 2, 1000, UNIX_TIMESTAMP() * 1000), \
+             UNHEX(MD5(seq)), IF(seq % {each} = 2, 1000, UNIX_TIMESTAMP() * 16000), \
              UTC_TIMESTAMP(6) + INTERVAL IF(seq % {each} = 1, 1, -1) DAY, UTC_TIMESTAMP(6), NULL, NULL, NULL \
              FROM leasehold.seq_1_to_{rows}"
         )]

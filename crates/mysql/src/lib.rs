@@ -6,6 +6,8 @@ mod settings;
 mod server;
 // the queue of waiters in the server;
 mod advisory_queue;
+// the operations of many callers in one statement;
+mod group_commit;
 // statements about many leases, and the tables that they are about;
 mod lease;
 mod schema;
@@ -18,6 +20,9 @@ pub use mysql_async::{Pool, Value};
 
 pub use crate::advisory_queue::queue::AdvisoryQueue;
 pub use crate::future::BoxFuture;
+pub use crate::group_commit::busy_keys::BusyKeys;
+pub use crate::group_commit::lane::{Answers, GroupCommit, Operations};
+pub use crate::lease::releases::{ReleaseStatements, Releases};
 pub use crate::lease::scan::{Chunk, RangeScan};
 pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey, micros};
 pub use crate::lease::sweep::Sweep;

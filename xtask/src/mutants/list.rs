@@ -110,14 +110,16 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
     "mysql-unique": "a claim takes the key from its owner" in TRY_ACQUIRE_SQL,
-        "owner = IF(expires_at <= UTC_TIMESTAMP(6), :owner, owner)" => "owner = :owner";
+        "owner = IF(expires_at <= UTC_TIMESTAMP(6) AND acquired_at = UTC_TIMESTAMP(6), :owner, owner)" => "owner = :owner";
     "mysql-unique": "a claim that is repeated prolongs" in TRY_ACQUIRE_SQL,
-        "expires_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)"
-        => "expires_at = IF(expires_at <= UTC_TIMESTAMP(6) OR owner = :owner, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)";
+        "expires_at = IF(expires_at <= UTC_TIMESTAMP(6) AND acquired_at"
+        => "expires_at = IF(owner = :owner OR expires_at <= UTC_TIMESTAMP(6) AND acquired_at";
     "mysql-unique": "tokens are the clock alone" in TRY_ACQUIRE_SQL,
-        "      tenure + 1," => "      tenure,";
+        "LAST_INSERT_ID(GREATEST(epoch + 1, {clock}))" => "LAST_INSERT_ID({clock})";
+    "mysql-unique": "tokens outrun the clock" in TRY_ACQUIRE_SQL,
+        " AND epoch + 1 NOT BETWEEN {clock} + 17 AND {clock} + 16016" => "";
     "mysql-unique": "labels of the first holder stay" in TRY_ACQUIRE_SQL,
-        "label = IF(expires_at <= UTC_TIMESTAMP(6), :label, label)" => "label = label";
+        "label = IF(expires_at <= UTC_TIMESTAMP(6) AND acquired_at = UTC_TIMESTAMP(6), :label, label)" => "label = label";
     "mysql-unique": "a renewal brings back what has expired" in RENEW_SQL,
         " AND expires_at > UTC_TIMESTAMP(6)" => "";
     "mysql-unique": "a renewal gives half of the lease" in RENEW_SQL,

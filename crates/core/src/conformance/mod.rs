@@ -81,7 +81,7 @@ mod variant;
 mod verdict;
 
 pub use self::fixture::Fixture;
-pub use self::run::{exclusive, exclusive_variants, shared};
+pub use self::run::{exclusive, exclusive_variants, shared, shared_variants};
 
 pub use self::error_text::error_text;
 #[doc(hidden)]

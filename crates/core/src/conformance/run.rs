@@ -28,7 +28,14 @@ pub fn exclusive_variants<F: Fixture>(variants: impl IntoIterator<Item = (&'stat
 
 /// Runs the suite on a backend that also grants shared. To be the `main` of a test target without harness.
 pub fn shared<F: Fixture<Backend: SharedBackend>>(fixture: F) -> ExitCode {
-    main(vec![Variant::new("", Arc::new(Shareable(fixture)))])
+    shared_variants([("", fixture)])
+}
+
+/// Runs the suite once for each variant of a backend that also grants shared, as [`exclusive_variants`] does.
+pub fn shared_variants<F: Fixture<Backend: SharedBackend>>(
+    variants: impl IntoIterator<Item = (&'static str, F)>,
+) -> ExitCode {
+    main(variants.into_iter().map(|(name, fixture)| Variant::new(name, Arc::new(Shareable(fixture)))).collect())
 }
 
 fn main(variants: Vec<Variant>) -> ExitCode {

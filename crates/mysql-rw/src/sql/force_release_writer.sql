@@ -2,5 +2,5 @@
 -- next renewal is told.
 -- In: :name, :written (the epoch that was seen). Out: one changed row or none, and, in the OK packet (LAST_INSERT_ID), the
 -- newest epoch of the key.
-UPDATE {locks} SET tenure = LAST_INSERT_ID(tenure), forced = writer, waiting = NULL, writer = NULL
+UPDATE {locks} SET epoch = LAST_INSERT_ID(epoch), forced = writer, waiting = NULL, writer = NULL
 WHERE name = :name AND written = :written AND writer IS NOT NULL

@@ -8,7 +8,7 @@
 -- and are counted. Sent again, it answers the epoch of the row while this reader holds, admits the reader anew if its lease
 -- ran out, and answers zero if it was released by force: the SELECT has set LAST_INSERT_ID to :epoch by then, so each of
 -- these cases has to set it again.
-INSERT INTO {readers} (name, owner, tenure, expires_at, acquired_at, label, reason, forced)
+INSERT INTO {readers} (name, owner, epoch, expires_at, acquired_at, label, reason, forced)
 SELECT
   l.name, :owner, LAST_INSERT_ID(:epoch), UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, UTC_TIMESTAMP(6),
   :label, :reason, 0
@@ -16,10 +16,10 @@ FROM {locks} AS l
 WHERE l.name = :name AND l.writer <=> :writer AND l.waiting IS NULL AND l.written < :epoch
 LOCK IN SHARE MODE
 ON DUPLICATE KEY UPDATE
-  tenure = CASE
-    WHEN {readers}.forced THEN {readers}.tenure + LAST_INSERT_ID(0)
+  epoch = CASE
+    WHEN {readers}.forced THEN {readers}.epoch + LAST_INSERT_ID(0)
     WHEN {readers}.expires_at <= UTC_TIMESTAMP(6) THEN LAST_INSERT_ID(:epoch)
-    ELSE LAST_INSERT_ID({readers}.tenure)
+    ELSE LAST_INSERT_ID({readers}.epoch)
   END,
   label = IF({readers}.forced OR {readers}.expires_at > UTC_TIMESTAMP(6), {readers}.label, :label),
   reason = IF({readers}.forced OR {readers}.expires_at > UTC_TIMESTAMP(6), {readers}.reason, :reason),

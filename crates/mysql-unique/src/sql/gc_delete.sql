@@ -1,5 +1,5 @@
 -- Deletes those of these rows that are still idle; see gc_find.sql.
--- In: the name of each row, then the age in milliseconds. Out: the number of deleted rows.
+-- In: the name of each row, then the age in sixteenths of a millisecond. Out: the number of deleted rows.
 DELETE {table} FROM {table} FORCE INDEX (PRIMARY)
 WHERE ({any name = ?}) AND expires_at <= UTC_TIMESTAMP(6)
-  AND tenure + ? < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000
+  AND epoch + ? < {clock}

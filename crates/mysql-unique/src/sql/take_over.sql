@@ -3,4 +3,4 @@
 -- Of several owners that try, one finds the old owner. Nothing else in the row changes.
 UPDATE {table} FORCE INDEX (PRIMARY)
 SET owner = :new_owner, expires_at = GREATEST(expires_at, UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND)
-WHERE name = :name AND owner = :owner AND tenure = :epoch AND expires_at > UTC_TIMESTAMP(6)
+WHERE name = :name AND owner = :owner AND epoch = :epoch AND expires_at > UTC_TIMESTAMP(6)

@@ -21,6 +21,8 @@ pub(crate) struct Address {
     pub(crate) table: Option<TableName>,
     /// The parameter `advisory_queue`; false if the URL does not have it.
     pub(crate) advisory_queue: bool,
+    /// The parameter `group_commit`.
+    pub(crate) group_commit: Option<bool>,
 }
 
 impl Address {
@@ -57,8 +59,8 @@ impl Address {
             opts.ip_or_hostname().into()
         };
         let shown = format!("mysql://{}:{}/{}", host, opts.tcp_port(), opts.db_name().unwrap_or(""));
-        let advisory_queue = ours.advisory_queue.unwrap_or(false);
-        Ok(Self { opts, shown, namespace: ours.namespace, table: ours.table, advisory_queue })
+        let OwnParameters { namespace, table, advisory_queue, group_commit } = ours;
+        Ok(Self { opts, shown, namespace, table, advisory_queue: advisory_queue.unwrap_or(false), group_commit })
     }
 
     /// The options for the driver, before [`Connections`](super::connections::Connections) adds its own.
@@ -73,6 +75,7 @@ struct OwnParameters {
     namespace: Option<Namespace>,
     table: Option<TableName>,
     advisory_queue: Option<bool>,
+    group_commit: Option<bool>,
 }
 
 impl OwnParameters {
@@ -81,10 +84,10 @@ impl OwnParameters {
         let twice = match name {
             "namespace" => self.namespace.replace(Namespace::new(value)?).is_some(),
             "table" => self.table.replace(TableName::new(value)?).is_some(),
-            "advisory_queue" => {
-                let wanted =
-                    value.parse().map_err(|_| refuse(format!("advisory_queue is true or false, not {value:?}")))?;
-                self.advisory_queue.replace(wanted).is_some()
+            "advisory_queue" | "group_commit" => {
+                let wanted = value.parse().map_err(|_| refuse(format!("{name} is true or false, not {value:?}")))?;
+                let ours = if name == "group_commit" { &mut self.group_commit } else { &mut self.advisory_queue };
+                ours.replace(wanted).is_some()
             }
             _ => return Ok(false),
         };
@@ -119,11 +122,13 @@ mod tests {
 
     #[test]
     fn parameters_of_leasehold_are_not_passed_to_the_driver() {
-        let url = "mysql://u@db.example:3307/locks?namespace=billing&advisory_queue=true&table=l_1&prefer_socket=false";
+        let url = "mysql://u@db.example:3307/locks?namespace=billing&advisory_queue=true&table=l_1&prefer_socket=false\
+                   &group_commit=false";
         let address = Address::parse(url).unwrap();
         assert_eq!(address.namespace, Some(Namespace::new("billing").unwrap()));
         assert_eq!(address.table, Some(TableName::new("l_1").unwrap()));
         assert!(address.advisory_queue);
+        assert_eq!(address.group_commit, Some(false));
         assert_eq!(address.to_string(), "mysql://db.example:3307/locks");
         assert_eq!(format!("{address:?}"), r#"Address("mysql://db.example:3307/locks")"#);
     }
@@ -142,6 +147,7 @@ mod tests {
             "mysql://u:canary@host/locks?table=a&table=b",
             "mysql://u:canary@host/locks?table=",
             "mysql://u:canary@host/locks?advisory_queue=1",
+            "mysql://u:canary@host/locks?group_commit=yes",
             "mysql://u:canary@host/locks?no_such_parameter=1",
             "mysql://u:canary@host/locks?pool_min=5&pool_max=1",
             "mysql://u:canary@host/locks?pool_max=0",

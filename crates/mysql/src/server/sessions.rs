@@ -10,7 +10,7 @@ use super::address::Address;
 use super::connections::Connections;
 use super::failure::{Progress, classify};
 use super::pools::PoolKind;
-use super::session::{SessionFate, SessionId, catch_panic};
+use super::session::{Session, SessionFate, SessionId, catch_panic};
 use crate::future::BoxFuture;
 use crate::statement::params::Params;
 use crate::statement::reply::{Reply, Row};
@@ -126,15 +126,7 @@ impl Sessions {
         let checked_out = self.connections.check_out(pool, step.operation).await;
         let mut session = checked_out.map_err(|error| FailedSend { error, recovery: Recovery::GiveUp })?;
         let Ok(answer) = timeout(step.limit, session.ask(step.statement, params.into())).await else {
-            let id = session.id.clone();
-            // To drop the session is not enough: the server would go on with the statement, and might commit much later.
-            drop(session);
-            self.kill(&id).await;
-            let error = Error::new(ErrorKind::Indeterminate, step.operation);
-            return Err(FailedSend {
-                error: error.detail(format!("no answer within {:?}", step.limit)),
-                recovery: Recovery::GiveUp,
-            });
+            return Err(self.overdue(step, session).await);
         };
         match answer {
             Ok(rows) => {
@@ -143,6 +135,79 @@ impl Sessions {
                 Ok(Reply { rows, affected, id, repeated: false })
             }
             Err(failure) => Err(self.failed(step, &session.id, &failure)),
+        }
+    }
+
+    async fn overdue(&self, step: Step<'_>, session: Session) -> FailedSend {
+        let id = session.id.clone();
+        // To drop the session is not enough: the server would go on with the statement, and might commit much later.
+        drop(session);
+        self.kill(&id).await;
+        let error = Error::new(ErrorKind::Indeterminate, step.operation);
+        FailedSend { error: error.detail(format!("no answer within {:?}", step.limit)), recovery: Recovery::GiveUp }
+    }
+
+    /// Sends a statement about many rows, and then, in the same session, a query that tells what became of each. The query
+    /// is left out if the statement has changed `all` rows. The answer has the rows of the query, and how many rows the
+    /// statement has changed.
+    ///
+    /// `None`: each row may be asked for by a statement of its own. The server undid the statement or refused it before it
+    /// began, or the step is repeatable and what was carried out of it is over.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// A statement that is under way when the future is dropped may still be applied.
+    pub fn run_batch<'a>(
+        &'a self,
+        step: Step<'a>,
+        params: Params,
+        outcome: (&'a str, Params),
+        all: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<Reply>>> {
+        Box::pin(async move {
+            let FailedSend { error, recovery } = match self.send_batch(step, params, outcome, all).await {
+                Ok(reply) => return Ok(Some(reply)),
+                Err(failed) => failed,
+            };
+            match recovery {
+                Recovery::Resend | Recovery::Reconnect => Ok(None),
+                Recovery::KillSession(broken) if step.repeatable && self.kill(&broken).await => Ok(None),
+                Recovery::KillSession(_) | Recovery::GiveUp => Err(error),
+            }
+        })
+    }
+
+    async fn send_batch(
+        &self,
+        step: Step<'_>,
+        params: Params,
+        (outcome, names): (&str, Params),
+        all: Option<u64>,
+    ) -> Result<Reply, FailedSend> {
+        let checked_out = self.connections.check_out(PoolKind::Common, step.operation).await;
+        let mut session = checked_out.map_err(|error| FailedSend { error, recovery: Recovery::GiveUp })?;
+        let mut affected = None;
+        let asking = async {
+            session.ask(step.statement, params.into()).await?;
+            let changed = session.conn.affected_rows();
+            affected = Some(changed);
+            if all == Some(changed) { Ok(Vec::new()) } else { session.ask(outcome, names.into()).await }
+        };
+        let answer = timeout(step.limit, asking).await;
+        match (answer, affected) {
+            (Ok(Ok(rows)), Some(affected)) => {
+                Ok(Reply { rows: rows.into_iter().map(Row::from).collect(), affected, id: 0, repeated: false })
+            }
+            (Ok(Err(failure)), None) => Err(self.failed(step, &session.id, &failure)),
+            // Applied, and nobody knows to which of the rows.
+            (_, Some(_)) => {
+                let error =
+                    Error::new(ErrorKind::Indeterminate, step.operation).detail("nobody told what became of it");
+                Err(FailedSend { error, recovery: if step.repeatable { Recovery::Resend } else { Recovery::GiveUp } })
+            }
+            (_, None) => Err(self.overdue(step, session).await),
         }
     }
 

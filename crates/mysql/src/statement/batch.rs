@@ -1,11 +1,13 @@
 use mysql_async::Value;
 
 /// A statement about all rows with these primary keys, and its positional parameters, from a text with slots in braces.
+/// Other values of a row may follow its primary key.
 /// `leases` has the lease for each row, in microseconds, or is empty if the text has no slot for it.
 ///
 /// - `{any name = ? AND owner = ?}`, or `{any name = ?}`, becomes this condition of any of the rows. Every row has a
 ///   condition of its own on the columns of the primary key, because servers look these up one by one, however few
 ///   there are. A list of tuples would not do: `MariaDB` reads, and locks, the whole table when it holds a single one.
+/// - `{each (?, NULL, ?)}` becomes this list for each of the rows.
 /// - `{micros of CONCAT(name, owner)}` becomes the lease of the row with this key.
 ///
 /// The number of rows is rounded up to a power of two by repeating the last row: so there are few different texts, and
@@ -20,8 +22,10 @@ pub fn batch(text: &str, keys: &[Vec<Value>], leases: &[Value]) -> (String, Vec<
         made.push_str(before);
         if let Some(condition) = slot.strip_prefix("any ") {
             made.push_str(&vec![format!("({condition})"); keys.len()].join(" OR "));
-            let marks = condition.matches('?').count();
-            params.extend(keys.iter().flat_map(|key| key.iter().take(marks).cloned()));
+            params.extend(firsts(&keys, condition.matches('?').count()));
+        } else if let Some(list) = slot.strip_prefix("each ") {
+            made.push_str(&vec![list; keys.len()].join(", "));
+            params.extend(firsts(&keys, list.matches('?').count()));
         } else if let Some(key) = slot.strip_prefix("micros of ") {
             made.push_str(&lease_of(key, &keys, &leases, &mut params));
         }
@@ -29,6 +33,11 @@ pub fn batch(text: &str, keys: &[Vec<Value>], leases: &[Value]) -> (String, Vec<
     }
     made.push_str(rest);
     (made, params)
+}
+
+/// The first values of each key.
+fn firsts(keys: &[&Vec<Value>], count: usize) -> impl Iterator<Item = Value> {
+    keys.iter().flat_map(move |key| key.iter().take(count).cloned())
 }
 
 /// As many as the next power of two, by repeating the last.
@@ -84,6 +93,14 @@ mod tests {
         let (text, params) = made(&[("a", 7), ("b", 8)]);
         assert!(text.starts_with("SET l = ELT(FIELD(CONCAT(n, o), ?, ?), ?, ?) WHERE (("), "{text}");
         assert_eq!(params[..4], ["ao".into(), "bo".into(), Value::UInt(7), Value::UInt(8)]);
+    }
+
+    #[test]
+    fn a_list_is_repeated_for_each_row() {
+        let keys = [vec!["a".into(), "x".into()], vec!["b".into(), "y".into()]];
+        let (text, params) = batch("VALUES {each (?, 1, ?)} WHERE {any n = ?}", &keys, &[]);
+        assert_eq!(text, "VALUES (?, 1, ?), (?, 1, ?) WHERE (n = ?) OR (n = ?)");
+        assert_eq!(params, ["a".into(), "x".into(), "b".into(), "y".into(), "a".into(), "b".into()]);
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl<'r> Columns<'r> {
     ///
     /// # Errors
     /// [`ErrorKind::Backend`] if there is no further column, or its value is neither bytes nor NULL.
-    pub(crate) fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>> {
+    pub fn optional_bytes(&mut self) -> Result<Option<Vec<u8>>> {
         self.take()
     }
 

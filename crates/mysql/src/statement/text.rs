@@ -1,10 +1,13 @@
 use crate::names::TableName;
 
-/// The text of an SQL file on one line, without comments, in which `{placeholder}` of each pair is replaced by the name
-/// of its table in backticks.
+/// The server's clock in the unit of epochs: sixteenths of a millisecond since 1970.
+const CLOCK: &str = "CAST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 2 DIV 125 AS UNSIGNED)";
+
+/// The text of an SQL file on one line, without comments, in which `{clock}` is replaced by the server's clock in the unit
+/// of epochs, and `{placeholder}` of each pair by the name of its table in backticks.
 pub fn statement(source: &str, tables: &[(&str, &TableName)]) -> String {
     let lines = source.lines().map(str::trim).filter(|line| !line.starts_with("--") && !line.is_empty());
-    let mut text = lines.collect::<Vec<_>>().join(" ");
+    let mut text = lines.collect::<Vec<_>>().join(" ").replace("{clock}", CLOCK);
     for (placeholder, table) in tables {
         text = text.replace(&format!("{{{placeholder}}}"), &table.to_string());
     }
@@ -43,7 +46,8 @@ mod tests {
     #[test]
     fn comments_are_dropped_and_placeholders_become_tables() {
         let table = TableName::new("locks").unwrap();
-        let source = "-- It's said: twice.\nUPDATE {table}\n  SET a = :a\n\nWHERE b = {other}\n";
-        assert_eq!(statement(source, &[("table", &table)]), "UPDATE `locks` SET a = :a WHERE b = {other}");
+        let source = "-- It's said: twice.\nUPDATE {table}\n  SET a = :a\n\nWHERE b = {other} AND c < {clock}\n";
+        let text = statement(source, &[("table", &table)]);
+        assert_eq!(text, format!("UPDATE `locks` SET a = :a WHERE b = {{other}} AND c < {CLOCK}"));
     }
 }

@@ -121,6 +121,13 @@ pub fn batches(held: &[Lease], locks: bool, build: impl Fn(&[&Lease]) -> (String
     kinds.iter().flat_map(|(kind, leases)| sizes.map(|size| trial(kind, &leases[..size]))).collect()
 }
 
+/// The trial of a statement that reads the last row of a batch again, until the number of rows is a power of two.
+#[must_use]
+pub fn padded(trial: Trial) -> Trial {
+    let most = Cost::new(trial.most.reads.next_power_of_two(), trial.most.locks);
+    Trial { most, ..trial }
+}
+
 /// The statement about a row of each of these keys, with these parameters too.
 pub fn one_row(text: &str, keys: &[&str], more: &[(&str, Value)], most: Cost) -> Vec<Trial> {
     let trial = |key: &&str| {

@@ -5,6 +5,7 @@ pub mod clocks;
 mod contention;
 pub mod cost;
 mod grant_log;
+pub mod group_commit;
 pub mod leases;
 pub mod privileges;
 pub mod processes;
@@ -72,8 +73,18 @@ macro_rules! shared_tests {
             processes:
                 no_token_repeats_or_goes_back,
                 a_child_takes_locks_until_it_is_killed;
+            group_commit:
+                what_comes_in_meanwhile_is_committed_together,
+                each_claim_of_a_batch_is_answered_for_itself,
+                each_release_of_a_batch_is_answered_for_itself,
+                a_row_that_somebody_locks_keeps_nobody_else,
+                a_claim_that_nobody_waits_for_any_more_leaves_the_others_alone,
+                a_runtime_that_ends_amid_a_batch_keeps_nobody_waiting,
+                connections_that_break_amid_batches_leave_no_key_locked,
+                batches_over_the_same_keys_are_never_a_deadlock;
             tokens:
-                expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied;
+                tokens_of_a_busy_key_grow_when_the_table_is_emptied,
+                an_epoch_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back;
         }
     };
     ($subject:ty, $($module:ident: $($case:ident),+;)+) => {

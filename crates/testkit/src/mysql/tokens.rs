@@ -1,4 +1,4 @@
-//! What tokens ought to do when the server forgets.
+//! What tokens do when the server forgets, and when its clock is behind them.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -6,15 +6,19 @@
     reason = "tests, whose names say what they show"
 )]
 
+use std::time::Duration;
+
 use leasehold_core::conformance::tokens_grow_although_all_is_forgotten;
-use leasehold_core::{Error, LockerExt};
+use leasehold_core::{Attempt, Backend, Capability, Claim, Error, LockKey, LockerExt, Mode};
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
 
 use super::server::Server;
 use super::steps::migrated;
 use super::subject::Subject;
+use leasehold_mysql::ConnectionSettings;
 
-/// A counter that is ahead of the server's clock cannot be replaced by it.
-pub async fn expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptied<S: Subject>() {
+pub async fn tokens_of_a_busy_key_grow_when_the_table_is_emptied<S: Subject>() {
     let server = Server::needed(&["--innodb-flush-log-at-trx-commit=0"]).await;
     let locks = migrated::<S>(&server).await;
     let grant = async || {
@@ -28,4 +32,45 @@ pub async fn expected_failure_tokens_of_a_busy_key_grow_when_the_table_is_emptie
         Ok::<_, Error>(locks.lock("k").await?.fencing_token())
     };
     tokens_grow_although_all_is_forgotten(grant, forgets).await.unwrap();
+}
+
+/// Sets the epoch of the only key so far ahead of the server's clock, and answers it.
+async fn set_ahead<S: Subject>(session: &mut Conn, ahead: Duration) -> u64 {
+    let clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 2 DIV 125";
+    let ahead = ahead.as_micros() * 2 / 125;
+    session.query_drop(format!("UPDATE leasehold.{} SET epoch = {clock} + {ahead}", S::TABLE)).await.unwrap();
+    epoch::<S>(session).await
+}
+
+async fn epoch<S: Subject>(session: &mut Conn) -> u64 {
+    session.query_first(format!("SELECT epoch FROM leasehold.{}", S::TABLE)).await.unwrap().unwrap()
+}
+
+pub async fn an_epoch_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated::<S>(&server).await;
+    let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
+    let mut session = server.session().await.unwrap();
+    let key = LockKey::new("k").unwrap();
+    locks.lock(&key).await.unwrap().release().await.unwrap();
+    let modes: &[_] = match store.capabilities().has(Capability::Shared) {
+        true => &[Mode::Exclusive, Mode::Shared],
+        false => &[Mode::Exclusive],
+    };
+    for &mode in modes {
+        let claim = || Claim::new(&key, mode, Duration::from_secs(60));
+        let ahead = set_ahead::<S>(&mut session, Duration::from_millis(900)).await;
+        let refused = store.try_acquire(&claim()).await.unwrap();
+        assert_eq!(refused, Attempt::AHEAD_OF_THE_CLOCK, "{mode:?}");
+        assert_eq!(epoch::<S>(&mut session).await, ahead, "{mode:?}: what is refused changes nothing");
+        let waited = locks.lock(&key).await.unwrap();
+        assert!(waited.fencing_token().unwrap().epoch() > ahead, "{mode:?}: the clock comes past it");
+        waited.release().await.unwrap();
+
+        let set_back = set_ahead::<S>(&mut session, Duration::from_secs(3600)).await;
+        let claim = claim();
+        let granted = store.try_acquire(&claim).await.unwrap();
+        assert_eq!(granted, Attempt::Granted { epoch: Some(set_back + 1) }, "{mode:?}: not shut for an hour");
+        store.release(&claim.grant(None)).await.unwrap();
+    }
 }

@@ -1,0 +1,94 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, OwnerId, Result};
+use leasehold_mysql::{Answers, BoxFuture, Columns, Operations, Params, Sessions, Step, Value, batch, micros, named};
+
+use crate::sql::Statements;
+
+/// The claims on one table.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    sessions: Sessions,
+    statements: Arc<Statements>,
+}
+
+/// The bit of the answer to a claim that says that the key is held. The other bits are then the microseconds that are
+/// left of the lease.
+const BUSY: u64 = 1 << 63;
+
+impl Claims {
+    pub(crate) fn new(sessions: &Sessions, statements: &Arc<Statements>) -> Self {
+        Self { sessions: sessions.clone(), statements: Arc::clone(statements) }
+    }
+
+    async fn one(&self, name: &[u8], claim: &Claim) -> Result<Attempt> {
+        let params = named([
+            ("name", Value::Bytes(name.to_vec())),
+            ("owner", claim.owner.as_bytes().into()),
+            ("ttl", micros(claim.ttl)),
+            ("label", text(claim.label.as_deref())),
+            ("reason", text(claim.reason.as_deref())),
+        ]);
+        let step = Step::new(Self::NAME, &self.statements.try_acquire).repeatable();
+        match self.sessions.run(step, params).await?.id {
+            0 => Err(Error::new(ErrorKind::Indeterminate, Self::NAME).detail("the server's answer has no epoch in it")),
+            busy if busy & BUSY != 0 => Ok(Attempt::Busy { retry_in: Some(Duration::from_micros(busy & !BUSY)) }),
+            epoch => Ok(Attempt::Granted { epoch: Some(epoch) }),
+        }
+    }
+
+    async fn many(&self, requests: &[&(Vec<u8>, Claim)]) -> Result<Answers<Self>> {
+        let row = |(name, claim): &&(Vec<u8>, Claim)| {
+            let [label, reason] = [&claim.label, &claim.reason].map(|given| text(given.as_deref()));
+            vec![Value::Bytes(name.clone()), label, reason, claim.owner.as_bytes().into(), micros(claim.ttl)]
+        };
+        let rows: Vec<_> = requests.iter().map(row).collect();
+        let (claim, params) = batch(&self.statements.try_acquire_batch, &rows, &[]);
+        let (outcome, names) = batch(&self.statements.claimed, &rows, &[]);
+        let (step, outcome) = (Step::new(Self::NAME, &claim).repeatable(), (&*outcome, Params::Positional(names)));
+        let Some(reply) = self.sessions.run_batch(step, Params::Positional(params), outcome, None).await? else {
+            return Ok(requests.iter().map(|_| None).collect());
+        };
+        let mut held = HashMap::new();
+        for row in &reply.rows {
+            let mut columns = Columns::of(row, Self::NAME);
+            held.insert(columns.bytes()?, (columns.bytes()?, columns.number()?, columns.micros()?));
+        }
+        Ok(requests.iter().map(|(name, claim)| Some(Ok(attempt(held.get(name), claim.owner)))).collect())
+    }
+}
+
+/// What became of a claim of this owner, by who holds the key after it: owner, epoch, what is left of the lease.
+fn attempt(holder: Option<&(Vec<u8>, u64, Duration)>, owner: OwnerId) -> Attempt {
+    match holder {
+        Some((holder, epoch, _)) if holder == owner.as_bytes() => Attempt::Granted { epoch: Some(*epoch) },
+        Some((_, _, left)) => Attempt::Busy { retry_in: Some(*left) },
+        // Or the lease in its way has just ended.
+        None => Attempt::AHEAD_OF_THE_CLOCK,
+    }
+}
+
+fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()))
+}
+
+impl Operations for Claims {
+    /// The name of the row, and the claim.
+    type Request = (Vec<u8>, Claim);
+    type Answer = Attempt;
+    const NAME: &'static str = "acquire";
+
+    fn row((name, _): &Self::Request) -> &[u8] {
+        name
+    }
+
+    fn alone<'a>(&'a self, (name, claim): &'a Self::Request) -> BoxFuture<'a, Result<Attempt>> {
+        Box::pin(self.one(name, claim))
+    }
+
+    fn together<'a>(&'a self, requests: &'a [&'a Self::Request]) -> BoxFuture<'a, Result<Answers<Self>>> {
+        Box::pin(self.many(requests))
+    }
+}

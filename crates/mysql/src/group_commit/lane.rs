@@ -1,0 +1,242 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::{Error, ErrorKind, Result};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use crate::future::BoxFuture;
+
+/// Operations of one kind, each on one row, which a server carries out alone, or several by one statement.
+pub trait Operations: Send + Sync + 'static {
+    /// What is asked for.
+    type Request: Send + Sync + 'static;
+    /// What became of it.
+    type Answer: Send + 'static;
+    /// The operation that errors name.
+    const NAME: &'static str;
+
+    /// The name of the row.
+    fn row(request: &Self::Request) -> &[u8];
+
+    /// Carries out one operation.
+    fn alone<'a>(&'a self, request: &'a Self::Request) -> BoxFuture<'a, Result<Self::Answer>>;
+
+    /// Carries out several, on different rows, which are sorted by their names, and answers in this order.
+    fn together<'a>(&'a self, requests: &'a [&'a Self::Request]) -> BoxFuture<'a, Result<Answers<Self>>>;
+}
+
+/// The answers to several operations. `None`: this one is to be carried out alone, because it was not applied, or may be
+/// applied twice.
+pub type Answers<O> = Vec<Option<Result<<O as Operations>::Answer>>>;
+
+/// Carries out operations of one kind: at once and alone as long as that keeps up, and together those that come in
+/// meanwhile.
+///
+/// An idle server costs no delay. Of two operations on one row, the second waits for another batch. All batches take the
+/// rows in one order, so that no two of them lock rows crosswise.
+pub struct GroupCommit<O: Operations>(Arc<Lane<O>>);
+
+/// Largest batch. Beyond 64 rows the server's time for each no longer falls, and all of them stay locked longer.
+const MAX_BATCH: usize = 64;
+
+/// How long operations wait for the one in flight, or the batch. Whatever keeps that one for longer, a row or a connection,
+/// keeps nobody else.
+const PATIENCE: Duration = Duration::from_millis(25);
+
+struct Lane<O: Operations> {
+    operations: O,
+    enabled: bool,
+    state: Mutex<State<O>>,
+}
+
+struct State<O: Operations> {
+    /// Somebody only if something is in flight, which looks here when it is back.
+    waiting: Vec<Waiting<O>>,
+    in_flight: bool,
+}
+
+struct Waiting<O: Operations> {
+    request: O::Request,
+    answer: oneshot::Sender<Result<O::Answer>>,
+}
+
+enum Admission<O: Operations> {
+    InFlight(O::Request, Flight<O>),
+    Waiting(oneshot::Receiver<Result<O::Answer>>),
+}
+
+impl<O: Operations> GroupCommit<O> {
+    /// Carries out each operation alone unless it is `enabled`.
+    pub fn new(operations: O, enabled: bool) -> Self {
+        let state = Mutex::new(State { waiting: Vec::new(), in_flight: false });
+        Self(Arc::new(Lane { operations, enabled, state }))
+    }
+
+    /// Carries out an operation, with others if others come in at the same time.
+    ///
+    /// # Errors
+    /// Those of the operation, each its own. A batch whose outcome is unknown is unknown for each of it;
+    /// [`Unavailable`](ErrorKind::Unavailable) if it was never sent because the runtime that sends ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may or may not keep the operation from being carried out. Others are not touched.
+    pub fn run(&self, request: O::Request) -> BoxFuture<'_, Result<O::Answer>> {
+        if !self.0.enabled {
+            return self.alone(request);
+        }
+        match self.0.enter(request) {
+            Admission::InFlight(request, flight) => Box::pin(async move {
+                let mut work = self.0.operations.alone(&request);
+                if let Ok(answer) = timeout(PATIENCE, &mut work).await {
+                    return answer;
+                }
+                drop(flight);
+                work.await
+            }),
+            Admission::Waiting(answer) => Box::pin(async {
+                answer.await.unwrap_or_else(|_| {
+                    let error = Error::new(ErrorKind::Indeterminate, O::NAME);
+                    Err(error.detail("the runtime that was sending it ended"))
+                })
+            }),
+        }
+    }
+
+    /// Carries out an operation that nobody else is to wait for.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub fn alone(&self, request: O::Request) -> BoxFuture<'_, Result<O::Answer>> {
+        Box::pin(async move { self.0.operations.alone(&request).await })
+    }
+}
+
+impl<O: Operations> Lane<O> {
+    fn enter(self: &Arc<Self>, request: O::Request) -> Admission<O> {
+        let mut state = self.state();
+        if !state.in_flight {
+            state.in_flight = true;
+            return Admission::InFlight(request, Flight(Arc::clone(self)));
+        }
+        let (answer, answered) = oneshot::channel();
+        state.waiting.push(Waiting { request, answer });
+        Admission::Waiting(answered)
+    }
+
+    async fn deliver(self: Arc<Self>, batch: Vec<Waiting<O>>) {
+        let requests: Vec<_> = batch.iter().map(|waiting| &waiting.request).collect();
+        let answers = match &*requests {
+            [request] => vec![Some(self.operations.alone(request).await)],
+            _ => self.operations.together(&requests).await.unwrap_or_else(|failed| {
+                // Refused for good and not carried out, perhaps for one of them.
+                let refused = failed.kind() == ErrorKind::Backend;
+                requests.iter().map(|_| (!refused).then(|| Err(failed.retell()))).collect()
+            }),
+        };
+        for (waiting, answer) in batch.into_iter().zip(answers) {
+            match answer {
+                Some(answer) => drop(waiting.answer.send(answer)),
+                None => self.deliver_alone(waiting),
+            }
+        }
+    }
+
+    /// If the task never ends, its caller hears that the runtime did.
+    fn deliver_alone(self: &Arc<Self>, Waiting { request, answer }: Waiting<O>) {
+        let lane = Arc::clone(self);
+        tokio::spawn(async move {
+            let _ = answer.send(lane.operations.alone(&request).await);
+        });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<O>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One operation in flight. When it drops, those that wait are sent.
+struct Flight<O: Operations>(Arc<Lane<O>>);
+
+impl<O: Operations> Drop for Flight<O> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        if state.waiting.is_empty() {
+            state.in_flight = false;
+            return;
+        }
+        drop(state);
+        let batches = Batches { lane: Arc::clone(&self.0), ended: false };
+        if let Ok(runtime) = Handle::try_current() {
+            // In a task of its own, which nobody can cancel.
+            runtime.spawn(batches.run());
+        }
+    }
+}
+
+/// One batch after the other in flight, as long as somebody waits.
+struct Batches<O: Operations> {
+    lane: Arc<Lane<O>>,
+    ended: bool,
+}
+
+impl<O: Operations> Batches<O> {
+    async fn run(mut self) {
+        while let Some(batch) = self.next() {
+            let mut delivery = Box::pin(Arc::clone(&self.lane).deliver(batch));
+            if timeout(PATIENCE, &mut delivery).await.is_err() {
+                // If the task never ends, its callers hear that the runtime did.
+                tokio::spawn(delivery);
+            }
+            // The callers that just got their answers may ask again at once, and are then sent together again.
+            yield_now().await;
+        }
+    }
+
+    /// The next batch, sorted: of those that came first, one for each row.
+    fn next(&mut self) -> Option<Vec<Waiting<O>>> {
+        let mut state = self.lane.state();
+        // Nobody wants to know any more.
+        state.waiting.retain(|waiting| !waiting.answer.is_closed());
+        let mut first = std::mem::take(&mut state.waiting);
+        let behind = first.split_off(first.len().min(MAX_BATCH));
+        first.sort_by(|one, other| O::row(&one.request).cmp(O::row(&other.request)));
+        let mut batch: Vec<Waiting<O>> = Vec::with_capacity(first.len());
+        for waiting in first {
+            match batch.last() {
+                Some(last) if O::row(&last.request) == O::row(&waiting.request) => state.waiting.push(waiting),
+                _ => batch.push(waiting),
+            }
+        }
+        state.waiting.extend(behind);
+        self.ended = batch.is_empty();
+        state.in_flight = !self.ended;
+        (!self.ended).then_some(batch)
+    }
+}
+
+impl<O: Operations> Drop for Batches<O> {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let waiting = {
+            let mut state = self.lane.state();
+            state.in_flight = false;
+            std::mem::take(&mut state.waiting)
+        };
+        for Waiting { answer, .. } in waiting {
+            let error = Error::new(ErrorKind::Unavailable, O::NAME);
+            let _ = answer.send(Err(error.detail("not sent, for the runtime is shutting down")));
+        }
+    }
+}
+
+impl<O: Operations> fmt::Debug for GroupCommit<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupCommit").field("of", &O::NAME).field("enabled", &self.0.enabled).finish_non_exhaustive()
+    }
+}

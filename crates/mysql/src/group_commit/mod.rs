@@ -1,0 +1,4 @@
+//! Claims and releases of many callers in one statement, although none of them asked for it.
+
+pub(crate) mod busy_keys;
+pub(crate) mod lane;

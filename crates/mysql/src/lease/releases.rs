@@ -1,0 +1,165 @@
+use std::collections::HashMap;
+
+use leasehold_core::{Error, ErrorKind, LeaseStatus, OwnerId, Result};
+use mysql_async::Value;
+use rand::Rng;
+
+use super::statements::LeaseStatements;
+use crate::future::BoxFuture;
+use crate::group_commit::lane::{Answers, Operations};
+use crate::server::sessions::Sessions;
+use crate::statement::batch::batch;
+use crate::statement::params::{Params, named};
+use crate::statement::reply::{Columns, Row};
+use crate::statement::step::Step;
+
+/// The statements that release the exclusive leases of one table.
+#[derive(Clone, Debug)]
+pub struct ReleaseStatements {
+    /// Frees the row `:name` if `:owner` holds it.
+    pub one: String,
+    /// Frees the rows of a [`batch`] whose owner holds them, and stamps them: its first parameter is the stamp, in
+    /// microseconds since 2000, which is in the past.
+    pub many: String,
+    /// Answers for each row of a [`batch`] its name, the stamp, the owner and the owner that was released by force. Each but
+    /// the name may be NULL.
+    pub outcome: String,
+    /// As in [`LeaseStatements`].
+    pub status: String,
+}
+
+/// The releases of the exclusive leases of one table.
+#[derive(Debug)]
+pub struct Releases {
+    sessions: Sessions,
+    statements: ReleaseStatements,
+}
+
+impl Releases {
+    /// The releases by these statements.
+    pub fn new(sessions: &Sessions, statements: ReleaseStatements) -> Self {
+        Self { sessions: sessions.clone(), statements }
+    }
+
+    async fn one(&self, name: &[u8], owner: OwnerId) -> Result<LeaseStatus> {
+        let params = named([("name", Value::Bytes(name.to_vec())), ("owner", owner.as_bytes().into())]);
+        if self.sessions.run(Step::new(Self::NAME, &self.statements.one), params).await?.affected > 0 {
+            return Ok(LeaseStatus::Held);
+        }
+        let leases = LeaseStatements { renew: "", status: &self.statements.status, take_over: "" };
+        leases.why_not_released(&self.sessions, name.to_vec(), owner).await
+    }
+
+    async fn many(&self, requests: &[&(Vec<u8>, OwnerId)]) -> Result<Answers<Self>> {
+        // Of earlier releases of the same owners, and of those alone, the stamp differs.
+        let stamp = u64::from(rand::rng().random_range(1..u32::MAX));
+        let [release, outcome] = self.batches(requests, stamp);
+        let all = requests.len() as u64;
+        let step = Step::new(Self::NAME, &release.0);
+        let params = Params::Positional(release.1);
+        let look = (outcome.0.as_str(), Params::Positional(outcome.1));
+        let Some(reply) = self.sessions.run_batch(step, params, look, Some(all)).await? else {
+            return Ok(requests.iter().map(|_| None).collect());
+        };
+        if reply.affected == all {
+            return Ok(requests.iter().map(|_| Some(Ok(LeaseStatus::Held))).collect());
+        }
+        let mut found = HashMap::new();
+        for row in &reply.rows {
+            let (name, row) = Found::read(row)?;
+            found.insert(name, row);
+        }
+        let known = |(name, owner): &&(Vec<u8>, OwnerId)| found.get(name).and_then(|found| found.status(stamp, *owner));
+        Ok(settle(requests.iter().map(known).collect(), reply.affected).into_iter().map(Some).collect())
+    }
+
+    /// The statement that releases these leases, and the one that asks what became of them, with their parameters.
+    pub fn batches(&self, requests: &[&(Vec<u8>, OwnerId)], stamp: u64) -> [(String, Vec<Value>); 2] {
+        let key = |(name, owner): &&(Vec<u8>, OwnerId)| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+        let keys: Vec<_> = requests.iter().map(key).collect();
+        let (release, mut params) = batch(&self.statements.many, &keys, &[]);
+        params.insert(0, Value::UInt(stamp));
+        [(release, params), batch(&self.statements.outcome, &keys, &[])]
+    }
+}
+
+impl Operations for Releases {
+    /// The name of the row, and the owner.
+    type Request = (Vec<u8>, OwnerId);
+    /// [`Held`](LeaseStatus::Held): the owner held the row until now.
+    type Answer = LeaseStatus;
+    const NAME: &'static str = "release";
+
+    fn row((name, _): &Self::Request) -> &[u8] {
+        name
+    }
+
+    fn alone<'a>(&'a self, (name, owner): &'a Self::Request) -> BoxFuture<'a, Result<LeaseStatus>> {
+        Box::pin(self.one(name, *owner))
+    }
+
+    fn together<'a>(&'a self, requests: &'a [&'a Self::Request]) -> BoxFuture<'a, Result<Answers<Self>>> {
+        Box::pin(self.many(requests))
+    }
+}
+
+/// A row after a batch of releases.
+struct Found {
+    stamp: Option<u64>,
+    owner: Option<Vec<u8>>,
+    forced: Option<Vec<u8>>,
+}
+
+impl Found {
+    fn read(row: &Row) -> Result<(Vec<u8>, Self)> {
+        let mut columns = Columns::of(row, Releases::NAME);
+        let name = columns.bytes()?;
+        let stamp = u64::try_from(columns.micros()?.as_micros()).ok();
+        Ok((name, Self { stamp, owner: columns.optional_bytes()?, forced: columns.optional_bytes()? }))
+    }
+
+    /// What became of the release of this owner. `None`: somebody else has the row now, who may have come before the release
+    /// or after it.
+    fn status(&self, stamp: u64, owner: OwnerId) -> Option<LeaseStatus> {
+        let is_owner = |found: &Option<Vec<u8>>| found.as_deref() == Some(owner.as_bytes().as_slice());
+        if self.stamp == Some(stamp) {
+            Some(LeaseStatus::Held)
+        } else if is_owner(&self.forced) {
+            Some(LeaseStatus::ForceReleased)
+        } else {
+            is_owner(&self.owner).then_some(LeaseStatus::NotHeld)
+        }
+    }
+}
+
+/// The answers where the statement has released so many rows. Those that are not known are told by the count if all of
+/// them have the same answer; else their outcome is unknown.
+fn settle(known: Vec<Option<LeaseStatus>>, released: u64) -> Vec<Result<LeaseStatus>> {
+    let held = known.iter().filter(|status| **status == Some(LeaseStatus::Held)).count() as u64;
+    let unknown = known.iter().filter(|status| status.is_none()).count() as u64;
+    let rest = match released.saturating_sub(held) {
+        0 => Some(LeaseStatus::NotHeld),
+        rest if rest == unknown => Some(LeaseStatus::Held),
+        _ => None,
+    };
+    let doubt = || Error::new(ErrorKind::Indeterminate, Releases::NAME).detail("somebody else has the key by now");
+    known.into_iter().map(|status| status.or(rest).ok_or_else(doubt)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use LeaseStatus::{ForceReleased, Held, NotHeld};
+
+    use super::*;
+
+    #[test]
+    fn a_row_that_somebody_else_has_is_told_by_the_count_or_not_at_all() {
+        let settled = |known: &[Option<LeaseStatus>], released| -> Vec<_> {
+            settle(known.to_vec(), released).into_iter().map(std::result::Result::ok).collect()
+        };
+        let known = [Some(Held), Some(ForceReleased), None, None];
+        assert_eq!(settled(&known, 1), [Some(Held), Some(ForceReleased), Some(NotHeld), Some(NotHeld)]);
+        assert_eq!(settled(&known, 3), [Some(Held), Some(ForceReleased), Some(Held), Some(Held)]);
+        assert_eq!(settled(&known, 2), [Some(Held), Some(ForceReleased), None, None]);
+    }
+}

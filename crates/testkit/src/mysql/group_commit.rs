@@ -1,0 +1,313 @@
+//! Claims and releases of many callers in one statement: each is answered for itself, and no batch stands in another's way.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    missing_docs,
+    clippy::print_stderr,
+    reason = "tests, whose names say what they show"
+)]
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_core::{
+    Attempt, Backend, Claim, Clock, LeaseStatus, LockKey, LockOptions, Locker, LockerExt, Result, Wait,
+};
+use mysql_async::prelude::Queryable;
+
+use super::server::Server;
+use super::steps::{claim, migrated};
+use super::subject::Subject;
+use leasehold_mysql::ConnectionSettings;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn store<S: Subject>(server: &Server) -> S::Store {
+    S::migrate_at(&server.url()).await.unwrap();
+    S::store(ConnectionSettings::default().url(server.url())).await.unwrap()
+}
+
+fn claims(kind: &str, count: usize) -> Vec<Claim> {
+    (0..count).map(|number| claim(&format!("{kind}/{number}"), MINUTE)).collect()
+}
+
+/// The first goes alone, and the others come in meanwhile.
+async fn claim_all(store: &impl Backend, claims: &[Claim]) -> Vec<Result<Attempt>> {
+    join_all(claims.iter().map(|claim| store.try_acquire(claim))).await
+}
+
+async fn release_all(store: &impl Backend, claims: &[Claim]) -> Vec<Result<LeaseStatus>> {
+    let grants: Vec<_> = claims.iter().map(|claim| claim.grant(None)).collect();
+    join_all(grants.iter().map(|grant| store.release(grant))).await
+}
+
+fn is_granted(attempt: &Result<Attempt>) -> bool {
+    matches!(attempt, Ok(Attempt::Granted { epoch: Some(_) }))
+}
+
+pub async fn what_comes_in_meanwhile_is_committed_together<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    S::migrate_at(&server.url()).await.unwrap();
+    for (enabled, kind) in [(true, "on"), (false, "off")] {
+        let settings = ConnectionSettings::default().url(server.url()).group_commit(enabled);
+        let store = S::store(settings).await.unwrap();
+        let claims = claims(kind, 65);
+        assert!(claim_all(&store, &claims).await.iter().all(is_granted));
+        assert!(release_all(&store, &claims).await.iter().all(|status| matches!(status, Ok(LeaseStatus::Held))));
+        // Again, on keys that have rows.
+        let before = server.status("Handler_commit").await;
+        assert!(claim_all(&store, &claims).await.iter().all(is_granted));
+        let claimed = server.status("Handler_commit").await;
+        assert!(release_all(&store, &claims).await.iter().all(|status| matches!(status, Ok(LeaseStatus::Held))));
+        let released = server.status("Handler_commit").await;
+        let (claiming, releasing) = (claimed - before, released - claimed);
+        assert!((claiming < 20) == enabled, "{kind}: {claiming} commits for 65 claims");
+        assert!((releasing < 20) == enabled, "{kind}: {releasing} commits for 65 releases");
+    }
+}
+
+pub async fn each_claim_of_a_batch_is_answered_for_itself<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    let (ours, theirs) = (store::<S>(&server).await, store::<S>(&server).await);
+    let earlier = claims("k", 6);
+    assert!(claim_all(&theirs, &earlier).await.iter().all(is_granted));
+    // The first two are held, the third expires; the others are free, the last of them with an epoch ahead of the clock.
+    release_all(&theirs, &earlier[3..]).await;
+    let change = |set: &str, key: &str| {
+        format!("UPDATE leasehold.{} SET {set} WHERE name = CONCAT('leasehold', CHAR(0), '{key}')", S::TABLE)
+    };
+    let over = change(&format!("{} = UTC_TIMESTAMP(6)", S::EXPIRY), "k/2");
+    let clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 2 DIV 125";
+    server.sql(&[&over, &change(&format!("epoch = {clock} + 12000"), "k/5")]).await;
+
+    let mut asked = claims("new", 2);
+    asked.extend(claims("k", 6));
+    // Of two for one key, one waits for another batch, and finds the first.
+    asked.push(claim("new/1", MINUTE));
+    let answers = claim_all(&ours, &asked).await;
+    let granted: Vec<_> = answers.iter().map(is_granted).collect();
+    assert_eq!(granted, [true, true, false, false, true, true, true, false, false], "{answers:?}");
+    for held in &answers[2..4] {
+        let Ok(Attempt::Busy { retry_in: Some(left) }) = held else { panic!("{held:?}") };
+        assert!(*left > MINUTE / 2 && *left <= MINUTE, "{left:?}");
+    }
+    assert_eq!(answers[7].as_ref().unwrap(), &Attempt::AHEAD_OF_THE_CLOCK);
+    // What was granted is held under the epoch that was told, and what was refused did not change.
+    for (asked, answer) in asked.iter().zip(&answers).take(8) {
+        let seen = ours.inspect(&asked.key).await.unwrap();
+        let epoch = seen.holders.first().and_then(|holder| holder.token).map(|token| token.epoch());
+        match answer {
+            Ok(Attempt::Granted { epoch: told }) => assert_eq!(epoch, *told, "{:?}", asked.key),
+            _ => assert_eq!(ours.release(&asked.grant(None)).await.unwrap(), LeaseStatus::NotHeld),
+        }
+    }
+    // Asked again by the same owners, in another batch, everything is as it was.
+    let again = claim_all(&ours, &asked[..7]).await;
+    for (first, second) in answers.iter().zip(&again).filter(|(first, _)| is_granted(first)) {
+        assert_eq!(first.as_ref().unwrap(), second.as_ref().unwrap());
+    }
+}
+
+pub async fn each_release_of_a_batch_is_answered_for_itself<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    let (ours, theirs) = (store::<S>(&server).await, store::<S>(&server).await);
+    let held = claims("k", 8);
+    assert!(claim_all(&ours, &held).await.iter().all(is_granted));
+    let name = |key: usize| format!("name = CONCAT('leasehold', CHAR(0), 'k/{key}')");
+    let over = |key| format!("UPDATE leasehold.{} SET {} = UTC_TIMESTAMP(6) WHERE {}", S::TABLE, S::EXPIRY, name(key));
+    // 2 and 3 expire, 4 and 5 are released by force; 3 and 5 are theirs by now; 6 was released before.
+    server.sql(&[&over(2), &over(3)]).await;
+    for forced in &held[4..6] {
+        theirs.force_release(&forced.key).await.unwrap();
+    }
+    for taken in [3, 5] {
+        assert!(is_granted(&theirs.try_acquire(&claim(&format!("k/{taken}"), MINUTE)).await));
+    }
+    ours.release(&held[6].grant(None)).await.unwrap();
+    let answers = release_all(&ours, &held).await;
+    let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
+    use LeaseStatus::{ForceReleased, Held, NotHeld};
+    assert_eq!(answers, [Held, Held, NotHeld, NotHeld, ForceReleased, ForceReleased, NotHeld, Held]);
+    for taken in [3, 5] {
+        assert_eq!(ours.inspect(&held[taken].key).await.unwrap().holders.len(), 1, "what is theirs stays theirs");
+    }
+    assert!(release_all(&ours, &held).await.into_iter().all(|status| status.unwrap() != Held));
+}
+
+pub async fn a_row_that_somebody_locks_keeps_nobody_else<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    let store = store::<S>(&server).await;
+    let earlier = claims("k", 4);
+    assert!(claim_all(&store, &earlier).await.iter().all(is_granted));
+    release_all(&store, &earlier).await;
+    let claims = claims("k", 4);
+    let mut other = server.session().await.unwrap();
+    other.query_drop("BEGIN").await.unwrap();
+    let lock =
+        format!("SELECT 1 FROM leasehold.{} WHERE name = CONCAT('leasehold', CHAR(0), 'k/0') FOR UPDATE", S::TABLE);
+    other.query_drop(lock).await.unwrap();
+    let mut first = pin!(store.try_acquire(&claims[0]));
+    let mut others = pin!(claim_all(&store, &claims[1..]));
+    tokio::select! {
+        biased;
+        early = &mut first => panic!("the row is locked: {early:?}"),
+        answers = &mut others => assert!(answers.iter().all(is_granted), "{answers:?}"),
+    }
+    drop(other);
+    assert!(is_granted(&first.await));
+}
+
+pub async fn a_claim_that_nobody_waits_for_any_more_leaves_the_others_alone<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    let store = Arc::new(store::<S>(&server).await);
+    let claims = claims("k", 30);
+    for round in 0..10 {
+        let tasks: Vec<_> = claims
+            .iter()
+            .map(|claim| {
+                let (store, claim) = (Arc::clone(&store), claim.clone());
+                tokio::spawn(async move { store.try_acquire(&claim).await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_micros(100 * round)).await;
+        for (number, task) in tasks.into_iter().enumerate() {
+            if number % 2 == 0 {
+                task.abort();
+            } else {
+                let answer = task.await.unwrap();
+                assert!(is_granted(&answer), "{round}, {number}: {answer:?}");
+            }
+        }
+        // Whatever became of those that were dropped: their owners give it back.
+        for status in release_all(&*store, &claims).await {
+            status.unwrap();
+        }
+        for claim in &claims {
+            assert!(store.inspect(&claim.key).await.unwrap().holders.is_empty());
+        }
+    }
+}
+
+pub async fn a_runtime_that_ends_amid_a_batch_keeps_nobody_waiting<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    let store = Arc::new(store::<S>(&server).await);
+    let all = claims("k", 20);
+    for _ in 0..10 {
+        let brief = std::thread::spawn({
+            let (store, all) = (Arc::clone(&store), all.clone());
+            move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let asking = claim_all(&*store, &all[..10]);
+                    drop(tokio::time::timeout(Duration::from_micros(300), asking).await);
+                });
+            }
+        });
+        // Some of these wait for what the other runtime sends.
+        for answer in claim_all(&*store, &all[10..]).await {
+            assert!(
+                answer.as_ref().is_ok_and(|_| is_granted(&answer)) || answer.is_err_and(|error| error.is_transient())
+            );
+        }
+        brief.join().unwrap();
+        for status in release_all(&*store, &all).await {
+            drop(status);
+        }
+        let key = claim("another", MINUTE);
+        assert!(is_granted(&store.try_acquire(&key).await), "the lane goes on");
+        store.release(&key.grant(None)).await.unwrap();
+    }
+}
+
+pub async fn connections_that_break_amid_batches_leave_no_key_locked<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated::<S>(&server).await;
+    let done = Arc::new(AtomicU64::new(0));
+    let tasks: Vec<_> = (0..32)
+        .map(|number| {
+            let (locks, done) = (locks.clone(), Arc::clone(&done));
+            tokio::spawn(async move {
+                for _ in 0..60 {
+                    match locks.lock(format!("k{number}").as_str()).await {
+                        Ok(guard) => drop(guard.release().await),
+                        Err(error) => assert!(error.is_transient(), "{error}"),
+                    }
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    let mut session = server.session().await.unwrap();
+    while done.load(Ordering::Relaxed) < 32 * 50 {
+        let others = "SELECT id FROM information_schema.processlist WHERE user = 'root' AND id <> CONNECTION_ID()";
+        let ids: Vec<u64> = session.query(others).await.unwrap();
+        for id in ids {
+            // It may have gone by itself.
+            drop(session.query_drop(format!("KILL CONNECTION {id}")).await);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let theirs = S::connect_to(&server.url()).await.unwrap();
+    // Their leases would last for most of half a minute longer.
+    let patience = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(15)));
+    for number in 0..32 {
+        let key = LockKey::new(format!("k{number}")).unwrap();
+        let guard = theirs.acquire(&key, &patience).await.unwrap().expect("a claim that nobody heard of holds the key");
+        guard.release().await.unwrap();
+    }
+}
+
+/// For how many seconds batches over the same keys are sent at each isolation level, where this variable says so.
+const SECONDS: &str = "LEASEHOLD_TEST_DEADLOCK_SECONDS";
+
+pub async fn batches_over_the_same_keys_are_never_a_deadlock<S: Subject>() {
+    let seconds = std::env::var(SECONDS).ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
+    let server = Server::needed(&["--innodb-flush-log-at-trx-commit=0", "--max-connections=500"]).await;
+    S::migrate_at(&server.url()).await.unwrap();
+    for isolation in ["READ COMMITTED", "REPEATABLE READ"] {
+        server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
+        let before = server.status("Innodb_deadlocks").await;
+        let clock = Clock::system();
+        let end = clock.now().plus(Duration::from_secs(seconds));
+        let (grants, round) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..12u64 {
+            let store = S::store(ConnectionSettings::default().url(server.url())).await.unwrap();
+            let (grants, round, clock) = (Arc::clone(&grants), Arc::clone(&round), clock.clone());
+            tasks.spawn(async move {
+                while clock.now() < end {
+                    // Every tenth batch is of keys that have no rows yet, which others may add at the same time.
+                    let turn = round.fetch_add(1, Ordering::Relaxed);
+                    let kind = if turn.is_multiple_of(10) { format!("new/{}", turn / 40) } else { "old".to_owned() };
+                    let key =
+                        |place: u64| claim(&format!("{kind}/{:02}", (place * 7 + number * 5 + turn) % 48), MINUTE);
+                    let claims: Vec<_> = (0..24).map(key).collect();
+                    let answers = claim_all(&store, &claims).await;
+                    grants.fetch_add(
+                        answers.iter().filter(|answer| is_granted(answer)).count() as u64,
+                        Ordering::Relaxed,
+                    );
+                    for answer in &answers {
+                        assert!(answer.is_ok(), "{answer:?}");
+                    }
+                    let granted = claims.iter().zip(&answers).filter(|(_, answer)| is_granted(answer));
+                    let granted: Vec<_> = granted.map(|(claim, _)| claim.clone()).collect();
+                    for status in release_all(&store, &granted).await {
+                        assert_eq!(status.unwrap(), LeaseStatus::Held);
+                    }
+                }
+            });
+        }
+        tasks.join_all().await;
+        let (grants, deadlocks) = (grants.load(Ordering::Relaxed), server.status("Innodb_deadlocks").await - before);
+        eprintln!("{isolation}: {deadlocks} deadlocks, {grants} grants in {seconds} s");
+        assert!(grants > 100, "so few show nothing: {grants}");
+        assert_eq!(deadlocks, 0, "{isolation}");
+    }
+}
