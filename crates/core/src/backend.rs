@@ -300,6 +300,11 @@ impl OwnerId {
         Self(Uuid::new_v4())
     }
 
+    /// The owner id of these random bytes.
+    pub(crate) fn from_random(bytes: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+
     /// The 16 bytes of the id, for stores with a binary column.
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()

@@ -96,9 +96,9 @@ impl Clock {
         let base = match self.0.base {
             Base::Boot => since_boot(),
             // One hour, so that a moment before the start can be told from the start.
-            Base::Tokio(origin) => origin.elapsed() + Duration::from_secs(3600),
+            Base::Tokio(origin) => Moment(0).plus(origin.elapsed() + Duration::from_secs(3600)),
         };
-        Moment(0).plus(base).plus(Duration::from_nanos(self.0.shifted.load(Ordering::Acquire)))
+        Moment(base.0.saturating_add(self.0.shifted.load(Ordering::Acquire)))
     }
 
     /// Moves this clock ahead, as a suspended machine finds it on waking up. For tests.
@@ -165,17 +165,18 @@ impl fmt::Debug for Clock {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn since_boot() -> Duration {
+fn since_boot() -> Moment {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+    let nanos = |part| u64::try_from(part).unwrap_or(0);
+    Moment(nanos(now.tv_sec).saturating_mul(1_000_000_000).saturating_add(nanos(now.tv_nsec)))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
-fn since_boot() -> Duration {
+fn since_boot() -> Moment {
     use std::sync::LazyLock;
     static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
-    START.elapsed() + Duration::from_secs(3600)
+    Moment(0).plus(START.elapsed() + Duration::from_secs(3600))
 }
 
 #[cfg(test)]

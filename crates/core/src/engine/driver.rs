@@ -5,12 +5,9 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
-use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use tokio::runtime::{self, Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -18,9 +15,10 @@ use tokio::task::JoinHandle;
 use super::caller::{Caller, Spawn};
 use super::cell::Cell;
 use super::observe::Observer;
-use super::state::{Action, Applying, End, Event, Member, Randomness, Request, RequestId, State};
+use super::random::SystemRandom;
+use super::state::{Action, Applying, End, Event, Member, Request, RequestId, State};
+use crate::Clock;
 use crate::clock::Moment;
-use crate::{Clock, OwnerId};
 
 /// What the driver needs of an engine.
 pub(super) trait Participant: Send + Sync + 'static {
@@ -327,25 +325,6 @@ impl<E> Subscription<E> {
 impl<E> Drop for Subscription<E> {
     fn drop(&mut self) {
         self.driver.lock().subscriptions.remove(&self.request);
-    }
-}
-
-/// Random numbers from a generator that the operating system seeded.
-pub(crate) struct SystemRandom(StdRng);
-
-impl SystemRandom {
-    pub(crate) fn new() -> Self {
-        Self(StdRng::from_os_rng())
-    }
-}
-
-impl Randomness for SystemRandom {
-    fn owner(&mut self) -> OwnerId {
-        OwnerId::random()
-    }
-
-    fn jittered(&mut self, pause: Duration) -> Duration {
-        pause.mul_f64(self.0.random_range(0.5..=1.0))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `state/` is the protocol as a state machine without I/O; `driver.rs` applies events to it and carries its actions out.
 //! Imports point downwards in this order: this file, `acquire` and `take_over`, `guard_inner`, `requests`, `inner`, `driver`,
-//! `caller` and `observe`, `cell`, `state`.
+//! `caller`, `observe` and `random`, `cell`, `state`.
 
 mod acquire;
 mod caller;
@@ -12,6 +12,7 @@ mod guard_inner;
 mod inner;
 mod local_handoff;
 mod observe;
+mod random;
 mod requests;
 mod state;
 mod take_over;
@@ -23,10 +24,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-pub(crate) use self::driver::SystemRandom;
 pub(crate) use self::guard_inner::{GuardInner, GuardState};
 pub use self::local_handoff::LocalHandoff;
 pub use self::observe::describe_metrics;
+pub(crate) use self::random::SystemRandom;
 pub(crate) use self::state::BackOff;
 
 use self::driver::Driver;

@@ -111,7 +111,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 struct NoChance;
 
 impl Randomness for NoChance {
-    fn owner(&mut self) -> crate::OwnerId {
+    fn owner(&mut self, _: Moment) -> crate::OwnerId {
         unreachable!("nothing is asked for")
     }
 

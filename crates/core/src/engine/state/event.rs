@@ -34,8 +34,8 @@ pub(crate) struct RequestId(pub(super) u64);
 
 /// The randomness that the state machine needs and does not have itself.
 pub(crate) trait Randomness {
-    /// A new owner id.
-    fn owner(&mut self) -> OwnerId;
+    /// A new owner id, to be used now.
+    fn owner(&mut self, now: Moment) -> OwnerId;
     /// A random duration between half of `pause` and `pause`, so that callers that failed together do not retry together.
     fn jittered(&mut self, pause: Duration) -> Duration;
 }

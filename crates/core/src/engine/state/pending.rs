@@ -114,7 +114,7 @@ impl<W> PendingClaim<W> {
 impl<W: Clone> PendingClaim<W> {
     pub(super) fn new<L>(waiter: &Waiter<W>, step: &mut Step<'_, W, L>) -> Self {
         Self {
-            owner: step.random.owner(),
+            owner: step.random.owner(step.now),
             member: waiter.member,
             mode: waiter.mode,
             options: waiter.options.clone(),

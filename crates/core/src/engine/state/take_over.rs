@@ -15,7 +15,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Attaches a detached lease: the store replaces its owner, so that no other attach succeeds.
     pub(super) fn attach(&mut self, step: &mut Step<'_, W, L>, attach: Attach<W>) -> WaiterId {
         let Attach { join, grant, number } = attach;
-        let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.random.owner() };
+        let owner = if left_out(Rule::OwnerOfItsOwn) { grant.owner } else { step.random.owner(step.now) };
         let (ttl, new) = (join.options.ttl, GrantRef { owner, ..grant.clone() });
         let ask = |request| Request::TakeOver(request, grant.clone(), owner, ttl);
         self.take_over(step, join, [grant.clone(), new], number, None, ask)
@@ -30,7 +30,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.detach(step, guard);
         let claim = Claim {
             key: self.name.clone(),
-            owner: step.random.owner(),
+            owner: step.random.owner(step.now),
             mode: Mode::Shared,
             ttl: join.options.ttl,
             waits: false,

@@ -392,7 +392,7 @@ impl World {
 pub(super) struct TestRandom<'w>(pub(super) &'w mut u64);
 
 impl Randomness for TestRandom<'_> {
-    fn owner(&mut self) -> OwnerId {
+    fn owner(&mut self, _: Moment) -> OwnerId {
         *self.0 += 1;
         owner(*self.0)
     }

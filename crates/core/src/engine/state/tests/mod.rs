@@ -55,7 +55,7 @@ impl Granted<Cell> {
 struct TestRandom<'a>(&'a mut u64);
 
 impl Randomness for TestRandom<'_> {
-    fn owner(&mut self) -> OwnerId {
+    fn owner(&mut self, _: Moment) -> OwnerId {
         *self.0 += 1;
         OwnerId::parse_hex(&format!("{:032x}", *self.0)).unwrap()
     }
