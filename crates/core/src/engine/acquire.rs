@@ -21,37 +21,43 @@ impl Inner {
         mode: Mode,
         options: &LockOptions,
     ) -> Result<OrBusy<GuardInner>> {
-        let started = self.clock.now();
-        let limit = options.wait.limit(started);
+        let options = options.clone().or(&self.defaults);
+        self.check("acquire", key, mode, &options)?;
         let token = tracing::field::Empty;
         let span = tracing::debug_span!("acquire", backend = self.name(), key = key.as_str(), %mode, token);
-        let request = AcquireRequest { key, mode, options, limit, caller: Caller::new() };
-        let result = self.wait(&request, limit == started).instrument(span.clone()).await;
-        let token = result.as_ref().ok().and_then(|answer| answer.as_ref().ok()?.state().fencing_token());
+        let request = AcquireRequest { key, mode, options, caller: Caller::new() };
+        let _detach_on_drop = DetachOnDrop(&request.caller, &*self.driver);
+        let (waiting, joined) = span.in_scope(|| WaiterHandle::join(self, &request, None));
+        let result = self.wait(&request, waiting, joined).instrument(span.clone()).await;
+        let guard = result.as_ref().ok().and_then(|answer| answer.as_ref().ok());
+        let token = guard.and_then(|guard| guard.state().fencing_token());
         span.record("token", token.map(FencingToken::get));
         let outcome = match &result {
             Ok(Ok(_)) => Acquired::Granted,
             Ok(Err(_)) => Acquired::Busy,
             Err(_) => Acquired::Failed,
         };
-        let waited = self.clock.now().since(started);
+        let waited = guard.map_or_else(|| self.clock.now(), |guard| guard.state().since()).since(joined.at);
         span.in_scope(|| self.driver.observer.acquired(key, mode, outcome, token, waited));
         result.map_err(|error| error.within("acquire", self.name(), Some(key)))
     }
 
     /// Waits in the wait queue until there is an outcome. After a grant, collects the guard; if the guard is gone by then,
     /// joins the queue again.
-    async fn wait(self: &Arc<Self>, request: &AcquireRequest<'_>, is_try: bool) -> Result<OrBusy<GuardInner>> {
-        let _detach_on_drop = DetachOnDrop(&request.caller, &*self.driver);
-        let mut waiting = WaiterHandle::join(self, request);
+    async fn wait(
+        self: &Arc<Self>,
+        request: &AcquireRequest<'_>,
+        mut waiting: WaiterHandle<'_>,
+        joined: Joined,
+    ) -> Result<OrBusy<GuardInner>> {
         let _queued = waiting.is_behind.then(|| self.driver.observer.queued(request.key));
-        let mut limit = if is_try { Moment::NEVER } else { request.limit };
+        let mut limit = if joined.limit == joined.at { Moment::NEVER } else { joined.limit };
         loop {
             let outcome = tokio::select! {
                 biased;
                 outcome = request.caller.outcome(&*self.driver) => outcome,
                 () = self.clock.reach(limit) => {
-                    let latest = self.driver.look(|state| state.latest(self.member, request.limit));
+                    let latest = self.driver.look(|state| state.latest(self.member, joined.limit));
                     limit = if limit < latest { latest } else { Moment::NEVER };
                     self.apply(Event::TimesUp(request.key.clone(), waiting.id));
                     continue;
@@ -61,7 +67,7 @@ impl Inner {
                 Outcome::Granted(granted) => match waiting.collect(&granted) {
                     Collected::Yes => return Ok(Ok(GuardInner::new(self, granted))),
                     Collected::NotYet => {}
-                    Collected::TooLate => waiting = WaiterHandle::join(self, request),
+                    Collected::TooLate => waiting = WaiterHandle::join(self, request, Some(joined.limit)).0,
                 },
                 Outcome::Busy(busy) => return waiting.answered(Ok(Err(busy))),
                 Outcome::Failed(error) => return waiting.answered(Err(error)),
@@ -74,9 +80,15 @@ impl Inner {
 struct AcquireRequest<'w> {
     key: &'w LockKey,
     mode: Mode,
-    options: &'w LockOptions,
-    limit: Moment,
+    options: LockOptions,
     caller: Caller,
+}
+
+/// When a caller joined the wait queue, and the limit of its wait.
+#[derive(Clone, Copy)]
+struct Joined {
+    at: Moment,
+    limit: Moment,
 }
 
 /// A waiter in the wait queue of a key. Dropping it leaves the queue, and releases a guard that was offered and not
@@ -90,17 +102,16 @@ pub(super) struct WaiterHandle<'w> {
 }
 
 impl<'w> WaiterHandle<'w> {
-    fn join(engine: &'w Arc<Inner>, request: &AcquireRequest<'w>) -> Self {
-        let join = Join {
-            member: engine.member,
-            key: request.key.clone(),
-            mode: request.mode,
-            options: request.options.clone(),
-            limit: request.limit,
-            handle: request.caller.clone(),
-        };
-        let (id, is_behind) = engine.driver.with_caller(engine, &request.caller, |state, at| state.join(at, join));
-        Self { engine, key: request.key, id, is_behind, is_over: false }
+    /// Joins the wait queue. Without a limit from before, the wait counts from now.
+    fn join(engine: &'w Arc<Inner>, request: &AcquireRequest<'w>, limit: Option<Moment>) -> (Self, Joined) {
+        let AcquireRequest { key, mode, options, caller } = request;
+        engine.driver.with_caller(engine, caller, |state, at| {
+            let (options, handle, now) = (options.clone(), caller.clone(), at.now);
+            let limit = limit.unwrap_or_else(|| options.wait.limit(now));
+            let join = Join { member: engine.member, key: LockKey::clone(key), mode: *mode, options, limit, handle };
+            let (id, is_behind) = state.join(at, join);
+            (Self { engine, key, id, is_behind, is_over: false }, Joined { at: now, limit })
+        })
     }
 
     /// A waiter outside of the wait queue: for an attach or a downgrade, which wait for no other holder.

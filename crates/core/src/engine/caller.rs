@@ -87,26 +87,36 @@ impl Caller {
         spawner: &impl Spawn,
         take: impl Fn(&mut CallerState) -> Option<T>,
     ) -> Poll<T> {
-        let waker = context.waker().clone();
-        let (request, waker) = {
-            let mut state = self.lock();
+        let (mut state, mut waker) = (self.lock(), None);
+        loop {
             if let Some(found) = take(&mut state) {
+                drop(state);
                 return Poll::Ready(found);
             }
-            (state.request.take(), state.waker.replace(waker))
-        };
-        drop(waker);
-        let Some(mut request) = request else { return Poll::Pending };
-        // Not under the lock: the request may end with the answer to this caller.
-        let ended = request.as_mut().poll(context).is_ready();
-        let mut state = self.lock();
-        let found = take(&mut state);
-        if !ended && state.detached {
+            // While this task polls its request, it need not be woken: it looks again afterwards.
+            waker = state.waker.take().or(waker);
+            let Some(mut request) = state.request.take() else { break };
+            // Not under the lock: the request may end with the answer to this caller.
+            drop(state);
+            let ended = request.as_mut().poll(context).is_ready();
+            state = self.lock();
+            if ended {
+                continue;
+            }
+            if !state.detached {
+                state.request = Some(request);
+                break;
+            }
             drop(state);
             spawner.spawn(request);
-        } else if !ended {
-            state.request = Some(request);
+            state = self.lock();
         }
+        let found = take(&mut state);
+        if found.is_none() {
+            let known = waker.take_if(|known| known.will_wake(context.waker()));
+            state.waker = Some(known.unwrap_or_else(|| context.waker().clone()));
+        }
+        drop(state);
         found.map_or(Poll::Pending, Poll::Ready)
     }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::runtime::{self, Handle, RuntimeFlavor};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -16,7 +16,7 @@ use super::caller::{Caller, Spawn};
 use super::cell::Cell;
 use super::observe::Observer;
 use super::random::SystemRandom;
-use super::state::{Action, Applying, End, Event, Member, Request, RequestId, State};
+use super::state::{Action, Actions, Applying, End, Event, Member, Request, RequestId, State};
 use crate::Clock;
 use crate::clock::Moment;
 
@@ -45,7 +45,7 @@ struct Locked<E> {
     state: State<Caller, Cell>,
     engines: HashMap<Member, Weak<E>>,
     /// One timer task for each runtime with callers, so that leases are renewed as long as any of these runtimes is driven.
-    timers: HashMap<runtime::Id, (Handle, JoinHandle<()>)>,
+    timers: Vec<(Handle, JoinHandle<()>)>,
     /// Engines without handles and guards that still have something to release.
     kept: HashMap<Member, Arc<E>>,
     /// The source of owner ids and jitter. It is not thread-local, because a thread may drop its last guard while it ends.
@@ -67,7 +67,7 @@ impl<E: Participant> Driver<E> {
         let locked = Locked {
             state: State::new(),
             engines: HashMap::new(),
-            timers: HashMap::new(),
+            timers: Vec::new(),
             kept: HashMap::new(),
             random: SystemRandom::new(),
             subscriptions: HashMap::new(),
@@ -127,7 +127,7 @@ impl<E: Participant> Driver<E> {
         runtime: Option<&Handle>,
         change: impl FnOnce(&mut State<Caller, Cell>, Applying<'_, Caller, Cell>) -> T,
     ) -> T {
-        let mut actions = Vec::new();
+        let mut actions = Actions::new();
         let mut others = BTreeMap::new();
         let mut guard = self.lock();
         let locked = &mut *guard;
@@ -215,19 +215,20 @@ impl<E: Participant> Driver<E> {
     /// A runtime that has not ended. One with worker threads is preferred to one that runs only while a thread blocks on it.
     fn alive(&self) -> Option<Handle> {
         let locked = self.lock();
-        let alive = locked.timers.values().filter(|(_, task)| !task.is_finished());
+        let alive = locked.timers.iter().filter(|(_, task)| !task.is_finished());
         let driven = |handle: &&Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
         alive.map(|(handle, _)| handle).max_by_key(driven).cloned()
     }
 
     /// Starts a timer task on this runtime if it has none.
     fn keep_time_on(self: &Arc<Self>, runtime: &Handle, locked: &mut Locked<E>) {
-        if locked.timers.get(&runtime.id()).is_some_and(|(_, task)| !task.is_finished()) {
+        let id = runtime.id();
+        if locked.timers.iter().any(|(known, task)| known.id() == id && !task.is_finished()) {
             return;
         }
-        locked.timers.retain(|_, (_, task)| !task.is_finished());
+        locked.timers.retain(|(_, task)| !task.is_finished());
         let task = runtime.spawn(keep_time(Arc::downgrade(self), Arc::clone(&self.timing)));
-        locked.timers.insert(runtime.id(), (runtime.clone(), task));
+        locked.timers.push((runtime.clone(), task));
     }
 
     /// Registers a subscription, so that the state can end it.
@@ -282,7 +283,7 @@ impl<E: Participant> Spawn for Driver<E> {
 
 impl<E> Drop for Driver<E> {
     fn drop(&mut self) {
-        self.lock().timers.values().for_each(|(_, task)| task.abort());
+        self.lock().timers.iter().for_each(|(_, task)| task.abort());
     }
 }
 

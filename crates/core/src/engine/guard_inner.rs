@@ -208,26 +208,40 @@ impl GuardState {
         if came_to.is_some() {
             let _ = self.over.set(None);
             self.cell.notify();
-            self.was_held();
+            self.was_held(self.engine.clock.now());
         }
         came_to
     }
 
     fn release_guard(&self, by: Option<&Caller>) -> GuardRelease {
-        let _ = self.over.set(self.lease_loss());
         let engine = &self.engine;
-        let ended = engine.driver.with(engine, |state, at| state.release_guard(at, &self.guard, by.cloned()));
+        let (ended, now) = engine.driver.with(engine, |state, at| {
+            let now = at.now;
+            let ended = state.release_guard(at, &self.guard, by.cloned());
+            if ended != GuardRelease::Gone {
+                // Before the lease goes on with another guard, or back to the store.
+                let _ = self.over.set(None);
+            }
+            (ended, now)
+        });
+        if ended == GuardRelease::Gone {
+            let _ = self.over.set(self.lease_loss());
+        }
         if ended != GuardRelease::Sent {
             // No action of the state wakes a task that waits for the loss of this guard alone.
             self.cell.notify();
         }
-        self.was_held();
+        self.was_held(now);
         ended
     }
 
+    /// When the guard began.
+    pub(super) fn since(&self) -> Moment {
+        self.since
+    }
+
     /// Records how long the guard was held: until now, or until it was lost.
-    fn was_held(&self) {
-        let now = self.engine.clock.now();
+    fn was_held(&self, now: Moment) {
         let held = self.cell.ended_at().unwrap_or(now).min(now).since(self.since);
         self.engine.driver.observer.guard_ended(self.key(), self.fencing_token(), held);
     }

@@ -252,13 +252,11 @@ impl<T: Backed> Locker for T {
     }
 
     async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
-        Ok(self.acquire_or_busy(key, options).await?.ok())
+        Ok(self.engine().inner.acquire(key, Mode::Exclusive, options).await?.ok().map(Guard::new))
     }
 
     async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
-        let (engine, options) = (self.engine(), options.clone().or(&self.engine().inner.defaults));
-        engine.inner.check("acquire", key, Mode::Exclusive, &options)?;
-        Ok(engine.inner.acquire(key, Mode::Exclusive, &options).await?.map(Guard::new))
+        Ok(self.engine().inner.acquire(key, Mode::Exclusive, options).await?.map(Guard::new))
     }
 
     async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
@@ -278,13 +276,11 @@ where
     T::Backend: SharedBackend,
 {
     async fn acquire_read(&self, key: &LockKey, options: &LockOptions) -> Result<Option<ReadGuard>> {
-        Ok(self.acquire_read_or_busy(key, options).await?.ok())
+        Ok(self.engine().inner.acquire(key, Mode::Shared, options).await?.ok().map(Guard::new))
     }
 
     async fn acquire_read_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<ReadGuard>> {
-        let (engine, options) = (self.engine(), options.clone().or(&self.engine().inner.defaults));
-        engine.inner.check("acquire", key, Mode::Shared, &options)?;
-        Ok(engine.inner.acquire(key, Mode::Shared, &options).await?.map(Guard::new))
+        Ok(self.engine().inner.acquire(key, Mode::Shared, options).await?.map(Guard::new))
     }
 }
 

@@ -101,11 +101,11 @@ impl Inner {
 
     fn subscribe(self: &Arc<Self>, request: RequestId, key: LockKey) -> BoxFuture<'static, ()> {
         let subscription = self.driver.subscribed(request);
-        let start = PendingAnswer::new(self, None, SubscriptionStart(request, key.clone()));
-        let events = PendingAnswer::new(self, None, SubscriptionEvents(request, key));
+        let start = PendingAnswer::new(self, None, SubscriptionStart(request));
+        let events = PendingAnswer::new(self, None, SubscriptionEvents(request));
         Box::pin(async move {
             let engine = Arc::clone(&events.engine);
-            let key = &events.query.1;
+            let key = &key;
             let listening = async {
                 let mut subscription = match engine.backend.notifications() {
                     Some(notifications) => match notifications.subscribe(key).await {
@@ -119,11 +119,11 @@ impl Inner {
                 };
                 start.answered(true);
                 loop {
-                    if !engine.driver.look(|state| state.is_subscribed(key, request)) {
+                    if !engine.driver.look(|state| state.is_subscribed(request)) {
                         return;
                     }
                     let notification = subscription.next().await;
-                    engine.apply(Event::Notified { key: key.clone(), request, notification });
+                    engine.apply(Event::Notified { request, notification });
                 }
             };
             tokio::select! {
@@ -159,7 +159,7 @@ impl Query for (RequestId, Claim) {
     }
 
     fn event(&mut self, answer: Self::Answer) -> Event {
-        Event::Answered { key: self.1.key.clone(), request: self.0, answer }
+        Event::Answered { request: self.0, answer }
     }
 }
 
@@ -175,7 +175,7 @@ impl Query for (RequestId, GrantRef) {
     }
 
     fn event(&mut self, answer: Self::Answer) -> Event {
-        Event::Released { key: self.1.key.clone(), request: self.0, answer }
+        Event::Released { request: self.0, answer }
     }
 }
 
@@ -199,7 +199,7 @@ impl Query for OwnerChange {
     }
 
     fn event(&mut self, answer: Self::Answer) -> Event {
-        Event::TakenOver { key: self.1.key.clone(), request: self.0, answer }
+        Event::TakenOver { request: self.0, answer }
     }
 }
 
@@ -220,7 +220,7 @@ impl Query for Batch {
 }
 
 /// The begin of a subscription.
-struct SubscriptionStart(RequestId, LockKey);
+struct SubscriptionStart(RequestId);
 
 impl Query for SubscriptionStart {
     type Answer = bool;
@@ -230,12 +230,12 @@ impl Query for SubscriptionStart {
     }
 
     fn event(&mut self, begun: bool) -> Event {
-        Event::Subscribed { key: self.1.clone(), request: self.0, begun }
+        Event::Subscribed { request: self.0, begun }
     }
 }
 
 /// The notifications of a subscription, of which the last says that it has ended.
-struct SubscriptionEvents(RequestId, LockKey);
+struct SubscriptionEvents(RequestId);
 
 impl Query for SubscriptionEvents {
     type Answer = Notification;
@@ -245,7 +245,7 @@ impl Query for SubscriptionEvents {
     }
 
     fn event(&mut self, notification: Notification) -> Event {
-        Event::Notified { key: self.1.clone(), request: self.0, notification }
+        Event::Notified { request: self.0, notification }
     }
 }
 

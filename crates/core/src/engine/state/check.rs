@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::event::LeaseCell;
+use super::event::{Actions, LeaseCell};
 use super::key::Key;
 use super::step::{Batches, Step};
 use super::{Randomness, State};
@@ -31,7 +31,7 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                 (key.noted != Moment::NEVER) == scheduled.contains(&key.id),
                 "a key is not in the schedule that should be",
             )?;
-            let (mut out, mut batches) = (Vec::new(), Batches::new());
+            let (mut out, mut batches) = (Actions::new(), Batches::new());
             let (members, next_id) = (&mut members, &mut next_id);
             let step = Step { now, random: &mut NoChance, members, next_id, out: &mut out, batches: &mut batches };
             holds(key.noted <= key.next_event(&step).max(now), "a key needs attention before the schedule says so")?;

@@ -17,7 +17,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Sends a claim for this waiter. The owner id of its last claim is used again as long as the store may have something
     /// of it.
     pub(super) fn ask(&mut self, step: &mut Step<'_, W, L>, index: usize) {
-        let request = RequestId(step.id());
+        let request = step.request(self.id);
         let alone = self.waiters.len() == 1;
         let waiter = &mut self.waiters[index];
         waiter.asks = true;
@@ -33,7 +33,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // A claim that is sent again may have been granted before, with an epoch older than the waiters that came in
         // between.
         if !claim.is_repeated() || left_out(Rule::FirstAsked) {
-            claim.join_limit = request.0;
+            claim.join_limit = request.1;
         }
         claim.sent_at = step.now;
         claim.overdue_at = step.overdue(claim.member);

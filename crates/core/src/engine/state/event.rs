@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::clock::Moment;
 use crate::{
     Attempt, Busy, Claim, Error, GrantRef, LeaseStatus, LockKey, LockOptions, LossReason, Mode, Notification, OwnerId,
@@ -28,9 +30,14 @@ pub(crate) struct LeaseId(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GuardId(pub(super) u64);
 
-/// Names a request to the store, or a subscription.
+/// Names a request to the store, or a subscription, and where its key is. If the key is forgotten and another is there, that
+/// one has no such request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RequestId(pub(super) u64);
+pub(crate) struct RequestId(pub(super) KeyId, pub(super) u64);
+
+/// Names a batch of renewals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BatchId(pub(super) u64);
 
 /// The randomness that the state machine needs and does not have itself.
 pub(crate) trait Randomness {
@@ -56,17 +63,17 @@ pub(crate) enum Event {
     /// A caller is gone. What it was offered goes to the next waiter.
     Leave(LockKey, WaiterId),
     /// The store answered a claim.
-    Answered { key: LockKey, request: RequestId, answer: Result<Attempt> },
+    Answered { request: RequestId, answer: Result<Attempt> },
     /// The store answered a release.
-    Released { key: LockKey, request: RequestId, answer: Result<LeaseStatus> },
+    Released { request: RequestId, answer: Result<LeaseStatus> },
     /// The store answered a take-over or a downgrade.
-    TakenOver { key: LockKey, request: RequestId, answer: Result<Attempt> },
+    TakenOver { request: RequestId, answer: Result<Attempt> },
     /// The store answered a batch of renewals, with an answer for each.
     Renewed(Batch, Vec<Result<LeaseStatus>>),
     /// A subscription began (`begun`), or could not begin.
-    Subscribed { key: LockKey, request: RequestId, begun: bool },
+    Subscribed { request: RequestId, begun: bool },
     /// A subscription received a notification.
-    Notified { key: LockKey, request: RequestId, notification: Notification },
+    Notified { request: RequestId, notification: Notification },
     /// An operator released these leases by force.
     ForceReleased { key: LockKey, leases: Vec<LeaseId> },
     /// Time has passed. Needed at the moment that [`State::next`](super::State::next) names, harmless at any other.
@@ -137,6 +144,9 @@ pub(crate) enum Action<W, L> {
     Idle(Member),
 }
 
+/// The actions of one event: rarely more than two.
+pub(crate) type Actions<W, L> = SmallVec<[Action<W, L>; 2]>;
+
 /// A request to the store.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
@@ -153,7 +163,7 @@ pub(crate) enum Request {
 /// Renewals of one engine that are sent together.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
-    pub(crate) id: RequestId,
+    pub(crate) id: BatchId,
     pub(crate) sent_at: Moment,
     /// The leases, in the order of `renewals`, and their keys.
     pub(crate) leases: Vec<LeaseId>,

@@ -53,6 +53,10 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         self.places.get(name).map(|KeyId(place)| &self.slots[*place])
     }
 
+    pub(super) fn entry(&self, place: KeyId) -> Option<&KeyEntry<W, L>> {
+        self.slots.get(place.0)
+    }
+
     /// Whether the key at this position has anything of the engine.
     pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
         match self.slots.get(place.0) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::event::{End, Granted, GuardId, GuardRef, KeyId, LeaseCell, LeaseId, Member, RequestId, Traits};
+use super::event::{BatchId, End, Granted, GuardId, GuardRef, KeyId, LeaseCell, LeaseId, Member, Traits};
 use super::rules::{Rule, left_out};
 use crate::clock::{Moment, lease_deadline};
 use crate::options::Text;
@@ -27,7 +27,7 @@ pub(super) struct Lease<L> {
     pub(super) deadline: Moment,
     pub(super) next_renewal: Moment,
     /// The renewal under way. If its answer has not come when the next is due, it will not come in time.
-    pub(super) renewal: Option<RequestId>,
+    pub(super) renewal: Option<BatchId>,
     /// A renewal was sent, and none was confirmed since.
     pub(super) unanswered: bool,
     /// A claim of this owner may reach the store late.
@@ -227,7 +227,7 @@ impl<L: LeaseCell> Lease<L> {
     }
 
     /// A renewal is sent at `now`. The next one is due as if this one were confirmed.
-    pub(super) fn asks(&mut self, renewal: RequestId, now: Moment) {
+    pub(super) fn asks(&mut self, renewal: BatchId, now: Moment) {
         self.unanswered = true;
         self.renewal = Some(renewal);
         self.next_renewal = renewal_after(now, self.options.ttl);

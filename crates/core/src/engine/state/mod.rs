@@ -37,8 +37,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::backoff::BackOff;
 pub(crate) use self::event::{
-    Action, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, KeyId, LeaseCell, LeaseId,
-    Member, Outcome, Randomness, Request, RequestId, Traits, WaiterId,
+    Action, Actions, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, KeyId, LeaseCell,
+    LeaseId, Member, Outcome, Randomness, Request, RequestId, Traits, WaiterId,
 };
 
 use self::key::Key;
@@ -63,7 +63,7 @@ pub(crate) struct State<W, L> {
 pub(crate) struct Applying<'a, W, L> {
     pub(crate) now: Moment,
     pub(crate) random: &'a mut dyn Randomness,
-    pub(crate) out: &'a mut Vec<Action<W, L>>,
+    pub(crate) out: &'a mut Actions<W, L>,
 }
 
 impl<W: Clone, L: LeaseCell> State<W, L> {
@@ -160,14 +160,14 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             Event::Leave(key, waiter) => {
                 self.on(at, &key, |key, step| key.leave(step, waiter));
             }
-            Event::Answered { key, request, answer } => {
-                self.on(at, &key, |key, step| key.answered(step, request, answer));
+            Event::Answered { request, answer } => {
+                self.on_place(at, request.0, |key, step| key.answered(step, request, answer));
             }
-            Event::Released { key, request, answer } => {
-                self.on(at, &key, |key, step| key.released(step, request, answer));
+            Event::Released { request, answer } => {
+                self.on_place(at, request.0, |key, step| key.released(step, request, answer));
             }
-            Event::TakenOver { key, request, answer } => {
-                self.on(at, &key, |key, step| key.taken_over(step, request, answer));
+            Event::TakenOver { request, answer } => {
+                self.on_place(at, request.0, |key, step| key.taken_over(step, request, answer));
             }
             Event::Renewed(batch, answers) => {
                 let Applying { now, random, out } = at;
@@ -178,11 +178,11 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
                     });
                 }
             }
-            Event::Subscribed { key, request, begun } => {
-                self.on(at, &key, |key, step| key.subscription_began(step, request, begun));
+            Event::Subscribed { request, begun } => {
+                self.on_place(at, request.0, |key, step| key.subscription_began(step, request, begun));
             }
-            Event::Notified { key, request, notification } => {
-                self.on(at, &key, |key, step| key.notified(step, request, notification));
+            Event::Notified { request, notification } => {
+                self.on_place(at, request.0, |key, step| key.notified(step, request, notification));
             }
             Event::ForceReleased { key, leases } => {
                 self.on(at, &key, |key, step| key.force_released(step, &leases));
@@ -205,8 +205,8 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     }
 
     /// Whether a subscription is still wanted.
-    pub(crate) fn is_subscribed(&self, key: &LockKey, request: RequestId) -> bool {
-        self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| key.subscription.is_request(request))
+    pub(crate) fn is_subscribed(&self, request: RequestId) -> bool {
+        self.keys.entry(request.0).and_then(KeyEntry::whole).is_some_and(|key| key.subscription.is_request(request))
     }
 
     /// Until when a caller with this limit waits for an answer that is under way.

@@ -67,7 +67,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.unsubscribe(step);
         }
         if let Some(member) = self.subscriber(step).filter(|_| step.now >= self.subscription.not_before) {
-            let request = RequestId(step.id());
+            let request = step.request(self.id);
             self.subscription.not_before = step.now.plus(self.subscription.pauses.next(step.random, None));
             self.subscription.state = Subscribed::Asked(request, member);
             step.send(member, Request::Subscribe(request, self.name.clone()));

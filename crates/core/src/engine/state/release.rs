@@ -49,7 +49,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     pub(super) fn send_releases(&mut self, step: &mut Step<'_, W, L>) {
-        let now = step.now;
+        let (key, now) = (self.id, step.now);
         let in_vain = |release: &mut PendingRelease<W>| {
             let overdue = release.request.is_some() && release.again_at <= now;
             overdue && (release.late_pause.is_some() || now >= release.give_up_at)
@@ -60,7 +60,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             }
         }
         for release in self.releases.iter_mut().filter(|release| release.again_at <= now) {
-            let request = RequestId(step.id());
+            let request = step.request(key);
             // If the answer does not come by then, the runtime that carries the request is not driven.
             (release.request, release.again_at) = (Some(request), step.overdue(release.member));
             let sent = Request::Release(request, release.grant.clone());

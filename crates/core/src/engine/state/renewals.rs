@@ -3,7 +3,7 @@
 use std::mem::take;
 use std::time::Duration;
 
-use super::event::{Action, Batch, End, KeyId, LeaseCell, LeaseId, Outcome, Request, RequestId};
+use super::event::{Action, Batch, BatchId, End, KeyId, LeaseCell, LeaseId, Outcome, Request};
 use super::grant::too_late;
 use super::key::Key;
 use super::lease::Lease;
@@ -14,7 +14,7 @@ use crate::clock::Moment;
 use crate::{Error, ErrorKind, LeaseStatus, LossReason, Renewal, Result};
 
 impl Batch {
-    pub(super) fn new(id: RequestId, sent_at: Moment) -> Self {
+    pub(super) fn new(id: BatchId, sent_at: Moment) -> Self {
         Self { id, sent_at, leases: Vec::new(), keys: Vec::new(), renewals: Vec::new(), within: Duration::MAX }
     }
 
@@ -73,7 +73,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn renew_now(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, by: Option<W>) -> bool {
         let lease = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none());
         let Some(lease) = lease else { return false };
-        let mut batch = Batch::new(RequestId(step.id()), step.now);
+        let mut batch = Batch::new(BatchId(step.id()), step.now);
         batch.push(self.id, lease);
         step.send_by(lease.member, Request::Renew(batch), by, false);
         true
@@ -84,13 +84,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn renewed(
         &mut self,
         step: &mut Step<'_, W, L>,
-        request: RequestId,
+        batch: BatchId,
         sent_at: Moment,
         id: LeaseId,
         answer: Result<LeaseStatus>,
     ) {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none()) else { return };
-        let is_latest = lease.renewal == Some(request);
+        let is_latest = lease.renewal == Some(batch);
         if is_latest {
             lease.renewal = None;
         }
@@ -138,7 +138,7 @@ impl<W, L: LeaseCell> Step<'_, W, L> {
     /// Adds a lease to the batch of its engine. The batch is sent when it is full, or at the end of the tick.
     fn renew(&mut self, key: KeyId, lease: &mut Lease<L>) {
         let most = self.traits(lease.member).batch;
-        let id = RequestId(self.id());
+        let id = BatchId(self.id());
         let batch = self.batches.entry(lease.member).or_insert_with(|| Batch::new(id, self.now));
         batch.push(key, lease);
         if batch.leases.len() >= most

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::event::{Action, Batch, Member, Randomness, Request, Traits};
+use super::event::{Action, Actions, Batch, KeyId, Member, Randomness, Request, RequestId, Traits};
 use super::key_set::KeySet;
 use crate::clock::Moment;
 
@@ -13,7 +13,7 @@ pub(super) struct Step<'s, W, L> {
     pub(super) random: &'s mut dyn Randomness,
     pub(super) members: &'s mut BTreeMap<Member, Engine>,
     pub(super) next_id: &'s mut u64,
-    pub(super) out: &'s mut Vec<Action<W, L>>,
+    pub(super) out: &'s mut Actions<W, L>,
     /// The renewals that a tick has collected, over all keys.
     pub(super) batches: &'s mut Batches,
 }
@@ -60,6 +60,10 @@ impl<W, L> Step<'_, W, L> {
     pub(super) fn id(&mut self) -> u64 {
         *self.next_id += 1;
         *self.next_id
+    }
+
+    pub(super) fn request(&mut self, key: KeyId) -> RequestId {
+        RequestId(key, self.id())
     }
 
     pub(super) fn traits(&self, member: Member) -> &Traits {

@@ -52,7 +52,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         writer: Option<DowngradedWriter>,
         ask: impl FnOnce(RequestId) -> Request,
     ) -> WaiterId {
-        let (id, request) = (WaiterId(step.id()), RequestId(step.id()));
+        let (id, request) = (WaiterId(step.id()), step.request(self.id));
         let (member, options) = (join.member, join.options.clone());
         let waiter = Some(self.waiter(step, id, join));
         let (sent_at, overdue_at) = (step.now, step.overdue(member));

@@ -1,6 +1,6 @@
 //! What callers do, and what they are told.
 
-use super::super::event::{Attach, Event, Join, LeaseCell, Outcome, RequestId};
+use super::super::event::{Actions, Attach, Event, Join, LeaseCell, Outcome, RequestId};
 use super::super::{Applying, Collected};
 use super::key_names::name_of;
 use super::world::{At, Checked, Fault, Flight, Handle, Property, Side, TestRandom, Token, Wants, World, broken};
@@ -24,7 +24,7 @@ impl World {
         };
         let seat = &mut self.seats[index];
         (seat.handle, seat.at) = (handle, waiting);
-        let mut out = Vec::new();
+        let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let (joined, _) = self.sides[side].join(at, join);
         if let At::Waiting { id, .. } = &mut self.seats[index].at {
@@ -133,7 +133,7 @@ impl World {
         seat.handle = handle;
         seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, floor, wants };
         let join = Join { member, key: self.key_of(index), mode: of.mode, options, limit, handle };
-        let mut out = Vec::new();
+        let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let asked = self.sides[side].attach(at, Attach { join, grant, number });
         if let At::Waiting { id, .. } = &mut self.seats[index].at {
@@ -154,7 +154,7 @@ impl World {
         let seat = &mut self.seats[index];
         let before = (seat.handle, seat.at.clone());
         (seat.handle, seat.at) = (handle, At::Waiting { id, limit, times_up: true, offer: None, floor, wants });
-        let mut out = Vec::new();
+        let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let asked = self.sides[side].downgrade(at, &guard, join);
         let seat = &mut self.seats[index];
@@ -195,7 +195,7 @@ impl World {
         }
         let key = name_of(self.listens_to(side, request));
         let before = self.sides[side].leases(&key).len();
-        self.feed(side, Event::Notified { key: key.clone(), request, notification })?;
+        self.feed(side, Event::Notified { request, notification })?;
         if matches!(notification, Notification::Granted { .. }) && self.sides[side].leases(&key).len() > before {
             self.seen.push("a message grants");
         }
@@ -210,7 +210,7 @@ impl World {
         let key = place.key;
         let listens = |(of, request): &&(Side, RequestId)| *of == side && self.listens_to(side, *request) == key;
         let Some(&(_, request)) = self.subscribed.iter().find(listens) else { return Ok(()) };
-        self.feed(side, Event::Notified { key: name_of(key), request, notification })
+        self.feed(side, Event::Notified { request, notification })
     }
 
     /// What a caller is told.

@@ -1,6 +1,6 @@
 //! What the state asks for is carried out, and what the store says comes back.
 
-use super::super::event::{Action, Batch, End, Event, Request};
+use super::super::event::{Action, Actions, Batch, End, Event, Request};
 use super::super::{Applying, State};
 use super::key_names::{name_of, number_of_key};
 use super::world::{
@@ -11,7 +11,7 @@ use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Notification};
 impl World {
     /// Gives an event to the engines of a process.
     pub(super) fn feed(&mut self, side: Side, event: Event) -> Checked {
-        let mut out = Vec::new();
+        let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         self.sides[side].apply(at, event);
         self.carry_out(side, out)
@@ -23,14 +23,14 @@ impl World {
         side: Side,
         ask: impl FnOnce(&mut State<Handle, LeaseNote>, Applying<'_, Handle, LeaseNote>) -> T,
     ) -> Checked<T> {
-        let mut out = Vec::new();
+        let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let answer = ask(&mut self.sides[side], at);
         self.carry_out(side, out)?;
         Ok(answer)
     }
 
-    pub(super) fn carry_out(&mut self, side: Side, out: Vec<Action<Handle, LeaseNote>>) -> Checked {
+    pub(super) fn carry_out(&mut self, side: Side, out: Actions<Handle, LeaseNote>) -> Checked {
         for action in out {
             match action {
                 Action::Send { member, request, by, alone } => {
@@ -222,7 +222,7 @@ impl World {
                 let orphaned = self.sides[side].is_orphaned(&key, request);
                 let granted = matches!(answer, Ok(Attempt::Granted { .. }));
                 let before = self.sides[side].leases(&key).len();
-                self.feed(side, Event::Answered { key: key.clone(), request, answer })?;
+                self.feed(side, Event::Answered { request, answer })?;
                 if granted && self.sides[side].leases(&key).len() > before {
                     self.seen.push(if orphaned { "an heir takes what another asked for" } else { "a lease begins" });
                 } else if granted && orphaned {
@@ -230,19 +230,19 @@ impl World {
                 }
                 Ok(())
             }
-            (Asks::Store(Request::Release(request, grant)), Answer::Release(answer)) => {
-                self.feed(side, Event::Released { key: grant.key, request, answer })
+            (Asks::Store(Request::Release(request, _)), Answer::Release(answer)) => {
+                self.feed(side, Event::Released { request, answer })
             }
             (
-                Asks::Store(Request::TakeOver(request, grant, ..) | Request::Downgrade(request, grant, ..)),
+                Asks::Store(Request::TakeOver(request, ..) | Request::Downgrade(request, ..)),
                 Answer::TakeOver(answer),
-            ) => self.feed(side, Event::TakenOver { key: grant.key, request, answer }),
+            ) => self.feed(side, Event::TakenOver { request, answer }),
             (Asks::Store(Request::Renew(batch)), Answer::Renew(answers)) => {
                 self.feed(side, Event::Renewed(batch, answers))
             }
-            (Asks::Store(Request::Subscribe(request, key)), Answer::Subscribe(begun)) => {
-                self.feed(side, Event::Subscribed { key: key.clone(), request, begun })?;
-                if !self.sides[side].is_subscribed(&key, request) {
+            (Asks::Store(Request::Subscribe(request, _)), Answer::Subscribe(begun)) => {
+                self.feed(side, Event::Subscribed { request, begun })?;
+                if !self.sides[side].is_subscribed(request) {
                     self.subscribed.retain(|known| *known != (side, request));
                     self.notifications.retain(|(of, to, _)| (*of, *to) != (side, request));
                 }

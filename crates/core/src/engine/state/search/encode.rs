@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::super::event::{Batch, LeaseId, Request, RequestId};
+use super::super::event::{Batch, BatchId, LeaseId, Request, RequestId};
 use super::store::{self, Holder, Store};
 use super::world::{Answer, Asks, At, CellState, Flight, Seat, UNIT, Wants, World, number_of};
 use crate::clock::Moment;
@@ -166,15 +166,15 @@ impl Encoder {
         flights.sort_by_key(|flight| (flight.side, flight.unheard, flight.asks.order()));
         self.list(flights, Self::flight);
         let mut notifications: Vec<_> = notifications.iter().collect();
-        notifications.sort_by_key(|(side, request, notification)| (*side, *request, format_of(*notification)));
+        notifications.sort_by_key(|(side, request, notification)| (*side, request.1, format_of(*notification)));
         self.list(notifications, |to, (side, request, notification)| {
             to.side = *side as u64;
-            to.id(request.0);
+            to.id(request.1);
             to.notification(*notification);
         });
         self.list(subscribed, |to, (side, request)| {
             to.side = *side as u64;
-            to.id(request.0);
+            to.id(request.1);
         });
         self.store(store);
         self.list(cells, Self::cell);
@@ -268,30 +268,30 @@ impl Encoder {
 
     fn request(&mut self, request: &Request) {
         match request {
-            Request::Claim(RequestId(id), claim) => {
+            Request::Claim(RequestId(_, id), claim) => {
                 self.put(20);
                 self.id(*id);
                 self.asked(claim);
             }
-            Request::Downgrade(RequestId(id), writer, claim) => {
+            Request::Downgrade(RequestId(_, id), writer, claim) => {
                 self.put(25);
                 self.id(*id);
                 self.grant(writer);
                 self.asked(claim);
             }
-            Request::Release(RequestId(id), grant) => {
+            Request::Release(RequestId(_, id), grant) => {
                 self.put(21);
                 self.id(*id);
                 self.grant(grant);
             }
-            Request::TakeOver(RequestId(id), grant, owner, ttl) => {
+            Request::TakeOver(RequestId(_, id), grant, owner, ttl) => {
                 self.put(24);
                 self.id(*id);
                 self.grant(grant);
                 self.owner(*owner);
                 self.length(*ttl);
             }
-            Request::Renew(Batch { id: RequestId(id), sent_at, leases, keys: _, renewals, within: _ }) => {
+            Request::Renew(Batch { id: BatchId(id), sent_at, leases, keys: _, renewals, within: _ }) => {
                 self.put(22);
                 self.id(*id);
                 self.past(*sent_at);
@@ -301,7 +301,7 @@ impl Encoder {
                     to.length(*ttl);
                 });
             }
-            Request::Subscribe(RequestId(id), _) => {
+            Request::Subscribe(RequestId(_, id), _) => {
                 self.put(23);
                 self.id(*id);
             }
@@ -424,11 +424,11 @@ impl Encoder {
 impl Asks {
     fn order(&self) -> (u8, u64) {
         match self {
-            Self::Store(Request::Claim(RequestId(id), _)) => (0, *id),
-            Self::Store(Request::Release(RequestId(id), _)) => (1, *id),
-            Self::Store(Request::Renew(Batch { id: RequestId(id), .. })) => (2, *id),
-            Self::Store(Request::Subscribe(RequestId(id), _)) => (3, *id),
-            Self::Store(Request::TakeOver(RequestId(id), ..) | Request::Downgrade(RequestId(id), ..)) => (4, *id),
+            Self::Store(Request::Claim(RequestId(_, id), _)) => (0, *id),
+            Self::Store(Request::Release(RequestId(_, id), _)) => (1, *id),
+            Self::Store(Request::Renew(Batch { id: BatchId(id), .. })) => (2, *id),
+            Self::Store(Request::Subscribe(RequestId(_, id), _)) => (3, *id),
+            Self::Store(Request::TakeOver(RequestId(_, id), ..) | Request::Downgrade(RequestId(_, id), ..)) => (4, *id),
             Self::Force(_, leases) => (5, leases.len() as u64),
         }
     }

@@ -1,6 +1,6 @@
 use super::super::State;
 use super::super::backoff::BackOff;
-use super::super::event::{End, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, WaiterId};
+use super::super::event::{BatchId, End, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, WaiterId};
 use super::super::key::Key;
 use super::super::keys::KeyEntry;
 use super::super::lease::{FirstLease, GuardEntry, Lease};
@@ -83,7 +83,8 @@ impl Encoder {
         let Subscription { state, not_before, pauses } = subscription;
         match state {
             Subscribed::No => self.put(70),
-            Subscribed::Asked(RequestId(request), Member(by)) | Subscribed::Yes(RequestId(request), Member(by)) => {
+            Subscribed::Asked(RequestId(_, request), Member(by))
+            | Subscribed::Yes(RequestId(_, request), Member(by)) => {
                 self.put(if matches!(state, Subscribed::Yes(..)) { 71 } else { 72 });
                 self.id(*request);
                 self.put(*by);
@@ -145,7 +146,7 @@ impl Encoder {
         self.grant(grant);
         self.put(u64::from(*number));
         self.options(options);
-        let RequestId(request) = request;
+        let RequestId(_, request) = request;
         self.id(*request);
         self.past(*sent_at);
         self.future(*overdue_at);
@@ -175,7 +176,7 @@ impl Encoder {
         self.options(options);
         self.option(*for_waiter, |to, WaiterId(for_waiter)| to.id(for_waiter));
         self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
-        self.option(*request, |to, RequestId(request)| to.id(request));
+        self.option(*request, |to, RequestId(_, request)| to.id(request));
         self.past(*sent_at);
         self.future(*overdue_at);
         self.flag(*abandoned);
@@ -227,7 +228,7 @@ impl Encoder {
         self.length(*first_length);
         self.future(*deadline);
         self.future(*next_renewal);
-        self.option(*renewal, |to, RequestId(request)| to.id(request));
+        self.option(*renewal, |to, BatchId(batch)| to.id(batch));
         self.flag(*unanswered);
         self.flag(*may_be_late);
         self.list(guards, |to, GuardEntry { id: GuardId(id), owner, number, renew, cap }| {
@@ -260,7 +261,7 @@ impl Encoder {
         self.length(*ttl);
         self.flag(*alone);
         self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
-        self.option(*request, |to, RequestId(request)| to.id(request));
+        self.option(*request, |to, RequestId(_, request)| to.id(request));
         self.future(*again_at);
         self.future(*give_up_at);
         self.pauses(pauses);

@@ -285,7 +285,7 @@ fn what_another_session_had_before_says_nothing_of_a_lease_that_began_since() {
         Action::Send { request: Request::TakeOver(request, ..), .. } => Some(*request),
         _ => None,
     });
-    play.apply(Event::TakenOver { key: key(), request, answer: Ok(Attempt::Granted { epoch: Some(7) }) });
+    play.apply(Event::TakenOver { request, answer: Ok(Attempt::Granted { epoch: Some(7) }) });
     play.granted("b");
     play.answer(late, Ok(BUSY));
     assert!(play.ends().is_empty());
@@ -301,9 +301,9 @@ fn news_that_came_while_a_claim_was_under_way_have_it_made_again_at_once() {
         Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
         _ => None,
     });
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     let (request, _) = play.claim();
-    play.apply(Event::Notified { key: key(), request: listen, notification: Notification::Freed });
+    play.apply(Event::Notified { request: listen, notification: Notification::Freed });
     play.answer(request, Ok(BUSY));
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
@@ -367,7 +367,7 @@ fn who_asks_first_when_others_listen_already_polls_as_seldom_as_they() {
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     let listen = play.subscribe();
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     play.apply(Event::Leave(key(), first));

@@ -192,11 +192,10 @@ fn a_subscription_is_wanted_as_long_as_somebody_waits() {
         Action::Send { request: Request::Subscribe(request, _), .. } => Some(*request),
         _ => None,
     });
-    assert!(play.state.is_subscribed(&key(), listen));
-    assert!(!play.state.is_subscribed(&key(), request));
-    assert!(!play.state.is_subscribed(&LockKey::new("other").unwrap(), listen));
+    assert!(play.state.is_subscribed(listen));
+    assert!(!play.state.is_subscribed(request));
     play.apply(Event::Leave(key(), id));
-    assert!(!play.state.is_subscribed(&key(), listen));
+    assert!(!play.state.is_subscribed(listen));
 }
 
 #[test]
@@ -247,13 +246,13 @@ fn a_subscription_ends_with_its_engine_also_where_only_others_wait() {
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     let listen = play.subscribe();
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     play.apply(Event::Leave(key(), id));
-    assert!(play.state.is_subscribed(&key(), listen));
+    assert!(play.state.is_subscribed(listen));
     play.apply(Event::Close(member));
-    assert!(!play.state.is_subscribed(&key(), listen));
+    assert!(!play.state.is_subscribed(listen));
 }
 
 #[test]

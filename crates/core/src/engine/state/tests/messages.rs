@@ -17,12 +17,12 @@ fn in_the_queue() -> (Play, WaiterId, RequestId, OwnerId) {
     };
     play.answer(request, Ok(place));
     let listen = play.subscribe();
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     (play, id, listen, claim.owner)
 }
 
 fn notified(play: &mut Play, request: RequestId, notification: Notification) {
-    play.apply(Event::Notified { key: key(), request, notification });
+    play.apply(Event::Notified { request, notification });
 }
 
 fn granted(owner: OwnerId) -> Notification {
@@ -60,7 +60,7 @@ fn a_message_counts_until_just_before_the_lease_is_over() {
 #[test]
 fn a_message_to_somebody_else_or_of_another_subscription_is_no_grant() {
     let (mut play, _, listen, owner) = in_the_queue();
-    notified(&mut play, RequestId(999), granted(owner));
+    notified(&mut play, RequestId(listen.0, 999), granted(owner));
     notified(&mut play, listen, granted(OwnerId::parse_hex(&"f".repeat(32)).unwrap()));
     assert!(play.outcome("a").is_none());
     assert!(play.claims().is_empty());
@@ -119,7 +119,7 @@ fn what_is_freed_is_asked_for_at_once_and_the_pauses_are_short_again() {
     let listen = play.subscribe();
     notified(&mut play, listen, Notification::Freed);
     assert!(play.claims().is_empty(), "the subscription has not begun");
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     for _ in 0..3 {
         let (request, _) = play.claim();
         play.answer(request, Ok(BUSY));
@@ -139,8 +139,8 @@ fn without_a_subscription_it_polls_and_asks_for_one_again_after_pauses_that_grow
     for pause in [500, 1000, 2000] {
         let asked_at = play.now;
         let listen = play.subscribe();
-        play.apply(Event::Subscribed { key: key(), request: RequestId(999), begun: false });
-        play.apply(Event::Subscribed { key: key(), request: listen, begun: false });
+        play.apply(Event::Subscribed { request: RequestId(listen.0, 999), begun: false });
+        play.apply(Event::Subscribed { request: listen, begun: false });
         let mut polls = 0;
         while play.now < asked_at.plus(millis(pause)) {
             for (request, _) in play.claims() {
@@ -173,7 +173,7 @@ fn a_subscription_that_ended_is_asked_for_again_and_what_is_heard_resets_its_pau
     ] {
         let asked_at = play.now;
         let listen = play.subscribe();
-        play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+        play.apply(Event::Subscribed { request: listen, begun: true });
         notified(&mut play, listen, notification);
         notified(&mut play, listen, Notification::Ended);
         while play.now < asked_at.plus(millis(pause)) {
@@ -220,7 +220,7 @@ fn two_that_wait() -> (Play, Member, Member, RequestId) {
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     let listen = play.subscribe();
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     (play, member, other, listen)
 }
 
@@ -228,7 +228,7 @@ fn two_that_wait() -> (Play, Member, Member, RequestId) {
 fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() {
     let (mut play, member, _, listen) = two_that_wait();
     play.apply(Event::Close(member));
-    assert!(!play.state.is_subscribed(&key(), listen));
+    assert!(!play.state.is_subscribed(listen));
     let ended = play.all(|action| matches!(action, Action::Unsubscribe(_)).then_some(()));
     assert_eq!(ended.len(), 1);
 }
@@ -237,7 +237,7 @@ fn the_subscription_of_an_engine_that_is_closed_ends_and_another_is_asked_for() 
 fn the_subscription_of_another_engine_stays_when_one_is_closed() {
     let (mut play, _, other, listen) = two_that_wait();
     play.apply(Event::Close(other));
-    assert!(play.state.is_subscribed(&key(), listen));
+    assert!(play.state.is_subscribed(listen));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     let listen = play.subscribe();
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     let (request, _) = play.claim();
     play.grant(request, 2);
     let held = play.granted("a");
@@ -290,7 +290,7 @@ fn a_claim_that_left_before_the_subscription_began_is_made_again_at_once() {
     let listen = play.subscribe();
     play.pass(millis(100));
     let (request, _) = play.claim();
-    play.apply(Event::Subscribed { key: key(), request: listen, begun: true });
+    play.apply(Event::Subscribed { request: listen, begun: true });
     play.answer(request, Ok(BUSY));
     play.claim();
 }

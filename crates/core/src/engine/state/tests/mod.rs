@@ -19,8 +19,8 @@ mod wait_queue;
 use std::time::Duration;
 
 use super::{
-    Action, Applying, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, LeaseCell, Member,
-    Outcome, Randomness, Request, RequestId, State, Traits, WaiterId,
+    Action, Actions, Applying, Attach, Batch, Collected, End, Event, Granted, GuardRef, GuardRelease, Join, LeaseCell,
+    Member, Outcome, Randomness, Request, RequestId, State, Traits, WaiterId,
 };
 use crate::clock::Moment;
 use crate::{
@@ -73,7 +73,7 @@ struct Play {
     now: Moment,
     owners: u64,
     /// What is still to be looked at.
-    out: Vec<Done>,
+    out: Actions<&'static str, Cell>,
 }
 
 /// As most stores are: with leases and hand-offs, and nothing else.
@@ -115,7 +115,12 @@ fn refused() -> Error {
 
 impl Play {
     fn new() -> Self {
-        Self { state: State::new(), now: Moment::default().plus(Duration::from_secs(1000)), owners: 0, out: Vec::new() }
+        Self {
+            state: State::new(),
+            now: Moment::default().plus(Duration::from_secs(1000)),
+            owners: 0,
+            out: Actions::new(),
+        }
     }
 
     /// With an engine that is like this.
@@ -127,7 +132,7 @@ impl Play {
 
     /// The same once more, to see what else could happen.
     fn fork(&self) -> Self {
-        Self { state: self.state.clone(), now: self.now, owners: self.owners, out: Vec::new() }
+        Self { state: self.state.clone(), now: self.now, owners: self.owners, out: Actions::new() }
     }
 
     fn ask<T>(&mut self, ask: impl FnOnce(&mut State<&'static str, Cell>, Applying<'_, &'static str, Cell>) -> T) -> T {
@@ -190,7 +195,7 @@ impl Play {
     }
 
     fn all<T>(&mut self, find: impl Fn(&Done) -> Option<T>) -> Vec<T> {
-        let (mut found, mut rest) = (Vec::new(), Vec::new());
+        let (mut found, mut rest) = (Vec::new(), Actions::new());
         for action in self.out.drain(..) {
             match find(&action) {
                 Some(it) => found.push(it),
@@ -296,7 +301,7 @@ impl Play {
     }
 
     fn answer(&mut self, request: RequestId, answer: Result<Attempt>) {
-        self.apply(Event::Answered { key: key(), request, answer });
+        self.apply(Event::Answered { request, answer });
     }
 
     fn grant(&mut self, request: RequestId, epoch: u64) {
@@ -304,7 +309,7 @@ impl Play {
     }
 
     fn released(&mut self, request: RequestId, answer: Result<LeaseStatus>) {
-        self.apply(Event::Released { key: key(), request, answer });
+        self.apply(Event::Released { request, answer });
     }
 
     fn release_guard(&mut self, guard: GuardRef, by: Option<&'static str>) -> GuardRelease {

@@ -148,7 +148,7 @@ fn renewals_leave_together_up_to_a_batch() {
         };
         let id = play.ask(|state, at| state.join(at, join)).0;
         let (request, _) = play.claim();
-        play.apply(Event::Answered { key, request, answer: Ok(Attempt::Granted { epoch: Some(2) }) });
+        play.apply(Event::Answered { request, answer: Ok(Attempt::Granted { epoch: Some(2) }) });
         let granted = play.granted("a");
         play.collect(id, &granted);
     }

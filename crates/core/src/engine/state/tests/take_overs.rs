@@ -20,7 +20,7 @@ fn attaches(play: &mut Play, member: Member) -> (WaiterId, RequestId, OwnerId) {
 }
 
 fn taken_over(play: &mut Play, request: RequestId, answer: Result<Attempt>) {
-    play.apply(Event::TakenOver { key: key(), request, answer });
+    play.apply(Event::TakenOver { request, answer });
 }
 
 #[test]
