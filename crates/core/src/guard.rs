@@ -1,7 +1,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -158,7 +157,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Ok(()) }
     /// ```
     pub fn handle(&self) -> GuardHandle {
-        GuardHandle(Arc::clone(self.inner.state()))
+        GuardHandle(self.inner.state().clone())
     }
 }
 
@@ -211,7 +210,7 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
 /// Cloning is cheap. After the guard was released, dropped or detached, [`is_held`](Self::is_held) is false, and
 /// [`loss`](Self::loss) is the loss that came before that, if one did.
 #[derive(Clone)]
-pub struct GuardHandle(Arc<GuardState>);
+pub struct GuardHandle(GuardState);
 
 impl GuardHandle {
     /// Resolves when the release of the guard, and all else that its engine has under way, is over.

@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::caller::{Caller, DetachOnDrop};
-use super::cell::Cell;
+use super::cell::{Cell, EndOnce};
 use super::inner::Inner;
 use super::state::{End, Granted, GuardRef, GuardRelease, Join, LeaseCell, WaiterId};
 use crate::clock::Moment;
@@ -17,18 +17,24 @@ use crate::{
 
 /// The inner part of every guard. Dropping it releases the guard.
 #[must_use]
-pub(crate) struct GuardInner(Arc<GuardState>);
+pub(crate) struct GuardInner(GuardState);
 
+/// What a guard and its handles know.
+#[derive(Clone)]
 pub(crate) struct GuardState {
     engine: Arc<Inner>,
     guard: GuardRef,
-    owner: OwnerId,
     number: u16,
     cell: Cell,
     since: Moment,
-    /// Set when the guard is released, dropped, detached or downgraded: the loss that came before, if one did. Its lease
-    /// may go on with other guards.
-    over: OnceLock<Option<LossReason>>,
+    /// `None` for the first guard of its lease: then it is in the cell.
+    own: Option<Arc<Own>>,
+}
+
+/// What a guard has of its own, and shares with its handles.
+struct Own {
+    owner: OwnerId,
+    over: EndOnce,
 }
 
 impl GuardInner {
@@ -36,10 +42,12 @@ impl GuardInner {
         let Granted { guard, owner, number, cell } = granted;
         let (engine, since) = (Arc::clone(engine), engine.clock.now());
         engine.driver.observer.guard_began();
-        Self(Arc::new(GuardState { engine, guard, owner, number, cell, since, over: OnceLock::new() }))
+        let is_first = owner == cell.grant().owner && cell.begin_first();
+        let own = (!is_first).then(|| Arc::new(Own { owner, over: EndOnce::default() }));
+        Self(GuardState { engine, guard, number, cell, since, own })
     }
 
-    pub(crate) fn state(&self) -> &Arc<GuardState> {
+    pub(crate) fn state(&self) -> &GuardState {
         &self.0
     }
 
@@ -62,7 +70,7 @@ impl GuardInner {
         match self.0.release_guard(Some(&caller)) {
             GuardRelease::Passed => return Ok(ReleaseOutcome::Released),
             GuardRelease::Gone => {
-                let lost = self.0.lease_loss();
+                let lost = self.0.loss();
                 return Ok(lost.map_or(ReleaseOutcome::Released, ReleaseOutcome::AlreadyLost));
             }
             GuardRelease::Sent => {}
@@ -123,7 +131,9 @@ impl GuardState {
 
     /// The grant of this guard, with its own owner id where each level of a session has one.
     pub(crate) fn grant(&self) -> GrantRef {
-        GrantRef { owner: self.owner, ..self.cell.grant().clone() }
+        let grant = self.cell.grant().clone();
+        let owner = self.own.as_ref().map_or(grant.owner, |own| own.owner);
+        GrantRef { owner, ..grant }
     }
 
     /// The number of this guard on its lease: how many guards had the lease before, or which co-reader it is.
@@ -137,23 +147,30 @@ impl GuardState {
 
     /// Why the guard was lost. `None` while it is held, and for ever once it ended without a loss.
     pub(crate) fn loss(&self) -> Option<LossReason> {
-        self.over.get().copied().unwrap_or_else(|| {
-            let lost = self.lease_loss();
+        let end = self.over().get().or_else(|| {
+            let lease = self.lease_end();
             // The guard may have ended meanwhile, and its lease have been lost by the next guard.
-            self.over.get().copied().unwrap_or(lost)
-        })
+            self.over().get().or(lease)
+        });
+        match end {
+            Some(End::Lost(reason)) => Some(reason),
+            _ => None,
+        }
     }
 
-    fn lease_loss(&self) -> Option<LossReason> {
+    fn lease_end(&self) -> Option<End> {
         let cell = &self.cell;
         if cell.end().is_none() && self.engine.clock.now() >= cell.limit() {
             // The timer task has not had the time yet to end the lease.
             self.engine.driver.tick();
         }
-        match cell.end() {
-            Some(End::Lost(reason)) => Some(reason),
-            _ => None,
-        }
+        cell.end()
+    }
+
+    /// How the guard ended when it was released, dropped, detached or downgraded: by the loss that came before, if one did. Its
+    /// lease may go on with other guards.
+    fn over(&self) -> &EndOnce {
+        self.own.as_ref().map_or_else(|| self.cell.first_over(), |own| &own.over)
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -166,8 +183,8 @@ impl GuardState {
     }
 
     /// Resolves when the guard is lost, also after it has ended since. Never resolves for one that ended without a loss.
-    pub(crate) fn lost(self: &Arc<Self>) -> impl Future<Output = LossReason> + Send + 'static {
-        let (cell, clock, guard) = (self.cell.clone(), self.engine.clock.clone(), Arc::clone(self));
+    pub(crate) fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
+        let (cell, clock, guard) = (self.cell.clone(), self.engine.clock.clone(), self.clone());
         async move {
             loop {
                 let mut changed = pin!(cell.changed());
@@ -191,7 +208,7 @@ impl GuardState {
     }
 
     /// Resolves when no claim or release of the engine is under way. A release that is repeated counts as one.
-    pub(crate) async fn settled(self: Arc<Self>) {
+    pub(crate) async fn settled(self) {
         const PAUSE: Duration = Duration::from_millis(50);
         let engine = &self.engine;
         while !engine.driver.look(|state| state.is_idle(engine.member)) {
@@ -200,13 +217,13 @@ impl GuardState {
     }
 
     fn is_over(&self) -> bool {
-        self.over.get().is_some()
+        self.over().get().is_some()
     }
 
     /// Marks the guard as over if its lease goes on elsewhere (`Some`).
     fn left_to_others<T>(&self, came_to: Option<T>) -> Option<T> {
         if came_to.is_some() {
-            let _ = self.over.set(None);
+            self.over().set(End::Released);
             self.cell.notify();
             self.was_held(self.engine.clock.now());
         }
@@ -220,12 +237,12 @@ impl GuardState {
             let ended = state.release_guard(at, &self.guard, by.cloned());
             if ended != GuardRelease::Gone {
                 // Before the lease goes on with another guard, or back to the store.
-                let _ = self.over.set(None);
+                self.over().set(End::Released);
             }
             (ended, now)
         });
         if ended == GuardRelease::Gone {
-            let _ = self.over.set(self.lease_loss());
+            self.over().set(self.lease_end().unwrap_or(End::Released));
         }
         if ended != GuardRelease::Sent {
             // No action of the state wakes a task that waits for the loss of this guard alone.
