@@ -62,7 +62,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let held: Vec<_> = self.leases.iter().filter(|lease| lease.is_held(now)).collect();
         holds(
             held.iter().all(|lease| {
-                let of_one_session = lease.session.is_some() && lease.session == held[0].session;
+                let of_one_session = lease.terms.session.is_some() && lease.terms.session == held[0].terms.session;
                 held.len() < 2
                     || !lease.is_exclusive()
                     || (of_one_session && lease.grant().epoch == held[0].grant().epoch)

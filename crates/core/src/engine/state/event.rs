@@ -1,5 +1,6 @@
 //! The vocabulary of the state machine: ids, events that go in, actions and requests that come out.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -16,7 +17,13 @@ pub(crate) struct Member(pub(super) u64);
 
 /// Names a key by the position at which it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct KeyId(pub(super) usize);
+pub(crate) struct KeyId(pub(super) u32);
+
+impl KeyId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Names a caller that waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +44,7 @@ pub(crate) struct RequestId(pub(super) KeyId, pub(super) u64);
 
 /// Names a batch of renewals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct BatchId(pub(super) u64);
+pub(crate) struct BatchId(pub(super) NonZeroU64);
 
 /// The randomness that the state machine needs and does not have itself.
 pub(crate) trait Randomness {

@@ -36,7 +36,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // The next waiter wants the same, but its max hold is not known to the store.
         claim.options.max_hold = self.waiters[index].options.max_hold;
         if step.traits(claim.member).reentrant
-            && let Some(lease) = self.leases.iter().find(|lease| lease.member == claim.member)
+            && let Some(lease) = self.leases.iter().find(|lease| lease.terms.member == claim.member)
         {
             let (id, joins) = (lease.id, lease.is_held(step.now) && lease.grant().epoch == epoch);
             if joins {
@@ -135,7 +135,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let ends = step.traits(claim.member).leased;
         let unknown = FirstLease { length: options.ttl, sent_at: step.now, ends, from_notification: false };
         let first = known.unwrap_or(unknown);
-        let mut lease = Lease::new(id, claim.member, step.traits(claim.member), grant, options, first, step.now);
+        let terms = step.terms(claim.member, options, true);
+        let mut lease = Lease::new(id, terms, grant, first, step.now);
         lease.may_be_late = claim.unanswered;
         let shared = !lease.is_exclusive();
         let entry = claim.entry(step);

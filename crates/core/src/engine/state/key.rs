@@ -304,7 +304,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Why a lease of this engine was lost on which guards still exist. No new lease may begin while they exist.
     fn lost_under(&self, member: Member) -> Option<LossReason> {
         self.leases.iter().find_map(|lease| match lease.end {
-            Some(End::Lost(reason)) if lease.member == member && lease.is_reentrant() && !left_out(Rule::LostUnder) => {
+            Some(End::Lost(reason))
+                if lease.terms.member == member && lease.is_reentrant() && !left_out(Rule::LostUnder) =>
+            {
                 Some(reason)
             }
             _ => None,

@@ -7,7 +7,8 @@ use super::event::KeyId;
 pub(super) struct KeySet(Vec<u64>);
 
 impl KeySet {
-    pub(super) fn add(&mut self, KeyId(place): KeyId) {
+    pub(super) fn add(&mut self, place: KeyId) {
+        let place = place.index();
         if self.0.len() <= place / 64 {
             self.0.resize(place / 64 + 1, 0);
         }
@@ -15,7 +16,7 @@ impl KeySet {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = KeyId> {
-        let some = self.0.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        let some = (0..).zip(&self.0).filter(|(_, bits)| **bits != 0);
         some.flat_map(|(word, bits)| {
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| KeyId(word * 64 + bit))
         })

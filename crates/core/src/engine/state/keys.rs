@@ -1,10 +1,15 @@
 //! All keys. One that is only held takes little room: nothing is stored for it but its lease.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::borrow::Cow;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::mem::replace;
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
 use super::event::{KeyId, LeaseCell, Member};
+use super::held::HeldLease;
 use super::key::Key;
 use super::lease::Lease;
 use super::subscription::Subscription;
@@ -18,7 +23,9 @@ use crate::clock::Moment;
 /// `Key` when something happens to it.
 #[derive(Clone, Debug)]
 pub(super) struct Keys<W, L> {
-    places: HashMap<LockKey, KeyId>,
+    /// The positions by name. The names are in the entries.
+    places: HashTable<KeyId>,
+    hasher: RandomState,
     slots: Vec<KeyEntry<W, L>>,
     /// Positions that are free.
     free: Vec<KeyId>,
@@ -30,11 +37,10 @@ type BoxedKey<W, L> = Box<Key<W, L>>;
 
 /// A key as it is stored. Most keys are only held, and reading them is fastest side by side.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant, reason = "there are few others while there are many")]
 pub(super) enum KeyEntry<W, L> {
     Empty,
     /// Only a lease, the moment at which the schedule has the key, and whether the last answer of the store was "busy".
-    Held(Lease<L>, Moment, bool),
+    Held(HeldLease<L>, Moment, bool),
     Whole(BoxedKey<W, L>),
 }
 
@@ -46,56 +52,67 @@ const ROOM: usize = 64;
 
 impl<W: Clone, L: LeaseCell> Keys<W, L> {
     pub(super) fn new() -> Self {
-        Self { places: HashMap::new(), slots: Vec::new(), free: Vec::new(), spare: Vec::new() }
+        Self {
+            places: HashTable::new(),
+            hasher: RandomState::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 
     pub(super) fn get(&self, name: &LockKey) -> Option<&KeyEntry<W, L>> {
-        self.places.get(name).map(|KeyId(place)| &self.slots[*place])
+        self.known_place(name).map(|place| &self.slots[place.index()])
     }
 
     pub(super) fn entry(&self, place: KeyId) -> Option<&KeyEntry<W, L>> {
-        self.slots.get(place.0)
+        self.slots.get(place.index())
     }
 
     /// Whether the key at this position has anything of the engine.
     pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
-        match self.slots.get(place.0) {
+        match self.slots.get(place.index()) {
             None | Some(KeyEntry::Empty) => false,
-            Some(KeyEntry::Held(lease, ..)) => lease.member == member,
+            Some(KeyEntry::Held(lease, ..)) => lease.terms().member == member,
             Some(KeyEntry::Whole(key)) => key.concerns(member),
         }
     }
 
     /// The position of a key, which is added if nothing is known of it.
     pub(super) fn place(&mut self, name: &LockKey) -> KeyId {
-        let place = match self.places.entry(name.clone()) {
+        let Self { places, hasher, slots, free, spare } = self;
+        let is_it = |place: &KeyId| slots[place.index()].name() == Some(name);
+        let hash_of = |place: &KeyId| hasher.hash_one(slots[place.index()].name());
+        match places.entry(hasher.hash_one(Some(name)), is_it, hash_of) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let place = self.free.pop().unwrap_or_else(|| {
-                    self.slots.push(KeyEntry::Empty);
-                    KeyId(self.slots.len() - 1)
+                let place = free.pop().unwrap_or_else(|| {
+                    KeyId(u32::try_from(slots.len()).unwrap_or_else(|_| unreachable!("they would not fit into memory")))
                 });
-                *new.insert(place)
+                new.insert(place);
+                let key = KeyEntry::Whole(whole(spare, place, name));
+                match slots.get_mut(place.index()) {
+                    Some(slot) => *slot = key,
+                    None => slots.push(key),
+                }
+                place
             }
-        };
-        let slot = &mut self.slots[place.0];
-        if matches!(slot, KeyEntry::Empty) {
-            *slot = KeyEntry::Whole(whole(&mut self.spare, place, name));
         }
-        place
     }
 
     pub(super) fn known_place(&self, name: &LockKey) -> Option<KeyId> {
-        self.places.get(name).copied()
+        let is_it = |place: &KeyId| self.slots[place.index()].name() == Some(name);
+        self.places.find(self.hasher.hash_one(Some(name)), is_it).copied()
     }
 
     /// Changes a key, and forgets it if nothing is known of it afterwards. `None`: no key is at this position.
     pub(super) fn at<T>(&mut self, place: KeyId, happens: impl FnOnce(&mut Key<W, L>) -> T) -> Option<T> {
-        let slot = self.slots.get_mut(place.0)?;
+        let slot = self.slots.get_mut(place.index())?;
         let mut key = match replace(slot, KeyEntry::Empty) {
             KeyEntry::Empty => return None,
             KeyEntry::Held(lease, noted, busy) => {
-                let mut key = whole(&mut self.spare, place, &lease.key);
+                let lease = lease.lease();
+                let mut key = whole(&mut self.spare, place, &lease.grant().key);
                 (key.noted, key.last_answer) = (noted, busy.then_some(LastAnswer::Busy));
                 key.leases.push(lease);
                 key
@@ -104,15 +121,18 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         };
         let result = happens(&mut key);
         if key.is_idle() {
-            self.places.remove(&key.name);
-            self.free.push(place);
-            if self.places.is_empty() && self.slots.len() > SPARE {
-                (self.places, self.slots, self.free) = (HashMap::new(), Vec::new(), Vec::new());
-            }
+            self.forget(place, &key.name);
         } else if key.is_only_held()
             && let Some(lease) = key.leases.pop()
         {
-            *slot = KeyEntry::Held(lease, key.noted, key.last_answer.is_some());
+            match HeldLease::of(lease) {
+                Ok(lease) => *slot = KeyEntry::Held(lease, key.noted, key.last_answer.is_some()),
+                Err(lease) => {
+                    key.leases.push(lease);
+                    *slot = KeyEntry::Whole(key);
+                    return Some(result);
+                }
+            }
         } else {
             *slot = KeyEntry::Whole(key);
             return Some(result);
@@ -123,9 +143,19 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         Some(result)
     }
 
+    fn forget(&mut self, place: KeyId, name: &LockKey) {
+        if let Ok(known) = self.places.find_entry(self.hasher.hash_one(Some(name)), |known| *known == place) {
+            known.remove();
+        }
+        self.free.push(place);
+        if self.places.is_empty() && self.slots.len() > SPARE {
+            (self.places, self.slots, self.free) = (HashTable::new(), Vec::new(), Vec::new());
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, &KeyEntry<W, L>)> {
-        self.places.values().map(|place| (*place, &self.slots[place.0]))
+        self.places.iter().map(|place| (*place, &self.slots[place.index()]))
     }
 }
 
@@ -207,11 +237,19 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
         }
     }
 
-    pub(super) fn leases(&self) -> &[Lease<L>] {
+    pub(super) fn leases(&self) -> Cow<'_, [Lease<L>]> {
         match self {
-            Self::Empty => &[],
-            Self::Held(lease, ..) => std::slice::from_ref(lease),
-            Self::Whole(key) => &key.leases,
+            Self::Empty => Cow::Borrowed(&[]),
+            Self::Held(lease, ..) => Cow::Owned(vec![lease.clone().lease()]),
+            Self::Whole(key) => Cow::Borrowed(&key.leases),
+        }
+    }
+
+    fn name(&self) -> Option<&LockKey> {
+        match self {
+            Self::Empty => None,
+            Self::Held(lease, ..) => Some(lease.name()),
+            Self::Whole(key) => Some(&key.name),
         }
     }
 

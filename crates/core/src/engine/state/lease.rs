@@ -1,5 +1,6 @@
 //! A lease that is held by this process: its deadline, its renewals and the guards on it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -8,22 +9,16 @@ use super::event::{BatchId, End, Granted, GuardId, GuardRef, KeyId, LeaseCell, L
 use super::rules::{Rule, left_out};
 use crate::clock::{Moment, lease_deadline};
 use crate::options::Text;
-use crate::{GrantRef, LockKey, LockOptions, LossReason, Mode, OwnerId, SessionId};
+use crate::{GrantRef, LockOptions, LossReason, Mode, OwnerId, SessionId};
 
 /// A lease that this process holds, and all that is known of it.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Lease<L> {
     pub(super) id: LeaseId,
-    /// The key of the grant, repeated here to spare a memory access.
-    pub(super) key: LockKey,
-    pub(super) member: Member,
-    pub(super) reentrant: bool,
-    pub(super) session: Option<SessionId>,
-    /// The terms of the claim.
-    pub(super) options: Terms,
+    pub(super) terms: Arc<Terms>,
     pub(super) since: Moment,
-    pub(super) first_length: Duration,
+    /// The length of the first lease.
+    pub(super) first_nanos: u64,
     pub(super) deadline: Moment,
     pub(super) next_renewal: Moment,
     /// The renewal under way. If its answer has not come when the next is due, it will not come in time.
@@ -41,11 +36,15 @@ pub(super) struct Lease<L> {
     pub(super) owes_release: bool,
 }
 
-/// The terms of a claim, as the store knows them.
-#[derive(Clone, Debug)]
+/// The engine of a lease, and the terms of its claim.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Terms {
+    pub(super) member: Member,
+    pub(super) reentrant: bool,
+    pub(super) session: Option<SessionId>,
     pub(super) ttl: Duration,
     pub(super) renew: bool,
+    pub(super) max_hold: Option<Duration>,
     label: Option<Text>,
     reason: Option<Text>,
     /// False for a lease that was attached: the store shows the label and reason of the original claim.
@@ -53,9 +52,10 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    fn of(options: &LockOptions) -> Self {
-        let LockOptions { ttl, renew, label, reason, wait: _, max_hold: _, given: _ } = options;
-        Self { ttl: *ttl, renew: *renew, label: label.clone(), reason: reason.clone(), known: true }
+    pub(super) fn of(member: Member, traits: &Traits, options: &LockOptions, known: bool) -> Self {
+        let &Traits { reentrant, session, .. } = traits;
+        let LockOptions { ttl, renew, label, reason, wait: _, max_hold, given: _ } = options.clone();
+        Self { member, reentrant, session, ttl, renew, max_hold, label, reason, known }
     }
 
     fn are_of(&self, options: &LockOptions) -> bool {
@@ -107,27 +107,15 @@ impl FirstLease {
 }
 
 impl<L: LeaseCell> Lease<L> {
-    pub(super) fn new(
-        id: LeaseId,
-        member: Member,
-        traits: &Traits,
-        grant: GrantRef,
-        options: &LockOptions,
-        first: FirstLease,
-        now: Moment,
-    ) -> Self {
-        let third = renewal_after(first.sent_at, first.length.min(options.ttl));
-        let next_renewal = if first.is_provisional(options.ttl) { now.plus(SOON).min(third) } else { third };
-        let limit = first.deadline().min(cap_of(options, now));
+    pub(super) fn new(id: LeaseId, terms: Arc<Terms>, grant: GrantRef, first: FirstLease, now: Moment) -> Self {
+        let third = renewal_after(first.sent_at, first.length.min(terms.ttl));
+        let next_renewal = if first.is_provisional(terms.ttl) { now.plus(SOON).min(third) } else { third };
+        let limit = first.deadline().min(cap_of(terms.max_hold, now));
         Self {
             id,
-            key: grant.key.clone(),
-            member,
-            reentrant: traits.reentrant,
-            session: traits.session,
-            options: Terms::of(options),
+            terms,
             since: now,
-            first_length: first.length,
+            first_nanos: u64::try_from(first.length.as_nanos()).unwrap_or(u64::MAX),
             deadline: first.deadline(),
             next_renewal,
             renewal: None,
@@ -152,11 +140,12 @@ impl<L: LeaseCell> Lease<L> {
 
     /// Whether the lease is of a session for which this caller acts.
     pub(super) fn admits(&self, member: Member, session: Option<SessionId>) -> bool {
-        self.reentrant && (self.member == member || (session.is_some() && self.session == session))
+        let Terms { reentrant, member: ours, session: for_session, .. } = &*self.terms;
+        *reentrant && (*ours == member || (session.is_some() && *for_session == session))
     }
 
     pub(super) fn is_reentrant(&self) -> bool {
-        self.reentrant
+        self.terms.reentrant
     }
 
     pub(super) fn is_exclusive(&self) -> bool {
@@ -196,7 +185,7 @@ impl<L: LeaseCell> Lease<L> {
 
     /// Until when an offer on this lease is kept for its waiter.
     pub(super) fn offered_until(&self, now: Moment) -> Moment {
-        now.plus((self.options.ttl / 3).min(UNTAKEN))
+        now.plus((self.terms.ttl / 3).min(UNTAKEN))
     }
 
     fn cap(&self) -> Moment {
@@ -205,15 +194,15 @@ impl<L: LeaseCell> Lease<L> {
 
     /// Whether a claim with these options would be the same for the store.
     pub(super) fn suits(&self, member: Member, options: &LockOptions) -> bool {
-        member == self.member
-            && self.options.are_of(options)
+        member == self.terms.member
+            && self.terms.are_of(options)
             && options.max_hold.is_none()
             && self.cap() == Moment::NEVER
     }
 
     /// Whether the lease lasts for at least another quarter of its length, also if the store is silent from now on.
     pub(super) fn is_settled(&self, now: Moment) -> bool {
-        let spare = now.plus(self.first_length.min(self.options.ttl) / 4);
+        let spare = now.plus(Duration::from_nanos(self.first_nanos).min(self.terms.ttl) / 4);
         let lasts = spare < self.limit() || left_out(Rule::Settled);
         self.is_held(now) && lasts && (!self.unanswered || left_out(Rule::NoDoubt))
     }
@@ -230,22 +219,22 @@ impl<L: LeaseCell> Lease<L> {
     pub(super) fn asks(&mut self, renewal: BatchId, now: Moment) {
         self.unanswered = true;
         self.renewal = Some(renewal);
-        self.next_renewal = renewal_after(now, self.options.ttl);
+        self.next_renewal = renewal_after(now, self.terms.ttl);
     }
 
     /// A renewal that was sent at `sent_at` was confirmed.
     pub(super) fn renewed(&mut self, sent_at: Moment) {
         self.unanswered = false;
-        self.prolong(sent_at, self.options.ttl);
+        self.prolong(sent_at, self.terms.ttl);
         if self.renewal.is_none() {
-            self.next_renewal = renewal_after(sent_at, self.options.ttl);
+            self.next_renewal = renewal_after(sent_at, self.terms.ttl);
         }
     }
 
     /// Another level of a session joins the lease, by a claim that was sent at `sent_at` and prolonged the lease.
     pub(super) fn reentered(&mut self, sent_at: Moment, ttl: Duration) {
         self.prolong(sent_at, ttl);
-        self.next_renewal = self.next_renewal.min(renewal_after(sent_at, self.options.ttl));
+        self.next_renewal = self.next_renewal.min(renewal_after(sent_at, self.terms.ttl));
     }
 
     pub(super) fn granted(&self, key: KeyId, entry: &GuardEntry) -> Granted<L> {
@@ -263,8 +252,8 @@ pub(super) fn alike(one: &LockOptions, other: &LockOptions) -> bool {
     one.ttl == other.ttl && one.renew == other.renew && one.label == other.label && one.reason == other.reason
 }
 
-pub(super) fn cap_of(options: &LockOptions, since: Moment) -> Moment {
-    options.max_hold.map_or(Moment::NEVER, |cap| since.plus(cap))
+pub(super) fn cap_of(max_hold: Option<Duration>, since: Moment) -> Moment {
+    max_hold.map_or(Moment::NEVER, |cap| since.plus(cap))
 }
 
 /// When a lease is renewed: a third of its length after `sent_at`, rounded up so that leases of about the same age share a

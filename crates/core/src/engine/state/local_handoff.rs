@@ -19,7 +19,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let (id, next) = (self.leases[index].id, GuardId(step.id()));
         let before = self.leases[index].guards.remove(entry);
         if left_out(Rule::WhatIsLeft) {
-            let ttl = self.leases[index].options.ttl;
+            let ttl = self.leases[index].terms.ttl;
             self.leases[index].prolong(step.now, ttl);
             step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit()));
         }
@@ -32,7 +32,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     fn may_pass_on(&mut self, step: &mut Step<'_, W, L>, index: usize, entry: usize) -> bool {
         let lease = &self.leases[index];
-        let traits = step.traits(lease.member);
+        let traits = step.traits(lease.terms.member);
         // While a reader held the key, others may have been granted it: a successor could return with a smaller token than
         // theirs. The guards of a session are not handed off at all.
         let passes = traits.handoffs > 0
@@ -43,7 +43,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return false;
         }
         let used_up = lease.guards[entry].number >= traits.handoffs && !left_out(Rule::Bound);
-        let too_old = step.now.since(lease.since) >= traits.handoff_age.min(lease.options.ttl / 8);
+        let too_old = step.now.since(lease.since) >= traits.handoff_age.min(lease.terms.ttl / 8);
         if used_up || too_old {
             if !traits.queues && !self.waiters.is_empty() && !left_out(Rule::YieldAfterBound) {
                 // Other processes poll for the key: the waiters here must not send a claim before them every time.
@@ -62,7 +62,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let mut index = 0;
         while let Some(waiter) = self.waiters.get(index) {
             let Some(lease) = self.leases.iter().find(|lease| lease.id == id) else { return };
-            let settled = step.traits(lease.member).handoffs > 0 && lease.is_settled(step.now);
+            let settled = step.traits(lease.terms.member).handoffs > 0 && lease.is_settled(step.now);
             let behind = waiter.mode == Mode::Shared && (waiter.id.0 < claim.join_limit || left_out(Rule::CameBefore));
             if number > LocalHandoff::HARD_LIMIT || !settled || !behind {
                 return;

@@ -11,6 +11,7 @@ mod step;
 // keys, their waiters, the requests to the store, leases and how they end,
 mod claim;
 mod grant;
+mod held;
 mod key;
 mod keys;
 mod lease;
@@ -200,8 +201,8 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
 
     /// The leases on a key that this process holds.
     pub(crate) fn leases(&self, key: &LockKey) -> Vec<LeaseId> {
-        let leases = self.keys.get(key).map_or(&[][..], KeyEntry::leases);
-        leases.iter().filter(|lease| lease.end.is_none()).map(|lease| lease.id).collect()
+        let Some(entry) = self.keys.get(key) else { return Vec::new() };
+        entry.leases().iter().filter(|lease| lease.end.is_none()).map(|lease| lease.id).collect()
     }
 
     /// Whether a subscription is still wanted.

@@ -151,7 +151,7 @@ impl<W: Clone> PendingClaim<W> {
             owner: self.owner,
             number: 0,
             renew: self.options.renew,
-            cap: cap_of(&self.options, step.now),
+            cap: cap_of(self.options.max_hold, step.now),
         }
     }
 }

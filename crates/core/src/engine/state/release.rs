@@ -130,7 +130,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let lease = &mut self.leases[index];
         let before = lease.limit();
         let entry = lease.guards.remove(entry);
-        let (member, ttl, may_be_late) = (lease.member, lease.options.ttl, lease.may_be_late);
+        let (member, ttl, may_be_late) = (lease.terms.member, lease.terms.ttl, lease.may_be_late);
         let grant = lease.grant_of(entry.owner);
         // Readers that share a grant have one owner id, and each level of a session its own.
         let shared = lease.guards.iter().any(|other| other.owner == entry.owner);
@@ -229,7 +229,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     }
 
     fn release_of(&mut self, step: &mut Step<'_, W, L>, lease: &Lease<L>, owner: OwnerId) {
-        self.release(step, lease.member, lease.grant_of(owner), lease.options.ttl, lease.may_be_late, None);
+        self.release(step, lease.terms.member, lease.grant_of(owner), lease.terms.ttl, lease.may_be_late, None);
     }
 
     /// An operator released these leases by force.
@@ -246,12 +246,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Closes an engine: it gets no guards from now on, and its leases are lost and released.
     pub(super) fn close(&mut self, step: &mut Step<'_, W, L>, member: Member) {
         self.detach_requests(step);
-        let of_it = |lease: &&Lease<L>| lease.member == member && lease.end.is_none();
+        let of_it = |lease: &&Lease<L>| lease.terms.member == member && lease.end.is_none();
         while let Some(lease) = self.leases.iter().find(of_it) {
             let lease = lease.id;
             self.end(step, lease, End::Lost(LossReason::Shutdown));
         }
-        let lost: Vec<_> = self.leases.extract_if(.., |lease| lease.member == member && lease.owes_release).collect();
+        let lost: Vec<_> =
+            self.leases.extract_if(.., |lease| lease.terms.member == member && lease.owes_release).collect();
         for lease in lost {
             for entry in &lease.guards {
                 self.release_of(step, &lease, entry.owner);
@@ -280,7 +281,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Whether the key has anything of this engine.
     pub(super) fn concerns(&self, member: Member) -> bool {
-        self.leases.iter().any(|lease| lease.member == member)
+        self.leases.iter().any(|lease| lease.terms.member == member)
             || self.waiters.iter().any(|waiter| waiter.member == member)
             || self.claims.iter().any(|claim| claim.member == member)
             || self.take_overs.iter().any(|pending| pending.member == member)
@@ -295,7 +296,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.offers.retain(|offer| offer.waiter.member != member);
         self.claims.retain(|claim| claim.member != member);
         self.take_overs.retain(|pending| pending.member != member);
-        self.leases.retain(|lease| lease.member != member);
+        self.leases.retain(|lease| lease.terms.member != member);
         self.releases.retain(|release| release.member != member);
         self.lost.retain(|lost| lost.member != member);
     }

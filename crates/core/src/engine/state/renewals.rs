@@ -19,7 +19,7 @@ impl Batch {
     }
 
     fn push<L: LeaseCell>(&mut self, key: KeyId, lease: &mut Lease<L>) {
-        let ttl = lease.options.ttl;
+        let ttl = lease.terms.ttl;
         // A quarter of the lease, so that there is time for another renewal before it ends.
         self.within = self.within.min(ttl / 4);
         self.leases.push(lease.id);
@@ -73,9 +73,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn renew_now(&mut self, step: &mut Step<'_, W, L>, id: LeaseId, by: Option<W>) -> bool {
         let lease = self.leases.iter_mut().find(|lease| lease.id == id && lease.end.is_none());
         let Some(lease) = lease else { return false };
-        let mut batch = Batch::new(BatchId(step.id()), step.now);
+        let mut batch = Batch::new(step.batch(), step.now);
         batch.push(self.id, lease);
-        step.send_by(lease.member, Request::Renew(batch), by, false);
+        step.send_by(lease.terms.member, Request::Renew(batch), by, false);
         true
     }
 
@@ -112,7 +112,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             Ok(LeaseStatus::NotHeld) => self.end(step, id, End::Lost(LossReason::Stolen)),
             Ok(LeaseStatus::ForceReleased) => self.end(step, id, End::Lost(LossReason::ForceReleased)),
             Err(_) if is_latest => {
-                let pause = (lease.options.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1));
+                let pause = (lease.terms.ttl / 12).clamp(Duration::from_millis(2), Duration::from_secs(1));
                 lease.next_renewal = step.now.plus(step.random.jittered(pause));
             }
             Err(_) => {}
@@ -137,14 +137,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 impl<W, L: LeaseCell> Step<'_, W, L> {
     /// Adds a lease to the batch of its engine. The batch is sent when it is full, or at the end of the tick.
     fn renew(&mut self, key: KeyId, lease: &mut Lease<L>) {
-        let most = self.traits(lease.member).batch;
-        let id = BatchId(self.id());
-        let batch = self.batches.entry(lease.member).or_insert_with(|| Batch::new(id, self.now));
+        let most = self.traits(lease.terms.member).batch;
+        let id = self.batch();
+        let batch = self.batches.entry(lease.terms.member).or_insert_with(|| Batch::new(id, self.now));
         batch.push(key, lease);
         if batch.leases.len() >= most
-            && let Some(full) = self.batches.remove(&lease.member)
+            && let Some(full) = self.batches.remove(&lease.terms.member)
         {
-            self.send(lease.member, Request::Renew(full));
+            self.send(lease.terms.member, Request::Renew(full));
         }
     }
 }

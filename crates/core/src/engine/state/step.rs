@@ -1,10 +1,14 @@
 //! What an event on one key needs of the rest of the state: the time, the engines and the list of actions.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::{Action, Actions, Batch, KeyId, Member, Randomness, Request, RequestId, Traits};
+use super::event::{Action, Actions, Batch, BatchId, KeyId, Member, Randomness, Request, RequestId, Traits};
 use super::key_set::KeySet;
+use super::lease::Terms;
+use crate::LockOptions;
 use crate::clock::Moment;
 
 /// What an event on one key needs of the rest of the state.
@@ -32,6 +36,8 @@ pub(super) struct Engine {
     pub(super) under_way: usize,
     /// The keys of which it may have something.
     pub(super) places: KeySet,
+    /// The terms of the last lease.
+    pub(super) terms: Option<Arc<Terms>>,
     /// The time that the last answered claim took. It grows by at most a factor of two with each claim.
     pub(super) round_trip: Duration,
 }
@@ -47,6 +53,7 @@ impl Engine {
             kept: false,
             under_way: 0,
             places: KeySet::default(),
+            terms: None,
             round_trip: Duration::from_millis(250),
         }
     }
@@ -60,6 +67,21 @@ impl<W, L> Step<'_, W, L> {
     pub(super) fn id(&mut self) -> u64 {
         *self.next_id += 1;
         *self.next_id
+    }
+
+    pub(super) fn batch(&mut self) -> BatchId {
+        BatchId(NonZeroU64::MIN.saturating_add(self.id()))
+    }
+
+    /// The terms of a lease of this engine. Leases with the same terms share them, if they follow each other.
+    pub(super) fn terms(&mut self, member: Member, options: &LockOptions, known: bool) -> Arc<Terms> {
+        let traits = self.traits(member);
+        let terms = Terms::of(member, traits, options, known);
+        let Some(engine) = self.members.get_mut(&member) else { return Arc::new(terms) };
+        match &engine.terms {
+            Some(last) if **last == terms => Arc::clone(last),
+            _ => Arc::clone(engine.terms.insert(Arc::new(terms))),
+        }
     }
 
     pub(super) fn request(&mut self, key: KeyId) -> RequestId {

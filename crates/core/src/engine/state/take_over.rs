@@ -26,7 +26,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let held = |lease: &&Lease<L>| lease.id == guard.lease && lease.end.is_none();
         let lease = self.leases.iter().find(held)?;
         let (writer, before) =
-            (lease.grant().clone(), DowngradedWriter { ttl: lease.options.ttl, may_be_late: lease.may_be_late });
+            (lease.grant().clone(), DowngradedWriter { ttl: lease.terms.ttl, may_be_late: lease.may_be_late });
         self.detach(step, guard);
         let claim = Claim {
             key: self.name.clone(),
@@ -109,10 +109,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(waiter) = pending.waiter.take() else { return self.give_back(step, &pending, false) };
         let PendingTakeOver { grant, number, options, .. } = pending;
         let (id, owner) = (LeaseId(step.id()), grant.owner);
-        let mut lease = Lease::new(id, member, &traits, grant, &options, first, step.now);
-        lease.options.known = !is_attached;
-        let cap = cap_of(&options, step.now);
-        self.leases.push(lease);
+        // The store shows an attached lock with the texts of the original claim.
+        let terms = step.terms(member, &options, !is_attached);
+        let cap = cap_of(options.max_hold, step.now);
+        self.leases.push(Lease::new(id, terms, grant, first, step.now));
         let guard = GuardId(step.id());
         self.offer(step, waiter, id, GuardEntry { id: guard, owner, number, renew: options.renew, cap });
         let offers = self.offers.iter_mut().filter(|offer| offer.guard.guard == guard);

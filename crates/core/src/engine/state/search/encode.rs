@@ -293,7 +293,7 @@ impl Encoder {
             }
             Request::Renew(Batch { id: BatchId(id), sent_at, leases, keys: _, renewals, within: _ }) => {
                 self.put(22);
-                self.id(*id);
+                self.id(id.get());
                 self.past(*sent_at);
                 self.list(leases, |to, LeaseId(lease)| to.id(*lease));
                 self.list(renewals, |to, Renewal { grant, ttl }| {
@@ -426,7 +426,7 @@ impl Asks {
         match self {
             Self::Store(Request::Claim(RequestId(_, id), _)) => (0, *id),
             Self::Store(Request::Release(RequestId(_, id), _)) => (1, *id),
-            Self::Store(Request::Renew(Batch { id: BatchId(id), .. })) => (2, *id),
+            Self::Store(Request::Renew(Batch { id: BatchId(id), .. })) => (2, id.get()),
             Self::Store(Request::Subscribe(RequestId(_, id), _)) => (3, *id),
             Self::Store(Request::TakeOver(RequestId(_, id), ..) | Request::Downgrade(RequestId(_, id), ..)) => (4, *id),
             Self::Force(_, leases) => (5, leases.len() as u64),

@@ -3,7 +3,7 @@ use super::super::backoff::BackOff;
 use super::super::event::{BatchId, End, GuardId, GuardRef, LeaseCell, LeaseId, Member, RequestId, WaiterId};
 use super::super::key::Key;
 use super::super::keys::KeyEntry;
-use super::super::lease::{FirstLease, GuardEntry, Lease};
+use super::super::lease::{FirstLease, GuardEntry, Lease, Terms};
 use super::super::pending::{
     DowngradedWriter, LostEpoch, PendingClaim, PendingRelease, PendingTakeOver, QueuePosition,
 };
@@ -18,7 +18,7 @@ impl Encoder {
     pub(super) fn state(&mut self, state: &State<Handle, LeaseNote>) {
         let State { keys, members, schedule: _, next_id: _ } = state;
         self.list(members, |to, (Member(member), engine)| {
-            let Engine { traits: _, closed, kept, under_way, places: _, round_trip } = engine;
+            let Engine { traits: _, closed, kept, under_way, places: _, terms: _, round_trip } = engine;
             to.put(*member);
             to.flag(*kept);
             to.flag(*closed);
@@ -33,7 +33,7 @@ impl Encoder {
             KeyEntry::Empty => unreachable!("a known key has a slot that is not empty"),
             KeyEntry::Held(lease, noted, busy) => {
                 self.put(60);
-                self.lease(lease);
+                self.lease(&lease.clone().lease());
                 self.flag(*busy);
                 self.future(*noted);
             }
@@ -200,13 +200,9 @@ impl Encoder {
     pub(super) fn lease(&mut self, lease: &Lease<LeaseNote>) {
         let Lease {
             id,
-            key: _,
-            member,
-            reentrant: _,
-            session: _,
-            options,
+            terms,
             since,
-            first_length,
+            first_nanos,
             deadline,
             next_renewal,
             renewal,
@@ -219,16 +215,18 @@ impl Encoder {
         } = lease;
         self.flag(*owes_release);
         self.id(id.0);
+        let Terms { member, reentrant: _, session: _, ttl, renew, max_hold, known, .. } = &**terms;
         self.put(member.0);
         self.grant(cell.grant());
-        self.length(options.ttl);
-        self.flag(options.renew);
-        self.flag(options.known);
+        self.length(*ttl);
+        self.flag(*renew);
+        self.option(*max_hold, Self::length);
+        self.flag(*known);
         self.past(*since);
-        self.length(*first_length);
+        self.length(std::time::Duration::from_nanos(*first_nanos));
         self.future(*deadline);
         self.future(*next_renewal);
-        self.option(*renewal, |to, BatchId(batch)| to.id(batch));
+        self.option(*renewal, |to, BatchId(batch)| to.id(batch.get()));
         self.flag(*unanswered);
         self.flag(*may_be_late);
         self.list(guards, |to, GuardEntry { id: GuardId(id), owner, number, renew, cap }| {

@@ -111,13 +111,13 @@ impl World {
         let options = self.options(seat);
         let key = self.sides[side].keys.get(&granted.cell.grant().key);
         let entry = key.and_then(|key| {
-            key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard)
+            key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard).cloned()
         });
         let wanted = if wants == Wants::Downgrade { Mode::Shared } else { self.config.seats[seat].mode };
         let is_other = |entry: &GuardEntry| {
             entry.renew != options.renew || (entry.cap < Moment::NEVER) != options.max_hold.is_some()
         };
-        if granted.cell.grant().mode != wanted || entry.is_some_and(is_other) {
+        if granted.cell.grant().mode != wanted || entry.as_ref().is_some_and(is_other) {
             return broken(Property::Birth, "a caller is given what it did not ask for");
         }
         Ok(())
@@ -145,7 +145,7 @@ impl World {
         };
         let Some(entry) = lease.guards.iter().find(|entry| entry.id == guard.guard) else { return };
         let used_up = entry.number >= self.config.handoffs && self.config.handoffs > 0 && lease.is_exclusive();
-        if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.reentrant {
+        if used_up && !key.waiters.is_empty() && !self.config.queues && !lease.terms.reentrant {
             *self.rest(side, &name) = Some(self.now);
             self.seen.push("a process rests");
         }
@@ -180,7 +180,7 @@ impl World {
                         key: key.name.clone(),
                         owner: entry.owner,
                         mode: lease.grant().mode,
-                        session: lease.session,
+                        session: lease.terms.session,
                         epoch,
                     });
                 }
@@ -244,7 +244,7 @@ impl World {
             }
         }
         for side in &self.sides {
-            for lease in side.keys.iter().flat_map(|(_, key)| key.leases()) {
+            for lease in side.all_leases() {
                 let limit = self.cells.iter().find(|cell| cell.id == lease.cell.id).map(|cell| cell.limit);
                 if lease.end.is_none() && limit.is_some_and(|limit| limit != lease.limit()) {
                     return broken(Property::OneEnd, "the guards are not told of a lease's limit");
@@ -277,8 +277,12 @@ impl World {
 }
 
 impl State<Handle, LeaseNote> {
-    fn lease_of(&self, cell: u32) -> Option<&Lease<LeaseNote>> {
-        self.keys.iter().flat_map(|(_, key)| key.leases()).find(|lease| lease.cell.id == cell)
+    fn lease_of(&self, cell: u32) -> Option<Lease<LeaseNote>> {
+        self.all_leases().find(|lease| lease.cell.id == cell)
+    }
+
+    fn all_leases(&self) -> impl Iterator<Item = Lease<LeaseNote>> {
+        self.keys.iter().flat_map(|(_, key)| key.leases().into_owned())
     }
 
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
