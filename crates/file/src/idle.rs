@@ -15,7 +15,7 @@ impl IdleFiles {
 
     pub(crate) fn take(&self, path: &PathAt) -> Option<OpenFile> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = idle.iter().position(|(kept, _)| kept.full() == path.full())?;
+        let at = idle.iter().position(|(kept, _)| kept.full().as_os_str() == path.full().as_os_str())?;
         idle.remove(at).map(|(_, opened)| opened)
     }
 

@@ -13,6 +13,11 @@ use crate::error::failed;
 use crate::file_id::FileId;
 use crate::trust;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NOATIME: OFlags = OFlags::NOATIME;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const NOATIME: OFlags = OFlags::empty();
+
 /// An open directory that belongs to this user and that no other user can write to. Files in it are reached through the
 /// open descriptor, so that a directory that another user puts at the same path receives nothing.
 #[derive(Debug)]
@@ -88,7 +93,10 @@ impl PathAt {
         // Without NONBLOCK, opening a pipe at this path would wait for its other end.
         let mut how = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         how.set(OFlags::CREATE, create);
-        match rustix::fs::openat(&self.dir.fd, self.relative(), how, Mode::RUSR | Mode::WUSR) {
+        let open = |how| rustix::fs::openat(&self.dir.fd, self.relative(), how, Mode::RUSR | Mode::WUSR);
+        // Each acquisition reads the file, and nobody asks when that was. Only the owner of the file may say so.
+        let opened = open(how | NOATIME).or_else(|cause| if cause == Errno::PERM { open(how) } else { Err(cause) });
+        match opened {
             Ok(fd) => Ok(Some(fd.into())),
             Err(Errno::NOENT) => Ok(None),
             Err(cause) => Err(failed("open", self, cause.into())),
