@@ -34,10 +34,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive" => "claim.mode == grant.claim.mode && claim.mode == Mode::Exclusive";
     "memory": "a claim that is repeated is told that it is busy" in MEMORY,
         "grants.iter().find(|grant| grant.claim.owner == claim.owner)" => "grants.iter().find(|_| false)";
-    "memory": "tokens do not begin at the clock" in MEMORY,
-        "state.newest = seed.max(state.newest + 1)" => "state.newest = seed.min(state.newest + 1)";
-    "memory": "tokens are the clock alone" in MEMORY,
-        "state.newest = seed.max(state.newest + 1)" => "state.newest = seed";
+    "memory": "epochs outrun the clock" in MEMORY,
+        "FencingToken::next_epoch(Some(*epoch), clock)" => "Some(*epoch + 1)";
+    "memory": "epochs are the clock alone" in MEMORY,
+        "FencingToken::next_epoch(Some(*epoch), clock)" => "Some(clock)";
     "memory": "a renewal gives half of the lease" in MEMORY,
         "now.plus(renewal.ttl)" => "now.plus(renewal.ttl / 2)";
     "memory": "a renewal brings back what has expired" in MEMORY,
