@@ -158,7 +158,7 @@ async fn steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other() {
     let others = claims(ENOUGH);
     let (held, undone) = (grant(&held), grant(&late));
     server.pause();
-    // These are in flight, and what comes behind them is one batch.
+    // These are in flight, and what comes behind them is two batches: of the four steps for `l` and `m`, and of those for `k`.
     let ahead = begin(others.iter().map(|claim| backend.try_acquire(claim))).await;
     let releases = futures::future::join3(backend.release(&held), backend.release(&held), backend.try_acquire(&next));
     let claims = futures::future::join4(
@@ -167,11 +167,11 @@ async fn steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other() {
         backend.try_acquire(&one),
         backend.try_acquire(&other),
     );
-    let mut all = Box::pin(futures::future::join(releases, claims));
+    let mut all = Box::pin(futures::future::join(claims, releases));
     assert!(poll!(&mut all).is_pending());
     server.resume();
     assert!(ahead.await.iter().all(is_granted));
-    let ((first, again, after), (granted, given_back, one, other)) = all.await;
+    let ((granted, given_back, one, other), (first, again, after)) = all.await;
     assert_eq!((first.unwrap(), again.unwrap()), (LeaseStatus::Held, LeaseStatus::NotHeld));
     assert!(is_granted(&after) && is_granted(&granted) && is_granted(&one), "{after:?} {granted:?} {one:?}");
     assert_eq!(given_back.unwrap(), LeaseStatus::Held, "it went ahead of its claim");

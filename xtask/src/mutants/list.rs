@@ -105,7 +105,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
         "redis.pcall('DEL', unpack(freed))" => "redis.pcall('DEL', freed[1])";
     "redis-single": "a claim does not look for a queue" in "crates/redis-single/src/lua/try_acquire.lua",
-        "there[count + i] = lock, KEYS[k + 2], lock, KEYS[k + 3]" => "there[count + i] = lock, KEYS[k + 2], lock, lock";
+        "not known[i] and unseen == 0" => "not known[i]";
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
