@@ -131,12 +131,12 @@ pub(super) async fn c04_tokens_fit_into_53_bits(context: TestContext) -> Verdict
 /// A store that forgot everything (a restart without persistence, a fail-over to an empty node) goes on above what it
 /// has given only if it begins at its clock.
 pub(super) async fn c04_an_empty_store_begins_at_its_clock(context: TestContext) -> Verdict {
-    const A_DAY: u64 = 24 * 3600 * 1000;
+    const A_DAY: Duration = Duration::from_secs(24 * 3600);
     let empty = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
     let ours = context.client_in(&empty, Clock::system()).await?;
     let guard = ours.take(&context.key(), &patient()).await?;
     let epoch = token(&guard)?.epoch();
-    let today = Clock::system().unix_millis() - A_DAY;
+    let today = FencingToken::epoch_at(Clock::system().since_1970() - A_DAY);
     ensure!(epoch >= today, "the first epoch of an empty store is {epoch}, and its clock says {today} or more");
     Ok(())
 }
