@@ -343,9 +343,10 @@ impl FromStr for DetachedLock {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| {
-            let why = match text.starts_with(FIRST_PREFIX) {
-                true => "this text is from an older version of Leasehold; detach the lock with this version",
-                false => "this is not the text of a detached lock",
+            let why = if text.starts_with(FIRST_PREFIX) {
+                "this text is from an older version of Leasehold; detach the lock with this version"
+            } else {
+                "this is not the text of a detached lock"
             };
             Error::new(ErrorKind::InvalidOptions, "attach").detail(why)
         })

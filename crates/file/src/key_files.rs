@@ -42,9 +42,10 @@ impl KeyFiles {
     /// Parses the content of a lock file, and refuses that of another key.
     pub(crate) fn parse<'b>(&self, bytes: &'b [u8]) -> Result<Content<'b>> {
         let Some(content) = Content::parse(bytes) else {
-            let why = match bytes.starts_with(Counter::OLD_MAGIC.as_bytes()) {
-                true => "was written by an older version of Leasehold; remove it while nobody uses this directory",
-                false => "is not a lock file; move it away",
+            let why = if bytes.starts_with(Counter::OLD_MAGIC.as_bytes()) {
+                "was written by an older version of Leasehold; remove it while nobody uses this directory"
+            } else {
+                "is not a lock file; move it away"
             };
             return Err(refused(&self.lock, why));
         };

@@ -111,6 +111,43 @@ fn delete(text: &str, held: &[Lease]) -> Vec<Trial> {
     })
 }
 
+/// The statements of a batch of claims or releases.
+fn batches(name: &str, text: &str, held: &Held) -> Vec<Trial> {
+    match name {
+        // Those without a row lock the gap in which it comes to be.
+        "try_acquire_writer_batch" => cost::batches(&held.writers, true, |leases| {
+            let row = |(name, owner, ttl): &&Lease| {
+                vec![Value::Bytes(name.clone()), Value::NULL, Value::NULL, owner.as_bytes().into(), micros(*ttl)]
+            };
+            let (text, mut params) = batch(text, &leases.iter().map(row).collect::<Vec<_>>(), &[]);
+            params.push(held.writers[0].1.as_bytes().into());
+            (text, params)
+        })
+        .into_iter()
+        .map(cost::padded)
+        .collect(),
+        // The row of each key, its readers, and their end.
+        "read_keys" | "claimed" => cost::batches(&held.writers, false, |leases| {
+            let name = |(name, ..): &&Lease| vec![Value::Bytes(name.clone())];
+            batch(text, &leases.iter().map(name).collect::<Vec<_>>(), &[])
+        })
+        .into_iter()
+        .map(|trial| Trial { most: Cost::new(2 * trial.most.reads + FEW, 0), ..trial })
+        .collect(),
+        "release_writer_batch" | "released_writers" => {
+            cost::batches(&held.writers, name == "release_writer_batch", |leases| {
+                let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+                let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
+                if name == "release_writer_batch" {
+                    params.insert(0, 1.into());
+                }
+                (text, params)
+            })
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<Trial> {
     let owner = |owner: OwnerId| Value::from(owner.as_bytes());
     let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
@@ -179,35 +216,8 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
         "reader_status" => {
             [&held.readers, &held.crowd].into_iter().flat_map(|held| statuses(statements.readers(), held)).collect()
         }
-        // Those without a row lock the gap in which it comes to be.
-        "try_acquire_writer_batch" => cost::batches(&held.writers, true, |leases| {
-            let row = |(name, owner, ttl): &&Lease| {
-                vec![Value::Bytes(name.clone()), Value::NULL, Value::NULL, owner.as_bytes().into(), micros(*ttl)]
-            };
-            let (text, mut params) = batch(text, &leases.iter().map(row).collect::<Vec<_>>(), &[]);
-            params.push(ours.clone());
-            (text, params)
-        })
-        .into_iter()
-        .map(cost::padded)
-        .collect(),
-        // The row of each key, its readers, and their end.
-        "read_keys" | "claimed" => cost::batches(&held.writers, false, |leases| {
-            let name = |(name, ..): &&Lease| vec![Value::Bytes(name.clone())];
-            batch(text, &leases.iter().map(name).collect::<Vec<_>>(), &[])
-        })
-        .into_iter()
-        .map(|trial| Trial { most: Cost::new(2 * trial.most.reads + FEW, 0), ..trial })
-        .collect(),
-        "release_writer_batch" | "released_writers" => {
-            cost::batches(&held.writers, name == "release_writer_batch", |leases| {
-                let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
-                let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
-                if name == "release_writer_batch" {
-                    params.insert(0, 1.into());
-                }
-                (text, params)
-            })
+        "try_acquire_writer_batch" | "read_keys" | "claimed" | "release_writer_batch" | "released_writers" => {
+            batches(name, text, held)
         }
         "gc_delete_locks" => delete(text, &held.writers),
         "gc_delete_readers" => [&held.readers, &held.crowd].into_iter().flat_map(|held| delete(text, held)).collect(),

@@ -123,11 +123,11 @@ pub(crate) fn batch_answers(
     if lines.len() != releases + claims {
         return Err(failure(redis, &[]));
     }
-    let (released, claimed) = lines.split_at(releases);
+    let (of_releases, of_claims) = lines.split_at(releases);
     Ok(BatchAnswers {
         clock,
-        releases: released.iter().map(|line| release_answer(redis, &words_of(line))).collect(),
-        claims: claimed.iter().map(|line| claim_answer(redis, clock, &words_of(line))).collect(),
+        releases: of_releases.iter().map(|line| release_answer(redis, &words_of(line))).collect(),
+        claims: of_claims.iter().map(|line| claim_answer(redis, clock, &words_of(line))).collect(),
     })
 }
 

@@ -136,12 +136,11 @@ impl Batch {
             let mut come = Some(first);
             // What has come by now counts, too.
             while let Some((index, answer)) = come {
-                match self.each_if_refused(index, &answer) {
-                    Some(each) => answers.push(each),
-                    None => {
-                        self.count(index, answer);
-                        answered += 1;
-                    }
+                if let Some(each) = self.each_if_refused(index, &answer) {
+                    answers.push(each);
+                } else {
+                    self.count(index, answer);
+                    answered += 1;
                 }
                 come = answers.next().now_or_never().flatten();
             }
@@ -199,9 +198,10 @@ impl Batch {
         }
         let keys = 1 + 2 * count.0 + count.1 * (1 + usize::from(context.fencing));
         all = all.text(count.0);
-        all = match context.fencing {
-            true => all.text(context.nodes.proposal(self.limit, context.clock.now())),
-            false => all.text("-"),
+        all = if context.fencing {
+            all.text(context.nodes.proposal(self.limit, context.clock.now()))
+        } else {
+            all.text("-")
         };
         all = all.text(context.fence_retention.as_millis());
         for (release, ..) in releases {

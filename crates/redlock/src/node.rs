@@ -50,7 +50,7 @@ pub(crate) struct Node {
     silent_for: AtomicU64,
     /// Our own clock.
     clock: Clock,
-    node_clock: NodeClock,
+    its_clock: NodeClock,
     /// For the batches that it has not answered.
     room: Semaphore,
 }
@@ -102,8 +102,8 @@ impl Node {
     pub(crate) fn new(endpoint: Endpoint, namespace: Namespace, settings: ConnectionSettings, clock: Clock) -> Self {
         let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
         let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
-        let (node_clock, room) = (NodeClock::new(), Semaphore::new(BATCHES_IN_FLIGHT));
-        Self { endpoint, name, namespace, settings, membership, silent_for, clock, node_clock, room }
+        let (its_clock, room) = (NodeClock::new(), Semaphore::new(BATCHES_IN_FLIGHT));
+        Self { endpoint, name, namespace, settings, membership, silent_for, clock, its_clock, room }
     }
 
     /// The address, without credentials.
@@ -168,7 +168,7 @@ impl Node {
         let (peer, reply) = self.run(&FLEET, keys, arguments, limit).await?;
         let answers = batch_answers(&peer, &reply.words(), count)?;
         if answers.clock > 0 {
-            self.node_clock.note(answers.clock, sent_at, self.clock.now());
+            self.its_clock.note(answers.clock, sent_at, self.clock.now());
         }
         Ok(answers)
     }
@@ -328,13 +328,13 @@ impl Node {
         let sent_at = self.clock.now();
         let reply = peer.run(&MARKER_STEP, 1, arguments, None).await?;
         let marker = marker(peer, &reply.words())?;
-        self.node_clock.note(marker.clock, sent_at, self.clock.now());
+        self.its_clock.note(marker.clock, sent_at, self.clock.now());
         Ok(marker)
     }
 
     /// What the clock of the node shows, if it ever told.
     pub(crate) fn clock_at(&self, now: Moment) -> Option<u64> {
-        self.node_clock.at(now)
+        self.its_clock.at(now)
     }
 
     /// Loads the scripts whose order matters into the server.

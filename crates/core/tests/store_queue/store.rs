@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, GrantRef, Holders, LeaseStatus,
-    LockKey, MemoryBackend, Notification, Notifications, OwnerId, Page, Renewal, Result, Subscription,
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Error, ErrorKind, FencingToken, GrantRef, Holders,
+    LeaseStatus, LockKey, MemoryBackend, Notification, Notifications, OwnerId, Page, Renewal, Result, Subscription,
 };
 use tokio::sync::broadcast;
 
@@ -64,7 +64,7 @@ impl Queueing {
     /// Of who holds the key.
     pub(crate) async fn epoch(&self) -> Option<u64> {
         let holders = self.inner.inspect(&key()).await.unwrap().holders;
-        holders.first().and_then(|holder| holder.token).map(|token| token.epoch())
+        holders.first().and_then(|holder| holder.token).map(FencingToken::epoch)
     }
 
     pub(crate) async fn grant_next(&self) {

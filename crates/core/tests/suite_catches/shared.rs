@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Page, Renewal, Result,
+    Attempt, Backend, Claim, Cursor, FencingToken, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Page,
+    Renewal, Result,
 };
 
 use crate::double::{Client, Double};
@@ -112,9 +113,7 @@ impl Double for StoresFortyReaders {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let readers = modes(client, &claim.key).await?.iter().filter(|mode| **mode == Mode::Shared).count();
         if claim.mode == Mode::Shared && readers >= 40 {
-            return Ok(Attempt::Granted {
-                epoch: Some(leasehold_core::FencingToken::epoch_at(client.clock.since_1970())),
-            });
+            return Ok(Attempt::Granted { epoch: Some(FencingToken::epoch_at(client.clock.since_1970())) });
         }
         client.store.try_acquire(claim).await
     }
@@ -301,7 +300,7 @@ impl Double for ReadersHaveTheTokenOfTheWriter {
         let attempt = client.store.try_acquire(claim).await?;
         let first = client.store.inspect(&claim.key).await?.holders.into_iter().filter_map(|holder| holder.token).min();
         match attempt {
-            Attempt::Granted { .. } => Ok(Attempt::Granted { epoch: first.map(|token| token.epoch()) }),
+            Attempt::Granted { .. } => Ok(Attempt::Granted { epoch: first.map(FencingToken::epoch) }),
             attempt => Ok(attempt),
         }
     }

@@ -37,7 +37,9 @@ struct Mixed(u64);
 
 impl Hasher for Mixed {
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u8(*byte));
+        for byte in bytes {
+            self.write_u8(*byte);
+        }
     }
 
     fn write_u8(&mut self, byte: u8) {

@@ -104,12 +104,16 @@ pub(crate) async fn nodes_may_disagree_by_seconds_about_the_time() {
     }
     let (ours, theirs) = (connect().await, connect().await);
     for away in [[0, 1], [1, 2], [2, 3], [3, 4]] {
-        away.iter().for_each(|node| servers[*node].pause());
+        for node in away {
+            servers[node].pause();
+        }
         for locks in [&ours, &theirs, &ours, &theirs] {
             tokens.push(cycle(locks, "k").await);
             cycle(locks, &format!("fresh {away:?}")).await;
         }
-        away.iter().for_each(|node| servers[*node].resume());
+        for node in away {
+            servers[node].resume();
+        }
     }
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
 }

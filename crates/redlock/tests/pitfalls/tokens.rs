@@ -195,11 +195,11 @@ pub(crate) async fn programs_of_the_first_version_and_of_this_one_stay_away_from
         node.ask(&words).await.text().to_owned()
     };
     let earlier_step = async |step: &str| {
-        let mut answers = String::new();
+        let mut answers = Vec::new();
         for (incarnation, node) in ["a", "b", "c"].iter().zip(&nodes.0) {
-            answers += &format!("{:?}", node.ask(&["EVAL", marker_step, "1", MARKER, step, incarnation]).await);
+            answers.push(format!("{:?}", node.ask(&["EVAL", marker_step, "1", MARKER, step, incarnation]).await));
         }
-        answers
+        answers.concat()
     };
     let forgotten = async || {
         for node in &nodes.0 {

@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, LeaseStatus, LockKey, LockOptions, Locker, LockerExt, Result, Wait,
+    Attempt, Backend, Claim, Clock, FencingToken, LeaseStatus, LockKey, LockOptions, Locker, LockerExt, Result, Wait,
 };
 use mysql_async::prelude::Queryable;
 
 use super::server::Server;
 use super::steps::{claim, migrated};
 use super::subject::Subject;
+use LeaseStatus::{ForceReleased, Held, NotHeld};
 use leasehold_mysql::ConnectionSettings;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -56,12 +57,12 @@ pub async fn what_comes_in_meanwhile_is_committed_together<S: Subject>() {
         let store = S::store(settings).await.unwrap();
         let claims = claims(kind, 65);
         assert!(claim_all(&store, &claims).await.iter().all(is_granted));
-        assert!(release_all(&store, &claims).await.iter().all(|status| matches!(status, Ok(LeaseStatus::Held))));
+        assert!(release_all(&store, &claims).await.iter().all(|status| matches!(status, Ok(Held))));
         // Again, on keys that have rows.
         let before = server.status("Handler_commit").await;
         assert!(claim_all(&store, &claims).await.iter().all(is_granted));
         let claimed = server.status("Handler_commit").await;
-        assert!(release_all(&store, &claims).await.iter().all(|status| matches!(status, Ok(LeaseStatus::Held))));
+        assert!(release_all(&store, &claims).await.iter().all(|status| matches!(status, Ok(Held))));
         let released = server.status("Handler_commit").await;
         let (claiming, releasing) = (claimed - before, released - claimed);
         assert!((claiming < 20) == enabled, "{kind}: {claiming} commits for 65 claims");
@@ -98,10 +99,10 @@ pub async fn each_claim_of_a_batch_is_answered_for_itself<S: Subject>() {
     // What was granted is held under the epoch that was told, and what was refused did not change.
     for (asked, answer) in asked.iter().zip(&answers).take(8) {
         let seen = ours.inspect(&asked.key).await.unwrap();
-        let epoch = seen.holders.first().and_then(|holder| holder.token).map(|token| token.epoch());
+        let epoch = seen.holders.first().and_then(|holder| holder.token).map(FencingToken::epoch);
         match answer {
             Ok(Attempt::Granted { epoch: told }) => assert_eq!(epoch, *told, "{:?}", asked.key),
-            _ => assert_eq!(ours.release(&asked.grant(None)).await.unwrap(), LeaseStatus::NotHeld),
+            _ => assert_eq!(ours.release(&asked.grant(None)).await.unwrap(), NotHeld),
         }
     }
     // Asked again by the same owners, in another batch, everything is as it was.
@@ -129,7 +130,6 @@ pub async fn each_release_of_a_batch_is_answered_for_itself<S: Subject>() {
     ours.release(&held[6].grant(None)).await.unwrap();
     let answers = release_all(&ours, &held).await;
     let answers: Vec<_> = answers.into_iter().map(Result::unwrap).collect();
-    use LeaseStatus::{ForceReleased, Held, NotHeld};
     assert_eq!(answers, [Held, Held, NotHeld, NotHeld, ForceReleased, ForceReleased, NotHeld, Held]);
     for taken in [3, 5] {
         assert_eq!(ours.inspect(&held[taken].key).await.unwrap().holders.len(), 1, "what is theirs stays theirs");
@@ -299,7 +299,7 @@ pub async fn batches_over_the_same_keys_are_never_a_deadlock<S: Subject>() {
                     let granted = claims.iter().zip(&answers).filter(|(_, answer)| is_granted(answer));
                     let granted: Vec<_> = granted.map(|(claim, _)| claim.clone()).collect();
                     for status in release_all(&store, &granted).await {
-                        assert_eq!(status.unwrap(), LeaseStatus::Held);
+                        assert_eq!(status.unwrap(), Held);
                     }
                 }
             });

@@ -53,9 +53,10 @@ pub async fn an_epoch_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_w
     let mut session = server.session().await.unwrap();
     let key = LockKey::new("k").unwrap();
     locks.lock(&key).await.unwrap().release().await.unwrap();
-    let modes: &[_] = match store.capabilities().has(Capability::Shared) {
-        true => &[Mode::Exclusive, Mode::Shared],
-        false => &[Mode::Exclusive],
+    let modes: &[_] = if store.capabilities().has(Capability::Shared) {
+        &[Mode::Exclusive, Mode::Shared]
+    } else {
+        &[Mode::Exclusive]
     };
     for &mode in modes {
         let claim = || Claim::new(&key, mode, Duration::from_secs(60));

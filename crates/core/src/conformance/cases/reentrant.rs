@@ -9,8 +9,8 @@ use super::context::{AMPLE, BRIEF, SHORT, TestContext, eventually, once, patient
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
 use crate::{
-    Attempt, Claim, ErrorKind, GrantRef, Guard, LeaseStatus, LockGuard, LockKey, LockOptions, LossReason, Mode,
-    ReleaseOutcome, Wait,
+    Attempt, Claim, ErrorKind, FencingToken, GrantRef, Guard, LeaseStatus, LockGuard, LockKey, LockOptions, LossReason,
+    Mode, ReleaseOutcome, Wait,
 };
 
 /// So many levels of one session, none of which may have to wait.
@@ -278,7 +278,7 @@ pub(super) async fn c27_an_earlier_epoch_of_the_same_session_is_over(context: Te
     let earlier = ours.take(&key, &patient()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
     let owner = owner.ok_or_else(|| Failure("no claim was seen".into()))?;
-    let epoch = earlier.fencing_token().map(|token| token.epoch());
+    let epoch = earlier.fencing_token().map(FencingToken::epoch);
     let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch };
     gives_back(earlier).await?;
     theirs.finds_it_free(&key).await?;
