@@ -88,7 +88,7 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestCont
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
     // A connection that is made within the short wait could outlast it.
     theirs.take(&context.key_with("-another"), &patient()).await?.release().await?;
-    let busy = LockOptions::new().wait(Wait::UpTo(SHORT / 10));
+    let busy = LockOptions::new().wait(Wait::UpTo(SHORT / 3));
     let (head, behind) = futures::join!(theirs.acquire(&key, &busy), theirs.acquire(&key, &busy));
     ensure!(head?.is_none() && behind?.is_none(), "a held key was granted");
     eventually("a renewal", || async { Ok(ours.faults.count(Op::Renew, &key) > 0) }).await?;
