@@ -72,7 +72,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
 /// Deletes the rows of readers that have been expired, and of keys that have been free, for longer than `older_than`, and
 /// answers how many.
 pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
-    let older_than = older_than.max(Duration::from_secs(1));
+    let older_than = older_than.max(Sweep::LEAST_AGE);
     let Statements { chunk_end_locks, gc_find_locks, gc_delete_locks, .. } = &*store.statements;
     let Statements { chunk_end_readers, gc_find_readers, gc_delete_readers, .. } = &*store.statements;
     let all = || RangeScan::new(store.namespace.range_of(""), Vec::new());

@@ -23,8 +23,8 @@ impl MysqlRw {
     /// rows of readers whose lease ran out as long ago, and answers how many. The user needs the right to `DELETE` from
     /// both tables. No lock depends on it.
     ///
-    /// Tokens keep growing: the server's clock is past those of the deleted rows by `older_than`. Less than a second
-    /// counts as a second; a week is a good choice.
+    /// Tokens keep growing: the server's clock is past those of the deleted rows by `older_than`. Less than
+    /// 5 seconds, which is more than a claim may wait in the server, counts as 5 seconds; a week is a good choice.
     ///
     /// # Errors
     /// The errors of [`Locker::acquire`](crate::Locker::acquire).

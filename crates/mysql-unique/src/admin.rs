@@ -60,7 +60,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
 
 /// Deletes the rows of keys that have been free for longer than `older_than`, and answers how many.
 pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
-    let age = Value::UInt(FencingToken::epoch_at(older_than.max(Duration::from_secs(1))));
+    let age = Value::UInt(FencingToken::epoch_at(older_than.max(Sweep::LEAST_AGE)));
     let Statements { chunk_end, gc_find, gc_delete, .. } = &*store.statements;
     let scan = RangeScan::new(store.namespace.range_of(""), Vec::new());
     Sweep { chunk_end, find: gc_find, delete: gc_delete }.run(&store.sessions, scan, age).await

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use leasehold_core::Result;
 use mysql_async::Value;
 
@@ -25,6 +27,10 @@ pub struct Sweep<'s> {
 }
 
 impl<'s> Sweep<'s> {
+    /// The youngest row that is deleted. A claim reads the server's clock when it begins, and may then wait for the rows of
+    /// others: what it writes where a younger row was deleted meanwhile could be older than that row.
+    pub const LEAST_AGE: Duration = Duration::from_secs(5);
+
     /// Deletes the rows in the range of `scan` that are older than `age`, and answers how many that were. The unit of
     /// `age` is the one that the statements count in.
     ///
