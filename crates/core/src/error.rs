@@ -121,13 +121,16 @@ impl Error {
         self
     }
 
-    /// This error for another caller that it concerns: the text of the source becomes the detail, in place of the source.
+    /// This error for another caller that it concerns: the text of the source becomes a part of the detail, in place of the
+    /// source.
     #[must_use]
     pub fn retell(&self) -> Self {
         let mut told = self.clone();
         let inner = Arc::make_mut(&mut told.0);
         if let Some(source) = inner.source.take() {
-            inner.detail = Some(source.to_string());
+            // What to do about it stands in the detail.
+            inner.detail =
+                Some(inner.detail.take().map_or_else(|| source.to_string(), |told| format!("{told}: {source}")));
         }
         told
     }

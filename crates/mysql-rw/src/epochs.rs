@@ -182,6 +182,6 @@ mod tests {
         let refused =
             Err(Error::new(ErrorKind::Backend, "acquire").detail("a right is missing").caused_by("INSERT denied"));
         let shown = answers(&refused, 1).next().unwrap().unwrap_err().to_string();
-        assert_eq!(shown, "acquire: refused by the store: INSERT denied");
+        assert_eq!(shown, "acquire: refused by the store: a right is missing: INSERT denied");
     }
 }

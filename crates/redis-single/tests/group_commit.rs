@@ -179,6 +179,32 @@ async fn steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other() {
     assert_eq!(locks(&server).await, ENOUGH + 2);
 }
 
+async fn in_a_batch_a_key_goes_to_one_claim_and_nobody_but_its_owner_frees_it() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let backend = connect(&server).await;
+    // Granted long ago: a new counter would be ahead of the clock for the second of two grants.
+    server.ask(&["SET", "{leasehold:hot}:fence", "epoch 5"]).await;
+    let on_their_way = claims(ENOUGH);
+    let rivals = [claim("hot"), claim("hot"), claim("other"), claim("hot")];
+    server.pause();
+    let all = begin(on_their_way.iter().chain(&rivals).map(|claim| backend.try_acquire(claim))).await;
+    server.resume();
+    let attempts = all.await;
+    let granted: Vec<_> = attempts.iter().map(is_granted).collect();
+    assert_eq!(granted, [true, true, true, false, true, false], "{attempts:?}");
+
+    let backend = connect(&server).await;
+    let strangers = [claim("hot"), claim("other"), claim("k0"), claim("k1")].map(|claim| grant(&claim));
+    let ours: Vec<_> = on_their_way.iter().map(grant).collect();
+    server.pause();
+    let all = begin(ours.iter().chain(&strangers).map(async |grant| backend.release(grant).await)).await;
+    server.resume();
+    let statuses: Vec<_> = all.await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(statuses[..ENOUGH], [LeaseStatus::Held; ENOUGH]);
+    assert_eq!(statuses[ENOUGH..], [LeaseStatus::NotHeld; FEW]);
+    assert_eq!(locks(&server).await, 2, "what a stranger gives back stays");
+}
+
 async fn a_key_or_command_that_is_denied_does_not_touch_the_others() {
     let server = needs("redis-server", Server::start(&[]).await);
     let rules = ["ACL", "SETUSER", "app", "on", ">pw", "+@all", "&*"];
@@ -334,6 +360,7 @@ leasehold_testkit::main! {
     without_group_commit_each_leaves_alone,
     each_gets_an_answer_of_its_own,
     steps_of_one_key_in_one_batch_are_carried_out_one_after_the_other,
+    in_a_batch_a_key_goes_to_one_claim_and_nobody_but_its_owner_frees_it,
     a_key_or_command_that_is_denied_does_not_touch_the_others,
     a_cancelled_caller_loses_no_grant_and_leaves_nothing_behind,
     a_caller_that_is_cancelled_leaves_no_entry_in_redis,

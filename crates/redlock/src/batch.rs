@@ -82,7 +82,7 @@ struct Encoded {
 }
 
 /// A node's answers on their way, with its index.
-type Asking = BoxFuture<'static, (usize, Result<BatchAnswers, Failure>)>;
+type AnswerOfNode = BoxFuture<'static, (usize, Result<BatchAnswers, Failure>)>;
 
 impl Step {
     pub(crate) fn claim(claim: Claiming, limit: Duration, answer: Sender<Verdict>) -> Self {
@@ -154,7 +154,7 @@ impl Batch {
     }
 
     /// Sends scripts to a node, one after the other, and puts their answers together.
-    fn ask(&self, index: usize, scripts: Vec<Encoded>) -> Asking {
+    fn ask(&self, index: usize, scripts: Vec<Encoded>) -> AnswerOfNode {
         let (node, limit) = (Arc::clone(&self.context.nodes.all()[index]), self.limit);
         Box::pin(async move {
             let is_alone = scripts.len() == 1;
@@ -171,7 +171,7 @@ impl Batch {
     }
 
     /// Asks the node for each step alone, if it refused them together: perhaps for the keys of one of them.
-    fn each_if_refused(&self, index: usize, answer: &Result<BatchAnswers, Failure>) -> Option<Asking> {
+    fn each_if_refused(&self, index: usize, answer: &Result<BatchAnswers, Failure>) -> Option<AnswerOfNode> {
         let is_refused = answer.as_ref().is_err_and(Failure::is_refused);
         if !is_refused || self.releases.len() + self.claims.len() < 2 {
             return None;
