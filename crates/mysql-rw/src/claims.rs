@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, OwnerId, Result};
 use leasehold_mysql::{
-    Answers, BoxFuture, Columns, GroupCommit, Operations, Params, Releases, Row, Sessions, Step, Value, batch, micros,
-    named,
+    Answers, BoxFuture, Columns, GroupCommit, NamedClaim, Operations, Params, Releases, Row, Sessions, Step, Value,
+    batch, claim_row, micros, named, text,
 };
 
-use crate::row::{answer, run_on_row, text};
+use crate::row::{answer, run_on_row};
 use crate::sql::Statements;
 
 /// The claims of writers.
@@ -52,7 +52,7 @@ impl Claims {
     /// Claims the keys that nobody seems to read. A key that is read is left to a claim of its own, which knows how to wait for
     /// readers, and which looks for them while it has the row of the key locked: in a batch that would lock readers of one key
     /// out while it waits for the row of another, and be a deadlock with those that are admitted there.
-    async fn many(&self, requests: &[&(Vec<u8>, Claim)]) -> Result<Answers<Self>> {
+    async fn many(&self, requests: &[&NamedClaim]) -> Result<Answers<Self>> {
         let names: Vec<_> = requests.iter().map(|(name, _)| vec![Value::Bytes(name.clone())]).collect();
         let (read_keys, params) = batch(&self.statements.read_keys, &names, &[]);
         let step = Step::new(Self::NAME, &read_keys).repeatable();
@@ -61,19 +61,15 @@ impl Claims {
         let read: HashSet<_> = read.rows.iter().map(name).collect::<Result<_>>()?;
         let unread: Vec<_> = requests.iter().filter(|(name, _)| !read.contains(name)).copied().collect();
         let mut answers = self.claim_unread(&unread).await?.into_iter();
-        let answer = |(name, _): &&(Vec<u8>, Claim)| if read.contains(name) { None } else { answers.next().flatten() };
+        let answer = |(name, _): &&NamedClaim| if read.contains(name) { None } else { answers.next().flatten() };
         Ok(requests.iter().map(answer).collect())
     }
 
-    async fn claim_unread(&self, requests: &[&(Vec<u8>, Claim)]) -> Result<Answers<Self>> {
+    async fn claim_unread(&self, requests: &[&NamedClaim]) -> Result<Answers<Self>> {
         if requests.is_empty() {
             return Ok(Vec::new());
         }
-        let row = |(name, claim): &&(Vec<u8>, Claim)| {
-            let [label, reason] = [&claim.label, &claim.reason].map(|given| text(given.as_deref()));
-            vec![Value::Bytes(name.clone()), label, reason, claim.owner.as_bytes().into(), micros(claim.ttl)]
-        };
-        let rows: Vec<_> = requests.iter().map(row).collect();
+        let rows: Vec<_> = requests.iter().map(|request| claim_row(request)).collect();
         let (claim, mut params) = batch(&self.statements.try_acquire_writer_batch, &rows, &[]);
         params.push(self.client.as_bytes().into());
         let (outcome, names) = batch(&self.statements.claimed, &rows, &[]);
@@ -182,8 +178,7 @@ impl Found {
 }
 
 impl Operations for Claims {
-    /// The name of the row, and the claim.
-    type Request = (Vec<u8>, Claim);
+    type Request = NamedClaim;
     type Answer = Attempt;
     const NAME: &'static str = "acquire";
 

@@ -1,7 +1,7 @@
 use leasehold_core::{Attempt, Claim, Clock, Error, ErrorKind, Result};
-use leasehold_mysql::{Step, Value, micros, named};
+use leasehold_mysql::{Step, Value, micros, named, text};
 
-use crate::row::{answer, run_on_row, text};
+use crate::row::{answer, run_on_row};
 use crate::store::Store;
 
 /// Draws an epoch, then adds the row of the reader, unless a writer holds the key.

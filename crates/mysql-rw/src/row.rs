@@ -27,11 +27,6 @@ pub(crate) async fn run_on_row(
     sessions.run(step, params).await
 }
 
-/// A text, or NULL, as a parameter.
-pub(crate) fn text(text: Option<&str>) -> Value {
-    text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()))
-}
-
 /// Reads the answer of a statement on the row of a key, which is in the OK packet.
 pub(crate) fn answer(reply: &Reply) -> Result<Attempt> {
     match reply.id {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::LockKey;
-use leasehold_mysql::{BusyKeys, GroupCommit, Namespace, Opened, Releases, Sessions, TableName, Value};
+use leasehold_mysql::{GroupCommit, GroupedClaims, Namespace, Opened, Releases, Sessions, TableName, Value};
 
 use crate::claims::Claims;
 use crate::epochs::EpochAllocator;
@@ -16,8 +16,7 @@ pub(crate) struct Store {
     pub(crate) statements: Arc<Statements>,
     pub(crate) epochs: Arc<EpochAllocator>,
     /// The claims of writers.
-    pub(crate) claims: Arc<GroupCommit<Claims>>,
-    pub(crate) busy: Arc<BusyKeys>,
+    pub(crate) claims: Arc<GroupedClaims<Claims>>,
     /// The releases of writers.
     pub(crate) releases: Arc<GroupCommit<Releases>>,
 }
@@ -27,9 +26,8 @@ impl Store {
         let Opened { sessions, namespace, table, group_commit, .. } = opened;
         let statements = Arc::new(Statements::new(&table, readers));
         let releases = Arc::new(GroupCommit::new(Releases::new(&sessions, statements.releases()), group_commit));
-        let claims = Arc::new(GroupCommit::new(Claims::new(&sessions, &statements, &releases), group_commit));
-        let (epochs, busy) = Default::default();
-        Self { sessions, namespace, statements, epochs, claims, busy, releases }
+        let claims = Arc::new(GroupedClaims::new(Claims::new(&sessions, &statements, &releases), group_commit));
+        Self { sessions, namespace, statements, epochs: Arc::default(), claims, releases }
     }
 
     /// The name of a key's rows, as a parameter.

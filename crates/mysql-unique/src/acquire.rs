@@ -14,10 +14,5 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
 }
 
 async fn ask_row(store: &Store, claim: &Claim) -> Result<Attempt> {
-    let name = store.namespace.name_of(&claim.key);
-    let request = (name.clone(), claim.clone());
-    let is_poll = store.busy.has(&name);
-    let attempt = if is_poll { store.claims.alone(request).await } else { store.claims.run(request).await };
-    store.busy.note(&name, &attempt);
-    attempt
+    store.claims.run((store.namespace.name_of(&claim.key), claim.clone())).await
 }

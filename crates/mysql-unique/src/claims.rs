@@ -3,7 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, OwnerId, Result};
-use leasehold_mysql::{Answers, BoxFuture, Columns, Operations, Params, Sessions, Step, Value, batch, micros, named};
+use leasehold_mysql::{
+    Answers, BoxFuture, Columns, NamedClaim, Operations, Params, Sessions, Step, Value, batch, claim_row, micros,
+    named, text,
+};
 
 use crate::sql::Statements;
 
@@ -39,12 +42,8 @@ impl Claims {
         }
     }
 
-    async fn many(&self, requests: &[&(Vec<u8>, Claim)]) -> Result<Answers<Self>> {
-        let row = |(name, claim): &&(Vec<u8>, Claim)| {
-            let [label, reason] = [&claim.label, &claim.reason].map(|given| text(given.as_deref()));
-            vec![Value::Bytes(name.clone()), label, reason, claim.owner.as_bytes().into(), micros(claim.ttl)]
-        };
-        let rows: Vec<_> = requests.iter().map(row).collect();
+    async fn many(&self, requests: &[&NamedClaim]) -> Result<Answers<Self>> {
+        let rows: Vec<_> = requests.iter().map(|request| claim_row(request)).collect();
         let (claim, params) = batch(&self.statements.try_acquire_batch, &rows, &[]);
         let (outcome, names) = batch(&self.statements.claimed, &rows, &[]);
         let (step, outcome) = (Step::new(Self::NAME, &claim).repeatable(), (&*outcome, Params::Positional(names)));
@@ -70,13 +69,8 @@ fn attempt(holder: Option<&(Vec<u8>, u64, Duration)>, owner: OwnerId) -> Attempt
     }
 }
 
-fn text(text: Option<&str>) -> Value {
-    text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()))
-}
-
 impl Operations for Claims {
-    /// The name of the row, and the claim.
-    type Request = (Vec<u8>, Claim);
+    type Request = NamedClaim;
     type Answer = Attempt;
     const NAME: &'static str = "acquire";
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::LockKey;
-use leasehold_mysql::{AdvisoryQueue, BusyKeys, GroupCommit, Namespace, Opened, Releases, Sessions, Value};
+use leasehold_mysql::{AdvisoryQueue, GroupCommit, GroupedClaims, Namespace, Opened, Releases, Sessions, Value};
 
 use crate::claims::Claims;
 use crate::sql::Statements;
@@ -14,8 +14,7 @@ pub(crate) struct Store {
     pub(crate) namespace: Namespace,
     pub(crate) statements: Arc<Statements>,
     pub(crate) advisory_queue: Option<AdvisoryQueue>,
-    pub(crate) claims: Arc<GroupCommit<Claims>>,
-    pub(crate) busy: Arc<BusyKeys>,
+    pub(crate) claims: Arc<GroupedClaims<Claims>>,
     pub(crate) releases: Arc<GroupCommit<Releases>>,
 }
 
@@ -23,9 +22,9 @@ impl Store {
     pub(crate) fn new(opened: Opened) -> Self {
         let Opened { sessions, namespace, table, advisory_queue, group_commit } = opened;
         let statements = Arc::new(Statements::new(&table));
-        let claims = Arc::new(GroupCommit::new(Claims::new(&sessions, &statements), group_commit));
+        let claims = Arc::new(GroupedClaims::new(Claims::new(&sessions, &statements), group_commit));
         let releases = Arc::new(GroupCommit::new(Releases::new(&sessions, statements.releases()), group_commit));
-        Self { sessions, namespace, statements, advisory_queue, claims, busy: Arc::default(), releases }
+        Self { sessions, namespace, statements, advisory_queue, claims, releases }
     }
 
     /// The name of a key's row, as a parameter.

@@ -20,7 +20,7 @@ pub use mysql_async::{Pool, Value};
 
 pub use crate::advisory_queue::queue::AdvisoryQueue;
 pub use crate::future::BoxFuture;
-pub use crate::group_commit::busy_keys::BusyKeys;
+pub use crate::group_commit::claims::{GroupedClaims, NamedClaim, claim_row};
 pub use crate::group_commit::lane::{Answers, GroupCommit, Operations};
 pub use crate::lease::releases::{ReleaseStatements, Releases};
 pub use crate::lease::scan::{Chunk, RangeScan};
@@ -32,7 +32,7 @@ pub use crate::server::examination::examine;
 pub use crate::server::sessions::Sessions;
 pub use crate::settings::{ConnectionSettings, Opened};
 pub use crate::statement::batch::batch;
-pub use crate::statement::params::{Params, named};
+pub use crate::statement::params::{Params, named, text};
 pub use crate::statement::reply::{Columns, Reply, Row};
 pub use crate::statement::step::Step;
 pub use crate::statement::text::statement;

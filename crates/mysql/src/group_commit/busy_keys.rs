@@ -4,22 +4,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use leasehold_core::{Attempt, Result};
 
 /// The keys that the last claim of this process found busy, so that the next claim of such a key is a poll.
-///
-/// A poll does not join others: where the key is busy, its row often is, too, and all of a batch would wait for it.
 #[derive(Debug, Default)]
-pub struct BusyKeys(Mutex<HashSet<Vec<u8>>>);
+pub(super) struct BusyKeys(Mutex<HashSet<Vec<u8>>>);
 
 /// The most keys that are remembered. If there are more, all are forgotten, and some polls join others.
 const MOST: usize = 1_024;
 
 impl BusyKeys {
     /// Whether a claim of the key with this name is a poll.
-    pub fn has(&self, name: &[u8]) -> bool {
+    pub(super) fn has(&self, name: &[u8]) -> bool {
         self.names().contains(name)
     }
 
     /// Notes what became of a claim.
-    pub fn note(&self, name: &[u8], attempt: &Result<Attempt>) {
+    pub(super) fn note(&self, name: &[u8], attempt: &Result<Attempt>) {
         let mut names = self.names();
         if !matches!(attempt, Ok(Attempt::Busy { .. })) {
             names.remove(name);

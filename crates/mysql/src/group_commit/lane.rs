@@ -110,7 +110,7 @@ impl<O: Operations> GroupCommit<O> {
     ///
     /// # Errors
     /// Those of the operation.
-    pub fn alone(&self, request: O::Request) -> BoxFuture<'_, Result<O::Answer>> {
+    pub(super) fn alone(&self, request: O::Request) -> BoxFuture<'_, Result<O::Answer>> {
         Box::pin(async move { self.0.operations.alone(&request).await })
     }
 }

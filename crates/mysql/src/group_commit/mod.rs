@@ -1,4 +1,5 @@
 //! Claims and releases of many callers in one statement, although none of them asked for it.
 
-pub(crate) mod busy_keys;
+mod busy_keys;
+pub(crate) mod claims;
 pub(crate) mod lane;

@@ -17,6 +17,11 @@ pub fn named<const N: usize>(params: [(&'static str, Value); N]) -> Params {
     Params::Named(params.into())
 }
 
+/// A text, or NULL, as a parameter.
+pub fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().into()))
+}
+
 impl From<Params> for mysql_async::Params {
     fn from(params: Params) -> Self {
         match params {

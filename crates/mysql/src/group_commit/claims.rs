@@ -1,0 +1,57 @@
+use std::fmt;
+
+use leasehold_core::{Attempt, Claim, Result};
+use mysql_async::Value;
+
+use super::busy_keys::BusyKeys;
+use super::lane::{GroupCommit, Operations};
+use crate::future::BoxFuture;
+use crate::lease::statements::micros;
+use crate::statement::params::text;
+
+/// A claim, behind the name of the row that it is about.
+pub type NamedClaim = (Vec<u8>, Claim);
+
+/// The claims of one backend, of which the first ones of a key join others, and polls do not: where a key is busy, its row
+/// often is, too, and all of a batch would wait for it.
+pub struct GroupedClaims<O: Operations> {
+    claims: GroupCommit<O>,
+    busy: BusyKeys,
+}
+
+impl<O: Operations<Request = NamedClaim, Answer = Attempt>> GroupedClaims<O> {
+    /// Carries out each claim alone unless it is `enabled`.
+    pub fn new(operations: O, enabled: bool) -> Self {
+        Self { claims: GroupCommit::new(operations, enabled), busy: BusyKeys::default() }
+    }
+
+    /// Carries out a claim, with others if others come in at the same time.
+    ///
+    /// # Errors
+    /// As for [`GroupCommit::run`].
+    ///
+    /// # Cancel safety
+    /// As for [`GroupCommit::run`].
+    pub fn run(&self, request: NamedClaim) -> BoxFuture<'_, Result<Attempt>> {
+        Box::pin(async move {
+            let name = request.0.clone();
+            let is_poll = self.busy.has(&name);
+            let attempt = if is_poll { self.claims.alone(request).await } else { self.claims.run(request).await };
+            self.busy.note(&name, &attempt);
+            attempt
+        })
+    }
+}
+
+/// The values of a claim, as a statement about a [`batch`](crate::batch()) of claims takes them: name, label, reason, owner,
+/// lease in microseconds.
+pub fn claim_row((name, claim): &NamedClaim) -> Vec<Value> {
+    let [label, reason] = [&claim.label, &claim.reason].map(|given| text(given.as_deref()));
+    vec![Value::Bytes(name.clone()), label, reason, claim.owner.as_bytes().into(), micros(claim.ttl)]
+}
+
+impl<O: Operations> fmt::Debug for GroupedClaims<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.claims.fmt(f)
+    }
+}
