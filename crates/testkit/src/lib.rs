@@ -25,7 +25,7 @@ mod tries;
 
 #[cfg(feature = "harness")]
 pub use leasehold_core::conformance::{
-    ahead_of_the_clock, error_text as shown, needs, needs_or_why, shows_nothing, tokens_grow_although_all_is_forgotten,
+    error_text as shown, needs, needs_or_why, shows_nothing, tokens_grow_although_all_is_forgotten,
 };
 
 #[cfg(feature = "harness")]

@@ -89,7 +89,7 @@ pub use self::expected::Expected;
 #[doc(hidden)]
 pub use self::faults::{Fault, Faults, Op};
 #[doc(hidden)]
-pub use self::needs::{Skipped, ahead_of_the_clock, needs, needs_or_why, shows_nothing};
+pub use self::needs::{Skipped, needs, needs_or_why, shows_nothing};
 #[doc(hidden)]
 pub use self::report::{Report, report};
 #[doc(hidden)]

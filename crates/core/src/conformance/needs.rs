@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::panic::resume_unwind;
-use std::time::Duration;
 
 /// Why a test is skipped. The test unwinds with this value, and the test harness reports it as ignored.
 #[derive(Debug)]
@@ -26,14 +25,6 @@ pub fn needs_or_why<T, E: fmt::Display>(what: &str, found: Result<T, E>) -> T {
 /// Ends a test that has nothing to check here, such as one that another test runs in a helper process.
 pub fn shows_nothing(why: &str) -> ! {
     end(Skipped::Nothing(why.to_owned()))
-}
-
-/// Ends a test of a counter that runs ahead of the clock if it did not on this machine: the test would pass without a check.
-pub fn ahead_of_the_clock(grants: u64, took: Duration) {
-    if u128::from(grants) < took.as_millis() {
-        let rate = u128::from(grants) * 1000 / took.as_millis();
-        shows_nothing(&format!("the machine made only {rate} grants a second"));
-    }
 }
 
 fn end(why: Skipped) -> ! {
