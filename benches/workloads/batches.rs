@@ -6,6 +6,7 @@ use fred::clients::Client;
 use fred::interfaces::{ClientLike, KeysInterface, LuaInterface};
 use fred::types::{ClusterHash, CustomCommand, Expiration, SetOptions};
 use futures::future::{BoxFuture, try_join_all};
+use leasehold_testkit::first_version::{BATCH, REDIS_SINGLE, TRY_ACQUIRE};
 
 use crate::contenders::bare::{COMPARE_AND_DELETE, connect};
 use crate::harness::{Aim, Role, Side, interleave};
@@ -140,8 +141,8 @@ struct Before {
     batch: String,
 }
 
-const FUNCTIONS: &str = include_str!("scripts_before/functions.lua");
-const BATCH: &str = include_str!("scripts_before/batch.lua");
+/// How many keys and arguments each function of a batch takes.
+const FUNCTIONS: &str = "local functions = { try_acquire = { try_acquire, 3, 5 }, release = { release, 3, 2 } }\n";
 
 impl Before {
     const COUNTER_MILLIS: &str = "604800000";
@@ -182,10 +183,10 @@ impl Before {
 impl Lane for Before {
     async fn connect(url: &str) -> Result<Self> {
         let client = connect(url).await?;
-        let load = async |end: &str| -> Result<String> { Ok(client.script_load(FUNCTIONS.to_owned() + end).await?) };
-        let claim = load("return try_acquire(0, 0)\n").await?;
+        let load = async |end: &str| -> Result<String> { Ok(client.script_load(REDIS_SINGLE.to_owned() + end).await?) };
+        let claim = load(TRY_ACQUIRE).await?;
         let release = load("return release(0, 0)\n").await?;
-        let batch = load(BATCH).await?;
+        let batch = load(&[FUNCTIONS, BATCH].concat()).await?;
         Ok(Self { client, claim, release, batch })
     }
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, LockKey, Mode};
 use leasehold_redis_reentrant::{ErrorKind, LockerExt, RedisReentrant, Result};
-use leasehold_testkit::redis::Server;
-use leasehold_testkit::{needs, tokens_grow_although_all_is_forgotten};
+use leasehold_testkit::first_version::{REDIS_REENTRANT, TRY_ACQUIRE};
+use leasehold_testkit::needs;
+use leasehold_testkit::redis::{Server, tokens_grow_although_the_server_forgets};
 
 const FENCE: &str = "{leasehold:k}:fence";
 const LOCK: &str = "{leasehold:k}:lock";
@@ -14,16 +15,7 @@ const LOCK: &str = "{leasehold:k}:lock";
 async fn tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?.session();
-    let grant = async || {
-        let guard = locks.lock("k").await?;
-        let token = guard.fencing_token();
-        guard.release().await.map(|_| token)
-    };
-    let forgets = async || {
-        server.ask(&["FLUSHALL"]).await;
-        locks.lock("k").await.map(|guard| guard.fencing_token())
-    };
-    tokens_grow_although_all_is_forgotten(grant, forgets).await
+    tokens_grow_although_the_server_forgets(&server, &locks).await
 }
 
 async fn a_counter_that_is_ahead_of_the_clock_waits_for_it() -> Result<()> {
@@ -45,7 +37,8 @@ async fn a_counter_that_is_ahead_of_the_clock_waits_for_it() -> Result<()> {
 async fn entries_of_an_older_version_are_named_and_an_older_program_is_refused_this_one_s() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let older = async || {
-        let keys = ["EVAL", include_str!("older/try_acquire.lua"), "2", LOCK, FENCE];
+        let script = [REDIS_REENTRANT, TRY_ACQUIRE].concat();
+        let keys = ["EVAL", &script, "2", LOCK, FENCE];
         let arguments = ["session", "0123456789abcdef0123456789abcdef", "30000", "3600000", "10", "", "}"];
         server.ask(&[&keys[..], &arguments].concat()).await.text().to_owned()
     };

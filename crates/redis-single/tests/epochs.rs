@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, FencingToken, LocalHandoff, LockKey, Mode};
 use leasehold_redis_single::{ErrorKind, LockerExt, RedisSingle, Result};
-use leasehold_testkit::redis::Server;
-use leasehold_testkit::{eventually, needs, tokens_grow_although_all_is_forgotten};
+use leasehold_testkit::first_version::{REDIS_SINGLE, TRY_ACQUIRE};
+use leasehold_testkit::redis::{Server, tokens_grow_although_the_server_forgets};
+use leasehold_testkit::{eventually, needs};
 
 const FENCE: &str = "{leasehold:k}:fence";
 const LOCK: &str = "{leasehold:k}:lock";
@@ -14,22 +15,26 @@ const LOCK: &str = "{leasehold:k}:lock";
 async fn tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect().await?;
-    let grant = async || {
-        let guard = locks.lock("k").await?;
-        let token = guard.fencing_token();
-        guard.release().await.map(|_| token)
-    };
-    let forgets = async || {
-        server.ask(&["FLUSHALL"]).await;
-        locks.lock("k").await.map(|guard| guard.fencing_token())
-    };
-    tokens_grow_although_all_is_forgotten(grant, forgets).await
+    tokens_grow_although_the_server_forgets(&server, &locks).await
 }
 
 /// The server's clock as epochs count.
 async fn clock(server: &Server) -> u64 {
     let time = "local t = redis.call('TIME') return string.format('%d', t[1] * 16000 + math.floor(t[2] * 2 / 125))";
     server.ask(&["EVAL", time, "0"]).await.text().parse().unwrap()
+}
+
+async fn a_new_counter_begins_a_millisecond_ahead_of_the_clock() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisSingle::connect(&server.url()).await?;
+    // Many, for one that takes a millisecond would not tell.
+    for key in 0..100 {
+        let before = clock(&server).await;
+        let epoch = locks.lock(format!("new/{key}")).await?.fencing_token().unwrap().epoch();
+        let first = before + FencingToken::MOST_AHEAD..=clock(&server).await + FencingToken::MOST_AHEAD;
+        assert!(first.contains(&epoch), "{epoch} is not in {first:?}");
+    }
+    Ok(())
 }
 
 async fn a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back() -> Result<()> {
@@ -69,8 +74,8 @@ async fn a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_
 async fn a_counter_of_an_older_version_is_named_and_an_older_program_is_refused_this_one_s() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let older = async || {
-        let (script, owner) = (include_str!("older/try_acquire.lua"), "0123456789abcdef0123456789abcdef");
-        let keys = ["EVAL", script, "3", LOCK, FENCE, "{leasehold:k}:line"];
+        let (script, owner) = ([REDIS_SINGLE, TRY_ACQUIRE].concat(), "0123456789abcdef0123456789abcdef");
+        let keys = ["EVAL", &script, "3", LOCK, FENCE, "{leasehold:k}:line"];
         server.ask(&[&keys[..], &[owner, "30000", "3600000", "}", ""]].concat()).await.text().to_owned()
     };
     let locks = RedisSingle::connect(&server.url()).await?;
@@ -90,6 +95,7 @@ async fn a_counter_of_an_older_version_is_named_and_an_older_program_is_refused_
 
 leasehold_testkit::main! {
     tokens_of_a_busy_key_grow_when_the_server_forgets_everything,
+    a_new_counter_begins_a_millisecond_ahead_of_the_clock,
     a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back,
     a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_as_there_is_one,
     a_counter_of_an_older_version_is_named_and_an_older_program_is_refused_this_one_s,

@@ -6,6 +6,7 @@ mod harness;
 mod waiting;
 // what they run on,
 mod child;
+pub mod first_version;
 pub mod launch;
 #[cfg(feature = "mysql")]
 pub mod mysql;

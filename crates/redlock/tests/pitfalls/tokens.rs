@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use leasehold_redlock::Redlock;
+use leasehold_testkit::first_version::{SCRIPT_ERROR, TRY_ACQUIRE};
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{Proxy, needs};
 use tokio::time::sleep;
@@ -178,7 +179,7 @@ pub(crate) async fn a_token_takes_one_round_unless_counters_are_ahead_of_what_is
 }
 
 const EARLIER: [&str; 5] = [
-    include_str!("earlier/script_error.lua"),
+    SCRIPT_ERROR,
     include_str!("earlier/counter.lua"),
     include_str!("earlier/try_acquire.lua"),
     include_str!("earlier/confirm.lua"),
@@ -190,7 +191,7 @@ pub(crate) async fn programs_of_the_first_version_and_of_this_one_stay_away_from
     let node = &nodes.0[0];
     let [shared, counter, try_acquire, _, marker_step] = EARLIER;
     let earlier_claim = async || {
-        let script = format!("{shared}{counter}{try_acquire}\nreturn try_acquire(0, 0)");
+        let script = [shared, counter, try_acquire, TRY_ACQUIRE].concat();
         let words = ["EVAL", &script, "3", &lock(KEY), &fence(KEY), MARKER, A, "60000", "}"];
         node.ask(&words).await.text().to_owned()
     };

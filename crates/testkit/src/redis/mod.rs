@@ -4,6 +4,7 @@
 
 mod cluster;
 mod fake_redis;
+mod forgetful;
 mod least_user;
 mod malformed;
 mod recorder;
@@ -14,6 +15,7 @@ mod server;
 
 pub use self::cluster::{Cluster, Moving};
 pub use self::fake_redis::FakeRedis;
+pub use self::forgetful::tokens_grow_although_the_server_forgets;
 pub use self::least_user::LeastUser;
 pub use self::malformed::{MALFORMED, rejects_malformed_answers};
 pub use self::recorder::Recorder;

@@ -1,61 +1,3 @@
--- The claim of the version whose counters are bare numbers, in ms; for a test.
--- The answer for a command that Redis refused with this reply: foreign, key, type · refused, reply. With its name, because
--- Redis 7.0 does not say which command a user may not run.
-local function script_error(key, reply, command)
-  if string.sub(reply, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. reply .. ' (' .. (command or 'GET') .. ')'
-  end
-  local kind = redis.pcall('TYPE', key)
-  return 'foreign ' .. key .. ' ' .. (kind.ok or '')
-end
-
--- What to answer to a command that the server refused; nothing if it did not. What somebody else wrote under our name is
--- none of ours, and a refusal is not "nothing there".
-local function refusal(reply, command)
-  if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. reply.err .. ' (' .. command .. ')'
-  end
-end
-
-local moment
-
--- Now, in ms: the same for a whole script, as in Redis itself.
-local function clock()
-  if not moment then
-    local time = redis.pcall('TIME')
-    if time.err then
-      error(time.err .. ' (TIME)', 0)
-    end
-    moment = time[1] * 1000 + math.floor(time[2] / 1000)
-  end
-  return moment
-end
-
--- Draws the next number of a counter: above all earlier ones, and not below the clock.
--- Answers the number and now, as texts; or false and what is wrong: spent, key · foreign, key, type · refused, reply.
--- All is read and checked before anything is written.
-local function next_epoch(fence, lifetime)
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return false, script_error(fence, last.err)
-  end
-  if last and not string.match(last, '^%d+$') then
-    return false, 'foreign ' .. fence .. ' not a number'
-  end
-  local now = clock()
-  local number = math.max((last or 0) + 1, now)
-  -- Above 2^53 adding one changes nothing.
-  if number >= 9007199254740992 then
-    return false, 'spent ' .. fence
-  end
-  local text = string.format('%d', number)
-  local written = redis.pcall('SET', fence, text, 'PX', lifetime)
-  if written.err then
-    return false, 'refused ' .. written.err .. ' (SET)'
-  end
-  return text, number == now and text or string.format('%d', now)
-end
-
 -- The queue of a key, which `try_acquire.lua` and `release.lua` share. It is the hash `line`.
 -- Under each owner is its place: the owner before it (of the first, the last owner that was before it), the owner behind it
 -- or -, until when the place counts in ms, inbox, lease in ms, lifetime of the counter in ms, metadata. Under `first` and
@@ -308,5 +250,33 @@ local function try_acquire(k, a)
   local latest = math.max(tonumber(number) or 0, clock()) + COUNTS
   return string.format('queued %d %s %d', left, number or '-', latest)
 end
+-- Frees a key if the owner still holds it: grants the key to the first in its queue, or notifies that it is free. An owner
+-- that does not hold the key gives up its place in the queue.
+-- Keys: lock, fence, line. Arguments: owner, channel.
+-- Answers, in one text: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
+-- Invariant: a server that refuses to read the queue or to publish still releases; the waiters are served when one asks.
+local function release(k, a)
+  local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local owner, channel = ARGV[a + 1], ARGV[a + 2]
 
-return try_acquire(0, 0)
+  local held = redis.pcall('GET', lock)
+  if refusal(held, 'GET') then
+    return refusal(held, 'GET')
+  end
+  if type(held) ~= 'string' or string.sub(held, 1, 32) ~= owner then
+    local refused = leave(line, owner)
+    if not refused and not held then
+      serve(lock, fence, line)
+    end
+    return refused or 'gone'
+  end
+  local outcome, why, _, refused = serve(lock, fence, line)
+  if outcome ~= 'served' then
+    local deleted = redis.pcall('DEL', lock)
+    if refusal(deleted, 'DEL') then
+      return refusal(deleted, 'DEL')
+    end
+    refused = outcome == 'failed' and why or refusal(redis.pcall('PUBLISH', channel, '1'), 'PUBLISH')
+  end
+  return refused and 'held ' .. refused or 'held'
+end

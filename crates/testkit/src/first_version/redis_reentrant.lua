@@ -1,61 +1,3 @@
--- The claim of the version whose counters are bare numbers, in ms; for a test.
--- The answer for a command that Redis refused with this reply: foreign, key, type · refused, reply. With its name, because
--- Redis 7.0 does not say which command a user may not run.
-local function script_error(key, reply, command)
-  if string.sub(reply, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. reply .. ' (' .. (command or 'GET') .. ')'
-  end
-  local kind = redis.pcall('TYPE', key)
-  return 'foreign ' .. key .. ' ' .. (kind.ok or '')
-end
-
--- What to answer to a command that the server refused; nothing if it did not. What somebody else wrote under our name is
--- none of ours, and a refusal is not "nothing there".
-local function refusal(reply, command)
-  if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
-    return 'refused ' .. reply.err .. ' (' .. command .. ')'
-  end
-end
-
-local moment
-
--- Now, in ms: the same for a whole script, as in Redis itself.
-local function clock()
-  if not moment then
-    local time = redis.pcall('TIME')
-    if time.err then
-      error(time.err .. ' (TIME)', 0)
-    end
-    moment = time[1] * 1000 + math.floor(time[2] / 1000)
-  end
-  return moment
-end
-
--- Draws the next number of a counter: above all earlier ones, and not below the clock.
--- Answers the number and now, as texts; or false and what is wrong: spent, key · foreign, key, type · refused, reply.
--- All is read and checked before anything is written.
-local function next_epoch(fence, lifetime)
-  local last = redis.pcall('GET', fence)
-  if type(last) == 'table' then
-    return false, script_error(fence, last.err)
-  end
-  if last and not string.match(last, '^%d+$') then
-    return false, 'foreign ' .. fence .. ' not a number'
-  end
-  local now = clock()
-  local number = math.max((last or 0) + 1, now)
-  -- Above 2^53 adding one changes nothing.
-  if number >= 9007199254740992 then
-    return false, 'spent ' .. fence
-  end
-  local text = string.format('%d', number)
-  local written = redis.pcall('SET', fence, text, 'PX', lifetime)
-  if written.err then
-    return false, 'refused ' .. written.err .. ' (SET)'
-  end
-  return text, number == now and text or string.format('%d', now)
-end
-
 -- Whether a text is an epoch that a counter gives. An entry with another number was written by somebody else.
 local function is_epoch(epoch)
   return epoch and string.match(epoch, '^%d+$') and tonumber(epoch) < 9007199254740992
@@ -135,5 +77,3 @@ local function try_acquire(k, a)
   end
   return 'granted ' .. number
 end
-
-return try_acquire(0, 0)
