@@ -87,12 +87,22 @@ fn kind_of(address: &Address) -> Result<Kind, Failure> {
     let kind = KINDS.iter().find(|kind| kind.schemes.contains(&scheme) || kind.aliases.contains(&scheme)).copied();
     kind.ok_or_else(|| {
         let built = format!("this program was built with {}", known());
-        Failure::Usage(match feature_of(scheme) {
+        Failure::Usage(match feature_of(scheme).filter(|feature| !BUILT_WITH.contains(feature)) {
             Some(feature) => format!("{built}; for {scheme}: build it with `--features {feature}` as well"),
             None => format!("unknown backend scheme {scheme:?}; {built}"),
         })
     })
 }
+
+/// The features of this package that know stores, as far as the program was built with them.
+const BUILT_WITH: &[&str] = &[
+    #[cfg(feature = "file")]
+    "file",
+    #[cfg(feature = "redis")]
+    "redis",
+    #[cfg(feature = "mysql")]
+    "mysql",
+];
 
 /// The feature of this package that knows a scheme, whether or not the program was built with it.
 fn feature_of(scheme: &str) -> Option<&'static str> {
@@ -122,6 +132,15 @@ mod tests {
             assert!(feature_of(scheme).is_some(), "{scheme}");
         }
         assert_eq!(feature_of("mongodb"), None);
+    }
+
+    #[test]
+    #[cfg(all(feature = "file", feature = "redis", feature = "mysql"))]
+    fn no_feature_is_named_that_the_program_was_built_with() {
+        for url in ["redis-cluter://h", "valkey+tls://h"] {
+            let refused = kind_of(&Address::new(url)).err().unwrap().to_string();
+            assert!(refused.contains("unknown backend scheme") && !refused.contains("--features"), "{refused}");
+        }
     }
 
     #[test]
