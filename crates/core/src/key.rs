@@ -1,14 +1,15 @@
 mod parse;
 
 use std::fmt;
-use std::sync::Arc;
+
+use ecow::EcoString;
 
 use crate::printable::printable;
 
 /// What is locked: 1 to 255 bytes of UTF-8, compared byte by byte.
 ///
 /// Every such string is legal and distinct: `A` is not `a`, `k` is not `k ` with a trailing space, and quotes,
-/// braces, newlines and NUL mean nothing special. Cloning is cheap.
+/// braces, newlines and NUL mean nothing special. Cloning is cheap, and a key of up to 15 bytes takes no memory of its own.
 ///
 /// `Display` is for people: a key is chosen by whoever asks for it, so what would move a terminal's cursor or begin a
 /// line in a log is escaped. [`as_str`](Self::as_str) is the key itself.
@@ -23,7 +24,7 @@ use crate::printable::printable;
 /// # Ok::<(), leasehold_core::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LockKey(Arc<str>);
+pub struct LockKey(EcoString);
 
 impl LockKey {
     /// The longest key, in bytes.

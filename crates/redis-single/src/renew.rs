@@ -15,11 +15,12 @@ static TAKE_OVER: Script = Script::new(&[REWRITE, include_str!("lua/take_over.lu
 pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
     let arguments = |range: Range<usize>| renew_arguments(store, &renewals[range]);
     let answers = store.redis.run_for_each(&RENEW, renewals.len(), &arguments, Some(within)).await;
-    let statuses = answers.into_iter().zip(renewals).map(async |(answer, renewal)| match answer {
-        Ok(answer) => store.lease_status(&answer, &renewal.grant).await,
-        Err(error) => Err(error),
-    });
-    let statuses = join_all(statuses).await;
+    let held = answers.into_iter().map(|answer| store.is_held(&answer?));
+    let status = |held| if held { LeaseStatus::Held } else { LeaseStatus::NotHeld };
+    let mut statuses: Vec<_> = held.map(|held| held.map(status)).collect();
+    // Few are gone, if any.
+    let gone = statuses.iter_mut().zip(renewals).filter(|(status, _)| matches!(status, Ok(LeaseStatus::NotHeld)));
+    join_all(gone.map(async |(status, renewal)| *status = Ok(store.why_not_held(&renewal.grant).await))).await;
     if !store.redis.awaits_replicas() {
         return statuses;
     }

@@ -25,16 +25,22 @@ pub(crate) struct Store {
 impl Store {
     /// Reads what a script says of one grant: `held`, `gone`, or why it cannot be said.
     pub(crate) async fn lease_status(&self, answer: &Reply, grant: &GrantRef) -> Result<LeaseStatus> {
+        let held = self.is_held(answer)?;
+        Ok(if held { LeaseStatus::Held } else { self.why_not_held(grant).await })
+    }
+
+    /// Reads whether a script says `held`, and not `gone`.
+    pub(crate) fn is_held(&self, answer: &Reply) -> Result<bool> {
         match *answer.words() {
-            ["held", ..] => Ok(LeaseStatus::Held),
-            ["gone"] => Ok(self.why_not_held(grant).await),
+            ["held", ..] => Ok(true),
+            ["gone"] => Ok(false),
             ref words => Err(self.redis.script_error(words)),
         }
     }
 
     /// Asks apart from the script itself, so that the script touches one key only: a Cluster refuses scripts on several
     /// keys while a slot moves. If nobody answers, the grant is gone all the same.
-    async fn why_not_held(&self, grant: &GrantRef) -> LeaseStatus {
+    pub(crate) async fn why_not_held(&self, grant: &GrantRef) -> LeaseStatus {
         match self.redis.get(&self.redis.names(&grant.key).part(FORCED)).await {
             Ok(Some(owner)) if owner == grant.owner.to_hex() => LeaseStatus::ForceReleased,
             _ => LeaseStatus::NotHeld,

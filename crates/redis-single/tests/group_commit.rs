@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{JoinAll, join_all};
@@ -36,7 +35,7 @@ async fn connect_with(server: &Server, limit: Duration) -> RedisSingleBackend {
     backend
 }
 
-fn claim(key: impl Into<Arc<str>>) -> Claim {
+fn claim(key: impl AsRef<str>) -> Claim {
     Claim::new(&LockKey::new(key).expect("a key"), Mode::Exclusive, Duration::from_secs(3600))
 }
 

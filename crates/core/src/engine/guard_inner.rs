@@ -42,7 +42,7 @@ impl GuardInner {
         let Granted { guard, owner, number, cell } = granted;
         let (engine, since) = (Arc::clone(engine), engine.clock.now());
         engine.driver.observer.guard_began();
-        let is_first = owner == cell.grant().owner && cell.begin_first();
+        let is_first = owner == cell.owner() && cell.begin_first();
         let own = (!is_first).then(|| Arc::new(Own { owner, over: EndOnce::default() }));
         Self(GuardState { engine, guard, number, cell, since, own })
     }
@@ -117,7 +117,7 @@ impl Drop for GuardInner {
 
 impl GuardState {
     pub(crate) fn key(&self) -> &LockKey {
-        &self.cell.grant().key
+        self.cell.key()
     }
 
     /// The name of the backend.
@@ -126,7 +126,7 @@ impl GuardState {
     }
 
     pub(crate) fn mode(&self) -> Mode {
-        self.cell.grant().mode
+        self.cell.mode()
     }
 
     /// The grant of this guard, with its own owner id where each level of a session has one.
@@ -142,7 +142,7 @@ impl GuardState {
     }
 
     pub(crate) fn fencing_token(&self) -> Option<FencingToken> {
-        self.cell.grant().epoch.map(|epoch| FencingToken::new(epoch, self.number))
+        self.cell.epoch().map(|epoch| FencingToken::new(epoch, self.number))
     }
 
     /// Why the guard was lost. `None` while it is held, and for ever once it ended without a loss.

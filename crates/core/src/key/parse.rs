@@ -1,7 +1,6 @@
 //! How a text becomes a key: apart from the key itself, because an error names the key that it is about.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use crate::{Error, ErrorKind, LockKey, Result};
 
@@ -10,10 +9,10 @@ impl LockKey {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidKey`] when it is empty or longer than [`MAX_BYTES`](Self::MAX_BYTES).
-    pub fn new(key: impl Into<Arc<str>>) -> Result<Self> {
-        let key = key.into();
+    pub fn new(key: impl AsRef<str>) -> Result<Self> {
+        let key = key.as_ref();
         match key.len() {
-            1..=Self::MAX_BYTES => Ok(Self(key)),
+            1..=Self::MAX_BYTES => Ok(Self(key.into())),
             0 => {
                 Err(Error::new(ErrorKind::InvalidKey, "check a key")
                     .detail("the key is empty; it takes 1 to 255 bytes"))

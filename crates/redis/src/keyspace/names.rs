@@ -92,7 +92,7 @@ impl Namespace {
         if encoded.len() > 3 * LockKey::MAX_BYTES {
             return None;
         }
-        let key = LockKey::new(percent_decode_str(encoded).decode_utf8().ok()?.into_owned()).ok()?;
+        let key = LockKey::new(percent_decode_str(encoded).decode_utf8().ok()?).ok()?;
         (self.of(&key).part(part) == name).then_some(key)
     }
 }

@@ -63,9 +63,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         holds(
             held.iter().all(|lease| {
                 let of_one_session = lease.terms.session.is_some() && lease.terms.session == held[0].terms.session;
-                held.len() < 2
-                    || !lease.is_exclusive()
-                    || (of_one_session && lease.grant().epoch == held[0].grant().epoch)
+                held.len() < 2 || !lease.is_exclusive() || (of_one_session && lease.epoch() == held[0].epoch())
             }),
             "an exclusive lease is held beside another",
         )?;

@@ -58,8 +58,16 @@ pub(crate) trait Randomness {
 pub(crate) trait LeaseCell: Clone {
     /// The cell of a lease that ends at `limit`.
     fn new(grant: GrantRef, limit: Moment) -> Self;
-    /// The grant. It does not change.
-    fn grant(&self) -> &GrantRef;
+    // What the grant is does not change.
+    fn key(&self) -> &LockKey;
+    fn owner(&self) -> OwnerId;
+    fn mode(&self) -> Mode;
+    fn epoch(&self) -> Option<u64>;
+
+    /// The grant.
+    fn grant(&self) -> GrantRef {
+        GrantRef { key: self.key().clone(), owner: self.owner(), mode: self.mode(), epoch: self.epoch() }
+    }
 }
 
 /// What happens to the state, beside the calls that return a value (`join`, `collect`, `release_guard`, …).

@@ -38,7 +38,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if step.traits(claim.member).reentrant
             && let Some(lease) = self.leases.iter().find(|lease| lease.terms.member == claim.member)
         {
-            let (id, joins) = (lease.id, lease.is_held(step.now) && lease.grant().epoch == epoch);
+            let (id, joins) = (lease.id, lease.is_held(step.now) && lease.epoch() == epoch);
             if joins {
                 return self.reenter(step, index, &claim, id);
             }
@@ -91,14 +91,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) -> bool {
         let session = step.traits(member).session;
         // Another engine of the same session has the lease that this claim joined in the store.
-        let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.grant().epoch == epoch;
+        let joined = |lease: &Lease<L>| lease.admits(member, session) && lease.epoch() == epoch;
         let excludes = |lease: &&Lease<L>| {
             !left_out(Rule::OlderIsLost) && {
                 let exclusive = lease.is_exclusive() || mode == Mode::Exclusive;
                 exclusive && lease.end.is_none() && !lease.admits(member, None) && !joined(lease)
             }
         };
-        let others: Vec<_> = self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.grant().epoch)).collect();
+        let others: Vec<_> = self.leases.iter().filter(excludes).map(|lease| (lease.id, lease.epoch())).collect();
         let stale = others.iter().any(|(_, theirs)| *theirs >= epoch);
         if !stale {
             for (lease, _) in others {

@@ -10,6 +10,7 @@ use crate::clock::Moment;
 /// A lease with one guard, as it is stored while nothing happens to its key: without what other leases have in common with
 /// it, and what is in its cell. There may be a hundred thousand of them.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each takes a byte, and they do not depend on each other")]
 pub(super) struct HeldLease<L> {
     id: LeaseId,
     guard: GuardId,
@@ -24,17 +25,21 @@ pub(super) struct HeldLease<L> {
     renew: bool,
     unanswered: bool,
     may_be_late: bool,
+    /// Whether the last answer of the store was "busy".
+    busy: bool,
+    /// The moment at which the schedule has the key.
+    noted: Moment,
 }
 
 impl<L: LeaseCell> HeldLease<L> {
-    /// Stores a lease, if nothing of it is lost by that.
-    pub(super) fn of(lease: Lease<L>) -> Result<Self, Lease<L>> {
+    /// Stores a lease, if nothing of it is lost by that, with what else is known of its key.
+    pub(super) fn of(lease: Lease<L>, noted: Moment, busy: bool) -> Result<Self, Lease<L>> {
         let guard = match lease.guards.as_slice() {
             [guard] if lease.end.is_none() && !lease.owes_release => guard,
             _ => return Err(lease),
         };
         let &GuardEntry { id: guard, owner, number, renew, cap } = guard;
-        if owner != lease.grant().owner || cap != cap_of(lease.terms.max_hold, lease.since) {
+        if owner != lease.cell.owner() || cap != cap_of(lease.terms.max_hold, lease.since) {
             return Err(lease);
         }
         let Lease { id, terms, since, first_nanos, deadline, next_renewal, .. } = lease;
@@ -53,6 +58,8 @@ impl<L: LeaseCell> HeldLease<L> {
             renew,
             unanswered,
             may_be_late,
+            busy,
+            noted,
         })
     }
 
@@ -61,7 +68,7 @@ impl<L: LeaseCell> HeldLease<L> {
         let Self { id, guard, terms, cell, since, first_nanos, deadline, next_renewal, .. } = self;
         let Self { renewal, number, renew, unanswered, may_be_late, .. } = self;
         let cap = cap_of(terms.max_hold, since);
-        let guard = GuardEntry { id: guard, owner: cell.grant().owner, number, renew, cap };
+        let guard = GuardEntry { id: guard, owner: cell.owner(), number, renew, cap };
         Lease {
             id,
             terms,
@@ -80,7 +87,15 @@ impl<L: LeaseCell> HeldLease<L> {
     }
 
     pub(super) fn name(&self) -> &LockKey {
-        &self.cell.grant().key
+        self.cell.key()
+    }
+
+    pub(super) fn noted(&self) -> Moment {
+        self.noted
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy
     }
 
     pub(super) fn terms(&self) -> &Terms {
@@ -96,6 +111,6 @@ mod tests {
 
     #[test]
     fn what_is_stored_of_a_lease_is_small() {
-        assert!(size_of::<HeldLease<Arc<()>>>() <= 80);
+        assert!(size_of::<HeldLease<Arc<()>>>() <= 88);
     }
 }

@@ -39,8 +39,7 @@ type BoxedKey<W, L> = Box<Key<W, L>>;
 #[derive(Clone, Debug)]
 pub(super) enum KeyEntry<W, L> {
     Empty,
-    /// Only a lease, the moment at which the schedule has the key, and whether the last answer of the store was "busy".
-    Held(HeldLease<L>, Moment, bool),
+    Held(HeldLease<L>),
     Whole(BoxedKey<W, L>),
 }
 
@@ -73,7 +72,7 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
     pub(super) fn concerns(&self, place: KeyId, member: Member) -> bool {
         match self.slots.get(place.index()) {
             None | Some(KeyEntry::Empty) => false,
-            Some(KeyEntry::Held(lease, ..)) => lease.terms().member == member,
+            Some(KeyEntry::Held(lease)) => lease.terms().member == member,
             Some(KeyEntry::Whole(key)) => key.concerns(member),
         }
     }
@@ -110,9 +109,10 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         let slot = self.slots.get_mut(place.index())?;
         let mut key = match replace(slot, KeyEntry::Empty) {
             KeyEntry::Empty => return None,
-            KeyEntry::Held(lease, noted, busy) => {
-                let lease = lease.lease();
-                let mut key = whole(&mut self.spare, place, &lease.grant().key);
+            KeyEntry::Held(held) => {
+                let (noted, busy) = (held.noted(), held.is_busy());
+                let lease = held.lease();
+                let mut key = whole(&mut self.spare, place, lease.cell.key());
                 (key.noted, key.last_answer) = (noted, busy.then_some(LastAnswer::Busy));
                 key.leases.push(lease);
                 key
@@ -125,8 +125,8 @@ impl<W: Clone, L: LeaseCell> Keys<W, L> {
         } else if key.is_only_held()
             && let Some(lease) = key.leases.pop()
         {
-            match HeldLease::of(lease) {
-                Ok(lease) => *slot = KeyEntry::Held(lease, key.noted, key.last_answer.is_some()),
+            match HeldLease::of(lease, key.noted, key.last_answer.is_some()) {
+                Ok(held) => *slot = KeyEntry::Held(held),
                 Err(lease) => {
                     key.leases.push(lease);
                     *slot = KeyEntry::Whole(key);
@@ -240,7 +240,7 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
     pub(super) fn leases(&self) -> Cow<'_, [Lease<L>]> {
         match self {
             Self::Empty => Cow::Borrowed(&[]),
-            Self::Held(lease, ..) => Cow::Owned(vec![lease.clone().lease()]),
+            Self::Held(lease) => Cow::Owned(vec![lease.clone().lease()]),
             Self::Whole(key) => Cow::Borrowed(&key.leases),
         }
     }
@@ -248,7 +248,7 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
     fn name(&self) -> Option<&LockKey> {
         match self {
             Self::Empty => None,
-            Self::Held(lease, ..) => Some(lease.name()),
+            Self::Held(lease) => Some(lease.name()),
             Self::Whole(key) => Some(&key.name),
         }
     }
@@ -265,7 +265,7 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::GrantRef;
+    use crate::{GrantRef, Mode, OwnerId};
 
     #[derive(Clone)]
     struct Unread(GrantRef);
@@ -275,13 +275,30 @@ mod tests {
             Self(grant)
         }
 
-        fn grant(&self) -> &GrantRef {
-            &self.0
+        fn key(&self) -> &LockKey {
+            &self.0.key
+        }
+
+        fn owner(&self) -> OwnerId {
+            self.0.owner
+        }
+
+        fn mode(&self) -> Mode {
+            self.0.mode
+        }
+
+        fn epoch(&self) -> Option<u64> {
+            self.0.epoch
         }
     }
 
     fn name(number: usize) -> LockKey {
         LockKey::new(format!("k{number}")).unwrap_or_else(|_| unreachable!("it is short"))
+    }
+
+    #[test]
+    fn an_entry_is_no_larger_than_the_lease_in_it() {
+        assert_eq!(size_of::<KeyEntry<(), Unread>>(), size_of::<HeldLease<Unread>>());
     }
 
     #[test]

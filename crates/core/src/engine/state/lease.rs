@@ -129,13 +129,17 @@ impl<L: LeaseCell> Lease<L> {
     }
 
     /// The grant, as the store knows it.
-    pub(super) fn grant(&self) -> &GrantRef {
+    pub(super) fn grant(&self) -> GrantRef {
         self.cell.grant()
+    }
+
+    pub(super) fn epoch(&self) -> Option<u64> {
+        self.cell.epoch()
     }
 
     /// The grant of one guard, as the store knows it.
     pub(super) fn grant_of(&self, owner: OwnerId) -> GrantRef {
-        GrantRef { owner, ..self.grant().clone() }
+        GrantRef { owner, ..self.grant() }
     }
 
     /// Whether the lease is of a session for which this caller acts.
@@ -149,7 +153,7 @@ impl<L: LeaseCell> Lease<L> {
     }
 
     pub(super) fn is_exclusive(&self) -> bool {
-        self.grant().mode == Mode::Exclusive
+        self.cell.mode() == Mode::Exclusive
     }
 
     pub(super) fn is_held(&self, now: Moment) -> bool {

@@ -13,7 +13,7 @@ use crate::clock::Moment;
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Notes the epoch of a lost lease of a session.
     pub(super) fn note_lost(&mut self, now: Moment, lease: &Lease<L>) {
-        let Some(epoch) = lease.grant().epoch.filter(|_| lease.is_reentrant()) else { return };
+        let Some(epoch) = lease.epoch().filter(|_| lease.is_reentrant()) else { return };
         let until = lease.deadline.max(now.plus(lease.terms.ttl)).plus(LATE);
         match self.lost.iter_mut().find(|lost| lost.member == lease.terms.member) {
             Some(lost) => (lost.epoch, lost.until) = (lost.epoch.max(epoch), lost.until.max(until)),

@@ -40,7 +40,7 @@ impl World {
         };
         match self.sides[side].collect(id, &offer.guard) {
             Collected::Yes => {
-                let (member, epoch) = (self.config.seats[index].member, offer.cell.grant().epoch.unwrap_or_default());
+                let (member, epoch) = (self.config.seats[index].member, offer.cell.epoch().unwrap_or_default());
                 match wants {
                     Wants::Detached(before) => self.attached(before)?,
                     Wants::Key | Wants::Downgrade => {
@@ -50,7 +50,7 @@ impl World {
                 if wants == Wants::Downgrade {
                     self.seen.push("a writer goes on as a reader");
                 }
-                let (owner, mode) = (offer.owner, offer.cell.grant().mode);
+                let (owner, mode) = (offer.owner, offer.cell.mode());
                 self.seats[index].at = At::Holding { guard: offer.guard, owner, mode, cell: offer.cell.id, epoch };
                 self.seen.push("a guard is handed out");
                 if self.sides[side].keys.get(&self.key_of(index)).is_some_and(|slot| slot.whole().is_none()) {

@@ -31,11 +31,11 @@ impl Encoder {
     fn slot(&mut self, slot: &KeyEntry<Handle, LeaseNote>) {
         match slot {
             KeyEntry::Empty => unreachable!("a known key has a slot that is not empty"),
-            KeyEntry::Held(lease, noted, busy) => {
+            KeyEntry::Held(held) => {
                 self.put(60);
-                self.lease(&lease.clone().lease());
-                self.flag(*busy);
-                self.future(*noted);
+                self.lease(&held.clone().lease());
+                self.flag(held.is_busy());
+                self.future(held.noted());
             }
             KeyEntry::Whole(key) => self.key(key),
         }
@@ -217,7 +217,7 @@ impl Encoder {
         self.id(id.0);
         let Terms { member, reentrant: _, session: _, ttl, renew, max_hold, known, .. } = &**terms;
         self.put(member.0);
-        self.grant(cell.grant());
+        self.grant(&cell.grant());
         self.length(*ttl);
         self.flag(*renew);
         self.option(*max_hold, Self::length);

@@ -52,7 +52,7 @@ impl World {
         offer: &Granted<LeaseNote>,
         floor: Token,
     ) -> Checked {
-        let mode = offer.cell.grant().mode;
+        let mode = offer.cell.mode();
         let believed = self.believes(offer.cell.id) && !self.evicted.contains(&offer.owner);
         if self.lost.contains(&(member, token.0)) {
             return broken(Property::Tokens, format!("{token:?} is given after another guard heard that it is lost"));
@@ -86,10 +86,9 @@ impl World {
     pub(super) fn is_well_born(&mut self, side: usize, seat: usize, granted: &Granted<LeaseNote>) -> Checked {
         let limit = self.cell(side, &granted.cell).limit;
         let At::Waiting { wants, .. } = self.seats[seat].at else { return Ok(()) };
-        if granted.number > 0 && granted.cell.grant().mode == Mode::Exclusive && wants == Wants::Key {
+        if granted.number > 0 && granted.cell.mode() == Mode::Exclusive && wants == Wants::Key {
             // A lease out of the store's queue begins with another length.
-            let length =
-                self.queue(side, number_of_key(&granted.cell.grant().key)).map_or(units(TTL), |queue| queue.lease);
+            let length = self.queue(side, number_of_key(granted.cell.key())).map_or(units(TTL), |queue| queue.lease);
             if limit.since(self.now) <= length / 4 {
                 return broken(Property::Birth, "a lease that is almost over is handed off");
             }
@@ -109,7 +108,7 @@ impl World {
             }
         }
         let options = self.options(seat);
-        let key = self.sides[side].keys.get(&granted.cell.grant().key);
+        let key = self.sides[side].keys.get(granted.cell.key());
         let entry = key.and_then(|key| {
             key.leases().iter().flat_map(|lease| &lease.guards).find(|known| known.id == granted.guard.guard).cloned()
         });
@@ -117,7 +116,7 @@ impl World {
         let is_other = |entry: &GuardEntry| {
             entry.renew != options.renew || (entry.cap < Moment::NEVER) != options.max_hold.is_some()
         };
-        if granted.cell.grant().mode != wanted || entry.as_ref().is_some_and(is_other) {
+        if granted.cell.mode() != wanted || entry.as_ref().is_some_and(is_other) {
             return broken(Property::Birth, "a caller is given what it did not ask for");
         }
         Ok(())
@@ -175,11 +174,11 @@ impl World {
                     continue;
                 };
                 if self.believes(lease.cell.id) {
-                    let epoch = lease.grant().epoch.unwrap_or_default();
+                    let epoch = lease.epoch().unwrap_or_default();
                     all.push(Believer {
                         key: key.name.clone(),
                         owner: entry.owner,
-                        mode: lease.grant().mode,
+                        mode: lease.cell.mode(),
                         session: lease.terms.session,
                         epoch,
                     });
@@ -262,12 +261,13 @@ impl World {
         self.cells.retain(|cell| referred(cell.id) || sides[cell.side].lease_of(cell.id).is_some());
         let in_use = |owner: &OwnerId| {
             sides.iter().flat_map(|side| side.keys.iter()).any(|(_, key)| {
-                key.leases().iter().any(|lease| {
-                    lease.guards.iter().any(|entry| entry.owner == *owner) || lease.grant().owner == *owner
-                }) || key.whole().is_some_and(|key| {
-                    key.claims.iter().any(|claim| claim.owner == *owner)
-                        || key.take_overs.iter().any(|pending| pending.grant.owner == *owner)
-                })
+                key.leases()
+                    .iter()
+                    .any(|lease| lease.guards.iter().any(|entry| entry.owner == *owner) || lease.cell.owner() == *owner)
+                    || key.whole().is_some_and(|key| {
+                        key.claims.iter().any(|claim| claim.owner == *owner)
+                            || key.take_overs.iter().any(|pending| pending.grant.owner == *owner)
+                    })
             })
         };
         self.evicted.retain(in_use);

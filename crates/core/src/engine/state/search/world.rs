@@ -8,7 +8,7 @@ use super::super::{Randomness, State};
 use super::moves::Move;
 use super::store::{Queue, Store};
 use crate::clock::Moment;
-use crate::{Attempt, GrantRef, LeaseStatus, LockOptions, Mode, Notification, OwnerId, Result, SessionId};
+use crate::{Attempt, GrantRef, LeaseStatus, LockKey, LockOptions, Mode, Notification, OwnerId, Result, SessionId};
 
 /// Time passes in steps of this: a quarter of a lease. It is a multiple of the grid that renewals are on.
 pub(super) const UNIT: Duration = Duration::from_millis(256);
@@ -39,8 +39,20 @@ impl LeaseCell for LeaseNote {
         Self { id, grant, first }
     }
 
-    fn grant(&self) -> &GrantRef {
-        &self.grant
+    fn key(&self) -> &LockKey {
+        &self.grant.key
+    }
+
+    fn owner(&self) -> OwnerId {
+        self.grant.owner
+    }
+
+    fn mode(&self) -> Mode {
+        self.grant.mode
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        self.grant.epoch
     }
 }
 

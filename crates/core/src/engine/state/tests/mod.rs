@@ -40,8 +40,20 @@ impl LeaseCell for Cell {
         Self { grant, limit }
     }
 
-    fn grant(&self) -> &GrantRef {
-        &self.grant
+    fn key(&self) -> &LockKey {
+        &self.grant.key
+    }
+
+    fn owner(&self) -> OwnerId {
+        self.grant.owner
+    }
+
+    fn mode(&self) -> Mode {
+        self.grant.mode
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        self.grant.epoch
     }
 }
 
