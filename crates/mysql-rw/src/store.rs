@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::LockKey;
-use leasehold_mysql::{GroupCommit, GroupedClaims, Namespace, Opened, Releases, Sessions, TableName, Value};
+use leasehold_mysql::{GroupCommit, GroupedClaims, Namespace, Opened, Releases, Sessions, TableName, Turns, Value};
 
 use crate::claims::Claims;
 use crate::epochs::EpochAllocator;
@@ -25,8 +25,12 @@ impl Store {
     pub(crate) fn new(opened: Opened, readers: &TableName) -> Self {
         let Opened { sessions, namespace, table, group_commit, .. } = opened;
         let statements = Arc::new(Statements::new(&table, readers));
-        let releases = Arc::new(GroupCommit::new(Releases::new(&sessions, statements.releases()), group_commit));
-        let claims = Arc::new(GroupedClaims::new(Claims::new(&sessions, &statements, &releases), group_commit));
+        // Apart from each other: a batch of claims may wait for a release.
+        let [for_claims, for_releases] = [Turns::default(), Turns::default()];
+        let releases = Releases::new(&sessions, statements.releases());
+        let releases = Arc::new(GroupCommit::new(releases, group_commit, &for_releases));
+        let claims = Claims::new(&sessions, &statements, &releases);
+        let claims = Arc::new(GroupedClaims::new(claims, group_commit, &for_claims));
         Self { sessions, namespace, statements, epochs: Arc::default(), claims, releases }
     }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_core::LockKey;
-use leasehold_mysql::{AdvisoryQueue, GroupCommit, GroupedClaims, Namespace, Opened, Releases, Sessions, Value};
+use leasehold_mysql::{AdvisoryQueue, GroupCommit, GroupedClaims, Namespace, Opened, Releases, Sessions, Turns, Value};
 
 use crate::claims::Claims;
 use crate::sql::Statements;
@@ -22,8 +22,10 @@ impl Store {
     pub(crate) fn new(opened: Opened) -> Self {
         let Opened { sessions, namespace, table, advisory_queue, group_commit } = opened;
         let statements = Arc::new(Statements::new(&table));
-        let claims = Arc::new(GroupedClaims::new(Claims::new(&sessions, &statements), group_commit));
-        let releases = Arc::new(GroupCommit::new(Releases::new(&sessions, statements.releases()), group_commit));
+        let turns = Turns::default();
+        let claims = Arc::new(GroupedClaims::new(Claims::new(&sessions, &statements), group_commit, &turns));
+        let releases =
+            Arc::new(GroupCommit::new(Releases::new(&sessions, statements.releases()), group_commit, &turns));
         Self { sessions, namespace, statements, advisory_queue, claims, releases }
     }
 

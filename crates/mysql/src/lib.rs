@@ -21,7 +21,7 @@ pub use mysql_async::{Pool, Value};
 pub use crate::advisory_queue::queue::AdvisoryQueue;
 pub use crate::future::BoxFuture;
 pub use crate::group_commit::claims::{GroupedClaims, NamedClaim, claim_row};
-pub use crate::group_commit::lane::{Answers, GroupCommit, Operations};
+pub use crate::group_commit::lane::{Answers, GroupCommit, Operations, Turns};
 pub use crate::lease::releases::{ReleaseStatements, Releases};
 pub use crate::lease::scan::{Chunk, RangeScan};
 pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey, micros};

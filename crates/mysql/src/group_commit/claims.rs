@@ -4,7 +4,7 @@ use leasehold_core::{Attempt, Claim, Result};
 use mysql_async::Value;
 
 use super::busy_keys::BusyKeys;
-use super::lane::{GroupCommit, Operations};
+use super::lane::{GroupCommit, Operations, Turns};
 use crate::future::BoxFuture;
 use crate::lease::statements::micros;
 use crate::statement::params::text;
@@ -21,8 +21,8 @@ pub struct GroupedClaims<O: Operations> {
 
 impl<O: Operations<Request = NamedClaim, Answer = Attempt>> GroupedClaims<O> {
     /// Carries out each claim alone unless it is `enabled`.
-    pub fn new(operations: O, enabled: bool) -> Self {
-        Self { claims: GroupCommit::new(operations, enabled), busy: BusyKeys::default() }
+    pub fn new(operations: O, enabled: bool, turns: &Turns) -> Self {
+        Self { claims: GroupCommit::new(operations, enabled, turns), busy: BusyKeys::default() }
     }
 
     /// Carries out a claim, with others if others come in at the same time.

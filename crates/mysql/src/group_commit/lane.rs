@@ -40,6 +40,11 @@ pub type Answers<O> = Vec<Option<Result<<O as Operations>::Answer>>>;
 /// rows in one order, so that no two of them lock rows crosswise.
 pub struct GroupCommit<O: Operations>(Arc<Lane<O>>);
 
+/// Lets batches of several kinds take turns: whoever is answered by a batch of claims finds that no releases are in flight,
+/// and joins the next batch of them. Side by side, each kind would leave the half of those that come in to the batch after.
+#[derive(Clone, Debug, Default)]
+pub struct Turns(Arc<tokio::sync::Mutex<()>>);
+
 /// Largest batch. Beyond 64 rows the server's time for each no longer falls, and all of them stay locked longer.
 const MAX_BATCH: usize = 64;
 
@@ -50,6 +55,7 @@ const PATIENCE: Duration = Duration::from_millis(25);
 struct Lane<O: Operations> {
     operations: O,
     enabled: bool,
+    turns: Turns,
     state: Mutex<State<O>>,
 }
 
@@ -70,10 +76,11 @@ enum Admission<O: Operations> {
 }
 
 impl<O: Operations> GroupCommit<O> {
-    /// Carries out each operation alone unless it is `enabled`.
-    pub fn new(operations: O, enabled: bool) -> Self {
+    /// Carries out each operation alone unless it is `enabled`. Its batches take turns with those of the others that have
+    /// these `turns`.
+    pub fn new(operations: O, enabled: bool, turns: &Turns) -> Self {
         let state = Mutex::new(State { waiting: Vec::new(), in_flight: false });
-        Self(Arc::new(Lane { operations, enabled, state }))
+        Self(Arc::new(Lane { operations, enabled, turns: turns.clone(), state }))
     }
 
     /// Carries out an operation, with others if others come in at the same time.
@@ -185,12 +192,15 @@ struct Batches<O: Operations> {
 
 impl<O: Operations> Batches<O> {
     async fn run(mut self) {
-        while let Some(batch) = self.next() {
+        loop {
+            let turn = Arc::clone(&self.lane.turns.0).lock_owned().await;
+            let Some(batch) = self.next() else { break };
             let mut delivery = Box::pin(Arc::clone(&self.lane).deliver(batch));
             if timeout(PATIENCE, &mut delivery).await.is_err() {
                 // If the task never ends, its callers hear that the runtime did.
                 tokio::spawn(delivery);
             }
+            drop(turn);
             // The callers that just got their answers may ask again at once, and are then sent together again.
             yield_now().await;
         }
@@ -238,5 +248,67 @@ impl<O: Operations> Drop for Batches<O> {
 impl<O: Operations> fmt::Debug for GroupCommit<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GroupCommit").field("of", &O::NAME).field("enabled", &self.0.enabled).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::join_all;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Counts the batches in flight.
+    #[derive(Default)]
+    struct InFlight {
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    struct Slow(Arc<InFlight>);
+
+    impl Operations for Slow {
+        type Request = [u8; 1];
+        type Answer = ();
+        const NAME: &'static str = "wait";
+
+        fn row(request: &[u8; 1]) -> &[u8] {
+            request
+        }
+
+        fn alone<'a>(&'a self, _: &'a [u8; 1]) -> BoxFuture<'a, Result<()>> {
+            Box::pin(async {
+                sleep(PATIENCE / 5).await;
+                Ok(())
+            })
+        }
+
+        fn together<'a>(&'a self, requests: &'a [&'a [u8; 1]]) -> BoxFuture<'a, Result<Answers<Self>>> {
+            Box::pin(async {
+                let InFlight { now, most } = &*self.0;
+                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                sleep(PATIENCE / 5).await;
+                now.fetch_sub(1, Ordering::Relaxed);
+                Ok(requests.iter().map(|_| Some(Ok(()))).collect())
+            })
+        }
+    }
+
+    async fn most_in_flight(turns: [&Turns; 2]) -> usize {
+        let in_flight = Arc::new(InFlight::default());
+        let lanes = turns.map(|turns| GroupCommit::new(Slow(Arc::clone(&in_flight)), true, turns));
+        let all = lanes.iter().flat_map(|lane| (0..4).map(|row| lane.run([row])));
+        assert!(join_all(all).await.iter().all(Result::is_ok));
+        in_flight.most.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batches_with_the_same_turns_leave_one_after_the_other() {
+        let [one, other] = [Turns::default(), Turns::default()];
+        assert_eq!(most_in_flight([&one, &one]).await, 1);
+        assert_eq!(most_in_flight([&one, &other]).await, 2);
     }
 }
