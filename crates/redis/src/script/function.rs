@@ -70,7 +70,7 @@ impl ScriptFunctions {
     /// Functions of different names.
     pub(super) fn new(functions: &'static [&'static ScriptFunction]) -> Self {
         let mut source = SCRIPT_ERROR.to_owned();
-        let mut table = String::from("local functions = {}\n");
+        let mut find = String::from("local function find(name)\n");
         let mut included: Vec<&str> = Vec::new();
         for ScriptFunction { name, keys, own, common, for_many, sources } in functions {
             for part in *sources {
@@ -81,9 +81,9 @@ impl ScriptFunctions {
             }
             let run = if *for_many { (*name).to_owned() } else { format!("for_each({name}, {keys}, {own})") };
             // Writing to a string does not fail.
-            let _ = writeln!(table, "functions['{name}'] = {{ {keys}, {common}, {own}, {run} }}");
+            let _ = writeln!(find, "  if name == '{name}' then return {keys}, {common}, {own}, {run} end");
         }
-        Self { functions, script: ScriptText::new(source + &table + BATCH) }
+        Self { functions, script: ScriptText::new(source + &find + "end\n" + BATCH) }
     }
 
     /// The script that runs any of the functions.

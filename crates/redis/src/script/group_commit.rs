@@ -1,7 +1,10 @@
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
+use futures::poll;
 use leasehold_core::clock::Moment;
 use leasehold_core::{Clock, Error, ErrorKind, Result};
 use tokio::runtime::Handle;
@@ -103,6 +106,8 @@ struct CommitQueue {
     connection: Connection,
     functions: Arc<ScriptFunctions>,
     state: Mutex<State>,
+    /// Whose batch hands out its answers and sends the next one, on a runtime with one thread.
+    turn: tokio::sync::Mutex<()>,
     clock: Clock,
 }
 
@@ -119,8 +124,10 @@ struct State {
 struct Waiting {
     request: Request,
     since: Moment,
-    answer: oneshot::Sender<Result<Reply>>,
+    answer: Asker,
 }
+
+type Asker = oneshot::Sender<Result<Reply>>;
 
 enum Admission {
     InFlight(Request, Flight),
@@ -130,7 +137,13 @@ enum Admission {
 impl CommitQueue {
     fn new(connection: &Connection, functions: &Arc<ScriptFunctions>) -> Self {
         let functions = Arc::clone(functions);
-        Self { connection: connection.clone(), functions, state: Mutex::default(), clock: Clock::system() }
+        Self {
+            connection: connection.clone(),
+            functions,
+            state: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            clock: Clock::system(),
+        }
     }
 
     fn enter(self: &Arc<Self>, request: Request) -> Admission {
@@ -219,9 +232,27 @@ impl Batches {
     }
 
     async fn run(mut self) {
+        let queue = Arc::clone(&self.queue);
+        // On one thread, what two batches send after answers that came together would reach the server together, and so on
+        // for ever: it would idle while this process works, and the other way round.
+        let one_thread = Handle::current().metrics().num_workers() == 1;
+        let mut turn = None;
         while let Some(batch) = self.next() {
             let many = batch.len() > 1;
-            self.queue.deliver(batch).await;
+            let (requests, askers) = queue.sorted(batch);
+            let mut asked = pin!(queue.ask(&requests));
+            let sent = poll!(&mut asked);
+            drop(turn.take());
+            let answers = match sent {
+                Poll::Ready(answers) => answers,
+                Poll::Pending => asked.await,
+            };
+            if one_thread {
+                turn = Some(queue.turn.lock().await);
+            }
+            for (asker, answer) in askers.into_iter().zip(answers) {
+                let _ = asker.send(answer);
+            }
             if many {
                 // The callers that just got their answers may call again at once, and are then sent together again.
                 yield_now().await;
@@ -264,13 +295,9 @@ impl Drop for Batches {
 }
 
 impl CommitQueue {
-    async fn deliver(&self, mut batch: Vec<Waiting>) {
+    fn sorted(&self, mut batch: Vec<Waiting>) -> (Vec<Request>, Vec<Asker>) {
         batch::sort(&self.functions, &mut batch, |waiting| &waiting.request);
-        let (requests, askers): (Vec<_>, Vec<_>) =
-            batch.into_iter().map(|Waiting { request, answer, .. }| (request, answer)).unzip();
-        for (asker, answer) in askers.into_iter().zip(self.ask(&requests).await) {
-            let _ = asker.send(answer);
-        }
+        batch.into_iter().map(|Waiting { request, answer, .. }| (request, answer)).unzip()
     }
 
     async fn ask(&self, requests: &[Request]) -> Vec<Result<Reply>> {
