@@ -185,17 +185,15 @@ impl Batch {
     fn encode(&self, releases: Range<usize>, claims: Range<usize>) -> Encoded {
         let (context, count) = (&self.context, (releases.len(), claims.len()));
         let (releases, claims) = (&self.releases[releases], &self.claims[claims]);
+        let requests = || claims.iter().map(|(claiming, _)| &claiming.attempt.attempt().request);
         let mut all = ScriptArguments::default().text(&context.marker);
-        for (release, ..) in releases {
-            all = all.name(&release.names, LOCK).name(&release.names, FORCED);
+        // What is read at once, one after the other.
+        all = releases.iter().fold(all, |all, (release, ..)| all.name(&release.names, LOCK));
+        if context.fencing {
+            all = requests().fold(all, |all, request| all.name(&request.names, FENCE));
         }
-        for (Claiming { attempt, .. }, _) in claims {
-            let names = &attempt.attempt().request.names;
-            all = all.name(names, LOCK);
-            if context.fencing {
-                all = all.name(names, FENCE);
-            }
-        }
+        all = requests().fold(all, |all, request| all.name(&request.names, LOCK));
+        all = releases.iter().fold(all, |all, (release, ..)| all.name(&release.names, FORCED));
         let keys = 1 + 2 * count.0 + count.1 * (1 + usize::from(context.fencing));
         all = all.text(count.0);
         all = if context.fencing {
@@ -204,13 +202,16 @@ impl Batch {
             all.text("-")
         };
         all = all.text(context.fence_retention.as_millis());
-        for (release, ..) in releases {
-            all = all.text(release.owner.to_hex());
-        }
-        for (Claiming { attempt, .. }, _) in claims {
-            let request = &attempt.attempt().request;
-            let (owner, lease) = (request.owner.to_hex(), request.lease.as_millis());
-            all = all.text(format_args!("{owner} {lease} {}", request.metadata));
+        all = releases.iter().fold(all, |all, (release, ..)| all.text(release.owner.to_hex()));
+        let mut before = None;
+        for request in requests() {
+            let (owner, like) = (request.owner.to_hex(), Some((request.lease, &request.metadata)));
+            all = if like == before {
+                all.text(owner)
+            } else {
+                all.text(format_args!("{owner} {} {}", request.lease.as_millis(), request.metadata))
+            };
+            before = like;
         }
         Encoded { keys, arguments: all, count }
     }

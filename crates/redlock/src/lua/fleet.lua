@@ -1,7 +1,8 @@
 -- One batch of a fleet of nodes: releases, and then the first round of claims, each as if it were alone.
--- Keys: marker; lock and forced of each release; lock, and fence where the grant has a number, of each claim. Arguments: how
--- many releases, proposal (0: none; -: the grants have no number), lifetime of a counter in ms; the owner of each release; owner
--- (32 hex digits), lease in ms and metadata (what follows the first member of a JSON object) of each claim, divided by spaces.
+-- Keys: marker; lock of each release; fence of each claim where grants have numbers; lock of each claim; forced of each release.
+-- Arguments: how many releases, proposal (0: none; -: the grants have no number), lifetime of a counter in ms; the owner of each
+-- release; owner (32 hex digits) of each claim, and where they are not those of the claim before it, divided by spaces, lease in
+-- ms and metadata (what follows the first member of a JSON object).
 -- Answers: clock, and one line for each. Without keys: loaded.
 -- Of a release: held, and what the server refused to do for the waiters · gone · forced · refused, reply. Of a claim: granted,
 -- floor and the owner's number or - · taken, ms left, first digits of the owner that has it · claimed, and the same of an owner
@@ -13,46 +14,26 @@ if #KEYS == 0 then
   return { 'loaded' }
 end
 local releases, proposal, lifetime = tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local answers = {}
+local claims = #ARGV - 3 - releases
+local fenced = proposal ~= '-'
+local call, answers = redis.pcall, {}
+-- The places of what is not read at once.
+local locks = 1 + releases + (fenced and claims or 0)
+local forced = locks + claims
 
--- The texts under these keys: false where there is none, or an entry of another type.
-local function texts(keys)
-  if #keys == 0 then
-    return {}
-  end
-  return redis.pcall('MGET', unpack(keys))
-end
+-- The texts under the first keys: false where there is none, or an entry of another type.
+local texts = call('MGET', unpack(KEYS, 1, locks))
+local unread = refusal(texts, 'MGET')
 
-local function released()
-  local locks, ours, places = {}, {}, {}
-  for i = 1, releases do
-    locks[i] = KEYS[2 * i]
+-- What is said to a claim of a key that is not free, whose grant has this floor.
+local function taken(lock, owner, floor, now)
+  local held = call('GET', lock)
+  if type(held) ~= 'string' then
+    return script_error(lock, held and held.err or 'it was there and is not')
+  elseif string.sub(held, 1, 32) == owner then
+    return 'granted ' .. floor .. ' ' .. (string.match(held, '^%x+ (%d+)') or '-')
   end
-  local held = texts(locks)
-  for i = 1, releases do
-    local owner = ARGV[3 + i]
-    if held.err then
-      answers[i] = refusal(held, 'MGET')
-    elseif held[i] and string.sub(held[i], 1, 32) == owner then
-      ours[#ours + 1], places[#places + 1] = locks[i], i
-    else
-      answers[i] = redis.pcall('GET', KEYS[2 * i + 1]) == owner and 'forced' or 'gone'
-    end
-  end
-  if #ours == 0 then
-    return
-  end
-  local refused = refusal(redis.pcall('DEL', unpack(ours)), 'DEL')
-  for place, i in ipairs(places) do
-    local channel = string.gsub(ours[place], ':lock$', ':freed')
-    local untold = not refused and refusal(redis.pcall('PUBLISH', channel, '1'), 'PUBLISH')
-    answers[i] = refused or (untold and 'held ' .. untold or 'held')
-  end
-end
-
--- What is said to another than the owner of the entry.
-local function taken(lock, held, now)
-  local left = redis.pcall('PTTL', lock)
+  local left = call('PTTL', lock)
   if refusal(left, 'PTTL') then
     return refusal(left, 'PTTL')
   elseif left < 0 then
@@ -64,69 +45,74 @@ local function taken(lock, held, now)
   return how .. string.format('%.0f', left) .. ' ' .. (string.match(held, '^%x%x%x%x%x%x%x%x') or 'foreign')
 end
 
-local function claimed(lock, fence, last, words, now, since)
-  local owner, lease, metadata = string.match(words, '^(%x+) (%d+) (.*)$')
-  local floor, wrong = 0, nil
-  if fence then
-    floor, wrong = floor_of(fence, last, since)
-    if not floor then
-      return wrong
-    end
+if unread then
+  for i = 1, releases + claims do
+    answers[i] = unread
   end
-  local wanted = fence and tonumber(proposal) or 0
-  local number = wanted > floor and wanted <= now and proposal or '-'
-  local entry = owner .. ' ' .. number .. string.format(' {"since":%.0f', math.floor(now / 16)) .. metadata
-  local written = redis.pcall('SET', lock, entry, 'NX', 'PX', lease)
-  if refusal(written, 'SET') then
-    return refusal(written, 'SET')
-  end
-  local told = string.format('granted %.0f ', floor)
-  if not written then
-    local held = redis.pcall('GET', lock)
-    if type(held) ~= 'string' then
-      return script_error(lock, held and held.err or 'it was there and is not')
-    end
-    if string.sub(held, 1, 32) ~= owner then
-      return taken(lock, held, now)
-    end
-    return told .. (string.match(held, '^%x+ (%d+)') or '-')
-  end
-  if number ~= '-' then
-    written = redis.pcall('SET', fence, number, 'PX', lifetime)
-    if refusal(written, 'SET') then
-      redis.pcall('DEL', lock)
-      return refusal(written, 'SET')
-    end
-  end
-  return told .. number
+  return { '0', table.concat(answers, '\n') }
 end
 
-local function claims()
-  local width = proposal == '-' and 1 or 2
-  local first, count = 2 * releases + 2, #ARGV - 3 - releases
-  if count == 0 then
-    return 0
-  end
-  local since, wrong = in_service_since(KEYS[1])
-  local now = nil
-  if since then
-    now, wrong = node_clock()
-  end
-  local fences, last = {}, {}
-  if now and width == 2 then
-    for i = 1, count do
-      fences[i] = KEYS[first + 2 * i - 1]
+if releases > 0 then
+  local ours = {}
+  for i = 1, releases do
+    local held, owner = texts[1 + i], ARGV[3 + i]
+    if held and string.find(held, owner, 1, true) == 1 then
+      ours[#ours + 1] = KEYS[1 + i]
+      answers[i] = 'held'
+    else
+      answers[i] = call('GET', KEYS[forced + i]) == owner and 'forced' or 'gone'
     end
-    last = texts(fences)
-    wrong = refusal(last, 'MGET')
   end
-  for i = 1, count do
-    local lock = KEYS[first + width * (i - 1)]
-    answers[releases + i] = wrong or claimed(lock, fences[i], last[i], ARGV[3 + releases + i], now, since)
+  local wrong = #ours > 0 and refusal(call('DEL', unpack(ours)), 'DEL')
+  for i = 1, releases do
+    if answers[i] == 'held' then
+      local untold = not wrong and refusal(call('PUBLISH', string.sub(KEYS[1 + i], 1, -5) .. 'freed', '1'), 'PUBLISH')
+      answers[i] = wrong or (untold and 'held ' .. untold) or 'held'
+    end
   end
-  return now or 0
+end
+if claims == 0 then
+  return { '0', table.concat(answers, '\n') }
 end
 
-released()
-local now = claims()
-return { string.format('%.0f', now), table.concat(answers, '\n') }
+local now
+local since, wrong = in_service_since(KEYS[1], texts[1])
+if since then
+  now, wrong = node_clock()
+end
+local proposed = now and fenced and tonumber(proposal) or 0
+local begun = now and string.format(' {"since":%.0f', math.floor(now / 16))
+local lease, metadata
+for i = 1, claims do
+  local owner, floor, number, refused = ARGV[3 + releases + i], '0', '-', wrong
+  -- Of a claim that is refused, too: the next one may have the same.
+  if #owner > 32 then
+    owner, lease, metadata = string.match(owner, '^(%x+) (%d+) (.*)$')
+  end
+  if now and fenced then
+    local least
+    least, refused = floor_of(KEYS[1 + releases + i], texts[1 + releases + i], since)
+    if least then
+      floor = least > since and texts[1 + releases + i] or string.format('%.0f', since)
+      if proposed > least and proposed <= now then
+        number = proposal
+      end
+    end
+  end
+  if not refused then
+    local lock = KEYS[locks + i]
+    local written = call('SET', lock, owner .. ' ' .. number .. begun .. metadata, 'NX', 'PX', lease)
+    if not written then
+      refused = taken(lock, owner, floor, now)
+    elseif written.err then
+      refused = refusal(written, 'SET')
+    elseif number ~= '-' then
+      refused = refusal(call('SET', KEYS[1 + releases + i], number, 'PX', lifetime), 'SET')
+      if refused then
+        call('DEL', lock)
+      end
+    end
+  end
+  answers[releases + i] = refused or 'granted ' .. floor .. ' ' .. number
+end
+return { string.format('%.0f', now or 0), table.concat(answers, '\n') }

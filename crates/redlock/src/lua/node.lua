@@ -21,7 +21,7 @@ local function node_clock()
       return nil, 'refused ' .. time.err .. ' (TIME)'
     end
     local now = time[1] * 16000 + math.floor(time[2] * 2 / 125)
-    if no_counter(string.format('%.0f', now)) then
+    if now >= 140737488355327 then
       return nil, 'refused the clock is beyond the year 2248'
     end
     moment = now
@@ -30,9 +30,10 @@ local function node_clock()
 end
 
 -- The clock of this node when it went into service, by its marker: what it gave before, and may have forgotten, is not above.
--- Or nothing, and what is wrong: a node without a marker in service has lost what it promised.
-local function in_service_since(marker)
-  local mark = redis.pcall('GET', marker)
+-- Or nothing, and what is wrong: a node without a marker in service has lost what it promised. `mark` is the text of the marker,
+-- if it is known and a text.
+local function in_service_since(marker, mark)
+  mark = mark or redis.pcall('GET', marker)
   if type(mark) == 'table' then
     return nil, script_error(marker, mark.err)
   end

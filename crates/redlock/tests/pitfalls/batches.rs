@@ -1,9 +1,10 @@
 use leasehold_redlock::{ErrorKind, Redlock};
 use leasehold_testkit::needs;
-use leasehold_testkit::redis::Server;
+use leasehold_testkit::redis::{Answer, Server};
 use tokio::task::JoinSet;
 
-use crate::bench::{Nodes, acquire, cycle, once, until};
+use crate::bench::{Nodes, acquire, cycle, fence, lock, once, until};
+use crate::tokens::{FLEET, NODE, SHARED};
 
 const TASKS: usize = 64;
 const CYCLES: usize = 50;
@@ -64,4 +65,28 @@ pub(crate) async fn a_key_that_nodes_refuse_is_refused_alone() {
     }
     trying.join_all().await;
     until("nothing is left", async || nodes.having("ours/1").await == 0).await;
+}
+
+pub(crate) async fn a_claim_whose_counter_is_none_keeps_no_other_of_its_batch_from_its_lease() {
+    let node = needs("redis-server", Nodes::start(1).await);
+    let node = &node.0[0];
+    let marker = "{leasehold:}:node";
+    node.ask(&["SET", marker, "2 up 1 0"]).await;
+    node.ask(&["SET", &fence("a"), "none"]).await;
+    let [a, b, c] = ["a", "b", "c"].map(|digit| digit.repeat(32));
+    let keys = [fence("a"), fence("b"), fence("c"), lock("a"), lock("b"), lock("c")];
+    let keys: Vec<&str> = [marker].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    let (same, other) = (format!("{a} 60000 ,\"label\":\"one\"}}"), format!("{c} 5000 ,\"label\":\"two\"}}"));
+    let words = ["0", "0", "86400000", &same, &b, &other];
+    let script = format!("{SHARED}{NODE}{FLEET}");
+    let answers = node.ask(&[&["EVAL", &script, "7"], &keys[..], &words].concat()).await;
+    let Answer::List(answers) = answers else { panic!("{answers:?}") };
+    let lines: Vec<&str> = answers[1].text().lines().collect();
+    assert!(lines[0].starts_with("foreign "), "{lines:?}");
+    assert!(lines[1..].iter().all(|line| line.starts_with("granted ")), "{lines:?}");
+    for (key, owner, label, lease) in [("b", &b, "one", 50_000..=60_000), ("c", &c, "two", 1..=5_000)] {
+        let entry = node.ask(&["GET", &lock(key)]).await.text().to_owned();
+        assert!(entry.starts_with(owner.as_str()) && entry.contains(label), "{entry}");
+        assert!(lease.contains(&node.ask(&["PTTL", &lock(key)]).await.number()), "the lease of {key}");
+    }
 }

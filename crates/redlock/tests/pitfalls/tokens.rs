@@ -9,9 +9,9 @@ use tokio::time::sleep;
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, take, token, until};
 
 /// What every step may call.
-const SHARED: &str = include_str!("../../../redis/src/lua/script_error.lua");
-const NODE: &str = include_str!("../../src/lua/node.lua");
-const FLEET: &str = include_str!("../../src/lua/fleet.lua");
+pub(crate) const SHARED: &str = include_str!("../../../redis/src/lua/script_error.lua");
+pub(crate) const NODE: &str = include_str!("../../src/lua/node.lua");
+pub(crate) const FLEET: &str = include_str!("../../src/lua/fleet.lua");
 const CONFIRM: &str = include_str!("../../src/lua/confirm.lua");
 const RELEASE: &str = include_str!("../../src/lua/release.lua");
 
@@ -32,7 +32,7 @@ async fn ask(server: &Server, function: &str, step: &str, words: &[&str]) -> Str
 /// What a node answers to a claim with this proposal, and its clock.
 async fn claim(server: &Server, owner: &str, proposal: &str) -> (String, u64) {
     let (script, step) = (format!("{SHARED}{NODE}{FLEET}"), format!("{owner} 60000 }}"));
-    let words = ["EVAL", &script, "3", MARKER, &lock(KEY), &fence(KEY), "0", proposal, "86400000", &step];
+    let words = ["EVAL", &script, "3", MARKER, &fence(KEY), &lock(KEY), "0", proposal, "86400000", &step];
     match server.ask(&words).await {
         Answer::List(answers) => (answers[1].text().to_owned(), answers[0].text().parse().unwrap()),
         other => panic!("{other:?}"),
