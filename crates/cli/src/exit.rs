@@ -145,10 +145,12 @@ impl fmt::Display for Failure {
             Self::Usage(what) => f.write_str(what),
             Self::Store(error) => with_causes(f, error),
             Self::Busy { key, waited, holders } => {
-                write!(f, "{} is held by ", wording::shown(key.as_str()))?;
-                match holders.as_ref().and_then(wording::holders) {
-                    Some(who) => f.write_str(&who)?,
-                    None => f.write_str("another holder")?,
+                let key = wording::shown(key.as_str());
+                match holders.as_ref().map(wording::holders) {
+                    Some(Some(who)) => write!(f, "{key} is held by {who}")?,
+                    // It was released since, or its counter is ahead of the store's clock.
+                    Some(None) => write!(f, "{key} was not granted, and nobody holds it now")?,
+                    None => write!(f, "{key} is held by another holder")?,
                 }
                 if waited.as_millis() >= 100 { write!(f, "; waited {}", spoken(*waited)) } else { Ok(()) }
             }

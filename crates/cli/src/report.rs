@@ -136,7 +136,7 @@ impl Report {
             let what = match reason {
                 _ if left.is_zero() => format!("lost {key}: {reason}"),
                 LossReason::MaxHold => format!("{key} has been held for almost as long as --max-hold allows"),
-                _ => format!("losing {key} in {}: the store does not answer its renewals", spoken(left)),
+                _ => format!("losing {key} in {}: the store does not renew its lease", spoken(left)),
             };
             format!("{what}; {words}")
         });

@@ -40,7 +40,7 @@ impl fmt::Display for LossReason {
             Self::Stolen => "the store says that it is no longer ours",
             Self::ForceReleased => "an operator released it by force",
             Self::MaxHold => "the cap on the time of holding was reached",
-            Self::Unreachable => "the lease ran out while the store could not be reached",
+            Self::Unreachable => "the lease ran out while the store did not renew it",
             Self::Shutdown => "the locker was closed",
         })
     }

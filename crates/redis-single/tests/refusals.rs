@@ -149,6 +149,22 @@ async fn an_entry_of_another_type_is_named_and_left_alone() -> Result<()> {
     Ok(())
 }
 
+async fn a_hash_under_the_name_of_a_queue_that_is_not_one_is_left_alone() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (locks, others) = (RedisSingle::connect(&server.url()).await?, RedisSingle::connect(&server.url()).await?);
+    let (key, name) = (LockKey::new("k")?, "{leasehold:k}:queue");
+    server.ask(&["HSET", name, "name", "bob", "age", "7"]).await;
+    let held = locks.acquire(&key, &patiently()).await?.unwrap();
+    let waits = others.acquire(&key, &LockOptions::new().wait(Wait::UpTo(Duration::from_millis(300)))).await?;
+    assert!(waits.is_none());
+    held.release().await?;
+    drop(locks.acquire(&key, &patiently()).await?.unwrap());
+    let theirs = ["name", "bob", "age", "7"].map(|text| Answer::Text(text.into()));
+    assert_eq!(server.ask(&["HGETALL", name]).await, Answer::List(theirs.into()));
+    assert_eq!(server.ask(&["PTTL", name]).await.number(), -1);
+    Ok(())
+}
+
 async fn a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisSingle::connect(&server.url()).await?;
@@ -249,6 +265,7 @@ leasehold_testkit::main! {
     a_refusal_by_acl_is_for_good_and_ends_a_wait_at_once,
     a_user_who_may_not_write_leaves_nothing_behind,
     an_entry_of_another_type_is_named_and_left_alone,
+    a_hash_under_the_name_of_a_queue_that_is_not_one_is_left_alone,
     a_grant_that_was_overwritten_with_another_type_is_lost_and_touches_no_other,
     an_entry_that_never_expires_is_an_error_until_it_is_released_by_force,
     a_counter_that_cannot_count_is_an_error,

@@ -21,7 +21,9 @@ pub struct QuorumNotReached {
 
 impl fmt::Display for QuorumNotReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "quorum not reached: {} of {} nodes answered, {} must", self.answered, self.nodes, self.needed)
+        let Self { answered, needed, nodes, .. } = self;
+        write!(f, "quorum not reached: {answered} of {nodes} nodes answered, ")?;
+        if answered < needed { write!(f, "{needed} must") } else { write!(f, "and no {needed} of them alike") }
     }
 }
 
@@ -40,8 +42,7 @@ impl QuorumNotReached {
         let refused = self.failures.iter().filter(|state| matches!(state.condition, NodeCondition::Refused(_))).count();
         let kind = if refused > self.nodes - self.needed { ErrorKind::Backend } else { otherwise };
         let failures: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
-        let detail =
-            format!("quorum not reached: {} of {} nodes answered: {}", self.answered, self.nodes, failures.join("; "));
+        let detail = format!("{self}: {}", failures.join("; "));
         Error::new(kind, operation).detail(detail).caused_by(self)
     }
 }
@@ -115,7 +116,7 @@ mod tests {
             assert_eq!(error(conditions.clone()).kind(), kind, "{conditions:?}");
         }
         let error = error(vec![silent(), NodeCondition::Reset, refused()]);
-        let expected = "acquire: store unavailable: quorum not reached: 2 of 5 nodes answered: \
+        let expected = "acquire: store unavailable: quorum not reached: 2 of 5 nodes answered, 3 must: \
                         n0: silent; n1: node reset (it has no data; repair it); n2: NOPERM";
         assert_eq!(error.to_string(), expected);
         let source = std::error::Error::source(&error).unwrap().downcast_ref::<QuorumNotReached>().unwrap();

@@ -46,7 +46,7 @@ pub(crate) async fn three_of_five_stopped_nodes_are_no_quorum_and_nothing_is_lef
     nodes.0[..3].iter().for_each(Server::pause);
     let error = unavailable(&locks, "k").await;
     let told = error.to_string();
-    assert!(told.contains("quorum not reached: 2 of 5 nodes answered: redis://127.0.0.1:"), "{told}");
+    assert!(told.contains("quorum not reached: 2 of 5 nodes answered, 3 must: redis://127.0.0.1:"), "{told}");
     let quorum = error.source().unwrap().downcast_ref::<QuorumNotReached>().unwrap();
     assert_eq!((quorum.answered, quorum.needed, quorum.nodes, quorum.failures.len()), (2, 3, 5, 3));
     nodes.0[..3].iter().for_each(Server::resume);
