@@ -12,13 +12,26 @@ use crate::{Error, ErrorKind, Result};
 /// For backends whose driver does I/O on a tokio runtime: asked through connections that have ended with theirs, it would
 /// only ever say that there is no answer.
 #[derive(Debug)]
-pub struct Home(JoinHandle<()>);
+pub struct Home {
+    runtime: Handle,
+    /// Never does anything, and ends with the runtime, or with this.
+    resident: JoinHandle<()>,
+}
 
 impl Home {
     /// The runtime that this is called on. `None`: there is none.
     pub fn here() -> Option<Self> {
-        // It never does anything, and ends with the runtime, or with this.
-        Handle::try_current().ok().map(|runtime| Self(runtime.spawn(pending())))
+        Handle::try_current().ok().map(|runtime| Self { resident: runtime.spawn(pending()), runtime })
+    }
+
+    /// The runtime for work that several callers wait for: the one of `home` while that goes on, else the one that this is
+    /// called on. A caller's own runtime may rest (`block_on` has returned, and nobody drives it), and would keep the others
+    /// waiting. `None`: there is none.
+    pub fn for_all(home: Option<&Self>) -> Option<Handle> {
+        match home.filter(|home| !home.resident.is_finished()) {
+            Some(home) => Some(home.runtime.clone()),
+            None => Handle::try_current().ok(),
+        }
     }
 
     /// Whether it goes on.
@@ -26,7 +39,7 @@ impl Home {
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable), with what to do, if it has ended.
     pub fn check(&self, operation: &'static str) -> Result<()> {
-        if !self.0.is_finished() {
+        if !self.resident.is_finished() {
             return Ok(());
         }
         let advice =
@@ -37,7 +50,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        self.0.abort();
+        self.resident.abort();
     }
 }
 
@@ -54,7 +67,12 @@ mod tests {
             let runtime = builder().build().unwrap();
             let home = runtime.block_on(async { Home::here() }).unwrap();
             home.check("ask").unwrap();
+            let caller = builder().build().unwrap();
+            let _guard = caller.enter();
+            assert_eq!(Home::for_all(Some(&home)).map(|runtime| runtime.id()), Some(runtime.handle().id()));
             drop(runtime);
+            assert_eq!(Home::for_all(Some(&home)).map(|runtime| runtime.id()), Some(caller.handle().id()));
+            assert_eq!(Home::for_all(None).map(|runtime| runtime.id()), Some(caller.handle().id()));
             let error = home.check("ask").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
             assert!(error.to_string().contains("connect again on"), "{error}");

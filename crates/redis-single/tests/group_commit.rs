@@ -13,7 +13,7 @@ use leasehold_redis_single::{
     Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, RedisSingle, RedisSingleBackend, Result,
 };
 use leasehold_testkit::redis::{Answer, Server};
-use leasehold_testkit::{eventually, needs};
+use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, eventually, needs};
 
 /// So many commands leave before anything waits.
 const ENOUGH: usize = 2;
@@ -353,6 +353,12 @@ async fn a_thousand_tasks_on_two_threads_get_what_is_theirs() -> Result<()> {
     Ok(())
 }
 
+async fn a_runtime_that_rests_keeps_nobody_waiting() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    a_runtime_that_rests_stalls_nobody(RedisSingle::connect(&server.url()).await?).await;
+    Ok(())
+}
+
 leasehold_testkit::main! {
     what_comes_in_while_others_are_on_their_way_leaves_in_full_batches_or_even_shares,
     steps_that_come_one_by_one_never_leave_as_a_batch,
@@ -366,5 +372,6 @@ leasehold_testkit::main! {
     when_the_server_dies_what_was_sent_is_unknown_and_the_rest_was_not_done,
     behind_a_server_that_falls_silent_nobody_waits_for_longer_than_one_command,
     a_closed_connection_answers_everybody,
+    @multi_thread a_runtime_that_rests_keeps_nobody_waiting,
     @multi_thread a_thousand_tasks_on_two_threads_get_what_is_theirs,
 }

@@ -2,6 +2,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use leasehold_core::Home;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -9,25 +10,24 @@ use tokio::time::timeout;
 ///
 /// At most [`MOST`](Self::MOST) run at a time. If the runtime ends or the locker is dropped, they end unfinished, and what
 /// is left on a minority of the nodes ends with its lease.
-pub(crate) struct BackgroundTasks(Mutex<JoinSet<()>>);
+pub(crate) struct BackgroundTasks {
+    tasks: Mutex<JoinSet<()>>,
+    home: Option<Home>,
+}
 
 impl BackgroundTasks {
     const MOST: usize = 16_384;
 
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(JoinSet::new()))
+        Self { tasks: Mutex::default(), home: Home::here() }
     }
 
-    /// Spawns `work`, and must be called inside a runtime. Returns false, and drops `work`, when too many tasks are
-    /// running.
+    /// Spawns `work`. Returns false, and drops `work`, when too many tasks are running, or outside of a runtime.
     pub(crate) fn run(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
-        let has_room = tasks.len() < Self::MOST;
-        if has_room {
-            tasks.spawn(work);
-        }
-        has_room
+        let runtime = Home::for_all(self.home.as_ref()).filter(|_| tasks.len() < Self::MOST);
+        runtime.map(|runtime| tasks.spawn_on(work, &runtime)).is_some()
     }
 
     /// Waits for the tasks for at most `within`, and aborts those that are left.
@@ -37,7 +37,7 @@ impl BackgroundTasks {
     }
 
     fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -20,6 +20,8 @@ mod authority;
 #[cfg(feature = "harness")]
 mod closing;
 #[cfg(feature = "harness")]
+mod resting;
+#[cfg(feature = "harness")]
 mod scripted;
 #[cfg(feature = "harness")]
 mod tries;
@@ -39,6 +41,8 @@ pub use crate::closing::Silenced;
 pub use crate::harness::{Async, Body, Flavor, Outcome, Sync, Test, run};
 #[cfg(feature = "harness")]
 pub use crate::proxy::Proxy;
+#[cfg(feature = "harness")]
+pub use crate::resting::a_runtime_that_rests_stalls_nobody;
 #[cfg(feature = "harness")]
 pub use crate::scripted::{Does, Scripted, Step};
 #[cfg(feature = "harness")]

@@ -2,8 +2,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, Result};
-use tokio::runtime::Handle;
+use leasehold_core::{Error, ErrorKind, Home, Result};
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -56,6 +55,7 @@ struct Lane<O: Operations> {
     operations: O,
     enabled: bool,
     turns: Turns,
+    home: Option<Home>,
     state: Mutex<State<O>>,
 }
 
@@ -80,7 +80,7 @@ impl<O: Operations> GroupCommit<O> {
     /// these `turns`.
     pub fn new(operations: O, enabled: bool, turns: &Turns) -> Self {
         let state = Mutex::new(State { waiting: Vec::new(), in_flight: false });
-        Self(Arc::new(Lane { operations, enabled, turns: turns.clone(), state }))
+        Self(Arc::new(Lane { operations, enabled, turns: turns.clone(), home: Home::here(), state }))
     }
 
     /// Carries out an operation, with others if others come in at the same time.
@@ -177,7 +177,7 @@ impl<O: Operations> Drop for Flight<O> {
         }
         drop(state);
         let batches = Batches { lane: Arc::clone(&self.0), ended: false };
-        if let Ok(runtime) = Handle::try_current() {
+        if let Some(runtime) = Home::for_all(self.0.home.as_ref()) {
             // In a task of its own, which nobody can cancel.
             runtime.spawn(batches.run());
         }

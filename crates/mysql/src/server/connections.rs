@@ -1,9 +1,12 @@
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{Clock, Error, ErrorKind, Home, Result, Secrets};
 use mysql_async::{DriverError, Error as Failure, Opts, Pool};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
@@ -93,7 +96,7 @@ impl Connections {
         };
         for _ in 0..MOVES {
             let now = generation.borrow().clone();
-            let connecting = timeout(CONNECT, catch_panic(now.pool(kind).get_conn()));
+            let connecting = timeout(CONNECT, for_all(home.as_ref(), catch_panic(now.pool(kind).get_conn())));
             match connecting.await.map_err(|_| no_connection(operation, shown))?.unwrap_or_else(|| Err(panicked())) {
                 Ok(conn) => return Ok(Session::new(conn, now.number, now.server, permit)),
                 Err(Failure::Other(why)) if why.is::<OtherServer>() => self.leave(now.number),
@@ -175,4 +178,14 @@ impl fmt::Debug for Connections {
         // The pools would print the password.
         f.debug_tuple("Connections").field(&self.0.shown).finish()
     }
+}
+
+/// Opens a connection with the runtime of all callers: with that of one, which may rest, it would be silent for the others.
+async fn for_all<F: Future>(home: Option<&Home>, connecting: F) -> F::Output {
+    let (runtime, mut connecting) = (Home::for_all(home), pin!(connecting));
+    poll_fn(|context| {
+        let _entered = runtime.as_ref().map(Handle::enter);
+        connecting.as_mut().poll(context)
+    })
+    .await
 }

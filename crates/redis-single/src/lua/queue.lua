@@ -210,8 +210,8 @@ local function queues()
         written = redis.pcall('HSET', line, last, ahead_of_mine, owner, mine, 'last', owner, 'latest', till, 'woke', woke)
       end
     end
-    -- A hash without `first` and `last` is not a queue.
-    if not written and not (place or first or last) and redis.pcall('EXISTS', line) ~= 0 then
+    -- A hash without any of these is not a queue.
+    if not written and not (place or first or last or known[4]) and redis.pcall('EXISTS', line) ~= 0 then
       return false
     end
     if not written then

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, join_all};
 use futures::poll;
 use leasehold_core::clock::Moment;
-use leasehold_core::{Clock, Error, ErrorKind, Result};
+use leasehold_core::{Clock, Error, ErrorKind, Home, Result};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -108,6 +108,7 @@ struct CommitQueue {
     state: Mutex<State>,
     /// Whose batch hands out its answers and sends the next one, on a runtime with one thread.
     turn: tokio::sync::Mutex<()>,
+    home: Option<Home>,
     clock: Clock,
 }
 
@@ -142,6 +143,7 @@ impl CommitQueue {
             functions,
             state: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            home: Home::here(),
             clock: Clock::system(),
         }
     }
@@ -226,7 +228,7 @@ impl Batches {
     /// In a task of its own, which nobody can cancel.
     fn send(queue: &Arc<CommitQueue>) {
         let batches = Self { queue: Arc::clone(queue), carries: 0, ended: false };
-        if let Ok(runtime) = Handle::try_current() {
+        if let Some(runtime) = Home::for_all(queue.home.as_ref()) {
             runtime.spawn(batches.run());
         }
     }

@@ -1,6 +1,6 @@
 use leasehold_redlock::{ErrorKind, Redlock};
-use leasehold_testkit::needs;
 use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{a_runtime_that_rests_stalls_nobody, needs};
 use tokio::task::JoinSet;
 
 use crate::bench::{Nodes, acquire, cycle, fence, lock, once, until};
@@ -41,6 +41,11 @@ pub(crate) async fn a_cycle_of_many_costs_a_node_few_calls() {
     let calls = calls(&nodes.0[0]).await - before;
     println!("{} hundredths of a call a cycle", calls * 100 / cycles);
     assert!(calls <= 5 * cycles, "{calls} calls for {cycles} cycles");
+}
+
+pub(crate) async fn a_runtime_that_rests_keeps_nobody_waiting() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    a_runtime_that_rests_stalls_nobody(nodes.redlock().await).await;
 }
 
 pub(crate) async fn a_key_that_nodes_refuse_is_refused_alone() {

@@ -74,6 +74,7 @@ leasehold_testkit::main! {
     batches::a_claim_whose_counter_is_none_keeps_no_other_of_its_batch_from_its_lease,
     batches::a_cycle_of_many_costs_a_node_few_calls,
     batches::a_key_that_nodes_refuse_is_refused_alone,
+    @multi_thread batches::a_runtime_that_rests_keeps_nobody_waiting,
     clocks::nodes_may_disagree_by_seconds_about_the_time,
     tokens::a_counter_beyond_all_times_is_outvoted_and_refused_only_by_a_majority,
 }

@@ -21,6 +21,7 @@ use mysql_async::prelude::Queryable;
 use super::server::Server;
 use super::steps::{claim, migrated};
 use super::subject::Subject;
+use crate::a_runtime_that_rests_stalls_nobody;
 use LeaseStatus::{ForceReleased, Held, NotHeld};
 use leasehold_mysql::ConnectionSettings;
 
@@ -47,6 +48,12 @@ async fn release_all(store: &impl Backend, claims: &[Claim]) -> Vec<Result<Lease
 
 fn is_granted(attempt: &Result<Attempt>) -> bool {
     matches!(attempt, Ok(Attempt::Granted { epoch: Some(_) }))
+}
+
+pub async fn a_runtime_that_rests_keeps_nobody_waiting<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    S::migrate_at(&server.url()).await.unwrap();
+    a_runtime_that_rests_stalls_nobody(S::connect_to(&server.url()).await.unwrap()).await;
 }
 
 pub async fn what_comes_in_meanwhile_is_committed_together<S: Subject>() {

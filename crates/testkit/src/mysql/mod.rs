@@ -74,6 +74,7 @@ macro_rules! shared_tests {
                 no_token_repeats_or_goes_back,
                 a_child_takes_locks_until_it_is_killed;
             group_commit:
+                a_runtime_that_rests_keeps_nobody_waiting,
                 what_comes_in_meanwhile_is_committed_together,
                 each_claim_of_a_batch_is_answered_for_itself,
                 each_release_of_a_batch_is_answered_for_itself,
