@@ -1,12 +1,14 @@
 -- What the steps of this node have in common. Numbers and clocks are epochs: 1/16 ms since 1970.
 
--- What is wrong with the text of a counter; nothing if it is a counter. From 2^47 - 1 on, in the year 2248, no number above it
--- makes a token.
+-- From 2^47 - 1 on, in the year 2248, no number above it makes a token.
+local END = 140737488355327
+
+-- What is wrong with the text of a counter; nothing if it is a counter.
 local function no_counter(last)
   if #last > 15 or not string.match(last, '^%d+$') then
     return 'not a counter'
   end
-  if tonumber(last) >= 140737488355327 then
+  if tonumber(last) >= END then
     return 'a counter beyond the year 2248'
   end
 end
@@ -21,7 +23,7 @@ local function node_clock()
       return nil, 'refused ' .. time.err .. ' (TIME)'
     end
     local now = time[1] * 16000 + math.floor(time[2] * 2 / 125)
-    if now >= 140737488355327 then
+    if now >= END then
       return nil, 'refused the clock is beyond the year 2248'
     end
     moment = now
