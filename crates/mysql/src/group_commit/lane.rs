@@ -268,7 +268,8 @@ mod tests {
         most: AtomicUsize,
     }
 
-    struct Slow(Arc<InFlight>);
+    /// Takes so long for several operations.
+    struct Slow(Arc<InFlight>, Duration);
 
     impl Operations for Slow {
         type Request = [u8; 1];
@@ -290,16 +291,16 @@ mod tests {
             Box::pin(async {
                 let InFlight { now, most } = &*self.0;
                 most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-                sleep(PATIENCE / 5).await;
+                sleep(self.1).await;
                 now.fetch_sub(1, Ordering::Relaxed);
                 Ok(requests.iter().map(|_| Some(Ok(()))).collect())
             })
         }
     }
 
-    async fn most_in_flight(turns: [&Turns; 2]) -> usize {
+    async fn most_in_flight(turns: [&Turns; 2], a_batch_takes: Duration) -> usize {
         let in_flight = Arc::new(InFlight::default());
-        let lanes = turns.map(|turns| GroupCommit::new(Slow(Arc::clone(&in_flight)), true, turns));
+        let lanes = turns.map(|turns| GroupCommit::new(Slow(Arc::clone(&in_flight), a_batch_takes), true, turns));
         let all = lanes.iter().flat_map(|lane| (0..4).map(|row| lane.run([row])));
         assert!(join_all(all).await.iter().all(Result::is_ok));
         in_flight.most.load(Ordering::Relaxed)
@@ -308,7 +309,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn batches_with_the_same_turns_leave_one_after_the_other() {
         let [one, other] = [Turns::default(), Turns::default()];
-        assert_eq!(most_in_flight([&one, &one]).await, 1);
-        assert_eq!(most_in_flight([&one, &other]).await, 2);
+        assert_eq!(most_in_flight([&one, &one], PATIENCE / 5).await, 1);
+        assert_eq!(most_in_flight([&one, &other], PATIENCE / 5).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_takes_long_gives_its_turn_away() {
+        let turns = Turns::default();
+        assert_eq!(most_in_flight([&turns, &turns], PATIENCE * 5).await, 2);
     }
 }
