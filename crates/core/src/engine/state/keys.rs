@@ -264,33 +264,8 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Cell;
     use super::*;
-    use crate::{GrantRef, Mode, OwnerId};
-
-    #[derive(Clone)]
-    struct Unread(GrantRef);
-
-    impl LeaseCell for Unread {
-        fn new(grant: GrantRef, _: Moment) -> Self {
-            Self(grant)
-        }
-
-        fn key(&self) -> &LockKey {
-            &self.0.key
-        }
-
-        fn owner(&self) -> OwnerId {
-            self.0.owner
-        }
-
-        fn mode(&self) -> Mode {
-            self.0.mode
-        }
-
-        fn epoch(&self) -> Option<u64> {
-            self.0.epoch
-        }
-    }
 
     fn name(number: usize) -> LockKey {
         LockKey::new(format!("k{number}")).unwrap_or_else(|_| unreachable!("it is short"))
@@ -298,12 +273,12 @@ mod tests {
 
     #[test]
     fn an_entry_is_no_larger_than_the_lease_in_it() {
-        assert_eq!(size_of::<KeyEntry<(), Unread>>(), size_of::<HeldLease<Unread>>());
+        assert_eq!(size_of::<KeyEntry<(), Cell>>(), size_of::<HeldLease<Cell>>());
     }
 
     #[test]
     fn so_many_keys_are_spare_and_a_place_is_used_again() {
-        let mut keys: Keys<(), Unread> = Keys::new();
+        let mut keys: Keys<(), Cell> = Keys::new();
         // As long as one key is there, the positions of the others are kept, too.
         keys.place(&name(SPARE + 1));
         let places: Vec<_> = (0..=SPARE).map(|number| keys.place(&name(number))).collect();
@@ -317,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_room_of_many_keys_is_given_back_when_none_of_them_is_left() {
-        let mut keys: Keys<(), Unread> = Keys::new();
+        let mut keys: Keys<(), Cell> = Keys::new();
         let places: Vec<_> = (0..=SPARE).map(|number| keys.place(&name(number))).collect();
         for place in &places {
             assert!(keys.at(*place, |_| ()).is_some());
@@ -329,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_key_with_room_for_many_callers_is_not_kept_as_a_spare() {
-        let enlarge: [fn(&mut Key<(), Unread>); 5] = [
+        let enlarge: [fn(&mut Key<(), Cell>); 5] = [
             |key| key.waiters.reserve(ROOM + 1),
             |key| key.offers.reserve(ROOM + 1),
             |key| key.claims.reserve(ROOM + 1),
@@ -345,7 +320,7 @@ mod tests {
             keys.at(place, enlarge);
             assert!(keys.spare.is_empty());
         }
-        let mut keys: Keys<(), Unread> = Keys::new();
+        let mut keys: Keys<(), Cell> = Keys::new();
         let place = keys.place(&name(0));
         keys.at(place, |key| key.claims.reserve_exact(ROOM));
         assert_eq!(keys.spare.len(), 1);

@@ -30,7 +30,7 @@ use crate::{
 
 /// The cell of a lease knows where it began.
 #[derive(Clone, Debug, PartialEq)]
-struct Cell {
+pub(super) struct Cell {
     grant: GrantRef,
     limit: Moment,
 }
