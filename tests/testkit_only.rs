@@ -7,8 +7,13 @@ use std::path::{Path, PathBuf};
 const FOR_TESTS: [&str; 3] = ["leasehold-testkit", "proptest", "tempfile"];
 
 /// The programs that a test talks to. Put together here, so that this file is not what it finds.
-const SERVERS: [&str; 3] =
-    [concat!("\"redis-", "server\""), concat!("\"maria", "dbd\""), concat!("\"mariadb-", "install-db\"")];
+const SERVERS: [&str; 5] = [
+    concat!("\"redis-", "server\""),
+    concat!("\"maria", "dbd\""),
+    concat!("\"mariadb-", "install-db\""),
+    concat!("\"init", "db\""),
+    concat!("\"pg", "bouncer\""),
+];
 
 #[test]
 fn no_published_crate_has_a_feature_or_a_dependency_for_tests_alone() {

@@ -24,7 +24,8 @@ fn roots() -> Vec<PathBuf> {
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is in a folder of the workspace");
     let crates = fs::read_dir(workspace.join("crates")).expect("the folder of the crates can be read");
     let packages = crates.flatten().map(|entry| entry.path().join("src"));
-    let all = packages.chain([workspace.join("xtask/src"), workspace.join("benches/workloads")]);
+    let all =
+        packages.chain(["xtask/src", "benches/workloads", "tests/chaos/src"].map(|folder| workspace.join(folder)));
     let files = all.flat_map(|folder| [folder.join("lib.rs"), folder.join("main.rs")]);
     let mut roots: Vec<PathBuf> = files.filter(|file| file.is_file()).collect();
     roots.sort();

@@ -39,7 +39,9 @@ fn apt_get_install(packages: &[&str], muted: &Path) -> Result<(), String> {
     )?;
     if find("systemctl").is_some() {
         // A service that was just installed must not come up with the next boot either.
-        let services = ["redis-server", "mariadb"].into_iter().filter(|s| packages.iter().any(|p| p.starts_with(s)));
+        let services = ["redis-server", "mariadb", "postgresql", "pgbouncer"]
+            .into_iter()
+            .filter(|s| packages.iter().any(|p| p.starts_with(s)));
         drop(Command::new("systemctl").args(["--quiet", "disable"]).args(services).output());
     }
     Ok(())
@@ -73,6 +75,8 @@ fn mute_services(folder: &Path) -> Result<(), String> {
 fn package(program: &str) -> &'static str {
     match program {
         "redis-server" => "redis-server",
+        "postgres" | "initdb" => "postgresql",
+        "pgbouncer" => "pgbouncer",
         _ => "mariadb-server",
     }
 }

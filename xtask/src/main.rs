@@ -5,6 +5,7 @@
 
 // One module for each command,
 mod bench;
+mod chaos;
 mod conformance;
 mod matrix;
 mod model;
@@ -31,7 +32,10 @@ usage: cargo xtask <command>
                                       check that its search, simulation or unit tests notice each change
                                       FILE: change only these files, for example grant or key
                                       --install: first install cargo-mutants  --quick: only a first, small search
-  mutants --suite [WORD...]           break real backends on purpose, and check that a case of the suite notices
+  mutants redis | mysql [--install] [--quick] [FILE...]
+                                      the same for the crate around this driver, its tests, and those of the backends on it
+                                      FILE: for example store or script/batch, or a folder  --quick: only the crate's own tests
+  mutants --suite [WORD...]           break real backends on purpose, and check that the suite, or the test that is named, notices
                                       WORD: only the faults of this backend, or with this word in their description
   model [NAME]                        search the states of the engine, or of `redlock`, further than the tests do; takes minutes
   bench [--quick | --record] [WORKLOAD...]
@@ -40,6 +44,11 @@ usage: cargo xtask <command>
   bench --against COMMIT [WORKLOAD...]
                                       measure this commit and an earlier one by turns, and say what is worse
   bench [--against COMMIT] B          build the program on clean checkouts of both, and compare times and sizes
+  chaos [--quick | --seconds N] [--seed N] [BACKEND...]
+                                      real clients on real servers under faults, and a verdict on what the clients saw:
+                                      five minutes a backend, or one with --quick; the report is target/chaos/report.json
+                                      --seed: the faults of an earlier run again
+  chaos --soak DURATION [BACKEND...]  what grows in clients and stores over 1,000,000 keys; at most so long a backend
   services up | env | down            start servers for work by hand, print their variables, or stop them
   matrix [--check]                    write the README's table of backends, or only compare it
 ";
@@ -52,9 +61,10 @@ fn main() -> ExitCode {
         ["test", "--install"] => test::run(true),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
         ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
-        ["mutants", rest @ ..] if !asks_for_help(rest) => mutants::state::run(rest),
+        ["mutants", rest @ ..] if !asks_for_help(rest) => mutants::small::run(rest),
         ["model", rest @ ..] if !asks_for_help(rest) => model::run(rest),
         ["bench", rest @ ..] if !asks_for_help(rest) => bench::run(rest),
+        ["chaos", rest @ ..] if !asks_for_help(rest) => chaos::run(rest),
         ["services", "up"] => services::by_hand::up(),
         ["services", "env"] => services::by_hand::print_environment(),
         ["services", "down"] => services::by_hand::down(),

@@ -13,7 +13,8 @@ use leasehold_testkit::launch::{Lifetime, find};
 use folder::Folder;
 use service::{Running, Service, Site};
 
-const ALL: [&dyn Service; 4] = [&kinds::Redis, &kinds::Redlock, &kinds::RedisCluster, &kinds::MariaDb];
+const ALL: [&dyn Service; 5] =
+    [&kinds::Redis, &kinds::Redlock, &kinds::RedisCluster, &kinds::MariaDb, &kinds::Postgres];
 
 /// The servers of one run. They end, and their folder goes, when this is dropped.
 #[derive(Debug)]

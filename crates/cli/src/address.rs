@@ -137,6 +137,19 @@ fn each_url<E>(text: &str, change: impl Fn(&str) -> Result<String, E>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_testkit::corpus_of_urls;
+
+    #[test]
+    fn whatever_address_is_given_its_password_is_not_shown() {
+        corpus_of_urls(include_str!("../corpus/addresses.txt"), |text| {
+            let address = Address::new(text);
+            let told = format!("{} {address:?} {:?}", address.public(), address.scheme());
+            if let Ok(with) = address.with_password("swordfish%/?#@:", true) {
+                assert!(!format!("{with:?}").contains("swordfish"), "{text}");
+            }
+            told
+        });
+    }
 
     #[test]
     fn no_password_is_in_what_is_shown() {

@@ -57,6 +57,8 @@ Examples:
   leasehold run -w 30s -E 0 nightly -- ./report.sh       wait 30 seconds; held is no failure
   leasehold run --min-hold 50s cron/mail -- ./mail.sh    once a minute, on whichever host is first
   leasehold --backend redis://db1:6379 run k -- ./job    one lock for many machines
+  leasehold run --permits 3 encode -- ./encode.sh        three of them at a time
+  leasehold run --restart worker -- ./worker             keep it running on exactly one host
   leasehold inspect nightly                              who holds it, why, and for how long
 
 Exit codes of `run`: the command's; 128+n if signal n ended it; 75 held by another (-E),
@@ -126,6 +128,7 @@ impl Command {
 /// The command has LEASEHOLD_KEY, LEASEHOLD_TOKEN (a number that grows with every grant of the key), LEASEHOLD_BACKEND
 /// (without a password) and, if the store has leases, LEASEHOLD_EXPIRES_IN_MS in its environment.
 #[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(override_usage = "leasehold run [OPTIONS] KEY [--] COMMAND [ARGS]...")]
 pub(crate) struct RunArgs {
     /// The name of the lock: any text of 1 to 255 bytes
@@ -148,6 +151,21 @@ pub(crate) struct RunArgs {
     /// Acquire it in shared mode, together with other readers
     #[arg(short, long)]
     pub(crate) shared: bool,
+
+    /// Let N commands run at a time instead of one; each program has to say the same N, up to 32
+    ///
+    /// Each command runs under a permit: a lock on KEY#00, KEY#01, ..., which is its LEASEHOLD_KEY. LEASEHOLD_TOKEN grows with
+    /// every grant of that permit.
+    #[arg(long, value_name = "N", conflicts_with = "shared")]
+    pub(crate) permits: Option<usize>,
+
+    /// Start COMMAND again whenever it has ended, on this host or on another that runs the same
+    ///
+    /// Of all hosts, one runs it at a time (with --permits: so many). The lock is released when COMMAND ends or is lost, so that a host
+    /// which waits takes over; this one asks for it again after a pause of 1 s, which doubles up to 1 m while COMMAND ends
+    /// within a minute. SIGTERM, SIGINT, SIGHUP and SIGQUIT end COMMAND and this program.
+    #[arg(long, conflicts_with_all = ["nonblock", "wait", "shared"])]
+    pub(crate) restart: bool,
 
     /// The lease: how long the store keeps the lock for a holder that is gone
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = lease)]

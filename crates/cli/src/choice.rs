@@ -72,7 +72,7 @@ impl Choice {
     pub(crate) fn tables(&self) -> Result<Tables, Failure> {
         self.kind.tables.ok_or_else(|| {
             Failure::Usage(format!(
-                "the {} store has no tables: this command is for mysql: and mysql-rw:",
+                "the {} store has no tables: this command is for mysql:, mysql-rw: and postgres:",
                 self.kind.name
             ))
         })
@@ -102,6 +102,8 @@ const BUILT_WITH: &[&str] = &[
     "redis",
     #[cfg(feature = "mysql")]
     "mysql",
+    #[cfg(feature = "postgres")]
+    "postgres",
 ];
 
 /// The feature of this package that knows a scheme, whether or not the program was built with it.
@@ -109,6 +111,7 @@ fn feature_of(scheme: &str) -> Option<&'static str> {
     match scheme {
         "file" => Some("file"),
         "mysql" | "mysql-rw" => Some("mysql"),
+        "postgres" | "postgresql" => Some("postgres"),
         "reentrant" | "redlock" => Some("redis"),
         _ => ["redis", "valkey"].iter().any(|name| scheme.starts_with(name)).then_some("redis"),
     }

@@ -44,6 +44,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_testkit::corpus_of_text;
 
     #[test]
     fn numbers_with_and_without_units_are_read() {
@@ -62,6 +63,16 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
         }
+    }
+
+    #[test]
+    fn whatever_duration_is_given_it_is_read_or_refused() {
+        corpus_of_text(include_str!("../corpus/durations.txt"), |text| {
+            if let Ok(duration) = parse(text) {
+                assert!(text.starts_with(|c: char| c.is_ascii_digit() || c == '.'), "{text}");
+                let _ = (spoken(duration), millis(duration));
+            }
+        });
     }
 
     #[test]

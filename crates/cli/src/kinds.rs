@@ -1,4 +1,4 @@
-#[cfg(feature = "mysql")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 use crate::kind::Tables;
 #[cfg(feature = "redis")]
 use crate::kind::{Finding, Health, Nodes, StoreFuture};
@@ -160,6 +160,34 @@ pub(crate) const KINDS: &[Kind] = &[
             gc: |url, older_than| {
                 Box::pin(async move {
                     let locks = leasehold_mysql_rw::MysqlRw::connect(&as_mysql(url)).await?;
+                    let rows = locks.gc(older_than).await;
+                    locks.close().await;
+                    rows
+                })
+            },
+        }),
+        nodes: None,
+    },
+    #[cfg(feature = "postgres")]
+    Kind {
+        name: "postgres",
+        schemes: &["postgres"],
+        aliases: &["postgresql"],
+        package: "leasehold-postgres",
+        purpose: "a PostgreSQL, with readers beside writers",
+        takes_password: true,
+        takes_session: false,
+        capabilities: leasehold_postgres::Postgres::claims,
+        connect: |Target { url, .. }| {
+            Box::pin(async move { leasehold_postgres::Postgres::connect(url).await.map(Store::shared) })
+        },
+        examine: Some(|url| Box::pin(leasehold_postgres::examine(url))),
+        cure: "connect to the primary, and run the GRANT statements of the store's README",
+        tables: Some(Tables {
+            migrate: |url| Box::pin(leasehold_postgres::Postgres::migrate(url)),
+            gc: |url, older_than| {
+                Box::pin(async move {
+                    let locks = leasehold_postgres::Postgres::connect(url).await?;
                     let rows = locks.gc(older_than).await;
                     locks.close().await;
                     rows

@@ -3,6 +3,7 @@
 //! This crate deals with processes, signals, terminals and messages. The locks are in `leasehold-core` and the backends.
 
 // The program's main job,
+mod restarts;
 mod run;
 // how it watches the command,
 mod ending;

@@ -62,6 +62,9 @@ enum Event<'a> {
         reason: Option<&'a str>,
         held_ms: u64,
     },
+    Restarting {
+        pause_ms: u64,
+    },
     Warning {
         message: String,
     },
@@ -172,6 +175,12 @@ impl Report {
                 freed_within.map_or_else(|| "when this program ends".to_owned(), |left| format!("in {}", spoken(left)))
             )),
         }
+    }
+
+    /// Reports that the command will be started again, once the lock is acquired again after this pause.
+    pub(crate) fn restarting(self, pause: Duration) {
+        self.event(|| Event::Restarting { pause_ms: millis(pause) });
+        self.verbose(|| format!("asking for the lock again in {}, to start the command again", spoken(pause)));
     }
 
     /// Reports a fault that does not end the program.

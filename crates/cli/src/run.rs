@@ -1,6 +1,9 @@
+use std::slice;
 use std::time::Duration;
 
-use leasehold_core::{Capability, Clock, Error, ErrorKind, Guard, GuardMode, LossReason, ReleaseOutcome, Result, Wait};
+use leasehold_core::{
+    Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockKey, LossReason, ReleaseOutcome, Result, Semaphore, Wait,
+};
 
 use crate::address::Address;
 use crate::args::{OnLost, RunArgs, StoreArgs};
@@ -9,6 +12,7 @@ use crate::choice::choose;
 use crate::duration::millis;
 use crate::exit::{Codes, Failure};
 use crate::report::{Acquired, Report};
+use crate::restarts::Restarts;
 use crate::signals::Signals;
 use crate::store::Store;
 use crate::waiting::Waiting;
@@ -26,7 +30,11 @@ pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report:
     let store = signals.or(choice.connect_within(args.wait_to_connect(), report)).await??;
     let connecting = clock.now().since(started);
     let job = Job { args, codes, report, store: &store, address: &choice.address, connecting };
-    let done = job.acquire_and_run(&mut signals).await;
+    let done = if args.restart {
+        job.keep_running(&mut signals).await
+    } else {
+        job.acquire_and_run(&mut signals).await.map(|ran| ran.exit_code)
+    };
     // An acquisition that a signal interrupted is finished by `close`, which releases the lock if it was granted.
     store.close().await;
     done
@@ -43,31 +51,68 @@ struct Job<'a> {
     connecting: Duration,
 }
 
+/// How a command ended that was started.
+struct Ran {
+    exit_code: u8,
+    held: Duration,
+}
+
 impl Job<'_> {
-    async fn acquire_and_run(&self, signals: &mut Signals) -> Result<u8, Failure> {
+    /// Runs the command again and again, each time under a lock of its own, until a signal comes that ends programs.
+    async fn keep_running(&self, signals: &mut Signals) -> Result<u8, Failure> {
+        let mut restarts = Restarts::default();
+        loop {
+            let held = match self.acquire_and_run(signals).await {
+                Ok(ran) if signals.told_to_end() => return Ok(ran.exit_code),
+                Ok(ran) => ran.held,
+                Err(failure @ Failure::LostBeforeStart { .. }) => {
+                    self.report.warn(&failure);
+                    Duration::ZERO
+                }
+                Err(failure) => return Err(failure),
+            };
+            let pause = restarts.pause_after(held);
+            self.report.restarting(pause);
+            signals.or(tokio::time::sleep(pause)).await?;
+        }
+    }
+
+    async fn acquire_and_run(&self, signals: &mut Signals) -> Result<Ran, Failure> {
         let Self { args, store, .. } = self;
         let mut options = args.options(default_label);
         if let Wait::UpTo(limit) = options.patience() {
             options = options.wait(Wait::UpTo(limit.saturating_sub(self.connecting)));
         }
+        if let Some(permits) = args.permits {
+            let semaphore = Semaphore::new(&store.locker, &args.key, permits)?;
+            let waiting = self.waiting_for(semaphore.slots());
+            return self.run_under(semaphore.acquire_with(&options), waiting, signals).await;
+        }
+        let waiting = self.waiting_for(slice::from_ref(&args.key));
         if !args.shared {
-            return self.run_under(store.locker.acquire(&args.key, &options), signals).await;
+            return self.run_under(store.locker.acquire(&args.key, &options), waiting, signals).await;
         }
         let Some(readers) = &store.readers else {
             let why = store.locker.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
             let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(store.name()).key(&args.key);
             return Err(refused.detail(format!("no shared mode: {why}")).into());
         };
-        self.run_under(readers.acquire_read(&args.key, &options), signals).await
+        self.run_under(readers.acquire_read(&args.key, &options), waiting, signals).await
+    }
+
+    /// What is reported while this program waits for one of these keys.
+    fn waiting_for<'w>(&'w self, keys: &'w [LockKey]) -> Waiting<'w> {
+        Waiting::new(&self.args.key, keys, self.store.name(), &*self.store.admin, self.report)
     }
 
     async fn run_under<M: GuardMode>(
         &self,
         acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
+        waiting: Waiting<'_>,
         signals: &mut Signals,
-    ) -> Result<u8, Failure> {
+    ) -> Result<Ran, Failure> {
         let args = self.args;
-        let guard = self.acquire(acquiring, signals).await?;
+        let guard = self.acquire(acquiring, waiting, signals).await?;
         let clock = Clock::system();
         let acquired_at = clock.now();
         let held = || clock.now().since(acquired_at);
@@ -83,6 +128,7 @@ impl Job<'_> {
             }
             Err(failure) => Err(failure),
         };
+        let held_for = held();
         let at_release = self.release(guard, held).await;
         let (ended, mut loss, kept) = outcome?;
         if let Some(reason) = at_release.filter(|_| !kept && loss.is_none()) {
@@ -90,17 +136,17 @@ impl Job<'_> {
             loss = Some(reason);
         }
         let covered = loss.is_none() || args.on_lost == OnLost::Ignore;
-        Ok(if covered { ended.exit_code() } else { self.codes.lost })
+        Ok(Ran { exit_code: if covered { ended.exit_code() } else { self.codes.lost }, held: held_for })
     }
 
     /// Waits for the lock, and reports meanwhile how long it takes and who holds it.
     async fn acquire<M: GuardMode>(
         &self,
         acquiring: impl Future<Output = Result<Option<Guard<M>>>>,
+        mut waiting: Waiting<'_>,
         signals: &mut Signals,
     ) -> Result<Guard<M>, Failure> {
         let Self { args, store, report, .. } = self;
-        let mut waiting = Waiting::new(&args.key, store.name(), &*store.admin, *report);
         let granted = tokio::select! {
             biased;
             signal = signals.next() => return Err(Failure::Interrupted(signal)),
@@ -114,7 +160,7 @@ impl Job<'_> {
             return Err(Failure::Busy { key: args.key.clone(), waited, holders });
         };
         report.acquired(&Acquired {
-            key: &args.key,
+            key: guard.key(),
             backend: store.name(),
             mode: M::MODE,
             token: guard.fencing_token(),

@@ -13,7 +13,11 @@ use crate::exit::Failure;
 pub(crate) struct Signals {
     caught: Vec<(Signal, unix::Signal)>,
     ignored: u64,
+    told_to_end: bool,
 }
+
+/// Those with which a person or a supervisor ends a program. The others of [`ENDING`] mean what the command makes of them.
+const TO_END: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
 const ENDING: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
@@ -23,7 +27,7 @@ impl Signals {
     /// A signal that was ignored when the program started stays ignored, and is ignored by the command too: `nohup` and the
     /// shell's `&` rely on that.
     pub(crate) fn catch() -> Result<Self, Failure> {
-        let mut signals = Self { caught: Vec::new(), ignored: ignored_by_inheritance() };
+        let mut signals = Self { caught: Vec::new(), ignored: ignored_by_inheritance(), told_to_end: false };
         for signal in ENDING {
             signals.also(signal).map_err(Failure::System)?;
         }
@@ -37,13 +41,20 @@ impl Signals {
 
     /// Waits for the next signal. Cancel safe.
     pub(crate) async fn next(&mut self) -> Signal {
-        future::poll_fn(|context| {
+        let signal = future::poll_fn(|context| {
             let came = |(signal, caught): &mut (Signal, unix::Signal)| {
                 matches!(caught.poll_recv(context), Poll::Ready(Some(()))).then_some(*signal)
             };
             self.caught.iter_mut().find_map(came).map_or(Poll::Pending, Poll::Ready)
         })
-        .await
+        .await;
+        self.told_to_end |= TO_END.contains(&signal);
+        signal
+    }
+
+    /// Whether one of the signals came by which a program is told to end.
+    pub(crate) fn told_to_end(&self) -> bool {
+        self.told_to_end
     }
 
     /// Waits for the next signal that ends a program, and handles the terminal's signals meanwhile. Cancel safe.

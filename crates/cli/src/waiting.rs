@@ -21,6 +21,8 @@ const CHECK: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Waiting<'a> {
     key: &'a LockKey,
+    /// The keys that stand in the way: this one, or those of a semaphore's slots.
+    keys: &'a [LockKey],
     backend: &'static str,
     admin: &'a dyn Admin,
     report: Report,
@@ -32,11 +34,17 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    pub(crate) fn new(key: &'a LockKey, backend: &'static str, admin: &'a dyn Admin, report: Report) -> Self {
+    pub(crate) fn new(
+        key: &'a LockKey,
+        keys: &'a [LockKey],
+        backend: &'static str,
+        admin: &'a dyn Admin,
+        report: Report,
+    ) -> Self {
         let clock = Clock::system();
         let since = clock.now();
         let line = report.is_for_a_terminal().then(Line::default);
-        Self { key, backend, admin, report, clock, since, holder: None, line }
+        Self { key, keys, backend, admin, report, clock, since, holder: None, line }
     }
 
     pub(crate) fn waited(&self) -> Duration {
@@ -85,10 +93,10 @@ impl<'a> Waiting<'a> {
         }
     }
 
-    /// Asks the store who holds the key, for one second at most.
+    /// Asks the store who holds the keys, for one second at most.
     pub(crate) async fn look(&mut self) -> Result<Holders> {
         let silence = || Error::new(ErrorKind::Unavailable, "inspect").with_backend(self.backend).key(self.key);
-        let seen = tokio::time::timeout(REDRAW, self.admin.inspect(self.key)).await;
+        let seen = tokio::time::timeout(REDRAW, self.inspect()).await;
         let seen = seen.unwrap_or_else(|_| Err(silence().detail("the store does not answer")));
         if let Ok(holders) = &seen
             && let Some(who) = wording::holders(holders)
@@ -96,6 +104,14 @@ impl<'a> Waiting<'a> {
             self.holder = Some(who);
         }
         seen
+    }
+
+    async fn inspect(&self) -> Result<Holders> {
+        let mut all = Holders { key: self.key.clone(), holders: Vec::new() };
+        for key in self.keys {
+            all.holders.extend(self.admin.inspect(key).await?.holders);
+        }
+        Ok(all)
     }
 }
 

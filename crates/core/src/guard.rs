@@ -358,6 +358,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::corpus_of_text;
 
     proptest! {
         #[test]
@@ -373,6 +374,30 @@ mod tests {
             prop_assume!(!text.starts_with(PREFIX));
             prop_assert!(text.parse::<DetachedLock>().is_err());
         }
+    }
+
+    #[test]
+    fn whatever_text_is_attached_is_read_as_it_was_shown_or_refused_without_its_owner() {
+        corpus_of_text(include_str!("../corpus/detached.txt"), |text| {
+            // Also with the right checksum behind it, which whoever changes a text can compute.
+            let body = text.rsplit_once(':').map_or(text, |(body, _)| body);
+            for text in [text.to_owned(), format!("{body}:{:016x}", checksum(body))] {
+                match text.parse::<DetachedLock>() {
+                    Ok(lock) => {
+                        // Unless it is a part of the key, too.
+                        let owner = lock.owner.to_hex();
+                        assert!(!format!("{lock:?}").contains(&owner) || lock.key.as_str().contains(&owner), "{text}");
+                        assert_eq!(lock.expose().parse::<DetachedLock>().unwrap(), lock);
+                        assert!(lock.handoffs <= LocalHandoff::HARD_LIMIT);
+                    }
+                    Err(error) => {
+                        let told = format!("{error} {error:?}");
+                        assert!(!told.contains("0123456789abcdef"), "{told}");
+                        assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+                    }
+                }
+            }
+        });
     }
 
     #[test]

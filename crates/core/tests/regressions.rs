@@ -60,6 +60,17 @@ async fn a_store_in_memory_forgets_what_expired() {
     assert!(!format!("{store:?}").contains("left-to-its-lease"), "the store grows with every key that expires");
 }
 
+async fn a_lease_in_memory_ends_with_its_ttl_and_not_when_the_store_tidies_up() {
+    let clock = Clock::tokio();
+    let store = MemoryBackend::new(clock.clone());
+    let claim = || Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, LEASE / 1000);
+    let (first, second) = (claim(), claim());
+    assert!(matches!(store.try_acquire(&first).await.unwrap(), Attempt::Granted { .. }));
+    clock.advance(LEASE / 1000);
+    let answer = store.try_acquire(&second).await.unwrap();
+    assert!(matches!(answer, Attempt::Granted { .. }), "the lease is over, and the key is {answer:?}");
+}
+
 async fn a_store_that_forgot_everything_goes_on_above_what_it_gave() {
     let clock = Clock::system();
     let (before, begun) = (MemoryBackend::new(clock.clone()), clock.now());
@@ -189,6 +200,7 @@ leasehold_testkit::main! {
     @paused a_panic_in_one_renewal_does_not_end_renewal,
     @paused a_listener_that_never_comes_does_not_keep_a_waiter,
     @paused a_store_in_memory_forgets_what_expired,
+    @paused a_lease_in_memory_ends_with_its_ttl_and_not_when_the_store_tidies_up,
     a_store_that_forgot_everything_goes_on_above_what_it_gave,
     @paused a_try_takes_a_free_key_however_often_it_was_granted_before,
     a_locker_in_a_box_is_a_locker,

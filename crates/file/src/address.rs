@@ -81,7 +81,19 @@ fn default_dir_of(home: Option<PathBuf>, user: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testkit::corpus_of_text;
+
     use super::*;
+
+    #[test]
+    fn whatever_the_url_is_it_names_a_directory_or_is_refused() {
+        corpus_of_text(include_str!("../corpus/urls.txt"), |url| match Address::parse(url) {
+            Ok(address) => {
+                assert!(address.directory.is_none_or(|directory| !directory.as_os_str().is_empty()), "{url}");
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}"),
+        });
+    }
 
     #[test]
     fn urls_name_a_directory_and_a_namespace() {

@@ -34,9 +34,9 @@ mod record;
 mod trust;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, Guard, Holder,
-    Holders, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReadGuard, ReleaseOutcome,
-    Result, RwLocker, RwLockerExt, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, Election, Error, ErrorKind, FencingToken, Guard,
+    GuardHandle, Holder, Holders, Leader, Leadership, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason,
+    Mode, Page, ReadGuard, ReleaseOutcome, Result, RwLocker, RwLockerExt, Semaphore, Wait,
 };
 
 pub use self::backend::FileBackend;

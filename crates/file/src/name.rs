@@ -44,6 +44,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::corpus_of_text;
+
+    #[test]
+    fn whatever_the_name_of_a_file_is_it_is_that_of_one_key_or_of_none() {
+        corpus_of_text(include_str!("../corpus/names.txt"), |name| {
+            if let Some(key) = decode(name) {
+                assert_eq!(encode(key.as_str()), name);
+            }
+        });
+    }
 
     proptest! {
         #[test]

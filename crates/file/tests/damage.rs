@@ -6,10 +6,12 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
 use std::process::Command;
+use std::time::Duration;
 
 use leasehold_file::{
     Admin, ErrorKind, FileLocks, LockKey, LockOptions, Locker, LockerExt, LossReason, ReleaseOutcome, RwLockerExt,
 };
+use leasehold_testkit::{corpus, corpus_line};
 use support::{directory, file, open, patient, soon, token};
 
 fn key(key: &str) -> LockKey {
@@ -276,4 +278,68 @@ fn a_downgrade_that_is_dropped_on_a_runtime_that_rests_frees_the_key() {
     // Nobody drives that one any more.
     let theirs = open(&directory);
     assert!(runtime().block_on(soon("the key", theirs.lock("k"))).is_ok());
+}
+
+fn wait_for<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// Lock files of a holder and of nobody, as they are, and what else may stand there.
+fn contents(directory: &tempfile::TempDir, locks: &FileLocks) -> String {
+    let content = || corpus_line(&fs::read(file(directory, "k.lock")).unwrap());
+    let (held, free) = wait_for(async {
+        let guard = locks.lock("k").await.unwrap();
+        let held = content();
+        let _ = guard.release().await.unwrap();
+        (held, content())
+    });
+    [&held, &free, include_str!("../corpus/lock-files.txt")].join("\n")
+}
+
+#[test]
+fn whatever_is_written_into_the_file_of_a_held_key_nobody_else_is_granted_it() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let contents = contents(&directory, &ours);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let key = key("k");
+    let held = runtime.block_on(ours.acquire(&key, &LockOptions::new().renew(false))).unwrap().unwrap();
+    corpus(&contents, |content| {
+        // In place: it stays the file that is locked.
+        fs::write(file(&directory, "k.lock"), content).unwrap();
+        runtime.block_on(async {
+            match theirs.try_lock("k").await {
+                Ok(granted) => assert!(granted.is_none(), "it is held"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Backend, "{error}"),
+            }
+            let _ = (theirs.inspect(&key).await, theirs.list("", None).await);
+        });
+    });
+    drop(held);
+}
+
+#[test]
+fn whatever_is_in_the_file_of_a_free_key_its_token_grows_or_it_is_refused() {
+    let directory = directory();
+    let locks = open(&directory);
+    let contents = contents(&directory, &locks);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let last = std::cell::Cell::new(0);
+    corpus(&contents, |content| {
+        fs::write(file(&directory, "k.lock"), content).unwrap();
+        runtime.block_on(async {
+            match locks.try_lock("k").await {
+                Ok(granted) => {
+                    let guard = granted.expect("nobody holds it");
+                    let (now, before) = (token(&guard), last.replace(token(&guard)));
+                    assert!(now > before, "its token {now} is no larger than {before}");
+                    let _ = guard.release().await.unwrap();
+                    // A count that was lost gives an epoch of up to a millisecond from now, and nobody restores an old file
+                    // sooner.
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Backend, "{error}"),
+            }
+        });
+    });
 }

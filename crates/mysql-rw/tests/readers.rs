@@ -349,42 +349,6 @@ async fn readers_that_draw_together_leave_no_requests_behind() {
     );
 }
 
-async fn an_epoch_drawn_before_the_row_was_deleted_is_not_admitted_behind_a_writer() {
-    let server = Server::needed(&[]).await;
-    let locks = migrated(&server).await;
-    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
-    let writer = claim("k", Duration::from_secs(60));
-    let reader = Claim { mode: Mode::Shared, ..writer.clone() };
-    let Attempt::Granted { epoch: Some(drawn) } = store.try_acquire(&reader).await.unwrap() else {
-        panic!("it is free")
-    };
-    store.release(&reader.grant(None)).await.unwrap();
-    let written = store.try_acquire(&writer).await.unwrap();
-    assert!(matches!(written, Attempt::Granted { epoch } if epoch > Some(drawn)), "{written:?}");
-    store.release(&writer.grant(None)).await.unwrap();
-    while locks.gc(Duration::ZERO).await.unwrap() == 0 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    // Another client creates the row again.
-    let _other = locks.read("k").await.unwrap();
-    let table = TableName::new("leasehold_rw").unwrap();
-    let admit = Statements::new(&table, &readers_of(&table).unwrap()).try_acquire_reader;
-    let params = named([
-        ("name", Value::Bytes(cost::name_of("k"))),
-        ("writer", Value::NULL),
-        ("owner", OwnerId::random().as_bytes().into()),
-        ("epoch", Value::UInt(drawn)),
-        ("ttl", Value::UInt(60_000_000)),
-        ("label", Value::NULL),
-        ("reason", Value::NULL),
-    ]);
-    let mut session = server.session().await.unwrap();
-    session.query_drop("USE leasehold").await.unwrap();
-    session.exec_drop(&admit, params).await.unwrap();
-    let rows: Option<u64> = session.query_first("SELECT COUNT(*) FROM leasehold_rw_readers").await.unwrap();
-    assert_eq!(rows, Some(1), "admitted with a smaller number than the writer's before it");
-}
-
 async fn readers_far_away_that_keep_coming_have_one_turn_before_a_writer_has_its_turn() {
     let server = Server::needed(&[]).await;
     let locks = migrated(&server).await;
@@ -420,7 +384,6 @@ async fn readers_far_away_that_keep_coming_have_one_turn_before_a_writer_has_its
 
 leasehold_testkit::main! {
     readers_far_away_that_keep_coming_have_one_turn_before_a_writer_has_its_turn,
-    an_epoch_drawn_before_the_row_was_deleted_is_not_admitted_behind_a_writer,
     @multi_thread readers_that_draw_together_leave_no_requests_behind,
     a_readers_cycle_takes_three_statements,
     @multi_thread a_writer_becomes_a_reader_without_a_gap,

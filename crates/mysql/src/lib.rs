@@ -12,21 +12,19 @@ mod group_commit;
 mod lease;
 mod schema;
 // and the parts that all of these are made of.
-mod future;
 mod names;
 mod statement;
 
+pub use leasehold_core::{Answers, BoxFuture, GroupCommit, Namespace, Operations, Turns};
 pub use mysql_async::{Pool, Value};
 
 pub use crate::advisory_queue::queue::AdvisoryQueue;
-pub use crate::future::BoxFuture;
 pub use crate::group_commit::claims::{GroupedClaims, NamedClaim, claim_row};
-pub use crate::group_commit::lane::{Answers, GroupCommit, Operations, Turns};
 pub use crate::lease::releases::{ReleaseStatements, Releases};
 pub use crate::lease::scan::{Chunk, RangeScan};
 pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey, micros};
 pub use crate::lease::sweep::Sweep;
-pub use crate::names::{Namespace, TableName};
+pub use crate::names::TableName;
 pub use crate::schema::table::{Column, ColumnType, SchemaChange, TableSchema};
 pub use crate::server::examination::examine;
 pub use crate::server::sessions::Sessions;

@@ -1,11 +1,10 @@
 use std::fmt;
 
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{BoxFuture, Error, ErrorKind, Namespace, Result};
 use mysql_async::Pool;
 
 use crate::advisory_queue::queue::AdvisoryQueue;
-use crate::future::BoxFuture;
-use crate::names::{Namespace, TableName};
+use crate::names::TableName;
 use crate::server::address::Address;
 use crate::server::sessions::Sessions;
 

@@ -16,8 +16,9 @@ mod renew;
 mod store;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, Error, ErrorKind, FencingToken, Holder, Holders,
-    LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome, Result, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, Election, Error, ErrorKind, FencingToken,
+    GuardHandle, Holder, Holders, Leader, Leadership, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason,
+    Mode, Page, ReleaseOutcome, Result, Semaphore, Wait,
 };
 /// The driver's client, for [`RedisReentrant::from_client`].
 pub use leasehold_redis::fred::clients::Client;

@@ -7,7 +7,9 @@ use leasehold_core::{Attempt, Backend, Claim, LockKey, Mode};
 use leasehold_redis_reentrant::{ErrorKind, LockerExt, RedisReentrant, Result};
 use leasehold_testkit::first_version::{REDIS_REENTRANT, TRY_ACQUIRE};
 use leasehold_testkit::needs;
-use leasehold_testkit::redis::{Server, tokens_grow_although_the_server_forgets};
+use leasehold_testkit::redis::{
+    Server, batches_give_counters_their_whole_time, grows_old, is_kept_for, tokens_grow_although_the_server_forgets,
+};
 
 const FENCE: &str = "{leasehold:k}:fence";
 const LOCK: &str = "{leasehold:k}:lock";
@@ -60,8 +62,28 @@ async fn entries_of_an_older_version_are_named_and_an_older_program_is_refused_t
     Ok(())
 }
 
+/// A clock that is set back would otherwise give tokens again, which only the counter prevents.
+async fn a_counter_has_its_whole_retention_after_each_grant_and_nothing_shortens_it() -> Result<()> {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let server = needs("redis-server", Server::start(&[]).await);
+    let session = RedisReentrant::builder().url(server.url()).fence_retention(HOUR).connect().await?.session();
+    for grant in 1..=3 {
+        let guard = session.lock("k").await?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "grant {grant}");
+        let level = session.lock("k").await?;
+        level.renew().await?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "level and renewal {grant}");
+        level.release().await.map(drop)?;
+        guard.release().await.map(drop)?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "release {grant}");
+        grows_old(&server, FENCE).await;
+    }
+    batches_give_counters_their_whole_time(&server, &session, HOUR).await
+}
+
 leasehold_testkit::main! {
     tokens_of_a_busy_key_grow_when_the_server_forgets_everything,
     a_counter_that_is_ahead_of_the_clock_waits_for_it,
     entries_of_an_older_version_are_named_and_an_older_program_is_refused_this_one_s,
+    a_counter_has_its_whole_retention_after_each_grant_and_nothing_shortens_it,
 }

@@ -15,9 +15,9 @@ mod renew;
 mod store;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,
-    Holder, Holders, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page,
-    ReleaseOutcome, Result, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Election, Error, ErrorKind,
+    FencingToken, GuardHandle, Holder, Holders, Leader, Leadership, LocalHandoff, LockGuard, LockKey, LockOptions,
+    Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome, Result, Semaphore, Wait,
 };
 /// The driver's client, for [`RedisSingle::from_client`].
 pub use leasehold_redis::fred::clients::Client;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use leasehold_core::{Attempt, Backend, Claim, FencingToken, LocalHandoff, LockKey, Mode};
 use leasehold_redis_single::{ErrorKind, LockerExt, RedisSingle, Result};
 use leasehold_testkit::first_version::{REDIS_SINGLE, TRY_ACQUIRE};
-use leasehold_testkit::redis::{Server, tokens_grow_although_the_server_forgets};
+use leasehold_testkit::redis::{
+    Server, batches_give_counters_their_whole_time, grows_old, is_kept_for, tokens_grow_although_the_server_forgets,
+};
 use leasehold_testkit::{eventually, needs};
 
 const FENCE: &str = "{leasehold:k}:fence";
@@ -93,10 +95,41 @@ async fn a_counter_of_an_older_version_is_named_and_an_older_program_is_refused_
     Ok(())
 }
 
+/// A clock that is set back would otherwise give tokens again, which only the counter prevents.
+async fn a_counter_has_its_whole_retention_after_each_grant_and_nothing_shortens_it() -> Result<()> {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let server = needs("redis-server", Server::start(&[]).await);
+    let builder = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).fence_retention(HOUR);
+    let (here, there) = (builder.clone().connect().await?, builder.connect().await?);
+    for grant in 1..=3 {
+        let guard = here.lock("k").await?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "grant {grant}");
+        guard.renew().await?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "renewal {grant}");
+        guard.release().await.map(drop)?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "release {grant}");
+        grows_old(&server, FENCE).await;
+    }
+
+    let held = here.lock("k").await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    let waits = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    eventually("it has a place", waits).await;
+    grows_old(&server, FENCE).await;
+    held.release().await.map(drop)?;
+    let handed_off = waiting.await.unwrap()?;
+    assert!(is_kept_for(&server, FENCE, HOUR).await, "a grant from the queue");
+    handed_off.release().await.map(drop)?;
+    assert!(is_kept_for(&server, FENCE, HOUR).await, "the release after it");
+
+    batches_give_counters_their_whole_time(&server, &here, HOUR).await
+}
+
 leasehold_testkit::main! {
     tokens_of_a_busy_key_grow_when_the_server_forgets_everything,
     a_new_counter_begins_a_millisecond_ahead_of_the_clock,
     a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back,
     a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_as_there_is_one,
     a_counter_of_an_older_version_is_named_and_an_older_program_is_refused_this_one_s,
+    a_counter_has_its_whole_retention_after_each_grant_and_nothing_shortens_it,
 }

@@ -3,6 +3,7 @@
 
 mod waiters;
 
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,11 +11,11 @@ use std::time::Duration;
 use leasehold_core::{Attempt, Backend, LeaseStatus};
 use leasehold_redis_single::{Admin, Capability, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::{Answer, Server};
-use leasehold_testkit::{eventually, needs};
+use leasehold_testkit::{KilledOnDrop, eventually, needs, shows_nothing};
 use tokio::task::JoinSet;
 
 use self::waiters::{
-    FENCE, LINE, LOCK, claim, evaluations, has_it, key, listening, locker, places, rewrite, takes_a_place,
+    FENCE, LINE, LOCK, claim, evaluations, has_it, key, listening, listening_at, locker, places, rewrite, takes_a_place,
 };
 
 async fn a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often() -> Result<()> {
@@ -99,6 +100,62 @@ async fn a_waiter_whose_process_is_gone_is_passed_over_at_once() -> Result<()> {
     assert!(has_it(&server, &next).await);
     assert_eq!(server.calls("publish").await - published, 1, "a grant that nobody has was told");
     Ok(())
+}
+
+async fn a_release_frees_the_key_at_once_where_no_waiter_can_be_served() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (here, there) = (listening(&server).await?, listening(&server).await?);
+    let soon = "local t = redis.call('TIME') \
+                redis.call('SET', KEYS[1], string.format('epoch %d', t[1] * 16000 + t[2] * 2 / 125 + 12000))";
+    for (obstacle, undone) in [
+        (&["SET", LINE, "theirs"][..], &["PING"][..]),
+        (&["SET", FENCE, "theirs"], &["PING"]),
+        (&["EVAL", soon, "1", FENCE], &["PING"]),
+        (&["CONFIG", "SET", "maxmemory", "1"], &["CONFIG", "SET", "maxmemory", "0"]),
+        (&["ACL", "SETUSER", "default", "-hmget"], &["ACL", "SETUSER", "default", "+hmget"]),
+        (&["ACL", "SETUSER", "default", "-hget"], &["ACL", "SETUSER", "default", "+hget"]),
+    ] {
+        let holder = claim();
+        assert!(matches!(here.try_acquire(&holder).await?, Attempt::Granted { .. }));
+        takes_a_place(&there).await?;
+        server.ask(obstacle).await;
+        let released = here.release(&holder.grant(None)).await;
+        // Nobody asks for it: that the lease is an hour would show.
+        assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0, "{obstacle:?}");
+        assert_eq!(released?, LeaseStatus::Held, "{obstacle:?}");
+        server.ask(undone).await;
+        server.ask(&["DEL", LINE, FENCE]).await;
+    }
+    Ok(())
+}
+
+const WAITER: &str = "LEASEHOLD_TEST_WAITER";
+
+async fn a_release_frees_the_key_at_once_where_all_waiters_were_killed() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (holder, dead) = (listening(&server).await?, listening(&server).await?);
+    let held = claim();
+    assert!(matches!(holder.try_acquire(&held).await?, Attempt::Granted { .. }));
+    takes_a_place(&dead).await?;
+    dead.close().await;
+    eventually("the server has noticed", async || server.clients().await == 2).await;
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "the_process_that_waits"]).env(WAITER, server.url()).stdout(Stdio::null());
+    let mut process = KilledOnDrop::spawn(&mut command).unwrap();
+    eventually("it has a place", async || places(&server).await == 2).await;
+    process.end();
+    eventually("the server has noticed", async || server.clients().await == 2).await;
+    assert_eq!(holder.release(&held.grant(None)).await?, LeaseStatus::Held);
+    assert_eq!(server.ask(&["EXISTS", LOCK]).await.number(), 0);
+    Ok(())
+}
+
+/// Not a test by itself: waits until it is killed.
+async fn the_process_that_waits() -> Result<()> {
+    let Ok(url) = std::env::var(WAITER) else { shows_nothing("another test runs it in a process of its own") };
+    let store = listening_at(&url).await?;
+    takes_a_place(&store).await?;
+    std::future::pending().await
 }
 
 async fn a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_at_most() -> Result<()> {
@@ -360,6 +417,9 @@ leasehold_testkit::main! {
     a_key_that_goes_round_costs_two_commands_an_acquisition_and_all_have_it_as_often,
     a_waiter_that_asks_again_keeps_its_place,
     a_waiter_whose_process_is_gone_is_passed_over_at_once,
+    a_release_frees_the_key_at_once_where_no_waiter_can_be_served,
+    a_release_frees_the_key_at_once_where_all_waiters_were_killed,
+    the_process_that_waits,
     a_waiter_that_died_without_a_trace_keeps_the_others_for_three_seconds_at_most,
     a_place_that_was_not_confirmed_for_three_seconds_does_not_count,
     a_grant_whose_notification_is_lost_is_found_by_asking_again,

@@ -34,9 +34,9 @@ mod nodes;
 mod numbers;
 
 pub use leasehold_core::{
-    self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Error, ErrorKind, FencingToken,
-    Holder, Holders, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, Mode, Page,
-    ReleaseOutcome, Result, Wait,
+    self as core, Admin, Backed, Capabilities, Capability, Cursor, DetachedLock, Election, Error, ErrorKind,
+    FencingToken, GuardHandle, Holder, Holders, Leader, Leadership, LocalHandoff, LockGuard, LockKey, LockOptions,
+    Locker, LockerExt, LossReason, Mode, Page, ReleaseOutcome, Result, Semaphore, Wait,
 };
 /// The driver's client, for [`Redlock::from_clients`].
 pub use leasehold_redis::fred::clients::Client;

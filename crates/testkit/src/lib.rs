@@ -6,10 +6,13 @@ mod harness;
 mod waiting;
 // what they run on,
 mod child;
+mod corpus;
 pub mod first_version;
 pub mod launch;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "harness")]
 mod proxy;
 #[cfg(feature = "redis")]
@@ -36,11 +39,12 @@ pub use crate::authority::{Authority, Issued};
 pub use crate::child::KilledOnDrop;
 #[cfg(feature = "harness")]
 pub use crate::closing::Silenced;
+pub use crate::corpus::{corpus, corpus_line, corpus_of_text, corpus_of_urls};
 #[cfg(feature = "harness")]
 #[doc(hidden)]
 pub use crate::harness::{Async, Body, Flavor, Outcome, Sync, Test, run};
 #[cfg(feature = "harness")]
-pub use crate::proxy::Proxy;
+pub use crate::proxy::{Effects, Proxy};
 #[cfg(feature = "harness")]
 pub use crate::resting::a_runtime_that_rests_stalls_nobody;
 #[cfg(feature = "harness")]

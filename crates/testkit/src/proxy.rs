@@ -1,5 +1,6 @@
 use std::future::pending;
 use std::io;
+use std::mem::take;
 use std::net::{Ipv4Addr, TcpListener as StdListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -37,16 +38,37 @@ struct Faults {
     delay: Duration,
     refuses: bool,
     drops_next_reply: bool,
-    dropped_replies: u64,
+    tears_next_reply: bool,
     /// How many connections there have been. A connection's number is the count before it.
     connections: u64,
-    /// Connections with a smaller number carry nothing any more.
-    silent_below: u64,
+    /// Connections with a smaller number carry no requests any more.
+    without_requests_below: u64,
     /// Connections with a smaller number carry no replies any more.
     without_replies_below: u64,
     /// Connections with a smaller number hold their next request.
     holding_below: u64,
-    held: u64,
+    effects: Effects,
+}
+
+/// How often each fault of a [`Proxy`] had an effect: a fault that hit nothing shows nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Connections that were [cut](Proxy::cut).
+    pub cut: u64,
+    /// Connections that were [refused](Proxy::refuse).
+    pub refused: u64,
+    /// Pieces that were [delayed](Proxy::delay).
+    pub delayed: u64,
+    /// Requests that were [held](Proxy::hold_requests), whether or not they were released.
+    pub held: u64,
+    /// Requests that never reached the server: one for each connection that fell silent.
+    pub lost_requests: u64,
+    /// Replies that never reached the client: one for each connection that fell silent.
+    pub lost_replies: u64,
+    /// Replies that were [dropped](Proxy::drop_next_reply) together with their connection.
+    pub dropped_replies: u64,
+    /// Replies of which a part was [delivered](Proxy::tear_next_reply).
+    pub torn_replies: u64,
 }
 
 impl Proxy {
@@ -63,12 +85,12 @@ impl Proxy {
             delay: Duration::ZERO,
             refuses: false,
             drops_next_reply: false,
-            dropped_replies: 0,
+            tears_next_reply: false,
             connections: 0,
-            silent_below: 0,
+            without_requests_below: 0,
             without_replies_below: 0,
             holding_below: 0,
-            held: 0,
+            effects: Effects::default(),
         };
         let (cuts, releases) = (watch::Sender::new(()), watch::Sender::new(()));
         let shared = Arc::new(Shared { faults: Mutex::new(faults), cuts, releases });
@@ -113,7 +135,17 @@ impl Proxy {
 
     /// How many replies were dropped.
     pub fn dropped_replies(&self) -> u64 {
-        self.faults().dropped_replies
+        self.effects().dropped_replies
+    }
+
+    /// Delivers the first half of the next bytes that the server sends, and breaks that connection.
+    pub fn tear_next_reply(&self) {
+        self.change(|faults| faults.tears_next_reply = true);
+    }
+
+    /// How often the faults had an effect so far.
+    pub fn effects(&self) -> Effects {
+        self.shared.faults().effects
     }
 
     /// Breaks all existing connections for their clients. What a client sent before, and the proxy delays or holds, still
@@ -130,7 +162,7 @@ impl Proxy {
 
     /// How many requests were held so far, whether or not they were released.
     pub fn held(&self) -> u64 {
-        self.faults().held
+        self.effects().held
     }
 
     /// Delivers the requests that were held.
@@ -146,12 +178,33 @@ impl Proxy {
 
     /// Drops everything on all existing connections from now on; they stay open. New connections are as before.
     pub fn black_hole(&self) {
-        self.change(|faults| faults.silent_below = faults.connections);
+        self.change(|faults| faults.lose(faults.connections, faults.connections));
     }
 
     /// Drops everything on existing and new connections from now on; they stay open.
     pub fn black_hole_all(&self) {
-        self.change(|faults| faults.silent_below = u64::MAX);
+        self.change(|faults| faults.lose(u64::MAX, u64::MAX));
+    }
+
+    /// Drops the requests on existing and new connections from now on; they stay open, and replies still arrive.
+    pub fn lose_all_requests(&self) {
+        self.change(|faults| faults.lose(u64::MAX, 0));
+    }
+
+    /// Drops the replies on existing and new connections from now on; they stay open, and requests still arrive.
+    pub fn lose_all_replies(&self) {
+        self.change(|faults| faults.lose(0, u64::MAX));
+    }
+
+    /// Ends all faults, and cuts the existing connections, of which some have lost a part of what they carried.
+    pub fn heal(&self) {
+        self.change(|faults| {
+            faults.lose(0, 0);
+            (faults.delay, faults.refuses) = (Duration::ZERO, false);
+            (faults.drops_next_reply, faults.tears_next_reply) = (false, false);
+        });
+        self.release();
+        self.cut();
     }
 
     /// Says whether new connections are broken at once.
@@ -159,12 +212,15 @@ impl Proxy {
         self.change(|faults| faults.refuses = refuses);
     }
 
-    fn faults(&self) -> Faults {
-        self.shared.faults()
-    }
-
     fn change(&self, change: impl FnOnce(&mut Faults)) {
         self.shared.change(change);
+    }
+}
+
+impl Faults {
+    /// Connections with a smaller number carry no requests, or no replies.
+    fn lose(&mut self, requests_below: u64, replies_below: u64) {
+        (self.without_requests_below, self.without_replies_below) = (requests_below, replies_below);
     }
 }
 
@@ -175,6 +231,13 @@ impl Shared {
 
     fn change<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
         change(&mut self.faults.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn delay(&self, one_way: Duration) {
+        if !one_way.is_zero() {
+            self.change(|faults| faults.effects.delayed += 1);
+            sleep(one_way).await;
+        }
     }
 }
 
@@ -196,6 +259,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         // Before its task runs, so that a fault that is switched on now counts it.
         let (refuses, server, number) = shared.change(|faults| {
             faults.connections += u64::from(!faults.refuses);
+            faults.effects.refused += u64::from(faults.refuses);
             (faults.refuses, faults.server, faults.connections.saturating_sub(1))
         });
         if !refuses {
@@ -215,7 +279,10 @@ async fn relay(client: TcpStream, server: u16, number: u64, shared: Arc<Shared>)
     let replies = async {
         tokio::select! {
             ended = forward_replies(from_server, to_client, number, &shared) => ended,
-            _ = cuts.changed() => Ok(()),
+            _ = cuts.changed() => {
+                shared.change(|faults| faults.effects.cut += 1);
+                Ok(())
+            }
         }
     };
     tokio::join!(requests, replies).0
@@ -236,20 +303,21 @@ async fn forward_requests(
             return Ok(());
         }
         let faults = shared.faults();
-        if number < faults.silent_below {
+        if number < faults.without_requests_below {
+            shared.change(|faults| faults.effects.lost_requests += 1);
             drop(cuts.changed().await);
             return Ok(());
         }
         if number < faults.holding_below {
             // With this half, so that a cut closes the connection of the client altogether.
             drop(from);
-            shared.change(|faults| faults.held += 1);
+            shared.change(|faults| faults.effects.held += 1);
             while number < shared.faults().holding_below {
                 drop(releases.changed().await);
             }
             return to.write_all(&bytes[..count]).await;
         }
-        delay(faults.delay).await;
+        shared.delay(faults.delay).await;
         to.write_all(&bytes[..count]).await?;
     }
 }
@@ -268,24 +336,24 @@ async fn forward_replies(
             return Ok(());
         }
         let faults = shared.faults();
-        if number < faults.silent_below.max(faults.without_replies_below) {
+        if number < faults.without_replies_below {
+            shared.change(|faults| faults.effects.lost_replies += 1);
             return pending().await;
         }
-        let drops = shared.change(|faults| {
-            let drops = std::mem::take(&mut faults.drops_next_reply);
-            faults.dropped_replies += u64::from(drops);
-            drops
+        let (drops, tears) = shared.change(|faults| {
+            let drops = take(&mut faults.drops_next_reply);
+            let tears = !drops && take(&mut faults.tears_next_reply);
+            faults.effects.dropped_replies += u64::from(drops);
+            faults.effects.torn_replies += u64::from(tears);
+            (drops, tears)
         });
         if drops {
             return Ok(());
         }
-        delay(faults.delay).await;
+        if tears {
+            return to.write_all(&bytes[..count / 2]).await;
+        }
+        shared.delay(faults.delay).await;
         to.write_all(&bytes[..count]).await?;
-    }
-}
-
-async fn delay(one_way: Duration) {
-    if !one_way.is_zero() {
-        sleep(one_way).await;
     }
 }

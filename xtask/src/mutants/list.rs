@@ -3,8 +3,11 @@
 /// A mutant: one line of a real backend, or of the engine, is replaced by a wrong one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mutant {
-    /// The backend whose suite runs.
+    /// The backend whose tests run.
     pub(super) backend: &'static str,
+    /// The tests that have to notice it: the suite (`conformance`), another test target of the backend, or its unit tests
+    /// (`lib`).
+    pub(super) tests: &'static str,
     /// The fault, as a user would describe it.
     pub(super) wrong: &'static str,
     pub(super) file: &'static str,
@@ -13,22 +16,43 @@ pub(super) struct Mutant {
     pub(super) instead: &'static str,
 }
 
+const CLAIM: &str = "crates/core/src/engine/state/claim.rs";
 const MEMORY: &str = "crates/core/src/memory_backend.rs";
 const TRY_ACQUIRE_SQL: &str = "crates/mysql-unique/src/sql/try_acquire.sql";
 const RENEW_SQL: &str = "crates/mysql-unique/src/sql/renew.sql";
 const QUEUE_LUA: &str = "crates/redis-single/src/lua/queue.lua";
 const RENEW_LUA: &str = "crates/redis-single/src/lua/renew.lua";
 const NEXT_EPOCH_LUA: &str = "crates/redis/src/lua/next_epoch.lua";
+const FLEET_LUA: &str = "crates/redlock/src/lua/fleet.lua";
+const REENTRANT_LUA: &str = "crates/redis-reentrant/src/lua/try_acquire.lua";
+const RENEW_WRITERS_SQL: &str = "crates/mysql-rw/src/sql/renew_writers.sql";
+const READER_SQL: &str = "crates/mysql-rw/src/sql/try_acquire_reader.sql";
+const RENEWALS: &str = "crates/mysql/src/lease/statements.rs";
+const SEMAPHORE: &str = "crates/core/src/semaphore.rs";
+const ELECTION: &str = "crates/core/src/election.rs";
 const FILE_GRANT: &str = "crates/file/src/grant.rs";
 
 macro_rules! mutants {
-    ($($backend:literal: $wrong:literal in $file:expr, $right:literal => $instead:literal;)*) => {
-        &[$(Mutant { backend: $backend, wrong: $wrong, file: $file, right: $right, instead: $instead }),*]
+    ($($backend:literal $(by $tests:literal)?: $wrong:literal in $file:expr, $right:literal => $instead:literal;)*) => {
+        &[$(Mutant {
+            backend: $backend, tests: tests!($($tests)?), wrong: $wrong, file: $file, right: $right, instead: $instead,
+        }),*]
+    };
+}
+
+macro_rules! tests {
+    () => {
+        "conformance"
+    };
+    ($tests:literal) => {
+        $tests
     };
 }
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "memory": "a lease never ends" in MEMORY,
+        "epoch: next, ends: now.plus(claim.ttl)" => "epoch: next, ends: now.plus(claim.ttl * 1000)";
+    "memory" by "regressions": "a lease ends when the store tidies up" in MEMORY,
         "grants.retain(|grant| grant.ends > now);" => "";
     "memory": "readers and writers do not exclude each other" in MEMORY,
         "claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive" => "claim.mode == grant.claim.mode && claim.mode == Mode::Exclusive";
@@ -52,6 +76,26 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let forced = state.forced.contains_key(&grant.owner);" => "let forced = false;";
     "memory": "a renewal counts from when its answer came" in "crates/core/src/engine/state/renewals.rs",
         "lease.renewed(sent_at);" => "{ let _ = sent_at; lease.renewed(step.now); }";
+    "memory": "a deadline counts from when the grant came" in CLAIM,
+        "(claim.request, claim.by) = (None, None);" => "(claim.request, claim.by, claim.sent_at) = (None, None, step.now);";
+    "memory": "a waiter for a permit waits for one slot" in SEMAPHORE,
+        "slots.iter().map(|slot| self.locker.acquire(slot, options)).collect()" => "slots.iter().take(1).map(|slot| self.locker.acquire(slot, options)).collect()";
+    "memory": "a semaphore has a permit too many" in SEMAPHORE,
+        "(0..permits).map(|slot|" => "(0..=permits).map(|slot|";
+    "memory": "those who want several permits gather them at the same time" in SEMAPHORE,
+        "LockKey::new(format!(\"{}{MANY}\", key.as_str()))?" => "LockKey::new(format!(\"{}{MANY}{}\", key.as_str(), rand::rng().random::<u16>()))?";
+    "memory": "a store that fails is a semaphore without permits" in SEMAPHORE,
+        "silent.map_or(Ok(None), Err)" => "Ok(silent.and(None))";
+    "memory": "work goes on although another may lead" in ELECTION,
+        "_ = leadership.lost() => Ended::Lost," => "_ = pending::<LossReason>() => Ended::Lost,";
+    "memory": "a candidate that shuts down keeps the lead" in ELECTION,
+        "let _ = leadership.resign().await;\n                    return Ok(None);" => "std::mem::forget(leadership);\n                    return Ok(None);";
+    "memory": "an observer tells of no change" in ELECTION,
+        "matches!(&told, Observed::Leader(before) if *before == leader)" => "matches!(&told, Observed::Leader(_))";
+    "memory" by "lib": "a claim has the owner id of a lease before it" in CLAIM,
+        "if left_out(Rule::NewOwner) {" => "if true {";
+    "memory" by "lib": "a notification counts whatever epoch it has" in "crates/core/src/engine/state/pending.rs",
+        "position.may_have_become(epoch) && now" => "(position.may_have_become(epoch) || true) && now";
     "memory": "attempts on a store that is down do not back off" in "crates/core/src/engine/state/backoff.rs",
         "self.step = (self.step * 2).min(self.longest);" => "";
 
@@ -109,6 +153,39 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-single": "a release by force is not told as such" in "crates/redis/src/lua/force_release.lua",
         "redis.pcall('SET', forced, string.sub(held, 1, 32), 'PX', kept)" => "";
 
+    "redis-single": "a late renewal shortens the lease" in "crates/redis/src/lua/prolong.lua",
+        "if left >= tonumber(lease) then" => "if false then";
+    "redis-single": "a renewal brings back what is gone" in RENEW_LUA,
+        "return 'gone'" => "return redis.pcall('SET', lock, grant .. '{}', 'PX', lease, 'NX') and 'held'";
+    "redis-single": "a counter is raised by another command than the grant, and too late" in NEXT_EPOCH_LUA,
+        "'epoch ' .. text, 'PX', lifetime)" => "'epoch ' .. stored, 'PX', lifetime)";
+    "redis-single" by "replicas": "what WAIT answers is not looked at, as on another connection" in "crates/redis/src/client/confirmation.rs",
+        "Ok(confirmed) if confirmed >= u64::from(self.replicas) => None" => "Ok(confirmed) if confirmed < u64::MAX => None";
+
+    "redis-reentrant": "sessions do not exclude each other" in REENTRANT_LUA,
+        "if owner ~= session or (lost" => "if (lost";
+    "redis-reentrant": "a session joins what it has lost" in REENTRANT_LUA,
+        " or (lost ~= '' and tonumber(epoch) <= tonumber(lost)) then" => " then";
+    "redis-reentrant": "a level that was given back is counted again" in "crates/redis-reentrant/src/lua/release.lua",
+        "or not held[3] or" => "or";
+    "redis-reentrant": "a further level shortens the lease" in REENTRANT_LUA,
+        "if not refused and left < tonumber(lease) then" => "if not refused then";
+    "redis-reentrant": "the first release frees all levels" in "crates/redis-reentrant/src/lua/release.lua",
+        "if fields > 4 then" => "if false then";
+
+    "redlock": "anybody releases" in FLEET_LUA,
+        "held and string.find(held, owner, 1, true) == 1" => "held";
+    "redlock": "a renewal brings back what is gone" in "crates/redlock/src/lua/renew.lua",
+        "return redis.pcall('GET', forced) == owner and 'forced' or 'gone'" => "return redis.pcall('SET', lock, owner .. ' - {}', 'PX', lease, 'NX') and 'held'";
+    "redlock" by "lib": "half of the nodes are a majority" in "crates/redlock/src/majority.rs",
+        "nodes / 2 + 1" => "nodes.div_ceil(2)";
+    "redlock" by "model": "a number is written that is not above every other" in "crates/redlock/src/numbers.rs",
+        "told.number.unwrap_or(told.floor + 1)" => "told.number.unwrap_or(told.floor)";
+    "redlock" by "pitfalls": "a node confirms a number that it gave before" in "crates/redlock/src/lua/confirm.lua",
+        "if floor >= tonumber(number) then" => "if floor > tonumber(number) then";
+    "redlock" by "pitfalls": "a grant that comes late is not given back" in "crates/redlock/src/batch.rs",
+        "if attempt.granted_late(index) {" => "if attempt.granted_late(index) && index > 99 {";
+
     "mysql-unique": "a claim takes the key from its owner" in TRY_ACQUIRE_SQL,
         "owner = IF(expires_at <= UTC_TIMESTAMP(6) AND acquired_at = UTC_TIMESTAMP(6), :owner, owner)" => "owner = :owner";
     "mysql-unique": "a claim that is repeated prolongs" in TRY_ACQUIRE_SQL,
@@ -126,6 +203,16 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "UTC_TIMESTAMP(6) + INTERVAL {micros of CONCAT(name, owner)} MICROSECOND)" => "UTC_TIMESTAMP(6) + INTERVAL ({micros of CONCAT(name, owner)}) DIV 2 MICROSECOND)";
     "mysql-unique": "a late renewal shortens the lease" in RENEW_SQL,
         "GREATEST(expires_at," => "GREATEST(UTC_TIMESTAMP(6),";
+    "mysql-unique" by "shared": "a lease ends by the local time of the session" in TRY_ACQUIRE_SQL,
+        "    UTC_TIMESTAMP(6) + INTERVAL :ttl MICROSECOND, expires_at)" => "    NOW(6) + INTERVAL :ttl MICROSECOND, expires_at)";
+    "mysql-unique" by "shared": "keys are text" in "crates/mysql/src/schema/table.rs",
+        "varbinary({length})" => "varchar({length})";
+    "mysql-unique": "the number of changed rows is believed" in RENEWALS,
+        "if reply.affected == keys.len() as u64 {" => "if reply.affected > 0 {";
+    "mysql-unique" by "cost": "a renewal reads the whole table" in RENEW_SQL,
+        "FORCE INDEX (PRIMARY)" => "IGNORE INDEX (PRIMARY)";
+    "memory" by "lib": "a batch takes its rows in any order" in "crates/core/src/group_commit.rs",
+        "O::row(&one.request).cmp(O::row(&other.request))" => "(O::row(&one.request).len() % 2).cmp(&(O::row(&other.request).len() % 2))";
     "mysql-unique": "anybody releases" in "crates/mysql-unique/src/sql/release.sql",
         "owner = :owner" => "(owner = :owner OR TRUE)";
     "mysql-unique": "who has expired is shown" in "crates/mysql-unique/src/sql/inspect.sql",
@@ -134,4 +221,21 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         " AND expires_at > UTC_TIMESTAMP(6)" => "";
     "mysql-unique": "a release by force is not told as such" in "crates/mysql-unique/src/sql/force_release.sql",
         "forced = owner" => "forced = NULL";
+
+    "mysql-rw": "anybody releases" in "crates/mysql-rw/src/sql/release_writer.sql",
+        "writer = :owner AND writer_expires_at" => "writer_expires_at";
+    "mysql-rw": "a renewal brings back what has expired" in RENEW_WRITERS_SQL,
+        " AND writer_expires_at > UTC_TIMESTAMP(6)" => "";
+    "mysql-rw": "a late renewal shortens the lease" in RENEW_WRITERS_SQL,
+        "GREATEST(writer_expires_at," => "GREATEST(UTC_TIMESTAMP(6),";
+    "mysql-rw": "a reader comes in beside a writer" in "crates/mysql-rw/src/sql/draw_epochs.sql",
+        "WHEN writer IS NOT NULL AND writer_expires_at > UTC_TIMESTAMP(6) THEN 0" => "WHEN FALSE THEN 0";
+    "mysql-rw" by "readers": "a writer that was released by force becomes a reader" in READER_SQL,
+        "l.writer <=> :writer AND l.waiting IS NULL AND" => "";
+    "mysql-rw" by "admission": "a reader does not keep the row of its key in place" in READER_SQL,
+        "LOCK IN SHARE MODE" => "";
+    "mysql-rw" by "admission": "a reader has an epoch from before a writer" in READER_SQL,
+        " AND l.written < :epoch" => "";
+    "mysql-rw" by "readers": "a writer does not wait until the readers are gone" in "crates/mysql-rw/src/sql/count_readers.sql",
+        "COUNT(IF(r.forced = 0, 1, NULL))" => "0 * COUNT(IF(r.forced = 0, 1, NULL))";
 };

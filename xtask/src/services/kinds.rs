@@ -1,6 +1,6 @@
 //! The kinds of services, each started by the launcher that the tests use too.
 
-use leasehold_testkit::launch::{Process, Settings, mariadb, redis};
+use leasehold_testkit::launch::{Process, Settings, mariadb, postgres, redis};
 
 use super::service::{Running, Service, Site};
 
@@ -19,6 +19,10 @@ pub(super) struct RedisCluster;
 /// One `MariaDB` server with an empty database `leasehold` and a root user without a password.
 #[derive(Debug)]
 pub(super) struct MariaDb;
+
+/// One `PostgreSQL` server with an empty database `leasehold` and a superuser leasehold without a password.
+#[derive(Debug)]
+pub(super) struct Postgres;
 
 impl Service for Redis {
     fn variable(&self) -> &'static str {
@@ -80,5 +84,20 @@ impl Service for MariaDb {
         let settings = Settings::arguments(&["--max-connections=500"]);
         let server = mariadb::start(&site.folder, &settings, site.lifetime)?;
         Ok(Running { url: mariadb::url(server.port()), processes: vec![server] })
+    }
+}
+
+impl Service for Postgres {
+    fn variable(&self) -> &'static str {
+        "LEASEHOLD_TEST_POSTGRES"
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &[postgres::PROGRAM, postgres::INSTALL, postgres::POOLER]
+    }
+
+    fn start(&self, site: &Site) -> Result<Running, String> {
+        let server = postgres::start(&site.folder, &Settings::default(), site.lifetime)?;
+        Ok(Running { url: postgres::url(server.port()), processes: vec![server] })
     }
 }

@@ -10,8 +10,10 @@ mod json;
 mod loss;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 mod partition;
+mod permits;
 #[cfg(feature = "redis")]
 mod redis;
+mod restart;
 mod secrets;
 mod signals;
 mod support;
@@ -58,6 +60,10 @@ leasehold_testkit::main! {
     partition::on_one_redis,
     partition::on_a_majority_of_redis_servers,
     partition::on_mysql,
+    permits::as_many_commands_run_at_a_time_as_there_are_permits,
+    permits::as_many_commands_run_at_a_time_as_there_are_permits_on_redis,
+    permits::a_permit_of_a_program_that_was_killed_is_free_again,
+    permits::permits_that_cannot_be_are_64,
     redis::a_held_key_exits_with_75_and_a_free_one_runs_the_command,
     redis::the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed,
     redis::a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up,
@@ -69,7 +75,14 @@ leasehold_testkit::main! {
     redis::a_server_that_is_down_exits_with_69_or_the_chosen_code,
     redis::a_wrong_password_is_78_and_the_right_one_is_found_where_it_is_put,
     redis::a_reader_exits_with_78_on_a_store_without_readers,
+    restart::one_of_several_hosts_runs_the_command_and_the_next_when_it_is_gone,
+    restart::one_of_several_hosts_runs_the_command_on_redis_and_the_next_when_it_is_gone,
+    restart::a_command_that_ends_is_started_again_under_a_new_lock,
+    restart::a_command_whose_lock_was_taken_away_is_started_again,
+    restart::a_command_that_cannot_be_started_is_not_tried_again,
     secrets::a_password_is_in_no_output,
+    secrets::a_password_that_redis_takes_is_in_no_output_and_no_command_line,
+    secrets::a_password_that_mysql_takes_is_in_no_output_and_no_command_line,
     signals::signals_are_forwarded_to_the_command,
     signals::the_lock_is_held_until_the_command_has_ended,
     signals::a_signal_while_it_waits_ends_it_and_leaves_nothing_behind,

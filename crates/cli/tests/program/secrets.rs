@@ -3,6 +3,13 @@
 use std::fs;
 use std::process::Command;
 
+#[cfg(feature = "mysql")]
+use leasehold_testkit::mysql::Server as MySqlServer;
+#[cfg(feature = "redis")]
+use leasehold_testkit::redis::Server as RedisServer;
+#[cfg(any(feature = "redis", feature = "mysql"))]
+use leasehold_testkit::{needs, needs_or_why};
+
 use crate::support::{Place, leasehold, text};
 
 const CANARY: &str = "c4n4ry-in-a-coal-mine";
@@ -50,4 +57,68 @@ pub(crate) fn a_password_is_in_no_output() {
     sings_nowhere(&mut leasehold(&[&["--backend", nobody, "--password-file", file], &run[..]].concat()));
     // In the environment of a command that does run.
     sings_nowhere(Place::file().leasehold(&run).env("LEASEHOLD_PASSWORD", CANARY));
+}
+
+/// In no command line of the machine, nor in the name of any process or thread, of which the system makes the names of core
+/// files; and in nothing that is printed while a lock is held.
+#[cfg(any(feature = "redis", feature = "mysql"))]
+#[track_caller]
+fn sings_to_no_neighbour(url: &str, canary: &str) {
+    let script = "for file in /proc/[0-9]*/cmdline /proc/[0-9]*/comm /proc/[0-9]*/task/[0-9]*/comm; do \
+                  tr '\\0' ' ' <$file; echo; done 2>/dev/null; env; echo looked";
+    let mut command = leasehold(&["run", "-vv", "--wait", "20s", "k", "--", "sh", "-c", script]);
+    let output = command.env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && out.contains("leasehold") && out.contains("looked"), "{out}\n{err}");
+    for line in out.lines().chain(err.lines()) {
+        assert!(!line.contains(canary), "{line}");
+    }
+    for args in [&["list"][..], &["inspect", "--json", "k"], &["doctor"], &["doctor", "--json"]] {
+        let output = leasehold(args).env("LEASEHOLD_BACKEND", url).env("RUST_LOG", "trace").output().unwrap();
+        for stream in [&output.stdout, &output.stderr] {
+            assert!(!text(stream).contains(canary), "{args:?}: {}", text(stream));
+        }
+    }
+}
+
+#[cfg(any(feature = "redis", feature = "mysql"))]
+fn wait_for<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// The other test here gives its password in command lines.
+#[cfg(any(feature = "redis", feature = "mysql"))]
+fn another_canary() -> String {
+    format!("y3ll0w-b1rd-{}", std::process::id())
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn a_password_that_redis_takes_is_in_no_output_and_no_command_line() {
+    let canary = another_canary();
+    let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start_blocking(&[])).collect();
+    let servers = needs("redis-server", servers);
+    let nodes: Vec<String> = servers
+        .iter()
+        .map(|server| {
+            wait_for(server.ask(&["ACL", "SETUSER", "app", "on", &format!(">{canary}"), "~*", "&*", "+@all"]));
+            server.url().replacen("://", &format!("://app:{canary}@"), 1)
+        })
+        .collect();
+    for url in [nodes[0].clone(), format!("reentrant:{}", nodes[0]), format!("redlock:{}", nodes.join(","))] {
+        sings_to_no_neighbour(&url, &canary);
+    }
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line() {
+    let canary = another_canary();
+    let server = needs_or_why("MariaDB or MySQL", wait_for(MySqlServer::start(&[])));
+    let user = format!("CREATE USER app@'%' IDENTIFIED BY '{canary}'");
+    wait_for(server.sql(&[&user, "GRANT ALL ON leasehold.* TO app@'%'"]));
+    for scheme in ["mysql", "mysql-rw"] {
+        let url = server.url_of("app", &canary).replacen("mysql:", &format!("{scheme}:"), 1);
+        let migrated = leasehold(&["migrate"]).env("LEASEHOLD_BACKEND", &url).output().unwrap();
+        assert!(migrated.status.success(), "{}", text(&migrated.stderr));
+        sings_to_no_neighbour(&url, &canary);
+    }
 }

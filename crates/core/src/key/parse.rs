@@ -56,6 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::corpus_of_text;
 
     proptest! {
         #[test]
@@ -64,6 +65,21 @@ mod tests {
             let kept = LockKey::new(key.as_str()).unwrap();
             prop_assert_eq!(kept.as_str(), key);
         }
+    }
+
+    #[test]
+    fn whatever_the_key_is_it_is_kept_as_it_is_or_refused_and_shown_without_control_characters() {
+        corpus_of_text(include_str!("../../corpus/keys.txt"), |text| match LockKey::new(text) {
+            Ok(key) => {
+                assert_eq!(key.as_str(), text);
+                assert!(!key.to_string().chars().any(char::is_control), "{key}");
+                assert!((1..=LockKey::MAX_BYTES).contains(&text.len()));
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidKey);
+                assert!(text.is_empty() || text.len() > LockKey::MAX_BYTES);
+            }
+        });
     }
 
     #[test]

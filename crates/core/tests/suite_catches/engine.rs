@@ -19,11 +19,11 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     KeepsTheLeaseToItself Instead(tells_no_lease) => c10_busy_tells_what_is_left_of_the_lease,
 };
 
-type Acquiring = futures::future::BoxFuture<'static, Result<Option<LockGuard>>>;
-type Acquire = fn(Arc<dyn Locker>, LockKey, LockOptions) -> Acquiring;
+pub(crate) type Acquiring = futures::future::BoxFuture<'static, Result<Option<LockGuard>>>;
+pub(crate) type Acquire = fn(Arc<dyn Locker>, LockKey, LockOptions) -> Acquiring;
 
 /// Acquires like this instead.
-struct Instead(Acquire);
+pub(crate) struct Instead(pub(crate) Acquire);
 
 impl Double for Instead {
     fn client(&self, client: TestClient) -> TestClient {
@@ -58,7 +58,7 @@ impl Locker for Wrong {
 }
 
 /// Forgets to give back what a cancelled acquire won.
-fn leaks_on_cancel(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
+pub(crate) fn leaks_on_cancel(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
     Box::pin(async move {
         let (tell, told) = tokio::sync::oneshot::channel();
         tokio::spawn(async move {
@@ -96,7 +96,7 @@ fn never_backs_off(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -
     })
 }
 
-fn takes_failure_for_held(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
+pub(crate) fn takes_failure_for_held(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
     Box::pin(async move { Ok(inner.acquire(&key, &options).await.unwrap_or_default()) })
 }
 

@@ -59,7 +59,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     NeverSignals NeverSignals => c13_a_release_is_signalled,
 };
 
-struct NeverExcludes;
+pub(crate) struct NeverExcludes;
 
 #[async_trait]
 impl Double for NeverExcludes {
@@ -90,7 +90,7 @@ impl Double for ChecksBeforeItInserts {
     }
 }
 
-struct Grants(fn(Duration) -> Duration);
+pub(crate) struct Grants(pub(crate) fn(Duration) -> Duration);
 
 #[async_trait]
 impl Double for Grants {
@@ -290,13 +290,13 @@ impl Double for TellsLossOnRelease {
 }
 
 /// The epoch, from how many grants there were so far and what the store says.
-struct Tokens {
+pub(crate) struct Tokens {
     count: AtomicU64,
     epoch: fn(u64, u64) -> u64,
 }
 
 impl Tokens {
-    fn new(epoch: fn(u64, u64) -> u64) -> Self {
+    pub(crate) fn new(epoch: fn(u64, u64) -> u64) -> Self {
         Self { count: AtomicU64::new(0), epoch }
     }
 }
@@ -330,7 +330,7 @@ impl Double for TokensOfTheClockAlone {
 }
 
 /// What becomes of a key on its way to the store.
-struct Folds(fn(&str) -> String);
+pub(crate) struct Folds(pub(crate) fn(&str) -> String);
 
 #[async_trait]
 impl Double for Folds {

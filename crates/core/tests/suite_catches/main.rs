@@ -3,6 +3,7 @@
 
 mod admin;
 mod attach;
+mod composed;
 mod double;
 mod downgrade;
 mod engine;
@@ -38,7 +39,7 @@ macro_rules! catches {
 }
 pub(crate) use catches;
 
-const CATCHES: [&[Catch]; 7] = [
+const CATCHES: [&[Catch]; 8] = [
     attach::CATCHES,
     downgrade::CATCHES,
     exclusive::CATCHES,
@@ -46,6 +47,7 @@ const CATCHES: [&[Catch]; 7] = [
     admin::CATCHES,
     shared::CATCHES,
     engine::CATCHES,
+    composed::CATCHES,
 ];
 
 async fn is_caught(catch: &Catch) -> Result<(), Failed> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold_core::clock::Moment;
 use leasehold_core::{
-    Attempt, Claim, Clock, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, OwnerId, Renewal, Subscription,
+    Attempt, BoxFuture, Claim, Clock, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, Namespace, OwnerId, Renewal,
+    Subscription,
 };
 use leasehold_core::{Notifications, Result};
 use sha2::{Digest, Sha256};
@@ -15,8 +16,7 @@ use tokio::time::timeout;
 
 use super::lock::AdvisoryLock;
 use super::subscription::AdvisorySubscription;
-use crate::future::BoxFuture;
-use crate::names::{Namespace, TableName};
+use crate::names::TableName;
 use crate::server::connections::Connections;
 use crate::server::pools::PoolKind;
 use crate::server::sessions::Sessions;

@@ -1,11 +1,9 @@
 use std::fmt;
 
-use leasehold_core::{Attempt, Claim, Result};
+use leasehold_core::{Attempt, BoxFuture, Claim, GroupCommit, Operations, Result, Turns};
 use mysql_async::Value;
 
 use super::busy_keys::BusyKeys;
-use super::lane::{GroupCommit, Operations, Turns};
-use crate::future::BoxFuture;
 use crate::lease::statements::micros;
 use crate::statement::params::text;
 

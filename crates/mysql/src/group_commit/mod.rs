@@ -2,4 +2,3 @@
 
 mod busy_keys;
 pub(crate) mod claims;
-pub(crate) mod lane;

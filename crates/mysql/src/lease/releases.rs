@@ -1,12 +1,10 @@
 use std::collections::HashMap;
 
-use leasehold_core::{Error, ErrorKind, LeaseStatus, OwnerId, Result};
+use leasehold_core::{Answers, BoxFuture, Error, ErrorKind, LeaseStatus, Operations, OwnerId, Result};
 use mysql_async::Value;
 use rand::Rng;
 
 use super::statements::LeaseStatements;
-use crate::future::BoxFuture;
-use crate::group_commit::lane::{Answers, Operations};
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
 use crate::statement::params::{Params, named};

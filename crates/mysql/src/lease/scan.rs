@@ -1,7 +1,6 @@
-use leasehold_core::Result;
+use leasehold_core::{BoxFuture, Result};
 use mysql_async::Value;
 
-use crate::future::BoxFuture;
 use crate::server::sessions::Sessions;
 use crate::statement::params::named;
 use crate::statement::reply::Columns;

@@ -2,10 +2,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use leasehold_core::{Error, GrantRef, LeaseStatus, LockOptions, OwnerId, Result};
+use leasehold_core::{BoxFuture, Error, GrantRef, LeaseStatus, LockOptions, OwnerId, Result};
 use mysql_async::Value;
 
-use crate::future::BoxFuture;
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
 use crate::statement::params::{Params, named};

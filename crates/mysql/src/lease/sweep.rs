@@ -1,10 +1,9 @@
 use std::time::Duration;
 
-use leasehold_core::Result;
+use leasehold_core::{BoxFuture, Result};
 use mysql_async::Value;
 
 use super::scan::RangeScan;
-use crate::future::BoxFuture;
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
 use crate::statement::params::{Params, named};

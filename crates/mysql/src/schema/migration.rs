@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, Result};
+use leasehold_core::{BoxFuture, Error, ErrorKind, Result};
 
 use super::table::{TableSchema, Version};
-use crate::future::BoxFuture;
 use crate::names::TableName;
 use crate::server::failure::MIGRATE;
 use crate::server::sessions::Sessions;

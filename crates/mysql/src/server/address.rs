@@ -1,12 +1,12 @@
 use std::fmt;
 
-use leasehold_core::{Result, Secrets};
+use leasehold_core::{Namespace, Result, Secrets};
 use mysql_async::{Opts, OptsBuilder};
 use url::Url;
 
 use super::encryption::Encryption;
 use super::parameters::{PARSE, check_number, check_socket, refuse, with_pool_size};
-use crate::names::{Namespace, TableName};
+use crate::names::TableName;
 
 /// A checked `mysql://` URL: the options for the driver, and the parameters of Leasehold.
 ///
@@ -119,6 +119,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::{corpus_of_urls, shown as shown_chain};
 
     #[test]
     fn parameters_of_leasehold_are_not_passed_to_the_driver() {
@@ -265,6 +266,17 @@ mod tests {
     fn tls_without_the_feature_is_an_error_and_no_panic() {
         let error = Address::parse("mysql://u@host/locks?require_ssl=true").unwrap_err();
         assert!(error.to_string().contains("tls-rustls"), "{error}");
+    }
+
+    #[test]
+    fn whatever_the_url_is_it_is_understood_or_refused_and_its_password_is_not_shown() {
+        corpus_of_urls(include_str!("../../corpus/urls.txt"), |url| match Address::parse(url) {
+            Ok(address) => format!("{address:?}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}: {error}");
+                format!("{} {error:?}", shown_chain(&error))
+            }
+        });
     }
 
     proptest! {

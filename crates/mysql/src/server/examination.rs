@@ -1,8 +1,7 @@
-use leasehold_core::Result;
+use leasehold_core::{BoxFuture, Result};
 
 use super::address::Address;
 use super::sessions::Sessions;
-use crate::future::BoxFuture;
 use crate::statement::params::Params;
 use crate::statement::reply::Row;
 use crate::statement::step::Step;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Clock, Error, ErrorKind, Result};
+use leasehold_core::{BoxFuture, Clock, Error, ErrorKind, Result};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error as Failure, Pool};
 use rand::Rng;
@@ -11,7 +11,6 @@ use super::connections::Connections;
 use super::failure::{Progress, classify};
 use super::pools::PoolKind;
 use super::session::{Session, SessionFate, SessionId, catch_panic};
-use crate::future::BoxFuture;
 use crate::statement::params::Params;
 use crate::statement::reply::{Reply, Row};
 use crate::statement::step::Step;

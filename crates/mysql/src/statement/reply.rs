@@ -112,6 +112,39 @@ impl<'r> Columns<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_testkit::corpus;
+
+    #[test]
+    fn whatever_the_driver_gives_for_a_column_it_is_read_or_refused() {
+        corpus(include_str!("../../corpus/values.txt"), |bytes| {
+            let number = bytes.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+            let [year, month, day, hour, minute, second, ..] = number.to_be_bytes();
+            let micros = u32::try_from(number >> 32).unwrap();
+            let values = [
+                Value::NULL,
+                Value::Bytes(bytes.to_vec()),
+                Value::Int(number.cast_signed()),
+                Value::UInt(number),
+                Value::Float(f32::from_bits(micros)),
+                Value::Double(f64::from_bits(number)),
+                Value::Date(u16::from(year), month, day, hour, minute, second, micros),
+                Value::Time(hour > 9, micros, hour, minute, second, micros),
+            ];
+            for value in values {
+                let row = Row { values: vec![value] };
+                let columns = || Columns::of(&row, "test");
+                let kinds = [
+                    columns().bytes().err(),
+                    columns().optional_bytes().err(),
+                    columns().number().err(),
+                    columns().text().err(),
+                    columns().micros().err(),
+                ];
+                let _ = row.text(0);
+                assert!(kinds.into_iter().flatten().all(|error| error.kind() == ErrorKind::Backend), "{row:?}");
+            }
+        });
+    }
 
     #[test]
     fn a_column_of_another_type_or_beyond_the_last_is_an_error() {

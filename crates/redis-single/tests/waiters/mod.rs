@@ -25,7 +25,11 @@ pub(crate) async fn locker_at(url: &str) -> Result<RedisSingle> {
 
 /// A store whose inbox is open.
 pub(crate) async fn listening(server: &Server) -> Result<RedisSingleBackend> {
-    let store = RedisSingle::builder().url(server.url()).backend().await?;
+    listening_at(&server.url()).await
+}
+
+pub(crate) async fn listening_at(url: &str) -> Result<RedisSingleBackend> {
+    let store = RedisSingle::builder().url(url).backend().await?;
     drop(store.notifications().expect("signals").subscribe(&key()).await?);
     Ok(store)
 }

@@ -283,6 +283,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::{corpus_of_urls, shown as shown_chain};
+
+    #[test]
+    fn whatever_the_url_is_it_is_understood_or_refused_and_its_password_is_not_shown() {
+        corpus_of_urls(include_str!("../../corpus/urls.txt"), |url| match Endpoint::parse(url) {
+            Ok(endpoint) => format!("{endpoint} {endpoint:?} {}", Endpoint::shown(url)),
+            Err(error) => {
+                let kinds = [ErrorKind::InvalidOptions, ErrorKind::Backend];
+                assert!(kinds.contains(&error.kind()), "{url}: {error}");
+                format!("{} {error:?} {}", shown_chain(&error), Endpoint::shown(url))
+            }
+        });
+    }
 
     #[test]
     fn urls_are_understood_and_shown_without_their_passwords() {

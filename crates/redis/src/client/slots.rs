@@ -92,6 +92,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::corpus_of_text;
 
     fn asked() -> Server {
         Server::new("asked", 1)
@@ -152,6 +153,14 @@ mod tests {
         ] {
             assert_eq!(lists(nodes, &Server::new(host, port)), known, "{host}:{port}");
         }
+    }
+
+    #[test]
+    fn whatever_a_cluster_answers_it_is_a_redirection_or_none() {
+        corpus_of_text(include_str!("../../corpus/redirections.txt"), |text| {
+            let _ = lists(text, &asked());
+            let _ = Redirection::read(&DriverError::new(DriverKind::Cluster, text.to_owned()), &asked());
+        });
     }
 
     proptest! {

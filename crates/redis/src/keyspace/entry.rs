@@ -60,6 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::corpus_of_text;
 
     const OWNER: &str = "0123456789abcdef0123456789abcdef";
 
@@ -78,6 +79,17 @@ mod tests {
             let _ = Entry::read(&text);
             let _ = Entry::read(&format!("{OWNER} {text}"));
         }
+    }
+
+    #[test]
+    fn whatever_stands_in_an_entry_it_is_read_without_its_owner_being_shown() {
+        corpus_of_text(include_str!("../../corpus/entries.txt"), |text| {
+            let entry = Entry::read(text);
+            let holder = entry.to_holder();
+            assert!(!format!("{holder:?}").contains(OWNER) || text.matches(OWNER).count() > 1, "{text}");
+            assert!(holder.token.is_none_or(|token| token.epoch() <= FencingToken::MAX_EPOCH), "{text}");
+            let _ = Metadata::read(text);
+        });
     }
 
     #[test]

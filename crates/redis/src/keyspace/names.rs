@@ -136,6 +136,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_testkit::corpus_of_text;
 
     /// Short strings over few characters, so that collisions would be found.
     fn tricky() -> impl Strategy<Value = String> {
@@ -158,6 +159,16 @@ mod tests {
 
     fn names(namespace: &str) -> Namespace {
         Namespace::new(namespace).unwrap()
+    }
+
+    #[test]
+    fn whatever_the_name_is_it_is_that_of_one_key_or_of_none() {
+        let names = names("leasehold");
+        corpus_of_text(include_str!("../../corpus/names.txt"), |name| {
+            if let Some(key) = names.key(name, "lock") {
+                assert_eq!(names.of(&key).part("lock"), name);
+            }
+        });
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use crate::client::connection::Connection;
 /// The error for an answer that is none of a script's own.
 ///
 /// `foreign`, key, type: there is an entry under our name that we did not write. `older`, key: a version did that counts epochs
-/// in another unit. `refused`, reply: the server refused
+/// in another unit, or Redlock, whose counters look alike. `refused`, reply: the server refused
 /// a step.
 pub(crate) fn script_error(connection: &Connection, words: &[&str]) -> Error {
     match *words {
@@ -21,7 +21,8 @@ pub(crate) fn script_error(connection: &Connection, words: &[&str]) -> Error {
         }
         ["older", key] => {
             let told = format!(
-                "the entry `{key}` is of an older version of Leasehold; end the programs of that version, then delete it"
+                "the entry `{key}` is of an older version of Leasehold, or of Redlock: end the programs of that version, then \
+                 delete it; or give Redlock a namespace of its own"
             );
             Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }

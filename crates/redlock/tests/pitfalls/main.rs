@@ -70,6 +70,7 @@ leasehold_testkit::main! {
     tokens::a_slow_node_does_not_confirm_a_number_that_another_has,
     tokens::a_node_takes_a_number_above_its_own_and_not_ahead_of_its_clock,
     tokens::a_token_takes_one_round_unless_counters_are_ahead_of_what_is_proposed,
+    tokens::most_counters_have_their_whole_retention_after_each_grant,
     tokens::programs_of_the_first_version_and_of_this_one_stay_away_from_each_others_nodes,
     batches::a_claim_whose_counter_is_none_keeps_no_other_of_its_batch_from_its_lease,
     batches::a_cycle_of_many_costs_a_node_few_calls,

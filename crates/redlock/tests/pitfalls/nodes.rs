@@ -6,7 +6,7 @@ use leasehold_redis::fred::types::config::Config;
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock};
 use leasehold_testkit::needs;
-use leasehold_testkit::redis::Server;
+use leasehold_testkit::redis::{Server, is_kept_for};
 
 use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
 
@@ -90,7 +90,8 @@ pub(crate) async fn a_node_that_came_back_empty_does_not_count_until_it_is_repai
     until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
     let states = locks.repair().await.unwrap();
     assert!(states.iter().all(|state| state.condition == NodeCondition::Serving), "{states:?}");
-    assert!(nodes.0[0].ask(&["GET", "{leasehold:k}:fence"]).await.text() != "", "the counters were not copied");
+    let week = Duration::from_secs(7 * 24 * 3600);
+    assert!(is_kept_for(&nodes.0[0], "{leasehold:k}:fence", week).await, "the counters were not copied");
     nodes.0[1].pause();
     tokens.push(cycle(&locks, "k").await);
     nodes.0[1].resume();

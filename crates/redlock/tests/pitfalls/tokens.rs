@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_redlock::Redlock;
 use leasehold_testkit::first_version::{SCRIPT_ERROR, TRY_ACQUIRE};
-use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::redis::{Answer, Server, is_kept_for};
 use leasehold_testkit::{Proxy, needs};
 use tokio::time::sleep;
 
@@ -176,6 +176,35 @@ pub(crate) async fn a_token_takes_one_round_unless_counters_are_ahead_of_what_is
     let [one_round, plain, two_rounds] = calls[..] else { panic!("{calls:?}") };
     // Lock and counter, the lock, and the lock twice and the counter. Few may need a second round on a busy machine.
     assert!(one_round < 25 && plain == 10 && two_rounds > 25, "{calls:?}");
+}
+
+/// A clock that is set back would otherwise give tokens again, which only the counters prevent.
+pub(crate) async fn most_counters_have_their_whole_retention_after_each_grant() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.builder().fence_retention(DAY).connect().await.unwrap();
+    let kept = async || {
+        let mut kept = 0;
+        for node in &nodes.0 {
+            kept += usize::from(is_kept_for(node, &fence(KEY), DAY).await);
+        }
+        kept >= 2
+    };
+    let in_two_rounds = LAST.to_string();
+    // What the counter of each node is before each grant, if it is not what the grant before it left.
+    for before in [None, None, None, Some(&in_two_rounds), None] {
+        for node in &nodes.0 {
+            if let Some(counter) = before {
+                node.ask(&["SET", &fence(KEY), counter]).await;
+            }
+            node.ask(&["PEXPIRE", &fence(KEY), "600000"]).await;
+        }
+        let guard = take(&locks, KEY).await;
+        assert!(kept().await, "a grant: {before:?}");
+        guard.renew().await.unwrap();
+        guard.release().await.unwrap();
+        assert!(kept().await, "a renewal and a release: {before:?}");
+    }
 }
 
 const EARLIER: [&str; 5] = [

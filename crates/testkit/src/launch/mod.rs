@@ -1,10 +1,11 @@
-//! Starts server programs: the one place of the workspace that runs `redis-server` and `mariadbd`.
+//! Starts server programs: the one place of the workspace that runs `redis-server`, `mariadbd` and `postgres`.
 //!
 //! This module uses the standard library alone, so that `cargo xtask` compiles no driver and no runtime for it. Its
 //! functions block; [`redis`](crate::redis) and [`mysql`](crate::mysql) call them from threads of their own.
 
 pub mod mariadb;
 mod ports;
+pub mod postgres;
 mod process;
 mod programs;
 pub mod redis;

@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// When this process is gone, also by SIGKILL, the pipe closes: the reader ends the server, and its folder is removed, as is the
 /// folder above it if nothing else is there. The word `keep` in the pipe ends the server and keeps the folder. The reader sends SIGKILL, because the data are disposable
 /// and a server that a test has stopped heeds nothing else. The reader ends when the server does, so that it never ends
-/// another process that got the server's id.
+/// another process that got the server's id. What a killed `PostgreSQL` leaves in the system is removed by its number, which is
+/// in its folder.
 const WATCHED: &str = r#"
 exec 3<&0
 log=$1 folder=$2
@@ -35,6 +36,7 @@ reader=$!
 wait "$server"
 status=$?
 kill -9 "$reader"
+[ -e "$folder/abandoned" ] && [ -e "$folder/data/postmaster.pid" ] && ipcrm -m "$(sed -n '7s/.* //p' "$folder/data/postmaster.pid")"
 [ -e "$folder/abandoned" ] && rm -rf "$folder" && rmdir "${folder%/*}"
 exit "$status"
 "#;
@@ -180,6 +182,16 @@ impl Process {
         self.left_running = true;
     }
 
+    /// Removes the segment of shared memory of a `PostgreSQL` that was killed: the system keeps it else.
+    fn remove_segment(&self) {
+        let file = self.log.with_file_name("data").join("postmaster.pid");
+        let lines = fs::read_to_string(file).unwrap_or_default();
+        if let Some(segment) = lines.lines().nth(6).and_then(|line| line.split_whitespace().last()) {
+            // It may be gone.
+            drop(Command::new("ipcrm").args(["-m", segment]).output());
+        }
+    }
+
     fn signal(&self, signal: Signal) {
         if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw) {
             // It may have ended by itself.
@@ -204,6 +216,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if !self.left_running {
             self.kill();
+            self.remove_segment();
         }
     }
 }

@@ -3,11 +3,20 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// Where Debian has the programs of `PostgreSQL`, by version.
+const DEBIANS_POSTGRES: &str = "/usr/lib/postgresql";
+
 /// Where a program is: in the search path, or in a folder of system programs, which an ordinary user's path may lack.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    env::split_paths(&path).chain(system).map(|folder| folder.join(program)).find(|file| is_program(file))
+    let versions =
+        fs::read_dir(DEBIANS_POSTGRES).into_iter().flatten().flatten().map(|version| version.path().join("bin"));
+    env::split_paths(&path)
+        .chain(system)
+        .chain(versions)
+        .map(|folder| folder.join(program))
+        .find(|file| is_program(file))
 }
 
 /// Whether this process runs as root, where there is a `/proc` to tell.

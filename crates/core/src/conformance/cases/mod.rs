@@ -4,6 +4,7 @@ mod admin;
 mod attach;
 mod context;
 mod downgrade;
+mod election;
 mod ends;
 mod errors;
 mod exclusion;
@@ -20,6 +21,7 @@ mod release;
 mod renewal;
 mod runtimes;
 mod seen;
+mod semaphore;
 mod shared;
 mod token;
 mod waiting;
@@ -294,4 +296,26 @@ const CASES: &[Case] = cases! {
     downgrade::c29_a_downgrade_that_is_refused_leaves_nothing [Shared]
     downgrade::c29_a_downgrade_that_is_cancelled_leaves_nothing [Shared]
     downgrade::c29_the_reader_is_renewed_and_learns_of_its_loss [Shared]
+
+    semaphore::c30_there_are_as_many_permits_as_were_asked_for_and_no_more
+    semaphore::c30_of_many_contenders_never_more_than_the_permits_are_inside
+    semaphore::c30_a_waiter_is_granted_whichever_permit_is_released
+    semaphore::c30_the_permit_of_a_holder_that_died_is_granted_after_its_lease [Lease]
+    semaphore::c30_a_wait_that_ends_without_a_permit_leaves_nothing
+    semaphore::c30_of_permits_released_at_once_a_waiter_keeps_one
+    semaphore::c30_who_want_several_permits_do_not_block_each_other
+    semaphore::c30_several_permits_are_granted_all_or_none
+    semaphore::c30_waiters_of_several_lockers_are_served_in_order [Queue]
+    semaphore::c30_a_semaphore_that_cannot_be_is_refused_before_anything_is_sent
+    semaphore::c30_a_failing_store_is_an_error_and_not_a_semaphore_without_permits
+
+    election::c31_one_candidate_leads_at_a_time_and_terms_grow
+    election::c31_who_resigns_is_followed_by_a_candidate_that_waits
+    election::c31_a_campaign_that_is_cancelled_leaves_nothing
+    election::c31_an_observer_sees_each_leader_and_that_nobody_leads
+    election::c31_work_stops_before_the_next_leader_works [Lease]
+    election::c31_a_leader_that_was_lost_leads_again_in_a_greater_term
+    election::c31_at_a_shutdown_the_work_stops_and_the_next_candidate_leads
+    election::c31_work_that_ends_is_returned_and_its_candidate_resigns
+    election::c31_a_failing_store_is_not_an_election_without_a_leader
 };

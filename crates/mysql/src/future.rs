@@ -1,7 +1,0 @@
-use std::pin::Pin;
-
-/// A future on the heap, as every asynchronous function that a backend crate calls answers it.
-///
-/// Behind the box the code of the driver is compiled once, in this crate. An `async fn` would be compiled again, with
-/// all that it awaits, in each crate that awaits it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

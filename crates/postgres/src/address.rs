@@ -1,0 +1,232 @@
+use std::fmt;
+use std::str::FromStr;
+
+use leasehold_core::{Namespace, Result, Secrets};
+use percent_encoding::percent_decode_str;
+use tokio_postgres::Config;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+
+use crate::failure::{PARSE, refuse};
+use crate::schema::Schema;
+use crate::tls::{Tls, tls};
+
+/// The largest number of connections that a URL may allow.
+const LARGEST_POOL: usize = 1_000;
+
+/// A checked URL: the options for the driver, and the parameters of Leasehold. Neither `Debug` nor any error shows the password.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    /// Where to listen for notifications. `None`: nowhere.
+    pub(crate) listen: Option<Config>,
+    pub(crate) tls: Tls,
+    pub(crate) secrets: Secrets,
+    pub(crate) namespace: Namespace,
+    pub(crate) schema: Schema,
+    pub(crate) group_commit: bool,
+    pub(crate) pool_max: usize,
+}
+
+impl Address {
+    /// Parses a URL. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) for a URL that cannot be used. The error shows no credential.
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        Secrets::check_encoded(url, PARSE)?;
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(refuse("the URL does not begin with postgres://"));
+        }
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut own = Own::default();
+        let mut theirs = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = percent_decode_str(value).decode_utf8().map_err(|_| refuse(format!("{name} is not UTF-8")))?;
+            if !own.take(name, &value)? {
+                // A certificate is always verified.
+                theirs.push(pair.replace("sslmode=verify-full", "sslmode=require"));
+            }
+        }
+        // The driver's messages name options, and no values.
+        let unusable =
+            |wrong: tokio_postgres::Error| refuse(format!("the URL cannot be used: {}", crate::failure::text(&wrong)));
+        let mut config = Config::from_str(&format!("{place}?{}", theirs.join("&"))).map_err(unusable)?;
+        check(&config, theirs.iter().any(|pair| pair.starts_with("sslmode=")))?;
+        if config.get_application_name().is_none() {
+            config.application_name("leasehold");
+        }
+        // Of several hosts only the primary is of use, and of one only if it is one.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let password = config.get_password().map(|password| String::from_utf8_lossy(password).into_owned());
+        Ok(Self {
+            listen: own.listen_at(place, &config)?,
+            tls: tls(&config, own.sslrootcert.as_deref())?,
+            secrets: Secrets::of(password.as_deref()),
+            config,
+            namespace: own.namespace.unwrap_or_default(),
+            schema: own.schema.unwrap_or_default(),
+            group_commit: own.group_commit.unwrap_or(true),
+            pool_max: own.pool_max.unwrap_or(8),
+        })
+    }
+}
+
+/// Refuses what the driver would only notice later, or not at all.
+fn check(config: &Config, says_sslmode: bool) -> Result<()> {
+    if config.get_hosts().is_empty() || config.get_dbname().is_none() {
+        return Err(refuse("the URL names no host or no database: postgres://user@host/database"));
+    }
+    if config.get_ssl_mode() == SslMode::Require && cfg!(not(feature = "tls-rustls")) {
+        return Err(refuse("sslmode=require needs the cargo feature `tls-rustls`"));
+    }
+    if config.get_password().is_some() && (!says_sslmode || config.get_ssl_mode() == SslMode::Prefer) {
+        return Err(refuse(
+            "without TLS whoever answers at this address can ask for the password, and read it: add sslmode=require (and \
+             sslrootcert=/path for a CA of your own), or say that you trust the network by sslmode=disable",
+        ));
+    }
+    Ok(())
+}
+
+/// The parameters of a URL that are not the driver's.
+#[derive(Default)]
+struct Own {
+    namespace: Option<Namespace>,
+    schema: Option<Schema>,
+    group_commit: Option<bool>,
+    pool_max: Option<usize>,
+    listen: Option<String>,
+    sslrootcert: Option<String>,
+}
+
+impl Own {
+    /// Notes a parameter. Answers whether it is one of these.
+    fn take(&mut self, name: &str, value: &str) -> Result<bool> {
+        let wrong = |takes: &str| refuse(format!("{name} is {takes}, not {value:?}"));
+        let twice = match name {
+            "namespace" => self.namespace.replace(Namespace::new(value)?).is_some(),
+            "schema" => self.schema.replace(Schema::new(value)?).is_some(),
+            "group_commit" => self.group_commit.replace(value.parse().map_err(|_| wrong("true or false"))?).is_some(),
+            "pool_max" => {
+                let size = value.parse().ok().filter(|size| (1..=LARGEST_POOL).contains(size));
+                self.pool_max.replace(size.ok_or_else(|| wrong("a number from 1 to 1000"))?).is_some()
+            }
+            "listen" => self.listen.replace(value.to_owned()).is_some(),
+            "sslrootcert" => self.sslrootcert.replace(value.to_owned()).is_some(),
+            _ => return Ok(false),
+        };
+        if twice { Err(refuse(format!("{name} is given twice"))) } else { Ok(true) }
+    }
+
+    /// Where to listen: at the address itself, nowhere (`listen=false`), or at another host and port.
+    fn listen_at(&self, place: &str, config: &Config) -> Result<Option<Config>> {
+        let Some(host) = self.listen.as_deref().filter(|listen| *listen != "true") else {
+            return Ok(Some(config.clone()));
+        };
+        if host == "false" {
+            return Ok(None);
+        }
+        let refused = |_| refuse(format!("listen is true, false, or the host:port of the server itself, not {host:?}"));
+        if host.contains(['@', '/', '?', ',']) {
+            return Err(refuse("listen is true, false, or the host:port of the server itself"));
+        }
+        let scheme = place.split("://").next().unwrap_or_default();
+        let there = Config::from_str(&format!("{scheme}://{host}/")).map_err(refused)?;
+        let mut direct = there.clone();
+        direct.ssl_mode(config.get_ssl_mode()).target_session_attrs(TargetSessionAttrs::ReadWrite);
+        config.get_user().map(|user| direct.user(user));
+        config.get_password().map(|password| direct.password(password));
+        config.get_dbname().map(|database| direct.dbname(database));
+        config.get_application_name().map(|name| direct.application_name(name));
+        Ok(Some(direct))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address")
+            .field("hosts", &self.config.get_hosts())
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::ErrorKind;
+    use leasehold_testkit::{corpus_of_urls, shown};
+
+    use super::*;
+
+    #[test]
+    fn parameters_of_leasehold_are_not_passed_to_the_driver() {
+        let url = "postgres://u:p@db.example:5433/locks?sslmode=disable&namespace=billing&schema=l_1&pool_max=3&group_commit=false\
+                   &listen=direct.example:5434&connect_timeout=4";
+        let address = Address::parse(url).unwrap();
+        assert_eq!((address.namespace.as_str(), address.pool_max, address.group_commit), ("billing", 3, false));
+        assert_eq!(&*address.schema.statement("{schema}.locks"), "\"l_1\".locks");
+        assert_eq!(
+            (address.config.get_ports(), address.config.get_application_name()),
+            (&[5433][..], Some("leasehold"))
+        );
+        let direct = address.listen.unwrap();
+        assert_eq!(
+            (direct.get_ports(), direct.get_user(), direct.get_dbname()),
+            (&[5434][..], Some("u"), Some("locks"))
+        );
+        assert_eq!((direct.get_password(), direct.get_ssl_mode()), (Some(&b"p"[..]), SslMode::Disable));
+        assert!(Address::parse("postgres://u@h/db?listen=false").unwrap().listen.is_none());
+        assert!(Address::parse("postgres://u@h/db").unwrap().listen.is_some());
+    }
+
+    #[test]
+    fn bad_addresses_are_refused_without_showing_the_password() {
+        for url in [
+            "",
+            "canary",
+            "mysql://u:canary@h/db",
+            "postgres:///db",
+            "postgres://u:canary@h/?sslmode=disable",
+            "postgres://u:canary@h:99999/db?sslmode=disable",
+            "postgres://u:12/canary@h/db",
+            "postgres://u:canary@h/db",
+            "postgres://u:canary@h/db?sslmode=prefer",
+            "postgres://u:canary@h/db?sslmode=disable&schema=a\"b",
+            "postgres://u:canary@h/db?sslmode=disable&schema=Locks",
+            "postgres://u:canary@h/db?sslmode=disable&schema=a&schema=b",
+            "postgres://u:canary@h/db?sslmode=disable&namespace=",
+            "postgres://u:canary@h/db?sslmode=disable&pool_max=0",
+            "postgres://u:canary@h/db?sslmode=disable&pool_max=1001",
+            "postgres://u:canary@h/db?sslmode=disable&group_commit=1",
+            "postgres://u:canary@h/db?sslmode=disable&listen=a/b",
+            "postgres://u:canary@h/db?sslmode=disable&listen=a:b:c",
+            "postgres://u:canary@h/db?sslmode=disable&no_such_parameter=1",
+            "postgres://u:canary@h/db?sslmode=require&sslrootcert=/no/such/file",
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
+            assert!(url.is_empty() || !format!("{} {error:?}", shown(&error)).contains(":canary"), "{error:?}");
+        }
+    }
+
+    #[cfg(not(feature = "tls-rustls"))]
+    #[test]
+    fn tls_without_the_feature_is_an_error_that_names_it() {
+        for query in ["sslmode=require", "sslmode=verify-full", "sslrootcert=/x"] {
+            let error = Address::parse(&format!("postgres://u@h/db?{query}")).unwrap_err();
+            assert!(error.to_string().contains("tls-rustls"), "{error}");
+        }
+    }
+
+    #[test]
+    fn whatever_the_url_is_it_is_understood_or_refused_and_its_password_is_not_shown() {
+        corpus_of_urls(include_str!("../corpus/urls.txt"), |url| match Address::parse(url) {
+            Ok(address) => format!("{address:?}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}: {error}");
+                format!("{} {error:?}", shown(&error))
+            }
+        });
+    }
+}

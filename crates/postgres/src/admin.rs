@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use leasehold_core::{Cursor, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::reply::{column, epoch, micros};
+use crate::sessions::Step;
+use crate::store::Store;
+
+const INSPECT: &str = "SELECT * FROM {schema}.holders WHERE name = $1";
+
+const FORCE_RELEASE: &str = "SELECT * FROM {schema}.force_release($1)";
+
+/// The shortest age at which rows are deleted: longer than a statement may wait in the server.
+const LEAST_AGE: Duration = Duration::from_secs(5);
+
+/// How long deleting some rows may take: it looks at all.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// Who holds a key: the writer, or the readers.
+pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
+    of_key(store, key, Step::new("inspect", INSPECT)).await
+}
+
+/// Frees a key, and answers who held it.
+pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+    of_key(store, key, Step::new("force-release", FORCE_RELEASE)).await
+}
+
+async fn of_key(store: &Store, key: &LockKey, step: Step) -> Result<Holders> {
+    let name = store.sessions.address().namespace.name_of(key);
+    let rows = store.sessions.run(step, &[(&name, Type::BYTEA)]).await?;
+    let holders = rows.iter().map(|row| holder(row, step.operation)).collect::<Result<_>>()?;
+    Ok(Holders { key: key.clone(), holders })
+}
+
+/// A page of the held keys that start with `prefix` and come after `after`: those of the next 5,000 rows.
+pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+    let namespace = &store.sessions.address().namespace;
+    let (from, to) = namespace.range_of(prefix);
+    let mut after = after.map_or_else(Vec::new, |after| namespace.followed_by(after.0.as_bytes()));
+    let mut keys: Vec<Holders> = Vec::new();
+    loop {
+        let params = [(&from as _, Type::BYTEA), (&to as _, Type::BYTEA), (&after as _, Type::BYTEA)];
+        let rows = store.sessions.run(Step::new("list", include_str!("sql/list.sql")), &params).await?;
+        let mut last = None;
+        for row in &rows {
+            let name: Vec<u8> = column(row, 0, "list")?;
+            let is_end = column::<Option<i64>>(row, 2, "list")?.is_none();
+            match namespace.key_of(&name) {
+                _ if is_end => last = Some(name),
+                Some(key) if keys.last().is_some_and(|last| last.key == key) => {
+                    let holder = holder(row, "list")?;
+                    keys.last_mut().into_iter().for_each(|last| last.holders.push(holder.clone()));
+                }
+                Some(key) => keys.push(Holders { key, holders: vec![holder(row, "list")?] }),
+                None => {}
+            }
+        }
+        let Some(last) = last else { return Ok(Page { keys, next: None }) };
+        if let Some(key) = namespace.key_of(&last) {
+            return Ok(Page { keys, next: Some(Cursor(key.as_str().to_owned())) });
+        }
+        // A row whose name is no key, so no cursor can name it.
+        after = last;
+    }
+}
+
+fn holder(row: &Row, operation: &'static str) -> Result<Holder> {
+    let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let mut holder = Holder::new(if column(row, 1, operation)? { Mode::Exclusive } else { Mode::Shared });
+    holder.token = Some(FencingToken::of_epoch(epoch(column(row, 2, operation)?, operation)?));
+    holder.remaining = u64::try_from(column::<i64>(row, 3, operation)?).ok().map(Duration::from_micros);
+    holder.label = text(column(row, 4, operation)?);
+    holder.reason = text(column(row, 5, operation)?);
+    Ok(holder)
+}
+
+/// Deletes the rows of readers that have been expired, and of keys that have been free, for longer than `older_than`, and
+/// answers how many.
+pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
+    let (from, to) = store.sessions.address().namespace.range_of("");
+    let age = micros(older_than.max(LEAST_AGE));
+    let params = [(&from as _, Type::BYTEA), (&to as _, Type::BYTEA), (&age as _, Type::INT8)];
+    let mut deleted = 0;
+    for statement in [include_str!("sql/gc_readers.sql"), include_str!("sql/gc_locks.sql")] {
+        loop {
+            let step = Step { limit: SWEEP, ..Step::new("gc", statement) };
+            let rows = store.sessions.run(step, &params).await?;
+            let count: i64 = rows.first().map_or(Ok(0), |row| column(row, 0, "gc"))?;
+            deleted += u64::try_from(count).unwrap_or(0);
+            if count < 1_000 {
+                break;
+            }
+        }
+    }
+    Ok(deleted)
+}

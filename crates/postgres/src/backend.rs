@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Capabilities, Capability, Claim, Cursor, GrantRef, Holders, LeaseStatus, LockKey, Notifications,
+    OwnerId, Page, Renewal, Result, SharedBackend,
+};
+
+use crate::sessions::{LIMIT, Sessions};
+use crate::store::Store;
+use crate::{acquire, admin, release, renew};
+
+/// The [`Backend`] behind [`Postgres`](crate::Postgres): the locks of one namespace in one schema.
+#[derive(Clone, Debug)]
+pub struct PostgresBackend {
+    store: Store,
+}
+
+#[async_trait]
+impl Backend for PostgresBackend {
+    fn capabilities(&self) -> Capabilities {
+        Self::claims()
+    }
+
+    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        acquire::try_acquire(&self.store, claim).await
+    }
+
+    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
+        renew::renew(&self.store, renewals, within).await
+    }
+
+    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
+        release::release(&self.store, grant).await
+    }
+
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
+        renew::take_over(&self.store, grant, new_owner, ttl).await
+    }
+
+    async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        acquire::downgrade(&self.store, writer, claim).await
+    }
+
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        admin::inspect(&self.store, key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        admin::list(&self.store, prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        admin::force_release(&self.store, key).await
+    }
+
+    fn notifications(&self) -> Option<&dyn Notifications> {
+        self.store.subscriptions.as_ref().map(|subscriptions| subscriptions as _)
+    }
+
+    fn answers_within(&self) -> Duration {
+        LIMIT
+    }
+
+    async fn close(&self) {
+        self.store.sessions.close();
+    }
+}
+
+impl SharedBackend for PostgresBackend {}
+
+impl PostgresBackend {
+    pub(crate) const NAME: &'static str = "postgres";
+
+    pub(crate) fn new(sessions: Sessions) -> Self {
+        Self { store: Store::new(sessions) }
+    }
+
+    /// The capabilities, which are the same for every server. No I/O.
+    pub(crate) fn claims() -> Capabilities {
+        Capabilities::new(Self::NAME)
+            .with(Capability::Shared)
+            .with(Capability::Lease)
+            .with(Capability::Fencing)
+            .with(Capability::Wakeup)
+            .with(Capability::CrossProcess)
+            .with(Capability::CrossHost)
+            .with(Capability::WriterIntent)
+            .with(Capability::ForceNotice)
+            .with(Capability::LocalHandoff)
+            .with(Capability::Detach)
+            .without(Capability::Queue, "a release wakes all who wait, and the first to ask again is granted")
+            .without(Capability::Reentrancy, "every acquire is an owner of its own")
+    }
+
+    pub(crate) async fn gc(&self, older_than: Duration) -> Result<u64> {
+        admin::gc(&self.store, older_than).await
+    }
+}

@@ -1,0 +1,130 @@
+use std::error::Error as StdError;
+
+use leasehold_core::{Error, ErrorKind, Secrets};
+use tokio_postgres::Error as Failure;
+
+/// What may be done about a failed statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// Report the error.
+    None,
+    /// Send the statement again: the server undid it because of another session.
+    Resend,
+    /// Send the statement on a new connection: this server takes no writes, and the address may lead to another by now.
+    Reconnect,
+}
+
+/// Classifies a failure of the driver. `sent`: the statement may have reached the server. Only this file knows the server's codes.
+pub(crate) fn classify(operation: &'static str, failure: &Failure, sent: bool, secrets: &Secrets) -> (Error, Remedy) {
+    let unknown = if sent { ErrorKind::Indeterminate } else { ErrorKind::Unavailable };
+    let (kind, remedy, advice) = match failure.code() {
+        Some(code) => of_code(code.code(), unknown),
+        None if !sent && is_permanent(failure) => (ErrorKind::Backend, Remedy::None, ""),
+        None => (unknown, Remedy::None, ""),
+    };
+    let (error, said) = (Error::new(kind, operation), text(failure));
+    let error = if advice.is_empty() {
+        error.detail(secrets.hide(&said))
+    } else {
+        error.detail(advice).caused_by(secrets.quote(&said))
+    };
+    (error, remedy)
+}
+
+fn of_code(code: &str, unknown: ErrorKind) -> (ErrorKind, Remedy, &'static str) {
+    use ErrorKind::{Backend, Unavailable};
+    match code {
+        // A conflict of snapshots above READ COMMITTED; a deadlock.
+        "40001" | "40P01" => (Unavailable, Remedy::Resend, ""),
+        "55P03" => (Unavailable, Remedy::None, "another session has locked the row of the key for a second"),
+        "57014" => (Unavailable, Remedy::None, "somebody, or statement_timeout, ended the statement"),
+        "25006" => (Unavailable, Remedy::Reconnect, "the server is read-only: is it a standby?"),
+        "53300" => (
+            Unavailable,
+            Remedy::None,
+            "the server has no connection left: see max_connections, or use a smaller pool_max",
+        ),
+        "53100" => (Unavailable, Remedy::None, "the server's disk is full"),
+        "57P03" => (Unavailable, Remedy::None, "the server is starting or shutting down"),
+        "28000" | "28P01" | "42501" => {
+            (Backend, Remedy::None, "check user, password, and the rights in \"Server requirements\"")
+        }
+        "3D000" => (Backend, Remedy::None, "create the database first"),
+        // The session was ended, in the worst case between the commit and the answer.
+        "57P01" | "57P02" | "57P05" => (unknown, Remedy::None, ""),
+        "3F000" | "42883" | "42P01" => (Backend, Remedy::None, MIGRATE),
+        _ if code.starts_with("08") => (unknown, Remedy::None, ""),
+        _ if code.starts_with("53") => (Unavailable, Remedy::None, ""),
+        _ => (Backend, Remedy::None, ""),
+    }
+}
+
+/// The advice for a schema that is missing, or not as it should be.
+pub(crate) const MIGRATE: &str =
+    "the schema is missing or not as it should be: run `leasehold migrate` or call `migrate()`";
+
+/// The operation that errors about a URL name.
+pub(crate) const PARSE: &str = "read the address";
+
+/// The error for a URL that cannot be used.
+pub(crate) fn refuse(why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOptions, PARSE).detail(why)
+}
+
+/// What the driver says, with the words of the server.
+pub(crate) fn text(failure: &Failure) -> String {
+    let mut text = failure.to_string();
+    if let Some(source) = failure.source() {
+        let source = source.to_string();
+        if !text.contains(&source) {
+            text = format!("{text}: {source}");
+        }
+    }
+    text
+}
+
+/// Whether waiting does not change it: a certificate that is not trusted, no TLS, a password that is missing.
+fn is_permanent(failure: &Failure) -> bool {
+    let said = text(failure);
+    let source = failure.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    let refused = ["authentication error", "invalid configuration", "server does not support TLS"];
+    refused.iter().any(|words| said.contains(words))
+        || source.is_some_and(|why| why.kind() == std::io::ErrorKind::InvalidData)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_has_its_class() {
+        use ErrorKind::{Backend, Indeterminate, Unavailable};
+        for (code, kind, remedy, advice) in [
+            ("40001", Unavailable, Remedy::Resend, ""),
+            ("40P01", Unavailable, Remedy::Resend, ""),
+            ("55P03", Unavailable, Remedy::None, "locked the row"),
+            ("57014", Unavailable, Remedy::None, "statement_timeout"),
+            ("25006", Unavailable, Remedy::Reconnect, "read-only"),
+            ("53300", Unavailable, Remedy::None, "max_connections"),
+            ("53100", Unavailable, Remedy::None, "disk"),
+            ("53200", Unavailable, Remedy::None, ""),
+            ("57P03", Unavailable, Remedy::None, "starting"),
+            ("57P01", Indeterminate, Remedy::None, ""),
+            ("57P02", Indeterminate, Remedy::None, ""),
+            ("57P05", Indeterminate, Remedy::None, ""),
+            ("08006", Indeterminate, Remedy::None, ""),
+            ("28P01", Backend, Remedy::None, "password"),
+            ("42501", Backend, Remedy::None, "rights"),
+            ("3D000", Backend, Remedy::None, "create the database"),
+            ("3F000", Backend, Remedy::None, "migrate"),
+            ("42883", Backend, Remedy::None, "migrate"),
+            ("42P01", Backend, Remedy::None, "migrate"),
+            ("42601", Backend, Remedy::None, ""),
+        ] {
+            let (is, what, says) = of_code(code, Indeterminate);
+            assert_eq!((is, what, says.is_empty()), (kind, remedy, advice.is_empty()), "{code}");
+            assert!(says.contains(advice), "{code}: {says}");
+        }
+        assert_eq!(of_code("57P01", Unavailable).0, Unavailable, "what was not sent was not applied");
+    }
+}

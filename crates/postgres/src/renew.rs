@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Renewal, Result};
+use tokio_postgres::types::Type;
+
+use crate::reply::{micros, odd, status};
+use crate::sessions::{LIMIT, Step};
+use crate::store::Store;
+
+const RENEW: &str = "SELECT * FROM {schema}.renew($1, $2, $3)";
+
+const TAKE_OVER: &str = "SELECT {schema}.take_over($1, $2, $3, $4, $5)";
+
+/// Renews leases by one statement, and answers for each whether it is still held.
+pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
+    let renewed = renew_all(store, renewals, within).await;
+    renewed.unwrap_or_else(|failed| renewals.iter().map(|_| Err(failed.retell())).collect())
+}
+
+async fn renew_all(store: &Store, renewals: &[Renewal], within: Duration) -> Result<Vec<Result<LeaseStatus>>> {
+    let names = renewals.iter().map(|renewal| store.sessions.address().namespace.name_of(&renewal.grant.key));
+    let names: Vec<Vec<u8>> = names.collect();
+    let owners: Vec<&[u8]> = renewals.iter().map(|renewal| renewal.grant.owner.as_bytes().as_slice()).collect();
+    let ttls: Vec<i64> = renewals.iter().map(|renewal| micros(renewal.ttl)).collect();
+    let params = [(&names as _, Type::BYTEA_ARRAY), (&owners as _, Type::BYTEA_ARRAY), (&ttls as _, Type::INT8_ARRAY)];
+    let step = Step { reserved: true, limit: within.min(LIMIT), ..Step::new("renew", RENEW) };
+    store.sessions.run_each(step, &params, renewals.len(), |row| status(row, "renew")).await
+}
+
+/// Gives a held key to a new owner, with a new lease.
+pub(crate) async fn take_over(
+    store: &Store,
+    grant: &GrantRef,
+    new_owner: OwnerId,
+    ttl: Duration,
+) -> Result<LeaseStatus> {
+    let name = store.sessions.address().namespace.name_of(&grant.key);
+    let epoch = grant.epoch.and_then(|epoch| i64::try_from(epoch).ok());
+    let params = [
+        (&name as _, Type::BYTEA),
+        (&grant.owner.as_bytes().as_slice() as _, Type::BYTEA),
+        (&epoch as _, Type::INT8),
+        (&new_owner.as_bytes().as_slice() as _, Type::BYTEA),
+        (&micros(ttl) as _, Type::INT8),
+    ];
+    let rows = store.sessions.run(Step::new("attach", TAKE_OVER), &params).await?;
+    status(rows.first().ok_or_else(|| odd("attach"))?, "attach")
+}

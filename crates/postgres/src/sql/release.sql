@@ -1,0 +1,27 @@
+-- Proves, for each key that it frees: this owner held it until now. The row of a key stays, and with it the epoch.
+-- In: name and owner of each, sorted by the names. Out, for each: 1 if it was freed, 2 if the owner was released by force, else 0.
+CREATE OR REPLACE FUNCTION {schema}.release(names bytea[], owners bytea[]) RETURNS SETOF integer
+LANGUAGE plpgsql SET lock_timeout = '1s' AS $$
+DECLARE
+  l {schema}.locks;
+  moment timestamptz;
+BEGIN
+  FOR i IN 1 .. cardinality(names) LOOP
+    SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = names[i] FOR UPDATE;
+    moment := clock_timestamp();
+    IF l.owner = owners[i] AND l.expires_at > moment THEN
+      PERFORM {schema}.store({schema}.end_writer(l, moment)), {schema}.wake(l);
+      RETURN NEXT 1;
+      CONTINUE;
+    END IF;
+    DELETE FROM {schema}.readers AS r
+    WHERE r.name = names[i] AND r.owner = owners[i] AND NOT r.forced AND r.expires_at > moment;
+    IF FOUND THEN
+      PERFORM {schema}.wake(l);
+      RETURN NEXT 1;
+    ELSE
+      RETURN NEXT CASE WHEN l.forced = owners[i]
+        OR EXISTS (SELECT FROM {schema}.readers AS r WHERE r.name = names[i] AND r.owner = owners[i] AND r.forced) THEN 2 ELSE 0 END;
+    END IF;
+  END LOOP;
+END $$;

@@ -1,0 +1,248 @@
+//! Kept inputs, and mutations of them: what a parser is run on in every test run.
+
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// How many mutations of each input are tried.
+const MUTATIONS: u64 = 200;
+
+/// Runs a test on each input of a corpus, and on mutations of it, which are the same in every run.
+///
+/// A corpus is a text with an input on each line, in which `\xNN` is a byte and `\\` a backslash. When the test panics, the
+/// input is shown as such a line: add it to the corpus, and it is tried for ever.
+///
+/// # Panics
+/// Where the test does, and when the corpus is empty or no such text.
+pub fn corpus(lines: &str, test: impl Fn(&[u8])) {
+    let inputs: Vec<Vec<u8>> = lines.lines().filter(|line| !line.starts_with("# ")).map(read).collect();
+    assert!(!inputs.is_empty(), "the corpus has no line");
+    let run = |input: &[u8]| {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(input))) {
+            let note = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("input: {}\n", corpus_line(input)).as_bytes(),
+            );
+            drop(note);
+            resume_unwind(panic);
+        }
+    };
+    for (number, input) in inputs.iter().enumerate() {
+        run(input);
+        for round in 0..MUTATIONS {
+            let mut dice = Dice((number as u64) << 32 | round);
+            run(&mutated(input, &inputs, &mut dice));
+        }
+    }
+}
+
+/// [`corpus`] for what takes text: bytes that are no UTF-8 are replaced.
+///
+/// # Panics
+/// As [`corpus`].
+pub fn corpus_of_text(lines: &str, test: impl Fn(&str)) {
+    corpus(lines, |input| test(&String::from_utf8_lossy(input)));
+}
+
+/// [`corpus_of_text`] for URLs: `told` is what is shown of one, which must not be the password `hunter2`.
+///
+/// # Panics
+/// As [`corpus`], and when the password is shown.
+pub fn corpus_of_urls(lines: &str, told: impl Fn(&str) -> String) {
+    corpus_of_text(lines, |url| {
+        let told = told(url);
+        assert!(!has_password(url, PASSWORD) || !told.contains(PASSWORD), "{url}: {told}");
+    });
+}
+
+/// The password of the URLs in every corpus.
+const PASSWORD: &str = "hunter2";
+
+/// Whether a text is a URL with this password where passwords are, and nowhere else: then nothing may show it.
+fn has_password(url: &str, password: &str) -> bool {
+    let place = url.split_once("://").map_or("", |(_, place)| place);
+    let in_place =
+        place.split_once(&format!(":{password}@")).is_some_and(|(user, _)| !user.contains(['/', '?', '#', '@']));
+    in_place && url.matches(password).count() == 1
+}
+
+/// What was found by others in parsers: ends of numbers, signs, separators, other alphabets, what is no UTF-8.
+const ODD: &[&[u8]] = &[
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xc3",
+    b"\xe2\x80\xae",
+    b"\r\n",
+    b" ",
+    b"-",
+    b"+",
+    b"--",
+    b"0",
+    b"-1",
+    b"00",
+    b"1e9",
+    b"0x10",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"9223372036854775808",
+    b"9007199254740993",
+    b"99999999999999999999999",
+    b"%",
+    b"%00",
+    b"%ff",
+    b"%2",
+    b"{",
+    b"}",
+    b"{}",
+    b"[",
+    b"\"",
+    b"'",
+    b"\\",
+    b":",
+    b"::",
+    b"/",
+    b"//",
+    b"..",
+    b"?",
+    b"&",
+    b"#",
+    b"@",
+    b"=",
+    b",",
+    b";",
+    b"\xf0\x9f\x98\x80",
+    b"e\xcc\x81",
+    b"\xd9\xa1",
+    b"NaN",
+    b"null",
+    b"*",
+    b"$(x)",
+];
+
+fn mutated(input: &[u8], all: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
+    let mut text = input.to_vec();
+    for _ in 0..=dice.below(3) {
+        let (from, to) = dice.range(text.len());
+        let other = &all[dice.below(all.len())];
+        match dice.below(7) {
+            0 => drop(text.splice(from..from, ODD[dice.below(ODD.len())].iter().copied())),
+            1 => drop(text.splice(from..to, ODD[dice.below(ODD.len())].iter().copied())),
+            2 => drop(text.drain(from..to)),
+            3 => {
+                let part = text[from..to].to_vec();
+                drop(text.splice(to..to, part));
+            }
+            4 => text.truncate(from),
+            5 => {
+                let (begin, end) = dice.range(other.len());
+                drop(text.splice(from..to, other[begin..end].iter().copied()));
+            }
+            _ => {
+                if let Some(byte) = text.get_mut(from) {
+                    *byte ^= 1 << dice.below(8);
+                }
+            }
+        }
+    }
+    text
+}
+
+/// `SplitMix64`.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 0 where there is nothing below.
+    fn below(&mut self, most: usize) -> usize {
+        usize::try_from(self.next() % (most.max(1) as u64)).unwrap_or(0)
+    }
+
+    fn range(&mut self, length: usize) -> (usize, usize) {
+        let (one, other) = (self.below(length + 1), self.below(length + 1));
+        (one.min(other), one.max(other))
+    }
+}
+
+fn read(line: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), line);
+    while let Some((plain, escaped)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        rest = if let Some(rest) = escaped.strip_prefix('\\') {
+            bytes.push(b'\\');
+            rest
+        } else {
+            let byte = escaped.strip_prefix('x').and_then(|hex| u8::from_str_radix(hex.get(..2)?, 16).ok());
+            bytes.push(byte.unwrap_or_else(|| panic!("no input of a corpus: {line}")));
+            &escaped[3..]
+        };
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    bytes
+}
+
+/// An input as a line of a [`corpus`].
+pub fn corpus_line(input: &[u8]) -> String {
+    input.iter().fold(String::new(), |mut line, byte| {
+        match byte {
+            b'\\' => line.push_str("\\\\"),
+            b' '..=b'~' => line.push(char::from(*byte)),
+            _ => drop(write!(line, "\\x{byte:02x}")),
+        }
+        line
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn an_input_is_read_as_it_is_shown() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(read(&corpus_line(&all)), all);
+        assert_eq!(read(r"a\x00\\é"), b"a\0\\\xc3\xa9");
+    }
+
+    #[test]
+    fn a_run_has_every_input_and_many_mutations_and_is_the_same_again() {
+        let run = || {
+            let seen = RefCell::new(Vec::new());
+            corpus("# a comment\nredis://h\nkey", |input| seen.borrow_mut().push(input.to_vec()));
+            seen.into_inner()
+        };
+        let seen = run();
+        assert_eq!(seen, run());
+        assert!(seen.contains(&b"redis://h".to_vec()) && seen.contains(&b"key".to_vec()));
+        let different: BTreeSet<_> = seen.iter().collect();
+        assert!(different.len() > 300, "{}", different.len());
+    }
+
+    #[test]
+    fn a_password_is_one_only_where_passwords_are() {
+        for (url, is_one) in [
+            ("redis://:pw@h", true),
+            ("redis://ada:pw@h/?x=1", true),
+            ("redis://h/:pw@", false),
+            ("redis://pw@h", false),
+            ("redis://:pw@pw", false),
+            (":pw@h", false),
+        ] {
+            assert_eq!(has_password(url, "pw"), is_one, "{url}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "found")]
+    fn a_fault_that_only_a_mutation_meets_is_found() {
+        corpus("lease=10", |input| assert!(!input.contains(&0xff), "found"));
+    }
+}

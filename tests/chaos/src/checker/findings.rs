@@ -1,0 +1,97 @@
+//! Collects what is found, and decides whether a fault excuses it.
+
+use std::collections::BTreeMap;
+
+use super::ops::Fault;
+use super::terms::{Rule, Terms};
+use crate::history::Target;
+
+/// How many of one rule are kept with their words; the others are counted.
+const KEPT: usize = 20;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule that is broken.
+    pub rule: Rule,
+    /// Who did what when.
+    pub what: String,
+    /// The lines that show it: indices in [`History::lines`](crate::history::History::lines).
+    pub lines: Vec<usize>,
+    /// The fault that excuses it, if one does.
+    pub excused_by: Option<String>,
+}
+
+/// When and where something happened, for the question which faults can have caused it.
+pub(super) struct Scene<'s> {
+    /// The first call concerned.
+    pub(super) from: u64,
+    /// The last moment concerned.
+    pub(super) to: u64,
+    /// How long a holder may go on after a fault is over, in nanoseconds: its lease.
+    pub(super) lease: u64,
+    pub(super) key: &'s str,
+    pub(super) clients: &'s [u32],
+}
+
+/// What was found so far.
+pub(super) struct Findings<'f> {
+    terms: &'f Terms<'f>,
+    faults: &'f [Fault<'f>],
+    pub(super) violations: Vec<Violation>,
+    pub(super) counts: BTreeMap<Rule, u64>,
+    /// By rule and fault.
+    pub(super) excused: BTreeMap<(Rule, String), u64>,
+}
+
+impl<'f> Findings<'f> {
+    pub(super) fn new(terms: &'f Terms<'f>, faults: &'f [Fault<'f>]) -> Self {
+        Self { terms, faults, violations: Vec::new(), counts: BTreeMap::new(), excused: BTreeMap::new() }
+    }
+
+    /// Adds what no fault can excuse.
+    pub(super) fn add(&mut self, rule: Rule, lines: Vec<usize>, what: String) {
+        self.keep(rule, lines, what, None);
+    }
+
+    /// Adds what a fault may excuse.
+    pub(super) fn add_at(&mut self, rule: Rule, scene: &Scene<'_>, lines: Vec<usize>, what: String) {
+        let excuse = self.excuse(rule, scene);
+        self.keep(rule, lines, what, excuse);
+    }
+
+    fn keep(&mut self, rule: Rule, lines: Vec<usize>, what: String, excused_by: Option<String>) {
+        let count = match &excused_by {
+            None => self.counts.entry(rule).or_default(),
+            Some(fault) => self.excused.entry((rule, fault.clone())).or_default(),
+        };
+        *count += 1;
+        if *count <= KEPT as u64 {
+            self.violations.push(Violation { rule, what, lines, excused_by });
+        }
+    }
+
+    fn excuse(&self, rule: Rule, scene: &Scene<'_>) -> Option<String> {
+        let excuses = |fault: &&Fault<'_>| {
+            let hit = match fault.target {
+                Target::Client(client) => scene.clients.contains(client),
+                Target::Key(key) => key == scene.key,
+                Target::Server(_) | Target::Link(_) => true,
+            };
+            let on = fault.began.at <= scene.to && fault.ended >= scene.from;
+            let on = on && fault.ended.saturating_add(scene.lease) >= scene.to;
+            hit && on && fault.proved && self.terms.allowances_for(rule).any(|allowed| allowed.fault == fault.name)
+        };
+        self.faults.iter().find(excuses).map(|fault| fault.name.to_owned())
+    }
+
+    pub(super) fn count(&self, rule: Rule) -> u64 {
+        self.counts.get(&rule).copied().unwrap_or_default()
+    }
+}
+
+/// A moment of a run, in seconds since its first line.
+pub(super) fn seconds(start: u64, at: u64) -> String {
+    let since = std::time::Duration::from_nanos(at.saturating_sub(start));
+    format!("{:.6} s", since.as_secs_f64())
+}

@@ -1,0 +1,166 @@
+//! Keys that nobody is known to hold, while somebody asks for them: what a release that frees nothing looks like.
+//!
+//! How long such a gap is counts from the first call in it: were the key free, that would have been granted.
+//!
+//! A client that was killed or stopped, or did not learn the outcome of its call, may hold a key for as long as it can have a
+//! lease of it, and counts as a holder for that time.
+
+use super::findings::Findings;
+use super::ops::Op;
+use super::terms::Rule;
+use super::times::{Hits, Times};
+use super::work::Work;
+
+/// What changes on a key, in the order in which changes of one moment count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Asked,
+    Held,
+    Freed(By),
+    /// Somebody asks no longer.
+    Answered,
+}
+
+/// How a holder ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    Release,
+    Drop,
+    Other,
+}
+
+struct Point<'k> {
+    key: &'k str,
+    at: u64,
+    change: Change,
+    line: usize,
+}
+
+/// Measures how long each gap was asked for, and finds the gaps of more than `stalled_ms` of that time without a fault.
+pub(super) fn check(
+    ops: &[Op<'_>],
+    hits: &Hits,
+    stalled_ms: Option<u64>,
+    times: &mut Times,
+    findings: &mut Findings<'_>,
+    work: &Work,
+) {
+    let mut points: Vec<Point<'_>> = ops.iter().flat_map(|op| points(op, hits, work)).collect();
+    work.sort(&mut points, |point| (point.key, point.at, point.change));
+    let same_key = |one: &Point<'_>, other: &Point<'_>| {
+        work.count();
+        one.key == other.key
+    };
+    for points in points.chunk_by(same_key) {
+        let mut key = Key { holders: 0, asking: 0, asked_since: 0, gap: Gap::at(By::Other, false) };
+        for point in points {
+            if let Some((by, awaited, calm)) = key.pass(point, hits, work) {
+                match (by, awaited) {
+                    (By::Release, true) => times.released.add(calm, point.line),
+                    (By::Release, false) => times.released_unawaited.add(calm, point.line),
+                    (By::Drop, true) => times.dropped.add(calm, point.line),
+                    (By::Drop, false) => times.dropped_unawaited.add(calm, point.line),
+                    (By::Other, _) => {}
+                }
+            }
+            let stalled = stalled_ms.filter(|limit| key.gap.calm > limit.saturating_mul(1_000_000));
+            if stalled.is_some() && !std::mem::replace(&mut key.gap.told, true) {
+                let calm = key.gap.calm / 1_000_000;
+                let what =
+                    format!("{:?} was asked for {calm} ms without a fault, and nobody was known to hold it", point.key);
+                findings.add(Rule::Stalled, vec![point.line], what);
+            }
+        }
+    }
+}
+
+/// A stretch of time in which nobody is known to hold a key.
+struct Gap {
+    by: By,
+    /// Somebody was waiting when it began.
+    awaited: bool,
+    /// When somebody asked first.
+    asked: Option<u64>,
+    /// How long somebody asked while no fault was on.
+    calm: u64,
+    told: bool,
+}
+
+impl Gap {
+    fn at(by: By, awaited: bool) -> Self {
+        Self { by, awaited, asked: None, calm: 0, told: false }
+    }
+}
+
+struct Key {
+    holders: u32,
+    asking: u32,
+    asked_since: u64,
+    gap: Gap,
+}
+
+impl Key {
+    /// Returns the gap that ends here, if it was asked for while no fault was on.
+    fn pass(&mut self, point: &Point<'_>, hits: &Hits, work: &Work) -> Option<(By, bool, u64)> {
+        if self.asking > 0 && self.holders == 0 {
+            self.gap.asked.get_or_insert(self.asked_since);
+            self.gap.calm += hits.calm(self.asked_since, point.at, work);
+        }
+        self.asked_since = point.at;
+        match point.change {
+            Change::Asked => self.asking += 1,
+            Change::Answered => self.asking -= 1,
+            Change::Held => {
+                self.holders += 1;
+                let Gap { by, awaited, asked, .. } = self.gap;
+                let since = asked.unwrap_or(point.at);
+                let calm = hits.calm(since, point.at, work);
+                return (self.holders == 1 && (calm > 0 || since == point.at)).then_some((by, awaited, calm));
+            }
+            Change::Freed(by) => {
+                self.holders -= 1;
+                if self.holders == 0 {
+                    self.gap = Gap::at(by, self.asking > 0);
+                }
+            }
+        }
+        None
+    }
+}
+
+fn points<'k>(op: &Op<'k>, hits: &Hits, work: &Work) -> Vec<Point<'k>> {
+    let point = |at, change| Point { key: op.key, at, change, line: op.called.line };
+    let killed = hits.killed(op.client, work);
+    let last = op.answered.map(|at| at.at);
+    let was_hit = hits.hit(op.client, op.called.at, last.unwrap_or(u64::MAX), work);
+    let mut points = Vec::new();
+    if let Some(answered) = last.filter(|_| !was_hit && !op.attach) {
+        points.extend([point(op.called.at, Change::Asked), point(answered, Change::Answered)]);
+    }
+    let lease = op.grant.map_or(LEASE, |grant| grant.lease_ms.saturating_mul(1_000_000));
+    let from = op.grant.filter(|_| !was_hit).map_or(op.called.at, |grant| grant.at.at);
+    let end = if let Some(at) = op.unknown {
+        Some((at.at.saturating_add(lease), By::Other))
+    } else if op.grant.is_none() {
+        // Of a call that was hit, nobody knows what the store granted meanwhile.
+        let until = last.or(killed.map(|at| at.at.saturating_add(lease)));
+        until.filter(|_| was_hit).map(|until| (until.saturating_add(lease), By::Other))
+    } else if let Some((lost, _)) = op.lost {
+        Some((lost.at.saturating_add(lease), By::Other))
+    } else if let Some(detached) = op.detached {
+        Some((detached.at.saturating_add(lease), By::Other))
+    } else if let Some(released) = op.released {
+        Some((released.at, By::Release))
+    } else if let Some(dropped) = op.release_called {
+        Some((dropped.at, By::Drop))
+    } else {
+        Some((killed.map_or(u64::MAX, |at| at.at.saturating_add(lease)), By::Other))
+    };
+    if let Some((until, by)) = end {
+        points.extend([point(from, Change::Held), point(until.max(from), Change::Freed(by))]);
+    }
+    points
+}
+
+/// The lease of a call of which nobody knows the lease, in nanoseconds.
+const LEASE: u64 = 2_000_000_000;

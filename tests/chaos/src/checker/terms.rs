@@ -1,0 +1,122 @@
+//! What a run is judged by: which faults excuse what, and the limits in time. All of it is data of the runner.
+
+use std::fmt;
+
+/// What a history can be found guilty of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// The lines contradict each other or the format: the fault is in the client, and nothing else that is found is certain.
+    Malformed,
+    /// Two clients held a key exclusively at the same time.
+    Overlap,
+    /// A client held a key shared while another held it exclusively.
+    ReaderBesideWriter,
+    /// Two grants of a key have one token.
+    DuplicateToken,
+    /// A grant that was called after another had returned has a smaller token.
+    BackwardToken,
+    /// A register took a smaller token after a larger one, or a write of an earlier holder after one of a later holder.
+    StaleWrite,
+    /// An update that went with tokens overwrote a value that it had not read.
+    LostUpdate,
+    /// The same on a register without a fence. A correct lock does not prevent it when a client is stopped.
+    UnfencedLoss,
+    /// No order of the requests to a register explains their answers.
+    NotLinearizable,
+    /// A guard said that it is held after its client had learned of its loss, or had detached it.
+    HeldAfterEnd,
+    /// A call never returned although its client went on, or a key was never granted again after an unknown outcome.
+    Unresolved,
+    /// Successors of killed clients waited longer for their leases than the limit allows.
+    SlowTakeOver,
+    /// Calls returned later after their wait limit than the limit allows.
+    LateAnswer,
+    /// Losses were noticed later after the deadline than the limit allows.
+    LateLoss,
+    /// Keys that had been given back went to those who waited for them later than the limit allows.
+    SlowHandOver,
+    /// Nobody was known to hold a key, somebody asked for it, and nobody was granted it for longer than the limit allows.
+    Stalled,
+    /// The search for an order of the requests to a register was given up.
+    Undecided,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "malformed history",
+            Self::Overlap => "overlap",
+            Self::ReaderBesideWriter => "reader beside writer",
+            Self::DuplicateToken => "duplicate token",
+            Self::BackwardToken => "backward token",
+            Self::StaleWrite => "stale write accepted",
+            Self::LostUpdate => "lost update",
+            Self::UnfencedLoss => "lost update without a fence",
+            Self::NotLinearizable => "not linearizable",
+            Self::HeldAfterEnd => "held after its end",
+            Self::Unresolved => "unresolved",
+            Self::SlowTakeOver => "slow take-over",
+            Self::LateAnswer => "late answer",
+            Self::LateLoss => "late loss",
+            Self::SlowHandOver => "slow hand-over",
+            Self::Stalled => "stalled",
+            Self::Undecided => "undecided",
+        })
+    }
+}
+
+/// A fault under which a backend does not promise something, by its README.
+///
+/// It excuses what happened between the first grant concerned and the last moment concerned, if the fault was on at some time
+/// in between, was over for no longer than a lease, in which holders have to notice, was seen to have an effect, and hit what
+/// is concerned: a fault of a client excuses what that client does, one of a key what happens to that key, one of a server or
+/// of the way to it everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    /// The backends, by name; all if empty.
+    pub backends: &'static [&'static str],
+    /// The fault, by name.
+    pub fault: &'static str,
+    /// What may break.
+    pub rules: &'static [Rule],
+    /// Where a user can read it.
+    pub why: &'static str,
+}
+
+/// How late is too late, in milliseconds; `None`: it is not judged. A busy machine makes some things late, and not most of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// From the end of what a killed client saw of its lease, to the next grant, less that lease: the 99th percentile.
+    pub take_over_after_lease_ms: Option<u64>,
+    /// From the end of a wait limit to the answer, of the calls that came to that end: the 99th percentile.
+    pub wait_overshoot_ms: Option<u64>,
+    /// The median of it.
+    pub typical_wait_overshoot_ms: Option<u64>,
+    /// From the deadline to the moment when a running client noticed the loss: the 99th percentile.
+    pub loss_overdue_ms: Option<u64>,
+    /// From when a key had been given back and somebody asked for it, to the next grant: the 90th percentile of releases, and
+    /// the median of guards that were dropped, whose releases come later.
+    pub hand_over_ms: Option<u64>,
+    /// How long a key is asked for while no fault is on, and nobody is known to hold it: each time.
+    pub stalled_ms: Option<u64>,
+}
+
+/// What a run is judged by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'t> {
+    /// The backend under test.
+    pub backend: &'t str,
+    /// The table of all backends and faults.
+    pub allowances: &'t [Allowance],
+    /// The limits in time.
+    pub limits: Limits,
+}
+
+impl Terms<'_> {
+    pub(super) fn allowances_for(&self, rule: Rule) -> impl Iterator<Item = &Allowance> {
+        let backend = self.backend;
+        self.allowances.iter().filter(move |allowance| {
+            (allowance.backends.is_empty() || allowance.backends.contains(&backend)) && allowance.rules.contains(&rule)
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! One guard, from the call of acquire to the release, with all that the history says about it.
+
+use std::time::Duration;
+
+use leasehold_chaos::history::{Event, Mode};
+use leasehold_core::{
+    Error, Guard, GuardMode, LockGuard, LockKey, LockOptions, LossReason, ReadGuard, ReleaseOutcome, Result as Locked,
+    Wait,
+};
+use rand::Rng;
+use tokio::time::{sleep, timeout};
+
+use super::recorder::{CANCELLED, Op, name_of};
+use crate::locks::TaskLocks;
+
+/// The longest pause between two looks at a guard that is held for a moment, and at one that is held for longer.
+const LOOK: Duration = Duration::from_millis(12);
+const LONG_LOOK: Duration = Duration::from_millis(30);
+
+/// A look that comes so much later was kept from coming: the process was stopped, or starved.
+const KEPT: u64 = 60_000_000;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Duration,
+    /// The caller goes away after so long.
+    pub(crate) cancelled_after: Option<Duration>,
+    pub(crate) session: Option<u32>,
+}
+
+/// Why there is no guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Without {
+    /// The answer is in the history.
+    Refused,
+    /// The caller went away before there was an answer.
+    Cancelled,
+}
+
+/// What an acquire came to.
+pub(crate) type Answer<T> = Result<T, Without>;
+
+/// A guard and its op.
+#[derive(Debug)]
+pub(crate) struct Held<M: GuardMode> {
+    pub(crate) guard: Guard<M>,
+    pub(crate) op: Op,
+    /// When the guard was asked last, and how long it said that it would last.
+    looked: (u64, Duration),
+}
+
+impl Wish<'_> {
+    pub(crate) fn options(&self) -> LockOptions {
+        let wait = if self.wait.is_zero() { Wait::Never } else { Wait::UpTo(self.wait) };
+        LockOptions::new().ttl(self.ttl).wait(wait)
+    }
+
+    fn key(&self) -> LockKey {
+        LockKey::new(self.key).expect("a valid key")
+    }
+
+    fn called(&self, op: &Op, mode: Mode) {
+        // An acquire that goes away has no limit that it could exceed.
+        let wait = self.cancelled_after.is_none().then(|| millis(self.wait));
+        op.called(self.key, mode, wait, self.session, false);
+    }
+
+    /// Takes the key exclusively.
+    pub(crate) async fn write(&self, locks: &TaskLocks, op: Op) -> Answer<Held<leasehold_core::Exclusive>> {
+        self.called(&op, Mode::Exclusive);
+        let (key, options) = (self.key(), self.options());
+        self.settle(op, locks.locker.acquire(&key, &options)).await
+    }
+
+    /// Takes the key beside other readers.
+    pub(crate) async fn read(&self, locks: &TaskLocks, op: Op) -> Answer<Held<leasehold_core::Shared>> {
+        let readers = locks.readers.as_ref().ok_or(Without::Refused)?;
+        self.called(&op, Mode::Shared);
+        let (key, options) = (self.key(), self.options());
+        self.settle(op, readers.acquire_read(&key, &options)).await
+    }
+
+    async fn settle<M: GuardMode>(
+        &self,
+        op: Op,
+        call: impl Future<Output = Locked<Option<Guard<M>>>>,
+    ) -> Answer<Held<M>> {
+        let outcome = match self.cancelled_after {
+            Some(limit) => timeout(limit, call).await.ok(),
+            None => Some(call.await),
+        };
+        let busy = if self.wait.is_zero() { "busy" } else { "timed_out" };
+        match outcome {
+            Some(Ok(Some(guard))) => Ok(Held::granted(guard, op, self.ttl)),
+            Some(Ok(None)) => refused(&op, busy.to_owned()),
+            Some(Err(error)) => refused(&op, name_of(error.kind())),
+            None => refused(&op, CANCELLED.to_owned()).map_err(|_| Without::Cancelled),
+        }
+    }
+}
+
+fn refused<T>(op: &Op, error: String) -> Answer<T> {
+    op.log(Event::Refused { error });
+    Err(Without::Refused)
+}
+
+impl<M: GuardMode> Held<M> {
+    pub(crate) fn granted(guard: Guard<M>, op: Op, ttl: Duration) -> Self {
+        op.log(Event::Granted { token: guard.fencing_token().map_or(0, u64::from), lease_ms: millis(ttl) });
+        let looked = (op.now(), guard.remaining());
+        Self { guard, op, looked }
+    }
+
+    pub(crate) fn token(&self) -> Option<u64> {
+        self.guard.fencing_token().map(u64::from)
+    }
+
+    /// Whether the guard says that it is held. The moment is read before.
+    pub(crate) fn look(&mut self) -> bool {
+        let at = self.op.now();
+        self.looked = (at, self.guard.remaining());
+        let held = self.guard.is_held();
+        if held {
+            self.op.log_at(at, Event::Held {});
+        }
+        held
+    }
+
+    /// Works for so long, and looks at the guard all the time. False: it was lost.
+    pub(crate) async fn work(&mut self, duration: Duration) -> bool {
+        let end = self.op.now().saturating_add(nanos(duration));
+        let longest_pause = if duration > LONG_LOOK { LONG_LOOK } else { LOOK };
+        loop {
+            let looked = self.looked;
+            if !self.look() {
+                let reason = self.guard.lost().await;
+                self.lost(reason, looked);
+                return false;
+            }
+            let left = Duration::from_nanos(end.saturating_sub(self.op.now()));
+            if left.is_zero() {
+                return true;
+            }
+            let pause = rand::rng().random_range(longest_pause / 3..longest_pause).min(left);
+            tokio::select! {
+                reason = self.guard.lost() => {
+                    self.lost(reason, self.looked);
+                    return false;
+                }
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    fn lost(&self, reason: LossReason, (looked_at, lasts): (u64, Duration)) {
+        let at = self.op.now();
+        let overdue = at.checked_sub(looked_at.saturating_add(nanos(lasts)));
+        let resumed = at.saturating_sub(looked_at) > KEPT;
+        let deadline_overdue_ms = overdue.map(|nanos| nanos / 1_000_000);
+        self.op.log_at(at, Event::Lost { reason: reason.as_str().to_owned(), deadline_overdue_ms, resumed });
+    }
+
+    /// Releases the lock, or drops the guard.
+    pub(crate) async fn give_back(mut self, by_drop: bool) {
+        self.look();
+        self.op.log(Event::ReleaseCalled {});
+        if by_drop {
+            return drop(self.guard);
+        }
+        let released = self.guard.release().await;
+        log_release(&self.op, released);
+    }
+}
+
+fn log_release(op: &Op, released: Locked<ReleaseOutcome>) {
+    op.log(match released {
+        Ok(outcome) => Event::Released { ok: outcome == ReleaseOutcome::Released },
+        Err(error) => Event::ReleaseFailed { error: name_of(error.kind()) },
+    });
+}
+
+/// A writer goes on as a reader: another op.
+pub(crate) async fn downgrade(
+    mut writer: Held<leasehold_core::Exclusive>,
+    wish: &Wish<'_>,
+    reader: Op,
+) -> Answer<Held<leasehold_core::Shared>> {
+    writer.look();
+    writer.op.log(Event::ReleaseCalled {});
+    wish.called(&reader, Mode::Shared);
+    let outcome: Result<ReadGuard, Error> = writer.guard.downgrade(&wish.options()).await;
+    match outcome {
+        Ok(guard) => {
+            let held = Held::granted(guard, reader, wish.ttl);
+            log_release(&writer.op, Ok(ReleaseOutcome::Released));
+            Ok(held)
+        }
+        Err(error) => {
+            writer.op.log(Event::ReleaseFailed { error: name_of(error.kind()) });
+            refused(&reader, name_of(error.kind()))
+        }
+    }
+}
+
+/// Attaches a lock that another process detached.
+pub(crate) async fn attach(
+    text: &str,
+    locks: &TaskLocks,
+    op: Op,
+    ttl: Duration,
+) -> Answer<Held<leasehold_core::Exclusive>> {
+    let Ok(detached) = text.parse::<leasehold_core::DetachedLock>() else { return refused(&op, "invalid".to_owned()) };
+    op.called(detached.key().as_str(), Mode::Exclusive, None, None, true);
+    let attached: Locked<Option<LockGuard>> = locks.locker.attach(&detached, &LockOptions::new().ttl(ttl)).await;
+    match attached {
+        Ok(Some(guard)) => Ok(Held::granted(guard, op, ttl)),
+        Ok(None) => refused(&op, "busy".to_owned()),
+        Err(error) => refused(&op, name_of(error.kind())),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

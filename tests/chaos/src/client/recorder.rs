@@ -1,0 +1,86 @@
+//! What a task writes into the history.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leasehold_chaos::history::{Event, Log, Mode, now};
+use leasehold_core::{Clock, ErrorKind};
+
+/// The history of one process, and the numbers that are unique in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    log: Log,
+    clock: Clock,
+    next: AtomicU64,
+}
+
+/// From the call of one acquire, to the release.
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    recorder: Recorder,
+    task: u32,
+    number: u64,
+}
+
+impl Recorder {
+    pub(crate) fn new(log: Log) -> Self {
+        Self(Arc::new(Inner { log, clock: Clock::system(), next: AtomicU64::new(1) }))
+    }
+
+    /// A number that this process has not used.
+    pub(crate) fn unique(&self) -> u64 {
+        self.0.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        now(&self.0.clock)
+    }
+
+    pub(crate) fn begin(&self, task: u32) -> Op {
+        Op { recorder: self.clone(), task, number: self.unique() }
+    }
+}
+
+impl Op {
+    pub(crate) fn now(&self) -> u64 {
+        self.recorder.now()
+    }
+
+    /// Writes down what happened just now.
+    pub(crate) fn log(&self, event: Event) {
+        self.log_at(self.now(), event);
+    }
+
+    /// Writes down what happened at that moment. Ends the process if it cannot: what nobody wrote down is not checked.
+    pub(crate) fn log_at(&self, at: u64, event: Event) {
+        if let Err(error) = self.recorder.0.log.write(at, self.task, self.number, event) {
+            panic!("the history cannot be written: {error}");
+        }
+    }
+
+    pub(crate) fn called(&self, key: &str, mode: Mode, wait_ms: Option<u64>, session: Option<u32>, attach: bool) {
+        self.log(Event::Called { key: key.to_owned(), mode, wait_ms, session, attach });
+    }
+}
+
+/// The name in the history of an acquire that was given up.
+pub(crate) const CANCELLED: &str = "cancelled";
+
+/// The name of an error in the history.
+pub(crate) fn name_of(kind: ErrorKind) -> String {
+    let name = match kind {
+        ErrorKind::InvalidKey => "invalid_key",
+        ErrorKind::InvalidOptions => "invalid_options",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::TimedOut => "timed_out",
+        ErrorKind::Lost(_) => "lost",
+        ErrorKind::Unavailable => "unavailable",
+        ErrorKind::Indeterminate => leasehold_chaos::history::UNKNOWN,
+        ErrorKind::Closed => "closed",
+        _ => "backend",
+    };
+    name.to_owned()
+}

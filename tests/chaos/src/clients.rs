@@ -1,0 +1,248 @@
+//! The client processes of a run. Each has a slot; when it is killed, another process with another number takes the slot.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use leasehold_testkit::{Deadline, KilledOnDrop};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::client::CLOCK_MOVED;
+use crate::resource::Resource;
+use crate::setups::Setup;
+use crate::stores::{Full, Library, Shim, Store};
+use crate::wire::{Orders, Soak};
+
+/// The lease of every lock.
+pub(crate) const TTL_MS: u64 = 1500;
+
+/// How long clients have to end what they do.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What clients complain to.
+const COMPLAINTS: &str = "clients.log";
+
+/// What the clients of a run have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Crew {
+    pub(crate) setup: &'static Setup,
+    pub(crate) seed: u64,
+    pub(crate) folder: PathBuf,
+    pub(crate) ttl_ms: u64,
+    pub(crate) processes: u32,
+    pub(crate) tasks: u32,
+    pub(crate) soak: Option<Soak>,
+}
+
+pub(crate) struct Clients {
+    crew: Crew,
+    urls: Vec<String>,
+    resource: Resource,
+    next: AtomicU32,
+    slots: Vec<Mutex<Slot>>,
+    /// What ended by itself and should not have.
+    failures: Mutex<Vec<String>>,
+}
+
+struct Slot {
+    number: u32,
+    process: Option<KilledOnDrop>,
+    shim: Option<Shim>,
+}
+
+impl Clients {
+    pub(crate) fn start(
+        crew: Crew,
+        store: &Store,
+        resource: Resource,
+        library: Option<&Library>,
+    ) -> Result<Self, String> {
+        let slot = |number: u32| {
+            let shim = library.map(|all| all.shim(crew.folder.join(format!("client-slot-{number}.shim"))));
+            Ok(Mutex::new(Slot { number: 0, process: None, shim: shim.transpose()? }))
+        };
+        let slots = (0..crew.processes).map(slot).collect::<Result<Vec<_>, String>>()?;
+        let urls = store.urls.clone();
+        let clients = Self { crew, urls, resource, next: AtomicU32::new(1), slots, failures: Mutex::default() };
+        for slot in 0..clients.slots.len() {
+            clients.spawn(slot)?;
+        }
+        Ok(clients)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The slot that this number chooses.
+    pub(crate) fn slot(&self, choice: u64) -> usize {
+        usize::try_from(choice).unwrap_or(0) % self.slots.len()
+    }
+
+    fn lock(&self, slot: usize) -> MutexGuard<'_, Slot> {
+        self.slots[slot].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the process in a slot.
+    pub(crate) fn number_in(&self, slot: usize) -> u32 {
+        self.lock(slot).number
+    }
+
+    /// Where the process in a slot writes what it sees.
+    pub(crate) fn history(&self, slot: usize) -> PathBuf {
+        self.crew.folder.join(format!("client-{}.jsonl", self.number_in(slot)))
+    }
+
+    /// Until each has called something. One that never does has ended, or is found to have no end.
+    pub(crate) fn wait_for_their_first_words(&self) {
+        let deadline = Deadline::after(PATIENCE);
+        let silent = |slot: usize| fs::metadata(self.history(slot)).map_or(true, |file| file.len() == 0);
+        while (0..self.slots.len()).any(silent) && self.are_running() && !deadline.is_over() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn spawn(&self, at: usize) -> Result<(), String> {
+        let mut slot = self.lock(at);
+        slot.number = self.next.fetch_add(1, Ordering::Relaxed);
+        let orders = Orders {
+            setup: self.crew.setup.name.to_owned(),
+            url: self.urls[at % self.urls.len()].clone(),
+            client: slot.number,
+            seed: self.crew.seed,
+            resource: self.resource.port(),
+            folder: self.crew.folder.clone(),
+            ttl_ms: self.crew.ttl_ms,
+            tasks: self.crew.tasks,
+            soak: self.crew.soak,
+        };
+        let failed = |error: std::io::Error| format!("client {}: {error}", orders.client);
+        let words = serde_json::to_string(&orders).map_err(|error| error.to_string())?;
+        let log = File::options().create(true).append(true).open(self.crew.folder.join(COMPLAINTS)).map_err(failed)?;
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.args(["--client", &words]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+        command.envs(slot.shim.iter().flat_map(Shim::variables));
+        slot.process = Some(KilledOnDrop::spawn(&mut command).map_err(failed)?);
+        Ok(())
+    }
+
+    /// Ends the process in a slot with SIGKILL. True: it had not ended by itself.
+    pub(crate) fn kill(&self, at: usize) -> Result<bool, String> {
+        let mut slot = self.lock(at);
+        let number = slot.number;
+        let mut process = slot.process.take().ok_or("there is no process")?;
+        let ended = process.try_wait().map_err(|error| error.to_string())?;
+        if let Some(status) = ended {
+            self.failed(format!("client {number} ended by itself: {status}: {}", last_line(&self.crew.folder)));
+        }
+        process.end();
+        Ok(ended.is_none())
+    }
+
+    pub(crate) fn pause(&self, at: usize) -> Result<(), String> {
+        self.signal(at, Signal::STOP)
+    }
+
+    pub(crate) fn resume(&self, at: usize) -> Result<(), String> {
+        self.signal(at, Signal::CONT)
+    }
+
+    fn signal(&self, at: usize, signal: Signal) -> Result<(), String> {
+        let id = self.lock(at).process.as_ref().and_then(|process| Pid::from_raw(i32::try_from(process.id()).ok()?));
+        kill_process(id.ok_or("there is no process")?, signal).map_err(|error| error.to_string())
+    }
+
+    /// Moves the wall clock of the process in a slot, and of those that take the slot after it.
+    pub(crate) fn set_ahead_ms(&self, at: usize, millis: i64) -> Result<(), String> {
+        let slot = self.lock(at);
+        slot.shim.as_ref().ok_or("the clock of this client cannot be moved")?.set_ahead_ms(millis);
+        Ok(())
+    }
+
+    /// Fills the disk of all processes, or makes room.
+    pub(crate) fn set_full(&self, full: Full) -> Result<(), String> {
+        for at in 0..self.slots.len() {
+            self.lock(at).shim.as_ref().ok_or("the disk of this client cannot be filled")?.set_full(full);
+        }
+        Ok(())
+    }
+
+    /// How many writes of all processes found a full disk.
+    pub(crate) fn writes_refused(&self) -> u64 {
+        (0..self.slots.len()).filter_map(|at| self.lock(at).shim.as_ref().map(Shim::refused)).sum()
+    }
+
+    /// How many jumps of their wall clocks clients have seen.
+    pub(crate) fn jumps_seen(&self) -> u64 {
+        self.resource.state().proofs.get(CLOCK_MOVED).copied().unwrap_or(0)
+    }
+
+    /// Whether none has ended by itself.
+    pub(crate) fn are_running(&self) -> bool {
+        (0..self.slots.len())
+            .all(|at| self.lock(at).process.as_mut().is_some_and(|one| matches!(one.try_wait(), Ok(None))))
+    }
+
+    /// Lets all clients end what they do, and says which of them failed.
+    pub(crate) fn stop(&self) -> Vec<String> {
+        for at in 0..self.slots.len() {
+            if let Some(input) = self.lock(at).process.as_mut().and_then(|process| process.stdin.as_mut()) {
+                // It may have ended by itself: that is seen below.
+                drop(input.write_all(b"stop\n"));
+            }
+        }
+        self.wait(PATIENCE)
+    }
+
+    /// Waits until all clients have ended, and says which of them failed.
+    pub(crate) fn wait(&self, patience: Duration) -> Vec<String> {
+        let deadline = Deadline::after(patience);
+        for at in 0..self.slots.len() {
+            let number = self.number_in(at);
+            if let Some(mut process) = self.lock(at).process.take()
+                && let Err(why) = wait(&mut process, deadline)
+            {
+                self.failed(format!("client {number}: {why}: {}", last_line(&self.crew.folder)));
+            }
+        }
+        // A task in the background of a locker that panics ends no process.
+        let text = complaints(&self.crew.folder);
+        if let Some(first) = text.lines().find(|line| line.contains("panicked at")) {
+            let times = text.matches("panicked at").count();
+            self.failed(format!("clients panicked {times} times, first: {first}"));
+        }
+        std::mem::take(&mut *self.failures.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn failed(&self, why: String) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(why);
+    }
+}
+
+/// Until it has ended as it should.
+fn wait(process: &mut KilledOnDrop, deadline: Deadline) -> Result<(), String> {
+    loop {
+        match process.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(status.to_string()),
+            Ok(None) if deadline.is_over() => return Err("it does not end".to_owned()),
+            Ok(None) => thread::sleep(Duration::from_millis(5)),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// The last that clients complained of.
+fn last_line(folder: &Path) -> String {
+    complaints(folder).lines().last().unwrap_or_default().to_owned()
+}
+
+/// All that clients complained of.
+fn complaints(folder: &Path) -> String {
+    fs::read(folder.join(COMPLAINTS)).map_or_else(|_| String::new(), |text| String::from_utf8_lossy(&text).into_owned())
+}

@@ -1,0 +1,46 @@
+//! `leasehold-chaos`: real clients on real servers under faults, and a verdict on what the clients saw.
+//!
+//! `cargo xtask chaos` runs it. With `--client` it is one of the clients.
+
+#![allow(clippy::disallowed_methods, reason = "the faults come at moments of the machine's own clock")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
+
+mod arguments;
+mod client;
+mod clients;
+mod fault;
+mod guarantees;
+mod locks;
+mod nemesis;
+mod report;
+mod resource;
+mod run;
+mod setups;
+mod stores;
+mod wire;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.as_slice() {
+        [flag, orders] if flag == "--client" => serde_json::from_str(orders)
+            .map_err(|error| error.to_string())
+            .and_then(|orders| client::run(&orders))
+            .map(|()| true),
+        [flag] if flag == "--guarantees" => Ok(guarantees::print_all()),
+        [flag, backend] if flag == "--guarantees" => guarantees::print_for(backend),
+        words => arguments::parse(words).and_then(|plan| match plan.soak {
+            Some(limit) => run::soak(&plan, limit),
+            None => run::all(&plan),
+        }),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("chaos: {why}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Faults of client processes.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use leasehold_testkit::Deadline;
+
+use super::holders::holds;
+use super::scene::Scene;
+use super::schedule::Planned;
+use crate::fault::Fault;
+use crate::stores::Full;
+
+/// How far the wall clock of a client jumps, in milliseconds.
+const HOUR: i64 = 3_600_000;
+const AN_INSTANT: Duration = Duration::from_millis(100);
+
+/// For how long a client that holds something is looked for, and how long one may take to tell of a jump of its clock.
+const LOOKS_FOR: Duration = Duration::from_secs(10);
+const TELLS_WITHIN: Duration = Duration::from_secs(5);
+
+/// For how long a client that held something a moment ago is stopped again and again, until it holds something when it is.
+const HOLDS_WITHIN: Duration = Duration::from_secs(5);
+const BETWEEN: Duration = Duration::from_millis(10);
+
+/// The slot that is hit: of the clients that hold something, if there are any.
+pub(super) fn victim(scene: &Scene<'_>, planned: &Planned) -> usize {
+    let clients = scene.clients;
+    let drawn = clients.slot(planned.choice);
+    let deadline = Deadline::after(LOOKS_FOR);
+    while !deadline.is_over() {
+        let all = (0..clients.count()).map(|next| (drawn + next) % clients.count());
+        if let Some(holder) = all.into_iter().find(|slot| holds(&clients.history(*slot))) {
+            return holder;
+        }
+        thread::sleep(BETWEEN);
+    }
+    drawn
+}
+
+pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned, slot: usize) -> Result<u64, String> {
+    match planned.fault {
+        Fault::KillClient => kill(scene, slot, planned.lasts / 4),
+        // So long that most outlast a lease.
+        Fault::StopClient => stop(scene, slot, planned.lasts * 2),
+        Fault::ClientClockAhead => jump(scene, slot, HOUR, planned.lasts),
+        Fault::ClientClockBack => jump(scene, slot, -HOUR, planned.lasts),
+        other => Err(format!("{} hits no client", other.name())),
+    }
+}
+
+/// Stops a client while it holds something, if it ever does.
+fn freeze(scene: &Scene<'_>, slot: usize) -> Result<(), String> {
+    let deadline = Deadline::after(HOLDS_WITHIN);
+    loop {
+        scene.clients.pause(slot)?;
+        thread::sleep(BETWEEN);
+        if holds(&scene.clients.history(slot)) || deadline.is_over() {
+            return Ok(());
+        }
+        scene.clients.resume(slot)?;
+        thread::sleep(BETWEEN);
+    }
+}
+
+/// The canary is what its history ends with: it held something.
+fn kill(scene: &Scene<'_>, slot: usize, absent: Duration) -> Result<u64, String> {
+    let history = scene.clients.history(slot);
+    freeze(scene, slot)?;
+    let killed = scene.clients.kill(slot)?;
+    let held = holds(&history);
+    thread::sleep(absent);
+    scene.clients.spawn(slot)?;
+    Ok(u64::from(killed && held))
+}
+
+/// The canary is its history: a process that stands still writes nothing, and this one held something.
+fn stop(scene: &Scene<'_>, slot: usize, lasts: Duration) -> Result<u64, String> {
+    let history = scene.clients.history(slot);
+    let written = || fs::metadata(&history).map_or(0, |file| file.len());
+    freeze(scene, slot)?;
+    thread::sleep(AN_INSTANT.min(lasts / 4));
+    let before = written();
+    thread::sleep(lasts * 3 / 4);
+    let stood_still = written() == before && holds(&history);
+    scene.clients.resume(slot)?;
+    Ok(u64::from(stood_still))
+}
+
+/// The canary is the client, which compares its clocks.
+fn jump(scene: &Scene<'_>, slot: usize, ahead_ms: i64, lasts: Duration) -> Result<u64, String> {
+    let before = scene.clients.jumps_seen();
+    scene.clients.set_ahead_ms(slot, ahead_ms)?;
+    thread::sleep(lasts);
+    let deadline = Deadline::after(TELLS_WITHIN);
+    while scene.clients.jumps_seen() == before && !deadline.is_over() {
+        thread::sleep(BETWEEN);
+    }
+    scene.clients.set_ahead_ms(slot, 0)?;
+    thread::sleep(AN_INSTANT);
+    Ok(scene.clients.jumps_seen() - before)
+}
+
+/// The disk of all clients is full. The canary is the count of the library that fills it.
+pub(super) fn fill_their_disk(scene: &Scene<'_>, lasts: Duration) -> Result<u64, String> {
+    let before = scene.clients.writes_refused();
+    scene.clients.set_full(Full::WritesAtAPlace)?;
+    thread::sleep(lasts);
+    scene.clients.set_full(Full::Nothing)?;
+    Ok(scene.clients.writes_refused() - before)
+}

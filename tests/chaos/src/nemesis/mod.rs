@@ -1,0 +1,120 @@
+//! What breaks clients, network and servers, and shows that it did.
+
+mod clients;
+mod holders;
+mod links;
+mod mariadb;
+mod scene;
+mod schedule;
+mod servers;
+mod topologies;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leasehold_chaos::history::{Event, Log, Phase, Target, now};
+use leasehold_core::{Clock, LockKey};
+
+use self::scene::key;
+use crate::fault::{Fault, Hits};
+use crate::stores::LOCKS;
+
+pub(crate) use self::scene::Scene;
+pub(crate) use self::schedule::{Planned, draw};
+
+/// Where lock files are, in the directory of the file locks.
+const NAMESPACE: &str = "leasehold";
+
+/// How often a fault came, and how often it was seen to have an effect.
+pub(crate) type Proofs = BTreeMap<&'static str, (u64, u64)>;
+
+/// Carries out faults, and writes down what they did.
+pub(crate) struct Nemesis<'r> {
+    pub(crate) scene: Scene<'r>,
+    pub(crate) log: &'r Log,
+    pub(crate) proofs: Mutex<Proofs>,
+    /// What went wrong with a fault itself: then the run shows nothing.
+    pub(crate) broken: Mutex<Vec<String>>,
+}
+
+impl Nemesis<'_> {
+    /// Carries out these faults, at their times.
+    pub(crate) fn run(&self, started: Instant, schedule: &[Planned]) {
+        for planned in schedule {
+            thread::sleep((started + planned.at).saturating_duration_since(Instant::now()));
+            self.inflict(planned);
+        }
+    }
+
+    fn inflict(&self, planned: &Planned) {
+        let name = planned.fault.name();
+        let hits_a_client = planned.fault.hits() == Hits::Client;
+        let slot = if hits_a_client { clients::victim(&self.scene, planned) } else { 0 };
+        let target = self.target(planned, slot);
+        self.note(name, &target, Phase::Began, 0);
+        let outcome = match planned.fault.hits() {
+            Hits::Client => clients::inflict(&self.scene, planned, slot),
+            Hits::Link => Ok(links::inflict(&self.scene, planned)),
+            Hits::Server if self.scene.store.nodes.is_empty() => clients::fill_their_disk(&self.scene, planned.lasts),
+            Hits::Server => servers::inflict(&self.scene, planned),
+            Hits::Key if planned.fault == Fault::RemoveLockFile => self.remove_lock_file(planned),
+            Hits::Key => self.force(planned),
+        };
+        let proved = outcome.unwrap_or_else(|why| {
+            self.broken.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{name}: {why}"));
+            0
+        });
+        self.note(name, &target, Phase::Ended, proved);
+        let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
+        let (times, effects) = proofs.entry(name).or_default();
+        (*times, *effects) = (*times + 1, *effects + proved);
+    }
+
+    fn note(&self, fault: &str, target: &Target, phase: Phase, proved: u64) {
+        let event = Event::Fault { fault: fault.to_owned(), target: target.clone(), phase, proved };
+        let written = self.log.write(now(&Clock::system()), 0, 0, event);
+        written.unwrap_or_else(|error| panic!("the history cannot be written: {error}"));
+    }
+
+    fn target(&self, planned: &Planned, slot: usize) -> Target {
+        match planned.fault.hits() {
+            Hits::Client => Target::Client(self.scene.clients.number_in(slot)),
+            Hits::Server if self.scene.store.nodes.is_empty() => Target::Server(LOCKS.to_owned()),
+            Hits::Link => Target::Link(self.scene.node(planned).name.clone()),
+            Hits::Server => Target::Server(self.scene.node(planned).name.clone()),
+            Hits::Key => Target::Key(key(planned).to_owned()),
+        }
+    }
+
+    /// Somebody removes a file that must not be removed while it is used.
+    fn remove_lock_file(&self, planned: &Planned) -> Result<u64, String> {
+        let directory = self.scene.store.direct.trim_start_matches("file:");
+        let removed = fs::remove_file(Path::new(directory).join(NAMESPACE).join(file_of(key(planned))));
+        removed.map(|()| 1).map_err(|error| error.to_string())
+    }
+
+    /// Releases a key by force, again and again until it was held.
+    fn force(&self, planned: &Planned) -> Result<u64, String> {
+        let key = LockKey::new(key(planned)).map_err(|error| error.to_string())?;
+        let give_up = Instant::now() + planned.lasts + Duration::from_secs(5);
+        while Instant::now() < give_up {
+            // A client's fault may keep the key from being held, and the store from answering.
+            let freed = self.scene.runtime.block_on(self.scene.operator.force_release(&key));
+            let freed = freed.map_or(0, |freed| freed.holders.len());
+            if freed > 0 {
+                return Ok(freed as u64);
+            }
+            thread::sleep(Duration::from_millis(3));
+        }
+        Ok(0)
+    }
+}
+
+/// The name of a key's file: only the slash of a hot key needs another spelling.
+fn file_of(key: &str) -> String {
+    format!("{}.lock", key.replace('/', "%2F"))
+}

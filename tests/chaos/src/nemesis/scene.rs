@@ -1,0 +1,43 @@
+//! What faults can reach.
+
+use leasehold_core::Admin;
+use tokio::runtime::Runtime;
+
+use super::schedule::Planned;
+use crate::clients::Clients;
+use crate::setups::Setup;
+use crate::stores::{Node, Store};
+
+/// The keys that are released by force, and whose slots move: often the one that is held for long.
+const KEYS: [&str; 4] = ["mutex/0", "register/0", "leader", "leader"];
+
+/// Everything that faults need.
+pub(crate) struct Scene<'r> {
+    pub(crate) setup: &'r Setup,
+    pub(crate) store: &'r Store,
+    pub(crate) clients: &'r Clients,
+    pub(crate) runtime: &'r Runtime,
+    pub(crate) operator: &'r dyn Admin,
+}
+
+impl Scene<'_> {
+    /// The server that is hit.
+    pub(super) fn node(&self, planned: &Planned) -> &Node {
+        self.after(planned, 0)
+    }
+
+    /// Another server that is hit with it.
+    pub(super) fn next_to(&self, planned: &Planned) -> &Node {
+        self.after(planned, 1)
+    }
+
+    fn after(&self, planned: &Planned, further: usize) -> &Node {
+        let nodes = &self.store.nodes;
+        &nodes[(usize::try_from(planned.choice).unwrap_or(0) + further) % nodes.len()]
+    }
+}
+
+/// The key that is hit.
+pub(super) fn key(planned: &Planned) -> &'static str {
+    KEYS[usize::try_from(planned.choice).unwrap_or(0) % KEYS.len()]
+}

@@ -1,0 +1,102 @@
+//! Faults of servers that belong together: another takes over.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leasehold_testkit::launch::Process;
+use leasehold_testkit::launch::resp::{Answer, ask};
+
+use super::scene::{Scene, key};
+use super::schedule::Planned;
+use crate::stores::{Node, Shape, follow};
+
+/// How long servers have to agree.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Has Sentinels make another server primary. The canary is the primary that they name.
+pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
+    let Shape::Sentinels(watchers) = &scene.store.shape else { return Err("there are no Sentinels".to_owned()) };
+    let before = primary(watchers);
+    let asks = || ask(watchers[0].port(), &[["SENTINEL", "FAILOVER", "main"]]).is_ok_and(|told| told.text() == "OK");
+    // They refuse while the one before is under way.
+    until(asks)?;
+    until(|| primary(watchers) != before)?;
+    // The primary of before takes writes, which are lost, until it is told.
+    until(|| scene.store.nodes.iter().filter(|node| is_primary(node)).count() == 1)?;
+    Ok(1)
+}
+
+fn is_primary(node: &Node) -> bool {
+    matches!(node.ask(&["ROLE"]), Answer::List(parts) if parts.first().is_some_and(|role| role.text() == "master"))
+}
+
+fn primary(watchers: &[Process]) -> Option<Answer> {
+    ask(watchers[0].port(), &[["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"]]).ok()
+}
+
+/// Moves the slot of a key to the next node, with all entries that are in it. The canary is their number.
+pub(super) fn move_slot(scene: &Scene<'_>, planned: &Planned) -> u64 {
+    let nodes = &scene.store.nodes;
+    let slot = nodes[0].ask(&["CLUSTER", "KEYSLOT", &format!("{{leasehold:{}}}", key(planned))]).number().to_string();
+    let entries = |node: &Node| node.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot]).number();
+    let Some(at) = nodes.iter().position(|node| entries(node) > 0) else { return 0 };
+    let (source, target) = (&nodes[at], &nodes[(at + 1) % nodes.len()]);
+    let (source_id, target_id) = (source.ask(&["CLUSTER", "MYID"]), target.ask(&["CLUSTER", "MYID"]));
+    let port = target.port.to_string();
+    target.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", source_id.text()]);
+    source.ask(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", target_id.text()]);
+    thread::sleep(planned.lasts / 2);
+    let mut moved = 0;
+    let end = Instant::now() + PATIENCE;
+    while let Answer::List(names) = source.ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"])
+        && !names.is_empty()
+        && Instant::now() < end
+    {
+        for name in &names {
+            let answer = source.ask(&["MIGRATE", "127.0.0.1", &port, name.text(), "0", "5000"]);
+            moved += u64::from(answer.text() == "OK");
+        }
+    }
+    thread::sleep(planned.lasts / 2);
+    for node in [target, source].into_iter().chain(nodes) {
+        node.ask(&["CLUSTER", "SETSLOT", &slot, "NODE", target_id.text()]);
+    }
+    moved
+}
+
+/// As an operator does it: the old primary takes no writes any more, the new one has all of them, and takes more. The canary
+/// is a write that the old one has and the new one got.
+pub(super) fn switch_over(scene: &Scene<'_>) -> Result<u64, String> {
+    let Shape::Pair { address, primary } = &scene.store.shape else { return Err("there is no replica".to_owned()) };
+    let (nodes, runtime) = (&scene.store.nodes, scene.runtime);
+    let at = primary.load(Ordering::Relaxed);
+    let (old, new) = (&nodes[at], &nodes[1 - at]);
+    old.sql(runtime, "SET GLOBAL read_only = 1")?;
+    let position = old.sql(runtime, "SELECT @@global.gtid_binlog_pos")?.pop().unwrap_or_default();
+    let caught_up = format!("SELECT CAST(MASTER_GTID_WAIT('{position}', {}) AS CHAR)", PATIENCE.as_secs());
+    let caught_up = new.sql(runtime, &caught_up)?.first().is_some_and(|waited| waited == "0");
+    if !caught_up {
+        return Err("the replica did not follow".to_owned());
+    }
+    for statement in ["STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = 0"] {
+        new.sql(runtime, statement)?;
+    }
+    address.redirect(new.port);
+    primary.store(1 - at, Ordering::Relaxed);
+    for statement in [&format!("SET GLOBAL gtid_slave_pos = '{position}'"), &follow(new.port), "START SLAVE"] {
+        old.sql(runtime, statement)?;
+    }
+    Ok(u64::from(!position.is_empty()))
+}
+
+fn until(is_so: impl Fn() -> bool) -> Result<(), String> {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        if Instant::now() > end {
+            return Err(format!("the servers do not agree within {PATIENCE:?}"));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}

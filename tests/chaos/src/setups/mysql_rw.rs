@@ -1,0 +1,22 @@
+//! `mysql-rw` on one server.
+
+use leasehold_mysql_rw::MysqlRw;
+
+use super::decks::{ON_THE_WAY, TO_A_SERVER, TO_MARIADB};
+use super::exemptions::CLOCK_AHEAD;
+use super::setup::{Setup, Stays};
+use crate::locks::{Locks, patiently};
+use crate::stores;
+
+pub(super) static SETUP: Setup = Setup {
+    name: "mysql-rw",
+    backend: "mysql-rw",
+    in_words: "One MariaDB; readers and writers.",
+    start: |folder, library| stores::start_mariadb(folder, library, |url| Box::pin(MysqlRw::migrate(url))),
+    connect: |url| Box::pin(async move { Ok(Locks::shared(patiently(|| MysqlRw::connect(url)).await?)) }),
+    repair: None,
+    deck: &[ON_THE_WAY, TO_A_SERVER, TO_MARIADB],
+    either: None,
+    exempt: &[CLOCK_AHEAD],
+    stays: Stays { entries: 1, more_of_readers: 0, bytes: 200 },
+};

@@ -1,0 +1,22 @@
+//! The stores under test: their servers, and the ways to them.
+
+mod file;
+mod mariadb;
+mod node;
+mod redis;
+mod shim;
+mod size;
+mod store;
+
+pub(crate) use self::file::{LOCKS, start as start_file};
+pub(crate) use self::mariadb::{USER, follow, start as start_mariadb, start_pair as start_mariadb_pair};
+pub(crate) use self::node::{Node, Program};
+pub(crate) use self::redis::{start as start_redis, start_cluster, start_sentinel_set};
+pub(crate) use self::shim::{Full, Library, Shim};
+pub(crate) use self::size::size;
+pub(crate) use self::store::{Shape, Store};
+
+/// A store without servers, for clients that need none.
+pub(crate) fn nowhere() -> Store {
+    Store::without_servers(String::new())
+}

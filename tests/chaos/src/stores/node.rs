@@ -1,0 +1,159 @@
+//! One server, and the links to it.
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use leasehold_testkit::launch::resp::{Answer, ask};
+use leasehold_testkit::launch::{Lifetime, Process, Settings, mariadb, redis};
+use leasehold_testkit::{Deadline, Proxy};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Opts, Row};
+use tokio::runtime::Runtime;
+
+use super::shim::Shim;
+
+/// Clients reach a server over so many links, so that a fault may hit a part of them.
+pub(crate) const LINKS: usize = 2;
+
+/// How long a server may take to read its data.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Redis,
+    MariaDb,
+}
+
+/// A server that can be ended and started again.
+pub(crate) struct Node {
+    pub(crate) program: Program,
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    pub(crate) links: Vec<Proxy>,
+    pub(crate) shim: Option<Shim>,
+    folder: PathBuf,
+    settings: Settings,
+    process: Mutex<Option<Process>>,
+}
+
+impl Node {
+    /// Starts the server with these arguments, with its files below `folder`.
+    pub(crate) fn start(
+        program: Program,
+        name: String,
+        folder: PathBuf,
+        arguments: &[&str],
+        shim: Option<Shim>,
+    ) -> Result<Self, String> {
+        let mut settings = Settings::arguments(arguments);
+        for (variable, value) in shim.iter().flat_map(Shim::variables) {
+            settings.variables.push(format!("{variable}={}", value.display()));
+        }
+        let process = match program {
+            Program::Redis => redis::start(&folder, &settings, Lifetime::WithOwner),
+            Program::MariaDb => mariadb::start(&folder, &settings, Lifetime::WithOwner),
+        }?;
+        let port = process.port();
+        let links = (0..LINKS).map(|_| Proxy::start(port)).collect();
+        Ok(Self { program, name, port, links, shim, folder, settings, process: Mutex::new(Some(process)) })
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process id, or 0.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process().as_ref().map_or(0, Process::id)
+    }
+
+    pub(crate) fn pause(&self) {
+        if let Some(process) = &*self.process() {
+            process.pause();
+        }
+    }
+
+    pub(crate) fn resume(&self) {
+        if let Some(process) = &*self.process() {
+            process.resume();
+        }
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(&self) {
+        drop(self.process().take());
+    }
+
+    /// Starts it again on the data that are there.
+    pub(crate) fn revive(&self) -> Result<(), String> {
+        let started = match self.program {
+            Program::Redis => redis::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
+            Program::MariaDb => mariadb::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
+        };
+        *self.process() = Some(started?);
+        let deadline = Deadline::after(PATIENCE);
+        // A server that still reads its data answers, too.
+        while self.program == Program::Redis && self.ask(&["PING"]).text() != "PONG" {
+            if deadline.is_over() {
+                return Err(format!("{} has not read its data within {PATIENCE:?}", self.name));
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Removes the data of a server that is not running.
+    pub(crate) fn forget(&self) -> Result<(), String> {
+        let data = self.folder.join(format!("redis-{}", self.port)).join("appendonlydir");
+        fs::remove_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))
+    }
+
+    /// Whether it answers within a moment.
+    pub(crate) fn answers(&self) -> bool {
+        let greeted = || -> std::io::Result<()> {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+            stream.set_read_timeout(Some(Duration::from_millis(250)))?;
+            if self.program == Program::Redis {
+                std::io::Write::write_all(&mut stream, b"PING\r\n")?;
+            }
+            stream.read_exact(&mut [0])
+        };
+        greeted().is_ok()
+    }
+
+    /// Sends a command to Redis. An error that is no answer is a refusal, too.
+    pub(crate) fn ask(&self, words: &[&str]) -> Answer {
+        ask(self.port, &[words]).unwrap_or_else(|error| Answer::Refused(error.to_string()))
+    }
+
+    /// A number of Redis's `INFO`.
+    pub(crate) fn info(&self, section: &str, name: &str) -> u64 {
+        let info = self.ask(&["INFO", section]);
+        let line = info.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// Runs a statement in `MariaDB`, as an operator who needs no link, and gives the first column as text.
+    pub(crate) fn sql(&self, runtime: &Runtime, statement: &str) -> Result<Vec<String>, String> {
+        runtime.block_on(async {
+            let mut session = self.session().await?;
+            let rows: Vec<Row> = session.query(statement).await.map_err(|error| format!("{statement}: {error}"))?;
+            let first = rows.into_iter().filter_map(|row| row.get_opt::<String, _>(0)?.ok());
+            Ok(first.collect())
+        })
+    }
+
+    /// A session past every link.
+    pub(crate) async fn session(&self) -> Result<Conn, String> {
+        let settings = "prefer_socket=false&max_allowed_packet=16777216&wait_timeout=28800";
+        let url = format!("mysql://root@127.0.0.1:{}/leasehold?{settings}", self.port);
+        let opts = Opts::from_url(&url).map_err(|error| error.to_string())?;
+        Conn::new(opts).await.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,67 @@
+//! Redis servers whose data survive: single ones, a Sentinel set, a Cluster.
+
+use std::path::Path;
+
+use leasehold_testkit::launch::redis::{CLUSTER_NODE, cluster_url, form_cluster, start_sentinels};
+use leasehold_testkit::launch::{Lifetime, Process};
+
+use super::node::{LINKS, Node, Program};
+use super::shim::Library;
+use super::store::{Shape, Store};
+
+/// Every write is on the disk before it is answered.
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+/// How long a primary may be silent before Sentinels have another one take its place, in milliseconds.
+const PATIENCE: &str = "1000";
+
+/// So many independent servers.
+pub(crate) fn start(folder: &Path, library: Option<&Library>, count: usize, scheme: &str) -> Result<Store, String> {
+    let start = |number: usize| {
+        let name = format!("redis-{number}");
+        let shim = library.map(|library| library.shim(folder.join(format!("{name}.shim")))).transpose()?;
+        Node::start(Program::Redis, name, folder.to_owned(), &DURABLE, shim)
+    };
+    let nodes = (0..count).map(start).collect::<Result<Vec<_>, _>>()?;
+    let address = |port: &dyn Fn(&Node) -> u16| {
+        let servers: Vec<_> = nodes.iter().map(|node| format!("redis://127.0.0.1:{}", port(node))).collect();
+        format!("{scheme}{}", servers.join(","))
+    };
+    let direct = address(&|node| node.port);
+    let urls = (0..LINKS).map(|link| address(&|node| node.links[link].port())).collect();
+    Ok(Store { nodes, direct, urls, shape: Shape::Plain })
+}
+
+/// A primary, two replicas, and three Sentinels. Clients are told by these where the primary is, so no link leads to it.
+pub(crate) fn start_sentinel_set(folder: &Path) -> Result<Store, String> {
+    const ALWAYS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+    let start = |name: &str, more: &[&str]| {
+        Node::start(Program::Redis, name.to_owned(), folder.to_owned(), &[&DURABLE[..], &ALWAYS, more].concat(), None)
+    };
+    let primary = start("redis-0", &[])?;
+    let follows = format!("127.0.0.1 {}", primary.port);
+    let mut nodes = vec![primary];
+    for name in ["redis-1", "redis-2"] {
+        nodes.push(start(name, &["--replicaof", &follows])?);
+    }
+    let watchers = start_sentinels(folder, nodes[0].port, nodes.len() - 1, PATIENCE, Lifetime::WithOwner)?;
+    let ports: Vec<u16> = watchers.iter().map(Process::port).collect();
+    let url = format!(
+        "redis-sentinel://127.0.0.1:{}?sentinelServiceName=main&node=127.0.0.1:{}&node=127.0.0.1:{}",
+        ports[0], ports[1], ports[2]
+    );
+    Ok(Store { nodes, direct: url.clone(), urls: vec![url], shape: Shape::Sentinels(watchers) })
+}
+
+/// Three nodes that share the hash slots.
+pub(crate) fn start_cluster(folder: &Path) -> Result<Store, String> {
+    let start = |number: usize| {
+        let arguments = [&DURABLE[..], &CLUSTER_NODE[..]].concat();
+        Node::start(Program::Redis, format!("redis-{number}"), folder.to_owned(), &arguments, None)
+    };
+    let nodes = (0..3).map(start).collect::<Result<Vec<_>, _>>()?;
+    let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
+    form_cluster(&ports)?;
+    let url = cluster_url(&ports);
+    Ok(Store { nodes, direct: url.clone(), urls: vec![url], shape: Shape::Cluster })
+}

@@ -1,0 +1,92 @@
+//! The library that is preloaded into clients and servers: it moves their wall clock, slows their disk down, and fills it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The compiled library.
+#[derive(Clone, Debug)]
+pub(crate) struct Library(PathBuf);
+
+/// What the library does in one process.
+#[derive(Clone, Debug)]
+pub(crate) struct Shim {
+    library: PathBuf,
+    numbers: PathBuf,
+}
+
+/// What a full disk does not take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Full {
+    Nothing = 0,
+    WritesAtAPlace = 1,
+    AllWrites = 2,
+}
+
+impl Library {
+    /// Without it, clocks could not be moved and disks not be filled: a run would show less than it says.
+    pub(crate) fn build(folder: &Path) -> Result<Self, String> {
+        let (source, library) = (folder.join("shim.c"), folder.join("shim.so"));
+        fs::write(&source, include_str!("../nemesis/shim.c")).map_err(|e| format!("{}: {e}", source.display()))?;
+        match Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).args([&library, &source]).status() {
+            Ok(status) if status.success() => Ok(Self(library)),
+            Ok(status) => Err(format!("cc: {status}")),
+            Err(error) => Err(format!("cc: {error}: clocks and disks need a C compiler; install one, such as gcc")),
+        }
+    }
+
+    /// For one process.
+    pub(crate) fn shim(&self, numbers: PathBuf) -> Result<Shim, String> {
+        fs::write(&numbers, [0; 40]).map_err(|e| format!("{}: {e}", numbers.display()))?;
+        Ok(Shim { library: self.0.clone(), numbers })
+    }
+}
+
+impl Shim {
+    /// The environment of the process.
+    pub(crate) fn variables(&self) -> [(&'static str, &Path); 2] {
+        [("LD_PRELOAD", &self.library), ("SHIM", &self.numbers)]
+    }
+
+    /// How far the wall clock is ahead, in milliseconds.
+    pub(crate) fn ahead_ms(&self) -> i64 {
+        self.number(0)
+    }
+
+    pub(crate) fn set_ahead_ms(&self, millis: i64) {
+        self.set(0, millis);
+    }
+
+    /// How much longer an fsync takes.
+    pub(crate) fn set_slow_micros(&self, micros: i64) {
+        self.set(8, micros);
+    }
+
+    /// How many times an fsync was slow.
+    pub(crate) fn slowed(&self) -> u64 {
+        u64::try_from(self.number(16)).unwrap_or(0)
+    }
+
+    /// Whether files take nothing. A client's history is appended to, and goes on.
+    pub(crate) fn set_full(&self, full: Full) {
+        self.set(24, full as i64);
+    }
+
+    /// How many times something was not taken.
+    pub(crate) fn refused(&self) -> u64 {
+        u64::try_from(self.number(32)).unwrap_or(0)
+    }
+
+    fn number(&self, at: u64) -> i64 {
+        let mut bytes = [0; 8];
+        let read = File::open(&self.numbers).and_then(|file| file.read_exact_at(&mut bytes, at));
+        read.map_or(0, |()| i64::from_ne_bytes(bytes))
+    }
+
+    fn set(&self, at: u64, number: i64) {
+        let file = File::options().write(true).open(&self.numbers);
+        let written = file.and_then(|file| file.write_all_at(&number.to_ne_bytes(), at));
+        written.unwrap_or_else(|error| panic!("{}: {error}", self.numbers.display()));
+    }
+}

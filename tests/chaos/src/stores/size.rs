@@ -1,0 +1,69 @@
+//! How much a store has: what it keeps, and what its servers keep for their clients.
+
+use std::fs;
+use std::path::Path;
+
+use tokio::runtime::Runtime;
+
+use super::node::{Node, Program};
+use super::store::Store;
+
+/// Of all servers together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Size {
+    /// Keys, rows, files and folders.
+    pub(crate) entries: u64,
+    /// What the data take of memory, or of files that belong to tables.
+    pub(crate) bytes: u64,
+    /// Connections, channels, prepared statements and scripts.
+    pub(crate) sessions: u64,
+}
+
+/// Everything in this store, counted by its servers.
+pub(crate) fn size(store: &Store, runtime: &Runtime) -> Result<Size, String> {
+    if store.nodes.is_empty() {
+        return Ok(Size { entries: files(Path::new(store.direct.trim_start_matches("file:"))), ..Size::default() });
+    }
+    let mut all = Size::default();
+    for node in &store.nodes {
+        let one = match node.program {
+            Program::Redis => of_redis(node),
+            Program::MariaDb => of_mariadb(node, runtime)?,
+        };
+        all.entries += one.entries;
+        all.bytes += one.bytes;
+        all.sessions += one.sessions;
+    }
+    Ok(all)
+}
+
+fn files(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| if entry.path().is_dir() { 1 + files(&entry.path()) } else { 1 }).sum()
+}
+
+fn of_redis(node: &Node) -> Size {
+    let kept = ["connected_clients", "pubsub_channels", "pubsub_patterns", "number_of_cached_scripts"];
+    let sections = ["clients", "stats", "stats", "memory"];
+    Size {
+        entries: u64::try_from(node.ask(&["DBSIZE"]).number()).unwrap_or(0),
+        bytes: node.info("memory", "used_memory"),
+        sessions: kept.into_iter().zip(sections).map(|(name, section)| node.info(section, name)).sum(),
+    }
+}
+
+fn of_mariadb(node: &Node, runtime: &Runtime) -> Result<Size, String> {
+    let numbers = |statement: &str| -> Result<u64, String> {
+        let told = node.sql(runtime, statement)?;
+        Ok(told.iter().filter_map(|number| number.parse::<u64>().ok()).sum())
+    };
+    let mut entries = 0;
+    for table in node.sql(runtime, "SHOW TABLES FROM leasehold LIKE 'leasehold%'")? {
+        entries += numbers(&format!("SELECT CAST(COUNT(*) AS CHAR) FROM leasehold.{table}"))?;
+    }
+    let files =
+        "SELECT CAST(file_size AS CHAR) FROM information_schema.innodb_sys_tablespaces WHERE name LIKE 'leasehold/%'";
+    let kept = "SELECT variable_value FROM information_schema.global_status WHERE variable_name IN ('THREADS_CONNECTED', \
+                'PREPARED_STMT_COUNT')";
+    Ok(Size { entries, bytes: numbers(files)?, sessions: numbers(kept)? })
+}

@@ -1,0 +1,38 @@
+//! The servers of a run, as clients and faults find them.
+
+use std::sync::atomic::AtomicUsize;
+
+use leasehold_testkit::Proxy;
+use leasehold_testkit::launch::Process;
+
+use super::node::Node;
+
+/// A store that serves.
+pub(crate) struct Store {
+    pub(crate) nodes: Vec<Node>,
+    /// The address for the runner, over no link.
+    pub(crate) direct: String,
+    /// The addresses for clients: each leads over links of its own.
+    pub(crate) urls: Vec<String>,
+    pub(crate) shape: Shape,
+}
+
+/// How servers belong together.
+pub(crate) enum Shape {
+    /// They do not.
+    Plain,
+    /// These watch over a primary and its replicas.
+    Sentinels(Vec<Process>),
+    Cluster,
+    /// A primary and its replica, and the address at which clients find the primary.
+    Pair {
+        address: Proxy,
+        primary: AtomicUsize,
+    },
+}
+
+impl Store {
+    pub(super) fn without_servers(url: String) -> Self {
+        Self { nodes: Vec::new(), urls: vec![url.clone()], direct: url, shape: Shape::Plain }
+    }
+}

@@ -1,0 +1,191 @@
+//! `cargo xtask mutants`: changes the engine's state machine, or a crate around a driver, in every small way that
+//! `cargo-mutants` knows, and looks whether its tests notice.
+//!
+//! There are hundreds, and to build each would take longer than most of them survive: so all are built into one program,
+//! each as an arm of the function that it changes, and an environment variable selects the one that is active.
+
+mod arms;
+mod drivers;
+mod equivalent;
+mod generated;
+mod life;
+mod state;
+mod subject;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
+
+use self::equivalent::Equivalent;
+use self::generated::Mutant;
+use self::life::Run;
+use self::subject::Subject;
+use crate::mutants::end::End;
+use crate::services::Fleet;
+
+/// Runs the mutants of the state machine, or of the crate that the first word names: those of the files with these names, or of
+/// all files.
+pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
+    let (flags, words): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
+    if let Some(unknown) = flags.iter().find(|flag| !["--install", "--quick"].contains(flag)) {
+        return Err(format!("no such option: {unknown}"));
+    }
+    if flags.contains(&"--install") {
+        tool::install()?;
+    }
+    let quick = flags.contains(&"--quick");
+    match words.split_first() {
+        Some((name, files)) if drivers::NAMES.contains(name) => {
+            let fleet = Fleet::start()?;
+            fleet.describe();
+            look_at(&drivers::subject(name, &fleet.environment())?, files, quick)
+        }
+        _ => look_at(&state::subject()?, &words, quick),
+    }
+}
+
+fn look_at(subject: &Subject, files: &[&str], quick: bool) -> Result<ExitCode, String> {
+    let mutants = generated::list(subject, files)?;
+    println!("{} mutants", mutants.len());
+    let (programs, viable) = arms::build(subject, &mutants)?;
+    println!("{} of them build", viable.len());
+    let is_listed = |number: usize| subject.equivalent.iter().any(|entry| is(entry, &mutants[number]));
+    let mut ends: BTreeMap<usize, End> = viable.keys().map(|number| (*number, End::Survived)).collect();
+    let mut complete = true;
+    for look in subject.looks.iter().filter(|look| !(quick && look.thorough)) {
+        let run = match Run::on_what_is_right(subject, look, &programs) {
+            Ok(run) => run,
+            Err(why) => {
+                println!("left out: {why}");
+                complete = false;
+                continue;
+            }
+        };
+        let alive =
+            ends.iter().filter(|(number, end)| **end == End::Survived && !(look.thorough && is_listed(**number)));
+        let reached: Vec<_> = alive.map(|(number, _)| *number).filter(|number| run.reaches(viable[number])).collect();
+        println!("{run}; {} mutants", reached.len());
+        ends.extend(lives(&mutants, &reached, subject.at_once, |number| run.on(number))?);
+    }
+    for number in ends.iter().filter(|(_, end)| **end == End::Survived).map(|(number, _)| *number) {
+        println!("{} {}", if is_listed(number) { "changes nothing" } else { "SURVIVED" }, mutants[number]);
+    }
+    let table = Table::of(&mutants, &ends, is_listed);
+    table.print();
+    let stale = stale(subject.equivalent, &mutants, &ends, files.is_empty());
+    for entry in &stale {
+        println!("listed as a change that changes nothing, and it is not so: {entry}");
+    }
+    let enough = table.is_enough(subject.enough) && stale.is_empty() && complete;
+    Ok(if enough { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn is(entry: &Equivalent, mutant: &Mutant) -> bool {
+    mutant.file == entry.file && mutant.what == entry.mutant && mutant.line.contains(entry.line)
+}
+
+/// Runs these mutants, several at a time, and returns how each ended.
+fn lives(
+    mutants: &[Mutant],
+    numbers: &[usize],
+    at_once: usize,
+    live: impl Fn(usize) -> Result<End, String> + Sync,
+) -> Result<BTreeMap<usize, End>, String> {
+    let waiting = Mutex::new(numbers.iter().copied());
+    let ended = Mutex::new(Ok(BTreeMap::new()));
+    let look = || {
+        while let Some(number) = waiting.lock().ok().and_then(|mut waiting| waiting.next()) {
+            let end = live(number);
+            let Ok(mut ended) = ended.lock() else { return };
+            if let Ok(end @ (End::Noticed(_) | End::Hung)) = &end {
+                println!("{}\n            {end}", mutants[number]);
+            }
+            match (&mut *ended, end) {
+                (Ok(ended), Ok(end)) => drop(ended.insert(number, end)),
+                (_, Err(failure)) => *ended = Err(failure),
+                (Err(_), _) => return,
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..at_once * thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(look);
+        }
+    });
+    ended.into_inner().map_err(|failure| failure.to_string())?
+}
+
+/// The mutants that are listed as equivalent although they were noticed, or do not exist.
+fn stale(listed: &[Equivalent], mutants: &[Mutant], ends: &BTreeMap<usize, End>, all: bool) -> Vec<String> {
+    let is_so = |entry: &&Equivalent| {
+        let of_it: Vec<_> = (0..mutants.len()).filter(|number| is(entry, &mutants[*number])).collect();
+        match of_it.as_slice() {
+            [] => !all,
+            numbers => numbers.iter().all(|number| ends.get(number) == Some(&End::Survived)),
+        }
+    };
+    listed.iter().filter(|entry| !is_so(entry)).map(|entry| format!("{}: {}", entry.file, entry.mutant)).collect()
+}
+
+/// The counts of how the mutants of a file ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    all: usize,
+    unviable: usize,
+    hung: usize,
+    noticed: usize,
+    equivalent: usize,
+    survived: usize,
+}
+
+impl Row {
+    fn killed(&self) -> usize {
+        self.hung + self.noticed
+    }
+
+    /// The share of the mutants that were noticed, in hundredths of a percent.
+    fn score(&self) -> usize {
+        let counted = self.killed() + self.survived;
+        (self.killed() * 10_000).checked_div(counted).unwrap_or(10_000)
+    }
+}
+
+struct Table(BTreeMap<String, Row>);
+
+impl Table {
+    fn of(mutants: &[Mutant], ends: &BTreeMap<usize, End>, is_listed: impl Fn(usize) -> bool) -> Self {
+        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        for (number, mutant) in mutants.iter().enumerate() {
+            for row in [mutant.file.clone(), "together".to_owned()] {
+                let row = rows.entry(row).or_default();
+                row.all += 1;
+                match ends.get(&number) {
+                    None => row.unviable += 1,
+                    Some(End::Survived) if is_listed(number) => row.equivalent += 1,
+                    Some(End::Survived) => row.survived += 1,
+                    Some(End::Hung) => row.hung += 1,
+                    Some(End::Noticed(_)) => row.noticed += 1,
+                }
+            }
+        }
+        Self(rows)
+    }
+
+    fn print(&self) {
+        println!("\n| file | mutants | do not build | noticed | hang | change nothing | survived | score |");
+        println!("|---|---|---|---|---|---|---|---|");
+        for (file, row) in &self.0 {
+            let (whole, part) = (row.score() / 100, row.score() % 100);
+            let Row { all, unviable, hung, noticed, equivalent, survived } = row;
+            println!(
+                "| {file} | {all} | {unviable} | {noticed} | {hung} | {equivalent} | {survived} | {whole}.{part:02} % |"
+            );
+        }
+    }
+
+    fn is_enough(&self, percent: usize) -> bool {
+        self.0.get("together").is_some_and(|row| row.score() >= percent * 100)
+    }
+}

@@ -1,0 +1,105 @@
+//! The two crates around the drivers, `crates/redis` and `crates/mysql`, with their own tests and those of the backends that use
+//! them, on real servers.
+
+use std::time::Duration;
+
+use super::equivalent::{Equivalent, MYSQL, REDIS};
+use super::subject::{Look, Patience, Program, Subject};
+use crate::mutants::copy::Copy;
+use crate::workspace::root;
+
+/// The variants of the suite that run: the one that has no name, a program with every fast path on, and a Cluster.
+const VARIANT: &str = "LEASEHOLD_CONFORMANCE_VARIANT";
+
+/// How many inputs a property is tried with: a wrong parser is wrong about most, and there are hundreds of runs.
+const CASES: &str = "PROPTEST_CASES";
+const FEW: &str = "16";
+
+/// A crate around a driver.
+struct Crate {
+    package: &'static str,
+    root: &'static str,
+    sources: &'static str,
+    /// Folders of packages, and their tests, the quickest first. The first package is the crate itself.
+    tests: &'static [(&'static str, &'static [&'static str])],
+    equivalent: &'static [Equivalent],
+}
+
+/// The crates, by name.
+pub(super) const NAMES: [&str; 2] = ["redis", "mysql"];
+
+const REDIS_CRATE: Crate = Crate {
+    package: "leasehold-redis",
+    root: "crates/redis/src/lib.rs",
+    sources: "crates/redis/src",
+    tests: &[
+        ("crates/redis", &["lib", "connection", "redirections", "signals", "tls"]),
+        ("crates/redis-single", SINGLE),
+        ("crates/redis-reentrant", &["garbage", "waiters", "conformance"]),
+        ("crates/redlock", &["garbage", "conformance"]),
+    ],
+    equivalent: REDIS,
+};
+
+#[rustfmt::skip]
+const SINGLE: &[&str] = &[
+    "group_commit", "refusals", "garbage", "admin", "epochs", "queue", "least_user", "passwords", "shut_out", "faults", "closing",
+    "cluster", "topologies", "replicas", "fail_over", "silence", "conformance",
+];
+
+const MYSQL_CRATE: Crate = Crate {
+    package: "leasehold-mysql",
+    root: "crates/mysql/src/lib.rs",
+    sources: "crates/mysql/src",
+    tests: &[
+        ("crates/mysql", &["lib", "rogue", "schema", "sessions", "tls"]),
+        ("crates/mysql-unique", &["shared", "advisory_queue", "cost", "deadlocks", "closing", "conformance"]),
+        ("crates/mysql-rw", &["shared", "readers", "admission", "cost", "turns", "closing", "conformance"]),
+    ],
+    equivalent: MYSQL,
+};
+
+/// The crate with this name, whose tests find the servers in this environment.
+pub(super) fn subject(name: &str, servers: &[(&'static str, String)]) -> Result<Subject, String> {
+    let driver = if name == NAMES[0] { REDIS_CRATE } else { MYSQL_CRATE };
+    Copy::create(name, Some(driver.sources)).map(|copy| Subject {
+        tree: copy.tree,
+        originals: root(),
+        target: copy.target,
+        incremental: false,
+        features: &["--all-features"],
+        package: driver.package,
+        root: driver.root,
+        sources: driver.sources,
+        left_out: &[],
+        looks: looks(&driver, servers),
+        patience: Patience { slower: 4, least: Duration::from_secs(60) },
+        asks_twice: true,
+        at_once: 3,
+        equivalent: driver.equivalent,
+        enough: 90,
+    })
+}
+
+fn looks(driver: &Crate, servers: &[(&'static str, String)]) -> Vec<Look> {
+    let mut looks = Vec::new();
+    for (place, (folder, all)) in driver.tests.iter().enumerate() {
+        for tests in *all {
+            let cluster = (*folder, *tests) == ("crates/redis-single", "conformance");
+            let variants: &[&str] = if cluster { &["", "cluster"] } else { &[""] };
+            looks.extend(
+                variants.iter().map(|variant| Look {
+                    program: Program { folder, tests },
+                    arguments: &[],
+                    environment: servers
+                        .iter()
+                        .cloned()
+                        .chain([(VARIANT, (*variant).to_owned()), (CASES, FEW.to_owned())])
+                        .collect(),
+                    thorough: place > 0,
+                }),
+            );
+        }
+    }
+    looks
+}

@@ -1,0 +1,83 @@
+//! The mutants that change nothing, each with the reason.
+
+/// A mutant that does not change the behaviour, so that no test can notice it.
+#[derive(Debug)]
+pub(super) struct Equivalent {
+    pub(super) file: &'static str,
+    /// The description that `cargo-mutants` gives.
+    pub(super) mutant: &'static str,
+    /// A part of the changed line.
+    pub(super) line: &'static str,
+    #[allow(dead_code, reason = "for who reads it here")]
+    pub(super) why: &'static str,
+}
+
+/// Of the engine's state machine.
+pub(super) const STATE: &[Equivalent] = &[
+    Equivalent {
+        file: "pending.rs",
+        mutant: "replace < with <= in PendingClaim<W>::goes_to",
+        line: "waiter.id.0 <= self.join_limit",
+        why: "the limit is the number of a request, and no waiter has that",
+    },
+    Equivalent {
+        file: "grant.rs",
+        mutant: "replace < with <= in Key<W, L>::withdraw",
+        line: "other.id <= waiter.id",
+        why: "the waiter is not in the line, and no other has its number",
+    },
+    Equivalent {
+        file: "key.rs",
+        mutant: "replace > with >= in Key<W, L>::advance",
+        line: "while self.over >= 0",
+        why: "where nobody is at its limit, the loop goes through the line and finds nobody; it is only spared that",
+    },
+    Equivalent {
+        file: "waiter.rs",
+        mutant: "replace Waiter<W>::asked -> bool with true",
+        line: "true",
+        why: "a bound on how far the line is looked through: who never asked has nothing to be reset, and who asked and \
+              stands behind such a one asks a pause sooner at most when its turn comes",
+    },
+    Equivalent {
+        file: "waiter.rs",
+        mutant: "replace > with >= in Waiter<W>::asked",
+        line: "self.ask_at >= Moment::default()",
+        why: "as the one before: it is always true",
+    },
+    Equivalent {
+        file: "lease.rs",
+        mutant: "replace < with <= in Lease<L>::is_held",
+        line: "now <= self.limit()",
+        why: "before anything happens to a key, what is at its limit by then has ended",
+    },
+    Equivalent {
+        file: "local_handoff.rs",
+        mutant: "replace < with <= in Key<W, L>::share",
+        line: "waiter.id.0 <= claim.join_limit",
+        why: "the limit is the number of a request, and no waiter has that",
+    },
+];
+
+/// Of `crates/redis`.
+pub(super) const REDIS: &[Equivalent] = &[];
+
+/// Of `crates/mysql`.
+pub(super) const MYSQL: &[Equivalent] = &[];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_listed_once_and_with_a_reason() {
+        for list in [STATE, REDIS, MYSQL] {
+            for (number, entry) in list.iter().enumerate() {
+                assert!(entry.why.split_whitespace().count() >= 5, "{}: {}", entry.file, entry.mutant);
+                let key = |entry: &Equivalent| (entry.file, entry.mutant, entry.line);
+                let same = |other: &Equivalent| key(other) == key(entry);
+                assert!(!list[..number].iter().any(same), "{}: {}", entry.file, entry.mutant);
+            }
+        }
+    }
+}
