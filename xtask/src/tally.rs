@@ -1,6 +1,9 @@
-//! Reads the output of a test run: the counts, and the closing line of each conformance suite.
+//! Reads the output of a test run: the counts, what failed, and the closing line of each conformance suite.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+
+/// The most lines of what failed that are kept: a whole suite that fails says little more at its end.
+const MOST_LINES: usize = 60;
 
 /// The sum of the counts of all test binaries, and the closing lines of the suites, in the order of their output.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -9,6 +12,9 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     pub(crate) ignored: u64,
     pub(crate) suites: Vec<String>,
+    /// What the test binaries printed of their failures.
+    pub(crate) failures: Vec<String>,
+    within_failures: bool,
 }
 
 impl Tally {
@@ -27,6 +33,13 @@ impl Tally {
 
     fn read(&mut self, line: &str) {
         let line = line.trim();
+        if line == "failures:" {
+            self.within_failures = true;
+        } else if line.starts_with("test result: ") {
+            self.within_failures = false;
+        } else if self.within_failures && !line.is_empty() && self.failures.len() < MOST_LINES {
+            self.failures.push(line.to_owned());
+        }
         if let Some([passed, failed, ignored]) = binary_result(line) {
             self.passed += passed;
             self.failed += failed;
@@ -59,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_summed_over_binaries_and_suite_lines_are_kept() {
+    fn counts_are_summed_and_suite_lines_and_failures_are_kept() {
         let mut tally = Tally::default();
         let printed = "\
 running 2 tests
@@ -67,11 +80,21 @@ test one ... ok
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
 redis-single  passed 61  failed 0  ignored 2
+
+failures:
+
+---- two ----
+the key was free
+
+failures:
+    two
+
 test result: FAILED. 60 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 9.30s
 ";
         tally.stream(printed.as_bytes(), io::sink()).expect("a slice can be read to its end");
         let suites = vec!["redis-single  passed 61  failed 0  ignored 2".to_owned()];
-        assert_eq!(tally, Tally { passed: 62, failed: 1, ignored: 2, suites });
+        let failures = ["---- two ----", "the key was free", "two"].map(str::to_owned).to_vec();
+        assert_eq!(tally, Tally { passed: 62, failed: 1, ignored: 2, suites, failures, within_failures: false });
     }
 
     #[test]

@@ -90,9 +90,13 @@ impl Steps {
         }
     }
 
-    /// Prints the failures and then the counts, alone on the last line.
+    /// Prints what failed, and then the counts, alone on the last line.
     fn close(self, tally: &Tally) -> ExitCode {
         println!();
+        // What failed was printed long before: here it is found.
+        for line in &tally.failures {
+            println!("  {line}");
+        }
         for suite in &tally.suites {
             println!("{suite}");
         }
