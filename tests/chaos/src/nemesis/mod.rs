@@ -29,6 +29,9 @@ pub(crate) use self::schedule::{Planned, draw};
 /// Where lock files are, in the directory of the file locks.
 const NAMESPACE: &str = "leasehold";
 
+/// A fault that meets nobody is tried again: clients may still be on their way back from the one before.
+const TRIES: usize = 3;
+
 /// How often a fault came, and how often it was seen to have an effect.
 pub(crate) type Proofs = BTreeMap<&'static str, (u64, u64)>;
 
@@ -46,11 +49,12 @@ impl Nemesis<'_> {
     pub(crate) fn run(&self, started: Instant, schedule: &[Planned]) {
         for planned in schedule {
             thread::sleep((started + planned.at).saturating_duration_since(Instant::now()));
-            self.inflict(planned);
+            let _proved = (0..TRIES).any(|_| self.inflict(planned) > 0);
         }
     }
 
-    fn inflict(&self, planned: &Planned) {
+    /// How often it had an effect.
+    fn inflict(&self, planned: &Planned) -> u64 {
         let name = planned.fault.name();
         let hits_a_client = planned.fault.hits() == Hits::Client;
         let slot = if hits_a_client { clients::victim(&self.scene, planned) } else { 0 };
@@ -72,6 +76,7 @@ impl Nemesis<'_> {
         let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
         let (times, effects) = proofs.entry(name).or_default();
         (*times, *effects) = (*times + 1, *effects + proved);
+        proved
     }
 
     fn note(&self, fault: &str, target: &Target, phase: Phase, proved: u64) {
