@@ -1,25 +1,22 @@
-use std::time::Duration;
-
 use leasehold_core::{Attempt, Claim, Error, ErrorKind, Mode, Result};
 use leasehold_redis::{
-    KeyNames, Lease, NEXT_EPOCH, Reply, ScriptArguments, ScriptFunction, encode_metadata, read_epoch,
+    KeyNames, Lease, NEXT_EPOCH, QUEUE_LUA, Reply, ScriptArguments, ScriptFunction, encode_metadata, read_epoch,
+    read_queued,
 };
 
 use crate::release::release;
-use crate::store::{FENCE, LOCK, QUEUE, QUEUE_LUA, Store};
+use crate::store::{ENTRY_LUA, FENCE, LOCK, QUEUE, Store};
 
-pub(crate) static TRY_ACQUIRE: ScriptFunction =
-    ScriptFunction::for_many("try_acquire", 3, 1, 4, &[NEXT_EPOCH, QUEUE_LUA, include_str!("lua/try_acquire.lua")]);
-
-/// The inbox of a waiter that gets no notifications: it asks for what it is granted. `queue.lua` has the same text.
-const NO_INBOX: &str = "-";
+pub(crate) static TRY_ACQUIRE: ScriptFunction = ScriptFunction::for_many(
+    "try_acquire",
+    3,
+    1,
+    4,
+    &[NEXT_EPOCH, ENTRY_LUA, QUEUE_LUA, include_str!("lua/try_acquire.lua")],
+);
 
 /// Instead of an inbox, for a waiter without a place in the queue. `try_acquire.lua` has the same text.
 const NO_PLACE: &str = "*";
-
-/// The longest lease that a grant from the queue begins with, as in `queue.lua`: a waiter that died without a trace keeps
-/// the others for no longer.
-const LONGEST_FIRST_LEASE: Duration = Duration::from_secs(3);
 
 /// Takes a key for the owner of `claim`, or says who is in the way, or puts the owner into the queue of the key.
 pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
@@ -51,7 +48,9 @@ async fn answered(store: &Store, claim: &Claim, names: &KeyNames, inbox: &str, r
             let left = Lease::read(left).and_then(Lease::remaining).ok_or_else(|| store.redis.script_error(&[]))?;
             Ok(Attempt::Busy { retry_in: Some(left) })
         }
-        ["queued", left, numbers] => queued(claim, left, numbers, inbox).ok_or_else(|| store.redis.script_error(&[])),
+        ["queued", left, numbers] => {
+            read_queued(claim, left, numbers, inbox).ok_or_else(|| store.redis.script_error(&[]))
+        }
         ref words => Err(store.redis.script_error(words)),
     }
 }
@@ -70,26 +69,6 @@ fn inbox(store: &Store, claim: &Claim) -> String {
     match (claim.waits, store.queues) {
         (false, _) => String::new(),
         (true, false) => NO_PLACE.to_owned(),
-        (true, true) => store.redis.inbox().unwrap_or_else(|| NO_INBOX.to_owned()),
+        (true, true) => store.redis.inbox_of(claim),
     }
-}
-
-/// Reads an answer `queued`. `None`: it is nothing that the script answers.
-fn queued(claim: &Claim, left: &str, numbers: &str, inbox: &str) -> Option<Attempt> {
-    let (holder, latest) = numbers.split_once(' ').filter(|(holder, _)| *holder == "-" || is_digits(holder))?;
-    let (left, latest) = (Lease::read(left)?.remaining()?, latest.parse::<i64>().ok()?);
-    let lease = claim.ttl.min(LONGEST_FIRST_LEASE);
-    Some(Attempt::Queued {
-        epoch_of_holder: holder.parse().ok(),
-        // Beyond all numbers, because somebody wrote one into the entry: then none is believed.
-        latest_epoch: Some(latest.try_into().unwrap_or(0)),
-        // Three times within its first lease, and when the lease in the way runs out.
-        retry_in: (lease / 3).min(left + Duration::from_millis(1)),
-        notifies: inbox != NO_INBOX,
-        lease,
-    })
-}
-
-fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -91,7 +91,7 @@ impl RedisSingleBackend {
             .with(Capability::ForceNotice)
             .with(Capability::LocalHandoff)
             .with(Capability::Detach)
-            .without(Capability::Shared, "one exclusive holder per key; see mysql-rw or file for readers")
+            .without(Capability::Shared, "one exclusive holder per key; see redis-rw for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")
     }
 }

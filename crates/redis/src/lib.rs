@@ -5,7 +5,9 @@
 mod builder;
 mod client;
 mod keyspace;
+mod leases;
 mod pubsub;
+mod queue;
 mod script;
 mod store;
 
@@ -18,7 +20,9 @@ pub use keyspace::entry::Entry;
 pub use keyspace::metadata::{decode_metadata, encode_metadata};
 pub use keyspace::names::{KeyNames, Namespace};
 pub use keyspace::number::{Lease, read_epoch};
+pub use leases::{FORCED, LOCK};
 pub use pubsub::notifications::CHANNEL;
+pub use queue::{QUEUE, QUEUE_LUA, read_queued};
 pub use script::arguments::ScriptArguments;
 pub use script::function::ScriptFunction;
 pub use script::reply::Reply;

@@ -20,7 +20,8 @@ const CLAIM: &str = "crates/core/src/engine/state/claim.rs";
 const MEMORY: &str = "crates/core/src/memory_backend.rs";
 const TRY_ACQUIRE_SQL: &str = "crates/mysql-unique/src/sql/try_acquire.sql";
 const RENEW_SQL: &str = "crates/mysql-unique/src/sql/renew.sql";
-const QUEUE_LUA: &str = "crates/redis-single/src/lua/queue.lua";
+const QUEUE_LUA: &str = "crates/redis/src/lua/queue.lua";
+const ENTRY_LUA: &str = "crates/redis-single/src/lua/entry.lua";
 const RENEW_LUA: &str = "crates/redis-single/src/lua/renew.lua";
 const NEXT_EPOCH_LUA: &str = "crates/redis/src/lua/next_epoch.lua";
 const FLEET_LUA: &str = "crates/redlock/src/lua/fleet.lua";
@@ -122,7 +123,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
 
     "redis-single": "a claim that is repeated is told that it is busy" in "crates/redis-single/src/lua/try_acquire.lua",
         "string.sub(held, 1, 32) == owner" => "string.sub(held, 1, 31) == owner";
-    "redis-single": "a grant lasts twice as long as asked" in QUEUE_LUA,
+    "redis-single": "a grant lasts twice as long as asked" in ENTRY_LUA,
         "'PX', lease)" => "'PX', string.format('%d', lease * 2))";
     "redis-single": "a grant out of the line is told to nobody" in QUEUE_LUA,
         "local told = redis.pcall('PUBLISH', string.sub(inbox, 2)," => "local told = redis.pcall('ECHO',";
@@ -144,7 +145,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "stored and math.max(stored + 1, now) or most" => "(stored or 0) + 1";
     "redis-single": "a counter runs ahead of the clock" in NEXT_EPOCH_LUA,
         "return false, 'soon'" => "";
-    "redis-single": "who waits is not written into the entry" in QUEUE_LUA,
+    "redis-single": "who waits is not written into the entry" in ENTRY_LUA,
         "held .. WAITED_FOR, 'KEEPTTL'" => "held, 'KEEPTTL'";
     "redis-single": "a batch releases only its first" in "crates/redis-single/src/lua/release.lua",
         "redis.pcall('DEL', unpack(freed))" => "redis.pcall('DEL', freed[1])";

@@ -22,7 +22,8 @@ local function contend(lock, fence, line, owner, lease, lifetime, metadata, inbo
   else
     local outcome, who, drawn = line_up.serve(lock, fence, line, owner, lease)
     if outcome == 'free' or outcome == 'nobody' then
-      local answer = line_up.grant(lock, fence, owner, lease, lifetime, outcome == 'free' and metadata or metadata .. WAITED_FOR)
+      local give = outcome == 'free' and grant or grant_waiter
+      local answer = give(lock, fence, owner, lease, lifetime, metadata)
       return answer == 'soon' and 'busy 1' or answer
     elseif outcome == 'failed' and who ~= 'soon' then
       return who
@@ -44,7 +45,7 @@ local function contend(lock, fence, line, owner, lease, lifetime, metadata, inbo
   end
   local queued, refused = false, nil
   if inbox ~= '' and held then
-    refused = line_up.wait_for(lock, held)
+    refused = wait_for(lock, held)
   end
   if inbox ~= '' and inbox ~= '*' and not refused then
     queued, refused = line_up.queue(line, owner, inbox, lease, lifetime, metadata)

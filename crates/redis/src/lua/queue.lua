@@ -1,17 +1,12 @@
--- The queue of a key, which `try_acquire.lua` and `release.lua` share. It is the hash `queue`, here `line`.
+-- The queue of a key, which the scripts of acquiring and of releasing share. It is the hash `queue`, here `line`.
 -- Under each owner is its place: the owner before it (of the first, the last owner that was before it), the owner behind it
 -- or -, until when the place counts in ms, inbox, lease in ms, lifetime of the counter in ms, metadata. Under `first` and
 -- `last` are the owners at the ends; under `latest`, until when the newest place counts; under `woke`, when a waiter asked
 -- after no place had counted any more. An inbox begins with `!` if its subscribers can be counted here, with `?` if they
 -- cannot, and is `-` if there is none. Invariant: nobody overtakes a place that counts.
 
--- The end of an entry for whose lock somebody waits, or may: behind the JSON it means nothing. An entry without it is released
--- without a look at the queue.
-local WAITED_FOR = ' '
-
-local function is_waited_for(held)
-  return string.sub(held, -1) == WAITED_FOR
-end
+-- In front of this stands `grant_waiter(lock, fence, owner, lease, lifetime, metadata)`, which grants a key to the first in its
+-- queue, if the holders of the key allow that. It answers: granted, epoch · soon · any other answer, if it cannot be granted.
 
 local made
 
@@ -26,29 +21,6 @@ local function queues()
   local COUNTS, KEPT = 3000, 60000
   -- How long the waiters have to ask again when no place counts any more: it may be the server that stood still.
   local EXCUSED = 1000
-
-  -- Grants a key that no other owner may have, with the next epoch of its counter.
-  -- Answers: granted, epoch · soon · spent, key · older, key · foreign, key, type · refused, reply.
-  -- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
-  local function grant(lock, fence, owner, lease, lifetime, metadata)
-    local number, why = read_and_count(fence, lifetime)
-    if not number then
-      return why
-    end
-    local written = redis.pcall('SET', lock, owner .. ' ' .. number .. ' ' .. since() .. metadata, 'PX', lease)
-    if written.err then
-      return 'refused ' .. written.err .. ' (SET)'
-    end
-    return 'granted ' .. number
-  end
-
-  -- Writes into the entry of a lock that somebody waits, so that its release looks for waiters. Answers a refusal, if there is
-  -- one. What Leasehold did not write stays as it is.
-  local function wait_for(lock, held)
-    if string.match(held, '^%x+ %S+ ') and not is_waited_for(held) then
-      return refusal(redis.pcall('SET', lock, held .. WAITED_FOR, 'KEEPTTL'), 'SET')
-    end
-  end
 
   -- Whether the owner of this inbox can be granted the key: if its place counts, unless the inbox certainly has no subscriber;
   -- and if it could not ask because the server stood still, only if the inbox certainly has one. Checked before anything is
@@ -105,7 +77,7 @@ local function queues()
   -- Grants a key that is free, or whose holder releases it, to the first owner in the queue that is still there, and notifies
   -- the process of that owner alone; the owner `asking` gets the lease it asked for and no notification.
   -- Answers: served, owner, epoch, and a refusal if the place stayed · free: there is no queue · nobody: no place of it can be
-  -- granted it · later: there are too many places to go through at once · failed, and an answer as of `grant` or `refusal`: it
+  -- granted it · later: there are too many places to go through at once · failed, and an answer as of `grant_waiter` or `refusal`: it
   -- cannot be done, and nothing was granted. An owner that cannot be notified now, but asked a moment ago, is passed over and
   -- keeps its place.
   local function serve(lock, fence, line, asking, asked_lease)
@@ -129,7 +101,7 @@ local function queues()
         refused = refusal(redis.pcall('DEL', line), 'DEL')
       elseif owner == asking or there(inbox, counts, stood_still) then
         local first_lease = owner == asking and asked_lease or lease
-        local answer = grant(lock, fence, owner, first_lease, lifetime, metadata .. WAITED_FOR)
+        local answer = grant_waiter(lock, fence, owner, first_lease, lifetime, metadata)
         local number = string.match(answer, '^granted (%d+)$')
         if answer == 'soon' and owner ~= asking and inbox ~= '-' then
           -- The first in the queue asks again at once: by then there is a number.
@@ -235,7 +207,7 @@ local function queues()
     return place and unlink(line, owner, place, first ~= owner and string.match(place, '^%S+') or nil) or nil
   end
 
-  made = { COUNTS = COUNTS, grant = grant, wait_for = wait_for, serve = serve, queue = queue, leave = leave }
+  made = { COUNTS = COUNTS, serve = serve, queue = queue, leave = leave }
   return made
 end
 

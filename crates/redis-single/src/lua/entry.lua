@@ -1,0 +1,38 @@
+-- The entry of a key that is held, which `try_acquire.lua` and `release.lua` share: owner, epoch, metadata.
+
+-- The end of an entry for whose lock somebody waits, or may: behind the JSON it means nothing. An entry without it is released
+-- without a look at the queue.
+local WAITED_FOR = ' '
+
+local function is_waited_for(held)
+  return string.sub(held, -1) == WAITED_FOR
+end
+
+-- Grants a key that no other owner may have, with the next epoch of its counter.
+-- Answers: granted, epoch · soon · spent, key · older, key · foreign, key, type · refused, reply.
+-- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
+local function grant(lock, fence, owner, lease, lifetime, metadata)
+  local number, why = read_and_count(fence, lifetime)
+  if not number then
+    return why
+  end
+  local written = redis.pcall('SET', lock, owner .. ' ' .. number .. ' ' .. since() .. metadata, 'PX', lease)
+  if written.err then
+    return 'refused ' .. written.err .. ' (SET)'
+  end
+  return 'granted ' .. number
+end
+
+-- The same, to the first in the queue.
+local function grant_waiter(lock, fence, owner, lease, lifetime, metadata)
+  return grant(lock, fence, owner, lease, lifetime, metadata .. WAITED_FOR)
+end
+
+-- Writes into the entry of a lock that somebody waits, so that its release looks for waiters. Answers a refusal, if there is
+-- one. What Leasehold did not write stays as it is.
+local function wait_for(lock, held)
+  if string.match(held, '^%x+ %S+ ') and not is_waited_for(held) then
+    return refusal(redis.pcall('SET', lock, held .. WAITED_FOR, 'KEEPTTL'), 'SET')
+  end
+end
+
