@@ -86,7 +86,7 @@ impl SessionBackend {
             .with(Capability::CrossHost)
             .with(Capability::ForceNotice)
             .with(Capability::Reentrancy)
-            .without(Capability::Shared, "one exclusive session per key; see mysql-rw or file for readers")
+            .without(Capability::Shared, "one exclusive session per key; see redis-rw for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")
             .without(Capability::Detach, "a level belongs to its session; open a session with the same id instead")
     }

@@ -1,0 +1,31 @@
+-- Takes an owner out of the holders of a key, or out of its queue, and grants the key to those who waited for that.
+-- Keys: lock, fence, queue. Argument: owner.
+-- Answers, in one text: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
+-- Invariant: nobody else's entry is touched. A server that refuses to serve the queue still releases; the waiters ask.
+local function release(k, a)
+  local lock, fence, line, owner = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1]
+  local known = redis.pcall('HMGET', lock, 'writer', owner)
+  if refusal(known, 'HMGET') then
+    return refusal(known, 'HMGET')
+  end
+  local held, refused, others = held_by(known, owner), nil, false
+  if string.match(known[1] or '', '^%d+ (%x+) ') == owner then
+    refused = refusal(redis.pcall('DEL', lock), 'DEL')
+  elseif known[2] then
+    refused = refusal(redis.pcall('HDEL', lock, owner), 'HDEL')
+    -- What is left when no reader is: the field `writer`.
+    others = refused or redis.pcall('HLEN', lock) ~= 1
+    if not others then
+      refused = refusal(redis.pcall('DEL', lock), 'DEL')
+    end
+  else
+    refused = queues().leave(line, owner)
+  end
+  if refused then
+    return refused
+  end
+  -- Beside other readers nobody can be granted what could not be before.
+  refused = not others and serve_waiters(lock, fence, line)
+  return not held and 'gone' or refused and 'held ' .. refused or 'held'
+end
+

@@ -1,0 +1,62 @@
+-- Grants a key to an owner, or says how long others keep it out, or puts the owner into the queue of the key.
+-- Keys: lock, fence, queue. Arguments: owner (32 hex digits), mode (`w` or `r`), lease in ms, lifetime of the counter in ms, metadata
+-- (what follows the first member of a JSON object), inbox (as in `queue.lua`; empty, if the owner does not wait).
+-- Answers, in one text: granted, epoch · busy, ms left · queued, ms left, epoch of the newest grant or -, the largest epoch that a
+-- grant from the queue may have while the place counts · spent, key · older, key · foreign, key, type · refused, reply.
+-- Invariant: an owner that asks again gets the same answer and no longer lease; whoever stands in the queue goes first, so that a
+-- writer that waits there holds back later readers, and a reader later writers.
+local function try_acquire(k, a)
+  local lock, fence, line = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local owner, mode, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+  local lifetime, metadata, inbox = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6]
+
+  local known = redis.pcall('HMGET', lock, 'writer', owner)
+  if known.err then
+    return script_error(lock, known.err, 'HMGET')
+  end
+  local field, _, number = held_by(known, owner)
+  if field then
+    -- Written once more: a grant from the queue was written by another process, and `WAIT` counts what this connection wrote.
+    local again = redis.pcall('HSET', lock, field, known[field == 'writer' and 1 or 2])
+    return refusal(again, 'HSET') or 'granted ' .. number
+  end
+
+  local there = expect(redis.pcall('EXISTS', lock, line), 'EXISTS')
+  local outcome, why, mine = 'free', nil, nil
+  if there == 0 then
+    why = give(lock, fence, owner, mode, lease, lifetime, metadata)
+  else
+    if not known[1] and expect(redis.pcall('EXISTS', lock), 'EXISTS') ~= 0 then
+      return 'foreign ' .. lock .. ' a hash of somebody else'
+    end
+    if there > (known[1] and 1 or 0) then
+      outcome, why, mine = serve(lock, fence, line, owner, lease)
+    end
+    if mine then
+      return 'granted ' .. mine
+    elseif outcome == 'free' or outcome == 'nobody' then
+      why = grant_waiter(lock, fence, owner, lease, lifetime, mode .. metadata)
+    end
+  end
+
+  local left = 1
+  if outcome == 'later' then
+    left = 100
+  elseif why == 'taken' then
+    left = math.max(1, (in_the_way(lock, 'w') or 0) - clock())
+  elseif why ~= 'soon' then
+    return why
+  end
+  local queued, refused = false, nil
+  if inbox ~= '' then
+    queued, refused = queues().queue(line, owner, inbox, lease, lifetime, mode .. metadata)
+  end
+  if refused or not queued then
+    return refused or string.format('busy %d', left)
+  end
+  -- Of all grants so far: a late notification of one that is over is older than this answer.
+  local newest = string.match(expect(redis.pcall('GET', fence), 'GET') or '', '^epoch (%d+)$')
+  local latest = math.max(tonumber(newest) or 0, clock_ticks()) + 16 * (queues().COUNTS + 1)
+  return string.format('queued %d %s %d', left, newest or '-', latest)
+end
+

@@ -1,0 +1,26 @@
+use std::time::Duration;
+
+use leasehold_core::Mode;
+pub(crate) use leasehold_redis::{FORCED, LOCK, QUEUE};
+
+/// The counter of a key: the other parts of its names are those of every backend with a queue.
+pub(crate) const FENCE: &str = "fence";
+
+/// What all scripts share: the holders of a key.
+pub(crate) const HOLDERS_LUA: &str = include_str!("lua/holders.lua");
+
+/// What the scripts share that let somebody in: who waits goes first.
+pub(crate) const SERVE_LUA: &str = include_str!("lua/serve.lua");
+
+/// What every step of this backend needs.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) redis: leasehold_redis::Store,
+    /// How long the counter of a key is kept after its last grant.
+    pub(crate) fence_retention: Duration,
+}
+
+/// A mode as scripts take it.
+pub(crate) fn word_of(mode: Mode) -> &'static str {
+    if mode == Mode::Exclusive { "w" } else { "r" }
+}
