@@ -39,6 +39,15 @@ fn no_published_crate_has_a_feature_or_a_dependency_for_tests_alone() {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
+/// The pattern `crates/[!t]*` of the workspace's default members is for all crates but the testkit.
+#[test]
+fn every_published_crate_is_a_default_member() {
+    assert!(read(&root().join("Cargo.toml")).contains("default-members = [\"crates/[!t]*\"]"));
+    let missed = |folder: &PathBuf| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with('t'));
+    let missed: Vec<PathBuf> = published().into_iter().filter(missed).collect();
+    assert!(missed.is_empty(), "`cargo build` leaves these out: {missed:?}");
+}
+
 #[test]
 fn no_published_crate_has_a_module_for_tests_alone() {
     let sources = published().into_iter().flat_map(|folder| rust_files(&folder.join("src")));

@@ -14,6 +14,9 @@ const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--all-featu
 const DOC: &[&str] = &["doc", "--workspace", "--no-deps", "--all-features"];
 const TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fast"];
 
+/// With the default features alone: what a missing feature is told as, and that nothing needs another store.
+const FEATURES: &[&str] = &["test", "--quiet", "-p", "leasehold"];
+
 /// Runs every step, also after one has failed, and prints the counts at the end.
 pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
     let mut steps = Steps::default();
@@ -29,6 +32,7 @@ pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
     steps.run("fmt", cargo().args(FMT));
     steps.run("clippy", cargo().args(CLIPPY));
     steps.run("doc", cargo().args(DOC).env("RUSTDOCFLAGS", "-Dwarnings"));
+    steps.run("features", cargo().args(FEATURES));
     Steps::announce("matrix", "cargo xtask matrix --check");
     steps.note(
         "matrix",

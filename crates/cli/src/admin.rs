@@ -1,15 +1,14 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use leasehold_core::{Holders, LockKey};
+use leasehold::{Admin, Holders, LockKey, Locks};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::{ForceReleaseArgs, GcArgs, InspectArgs, ListArgs, StoreArgs};
-use crate::choice::choose;
+use crate::choice::{choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
-use crate::store::Store;
 use crate::wording::{self, HolderFields};
 
 /// The exit code of `inspect --exit-code` and `force-release` for a key that nobody holds.
@@ -18,8 +17,8 @@ const FREE: u8 = 1;
 /// `leasehold inspect`: shows who holds a key.
 pub(crate) async fn inspect(args: &InspectArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let store = open(store).await?;
-    let seen = store.admin.inspect(&args.key).await;
-    store.close().await;
+    let seen = store.inspect(&args.key).await;
+    close(&store).await;
     let holders = seen?;
     let free = holders.holders.is_empty();
     print(&match (args.json, free) {
@@ -34,7 +33,7 @@ pub(crate) async fn inspect(args: &InspectArgs, store: &StoreArgs) -> Result<u8,
 pub(crate) async fn list(args: &ListArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let store = open(store).await?;
     let seen = everything(&store, &args.prefix).await;
-    store.close().await;
+    close(&store).await;
     let held = seen?;
     let text = if args.json {
         held.values().map(|holders| json(&KeyFields::from(holders))).collect()
@@ -50,8 +49,8 @@ pub(crate) async fn list(args: &ListArgs, store: &StoreArgs) -> Result<u8, Failu
 /// `leasehold force-release`: frees a key, and shows who held it.
 pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let store = open(store).await?;
-    let taken = store.admin.force_release(&args.key).await;
-    store.close().await;
+    let taken = store.force_release(&args.key).await;
+    close(&store).await;
     let holders = taken?;
     let free = holders.holders.is_empty();
     print(&match (args.json, free) {
@@ -78,16 +77,16 @@ pub(crate) async fn gc(args: &GcArgs, store: &StoreArgs) -> Result<u8, Failure> 
     Ok(0)
 }
 
-async fn open(args: &StoreArgs) -> Result<Store, Failure> {
+async fn open(args: &StoreArgs) -> Result<Locks, Failure> {
     Ok(choose(args)?.connect().await?)
 }
 
 /// Collects all pages of a listing, sorted by key: a store that scans may list a key twice.
-async fn everything(store: &Store, prefix: &str) -> leasehold_core::Result<BTreeMap<LockKey, Holders>> {
+async fn everything(store: &Locks, prefix: &str) -> leasehold::Result<BTreeMap<LockKey, Holders>> {
     let mut held = BTreeMap::new();
     let mut after = None;
     loop {
-        let page = store.admin.list(prefix, after.as_ref()).await?;
+        let page = store.list(prefix, after.as_ref()).await?;
         held.extend(page.keys.into_iter().map(|holders| (holders.key.clone(), holders)));
         after = page.next;
         if after.is_none() {
@@ -158,7 +157,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold_core::{FencingToken, Holder, Mode};
+    use leasehold::{FencingToken, Holder, Mode};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use leasehold_core::{LockKey, LockOptions, Wait};
+use leasehold::{LockKey, LockOptions, Wait};
 
 use crate::duration;
 use crate::exit::{self, Codes};

@@ -1,15 +1,13 @@
 use std::cell::Cell;
 use std::env::VarError;
+use std::time::Duration;
 
-use leasehold_core::{Result, Wait};
+use leasehold::{Address, Kind, Locks, Result, Tables, Target, UnknownScheme, Wait, kind_of, kinds};
 
-use crate::address::{Address, read_password};
 use crate::args::StoreArgs;
 use crate::exit::Failure;
-use crate::kind::{Kind, Tables, Target};
-use crate::kinds::KINDS;
+use crate::password::read_password;
 use crate::report::Report;
-use crate::store::Store;
 
 /// The store that is used when none is named. It is a directory of the user, so that the program works without a server.
 const DEFAULT: &str = "file:";
@@ -24,7 +22,7 @@ pub(crate) struct Choice {
 /// Reads the options, the environment and the password file, and returns the store that the user chose.
 pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     let address = Address::new(args.backend.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT));
-    let kind = kind_of(&address)?;
+    let kind = kind_of(address.expose()).map_err(|unknown| refuse(&unknown))?;
     if args.session.is_some() && !kind.takes_session {
         return Err(Failure::Usage(format!(
             "the {} store has no sessions: --session needs --backend reentrant:redis://HOST",
@@ -35,9 +33,9 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
         Some(_) if !kind.takes_password => {
             return Err(Failure::Usage(format!("the {} store takes no password", kind.name)));
         }
-        Some(file) => address.with_password(&read_password(file)?, true)?,
+        Some(file) => with_password(address, &read_password(file)?, true)?,
         None => match std::env::var("LEASEHOLD_PASSWORD") {
-            Ok(password) if kind.takes_password && !password.is_empty() => address.with_password(&password, false)?,
+            Ok(password) if kind.takes_password && !password.is_empty() => with_password(address, &password, false)?,
             Err(VarError::NotUnicode(_)) if kind.takes_password => {
                 return Err(Failure::Usage("LEASEHOLD_PASSWORD is not UTF-8".to_owned()));
             }
@@ -47,13 +45,18 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     Ok(Choice { kind, address, session: args.session.clone() })
 }
 
+fn with_password(address: Address, password: &str, replace: bool) -> Result<Address, Failure> {
+    let refuse = |_| Failure::Usage("the password does not fit into the backend's URL".to_owned());
+    address.with_password(password, replace).map_err(refuse)
+}
+
 impl Choice {
-    pub(crate) async fn connect(&self) -> Result<Store> {
-        (self.kind.connect)(Target { url: self.address.expose(), session: self.session.as_deref() }).await
+    pub(crate) async fn connect(&self) -> Result<Locks> {
+        (self.kind.connect)(Target::new(self.address.expose()).session(self.session.as_deref())).await
     }
 
     /// Connects within `wait`, and tells once that the store cannot be reached yet.
-    pub(crate) async fn connect_within(&self, wait: Wait, report: Report) -> Result<Store> {
+    pub(crate) async fn connect_within(&self, wait: Wait, report: Report) -> Result<Locks> {
         let told = Cell::new(wait == Wait::Never);
         let connect = || async {
             let connected = self.connect().await;
@@ -65,98 +68,88 @@ impl Choice {
             }
             connected
         };
-        leasehold_core::connect_within(wait, connect).await
+        leasehold::connect_within(wait, connect).await
     }
 
     /// The maintenance of its tables; fails if the store has none.
     pub(crate) fn tables(&self) -> Result<Tables, Failure> {
         self.kind.tables.ok_or_else(|| {
-            Failure::Usage(format!(
-                "the {} store has no tables: this command is for mysql:, mysql-rw: and postgres:",
-                self.kind.name
-            ))
+            let kinds = kinds();
+            let schemes = kinds.iter().filter(|kind| kind.tables.is_some()).flat_map(|kind| kind.schemes);
+            let with_tables: Vec<_> = schemes.map(|scheme| format!("{scheme}:")).collect();
+            let (kind, with_tables) = (self.kind.name, with_tables.join(", "));
+            Failure::Usage(format!("the {kind} store has no tables: this command is for {with_tables}"))
         })
     }
 }
 
-fn kind_of(address: &Address) -> Result<Kind, Failure> {
-    let known = || KINDS.iter().flat_map(|kind| kind.schemes).copied().collect::<Vec<_>>().join(", ");
-    let Some(scheme) = address.scheme() else {
-        return Err(Failure::Usage(format!("the backend is not a URL; it starts with one of {}", known())));
-    };
-    let kind = KINDS.iter().find(|kind| kind.schemes.contains(&scheme) || kind.aliases.contains(&scheme)).copied();
-    kind.ok_or_else(|| {
-        let built = format!("this program was built with {}", known());
-        Failure::Usage(match feature_of(scheme).filter(|feature| !BUILT_WITH.contains(feature)) {
-            Some(feature) => format!("{built}; for {scheme}: build it with `--features {feature}` as well"),
-            None => format!("unknown backend scheme {scheme:?}; {built}"),
-        })
+/// Waits until the operations under way have ended, for 2 s at most: a store that is silent must not keep the user waiting.
+pub(crate) async fn close(store: &Locks) {
+    const BOUND: Duration = Duration::from_secs(2);
+    let _ = tokio::time::timeout(BOUND, store.close()).await;
+}
+
+/// An address that names no kind of store, in the words of this program's options and of its own features.
+fn refuse(unknown: &UnknownScheme) -> Failure {
+    let known = unknown.known.join(", ");
+    Failure::Usage(match (&unknown.scheme, unknown.feature) {
+        (None, _) => format!("the backend is not a URL; it starts with one of {known}"),
+        (Some(scheme), Some(feature)) => {
+            format!("this program was built with {known}; for {scheme}: build it with `--features {feature}` as well")
+        }
+        (Some(scheme), None) => format!("unknown backend scheme {scheme:?}; this program was built with {known}"),
     })
-}
-
-/// The features of this package that know stores, as far as the program was built with them.
-const BUILT_WITH: &[&str] = &[
-    #[cfg(feature = "file")]
-    "file",
-    #[cfg(feature = "redis")]
-    "redis",
-    #[cfg(feature = "mysql")]
-    "mysql",
-    #[cfg(feature = "postgres")]
-    "postgres",
-];
-
-/// The feature of this package that knows a scheme, whether or not the program was built with it.
-fn feature_of(scheme: &str) -> Option<&'static str> {
-    match scheme {
-        "file" => Some("file"),
-        "mysql" | "mysql-rw" => Some("mysql"),
-        "postgres" | "postgresql" => Some("postgres"),
-        "reentrant" | "redlock" => Some("redis"),
-        _ => ["redis", "valkey"].iter().any(|name| scheme.starts_with(name)).then_some("redis"),
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use leasehold::{Locker, LockerExt, Memory};
 
     use super::*;
 
-    #[test]
-    fn a_scheme_leads_to_one_kind_of_store() {
-        let schemes: Vec<_> = KINDS.iter().flat_map(|kind| kind.schemes.iter().chain(kind.aliases)).collect();
-        assert_eq!(schemes.iter().collect::<HashSet<_>>().len(), schemes.len());
+    fn refused(url: &str) -> String {
+        refuse(&kind_of(url).unwrap_err()).to_string()
+    }
+
+    #[tokio::test]
+    async fn a_kind_of_another_crate_is_chosen_and_shown_like_those_that_are_built_in() {
+        let memory = Kind::new(
+            "memory",
+            &["heap"],
+            || Memory::new().capabilities(),
+            |_target| Box::pin(async { Ok(Locks::shared(Memory::new())) }),
+        );
+        leasehold::register(memory.package("heap-locks").takes_password()).unwrap();
+        let backend = Some("heap://ada@h".to_owned());
+        let choice = choose(&StoreArgs { backend, session: None, password_file: None }).unwrap();
+        assert!(choice.tables().unwrap_err().to_string().starts_with("the memory store has no tables"));
+        let store = choice.connect().await.unwrap();
+        assert!(store.try_lock("k").await.unwrap().is_some());
+        close(&store).await;
+        assert!(crate::describe::markdown(&kinds()).contains("`heap-locks`"));
     }
 
     #[test]
-    fn every_scheme_has_a_feature_that_an_error_can_name() {
-        for scheme in KINDS.iter().flat_map(|kind| kind.schemes.iter().chain(kind.aliases)) {
-            assert!(feature_of(scheme).is_some(), "{scheme}");
-        }
-        assert_eq!(feature_of("mongodb"), None);
-    }
-
-    #[test]
-    #[cfg(all(feature = "file", feature = "redis", feature = "mysql"))]
+    #[cfg(feature = "redis")]
     fn no_feature_is_named_that_the_program_was_built_with() {
         for url in ["redis-cluter://h", "valkey+tls://h"] {
-            let refused = kind_of(&Address::new(url)).err().unwrap().to_string();
+            let refused = refused(url);
             assert!(refused.contains("unknown backend scheme") && !refused.contains("--features"), "{refused}");
         }
     }
 
     #[test]
-    fn a_kind_is_called_what_its_errors_call_it() {
-        for kind in KINDS {
-            assert_eq!((kind.capabilities)().backend(), kind.name);
-        }
+    fn a_feature_that_the_program_lacks_is_named() {
+        let mut unknown = kind_of("rods://:pw@h").unwrap_err();
+        unknown.feature = Some("fishing");
+        let refused = refuse(&unknown).to_string();
+        assert!(refused.ends_with("; for rods: build it with `--features fishing` as well"), "{refused}");
     }
 
     #[test]
     fn an_unknown_scheme_is_named_but_never_what_follows_it() {
         for (url, named) in [("mongodb://:pw@h", Some("mongodb")), ("pw@h:1", None), ("pw", None)] {
-            let refused = kind_of(&Address::new(url)).err().unwrap().to_string();
+            let refused = refused(url);
             assert!(!refused.contains("pw"), "{refused}");
             assert!(named.is_none_or(|scheme| refused.contains(scheme)), "{refused}");
         }

@@ -1,16 +1,16 @@
 use std::fmt::Write;
 
 use clap::CommandFactory;
-use leasehold_core::{Capabilities, Capability};
+use leasehold::{Capabilities, Capability, Kind, kinds};
 
 use crate::admin::{columns, print};
 use crate::args::{BackendsArgs, Cli, CompletionsArgs, ManArgs};
 use crate::exit::Failure;
-use crate::kinds::KINDS;
 
 /// `leasehold backends`: shows the capabilities that each backend claims.
 pub(crate) fn backends(args: &BackendsArgs) -> Result<u8, Failure> {
-    print(&if args.markdown { markdown() } else { plain() })?;
+    let kinds = kinds();
+    print(&if args.markdown { markdown(&kinds) } else { plain(&kinds) })?;
     Ok(0)
 }
 
@@ -39,20 +39,20 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn plain() -> String {
+fn plain(kinds: &[Kind]) -> String {
     let promised = |can: &Capabilities| {
         let names = Capability::ALL.into_iter().filter(|one| can.has(*one)).map(Capability::as_str);
         names.collect::<Vec<_>>().join(" ")
     };
     let heading = ["BACKEND", "SCHEMES", "FOR", "PROMISES"].map(str::to_owned);
-    let rows = KINDS.iter().map(|kind| {
+    let rows = kinds.iter().map(|kind| {
         [kind.name.to_owned(), kind.schemes.join(" "), kind.purpose.to_owned(), promised(&(kind.capabilities)())]
     });
     columns(&std::iter::once(heading).chain(rows).collect::<Vec<_>>())
 }
 
 /// The table of backends in the README of the repository.
-fn markdown() -> String {
+pub(crate) fn markdown(kinds: &[Kind]) -> String {
     let mut text = "| Backend | URL | For |".to_owned();
     for capability in Capability::ALL {
         let _ = write!(text, " {capability} |");
@@ -60,13 +60,13 @@ fn markdown() -> String {
     text.push_str("\n|---|---|---|");
     text.push_str(&":-:|".repeat(Capability::ALL.len()));
     text.push('\n');
-    for kind in KINDS {
+    for kind in kinds {
         let urls: Vec<_> = kind.schemes.iter().map(|scheme| format!("`{scheme}:`")).collect();
         let _ = write!(
             text,
             "| [`{0}`](crates/{1}) | {2} | {3} |",
             kind.package,
-            kind.folder(),
+            folder(kind),
             urls.join(" "),
             kind.purpose
         );
@@ -79,14 +79,20 @@ fn markdown() -> String {
     text
 }
 
+/// The folder of a kind's crate, below `crates/` in the repository.
+fn folder(kind: &Kind) -> &'static str {
+    kind.package.strip_prefix("leasehold-").unwrap_or(kind.package)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_row_of_the_table_has_every_column() {
-        let text = markdown();
-        assert_eq!(text.lines().count(), KINDS.len() + 2);
+        let kinds = kinds();
+        let text = markdown(&kinds);
+        assert_eq!(text.lines().count(), kinds.len() + 2);
         for line in text.lines() {
             assert_eq!(line.matches('|').count(), Capability::ALL.len() + 4, "{line}");
         }

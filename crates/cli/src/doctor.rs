@@ -1,15 +1,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use leasehold_core::{Clock, LockKey, LockOptions, Wait};
+use leasehold::{Admin, Clock, Finding, Health, LockKey, LockOptions, Locker, Locks, Wait};
 
 use crate::admin::print;
 use crate::args::StoreArgs;
-use crate::choice::{Choice, choose};
+use crate::choice::{Choice, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
-use crate::kind::{Finding, Health};
-use crate::store::Store;
 
 /// A round trip that takes longer is a warning. A default lease must outlast many round trips: one to grant it, and several
 /// attempts to renew it.
@@ -86,25 +84,25 @@ async fn examine(choice: &Choice) -> Vec<Finding> {
             Err(error) => findings.push(Finding { health: Health::Error, text: Failure::Store(error).to_string() }),
         }
     }
-    store.close().await;
+    close(&store).await;
     findings
 }
 
 /// Acquires, waits for, renews and releases a lock on a key of its own: only that shows which operations a server refuses.
 /// It leaves in the store what any key leaves that was locked once.
-async fn lock_and_release(store: &Store) -> leasehold_core::Result<()> {
+async fn lock_and_release(store: &Locks) -> leasehold::Result<()> {
     let key = LockKey::new(KEY)?;
     let options = LockOptions::new().ttl(Duration::from_secs(10)).label("leasehold doctor");
     let [patient, brief] = [2000, 200].map(|wait| options.clone().wait(Wait::UpTo(Duration::from_millis(wait))));
     // If another holds the key, that is another `doctor`, which makes the same checks.
-    if let Some(guard) = store.locker.acquire(&key, &patient).await? {
-        if let Some(again) = store.locker.acquire(&key, &brief).await? {
+    if let Some(guard) = store.acquire(&key, &patient).await? {
+        if let Some(again) = store.acquire(&key, &brief).await? {
             again.release().await?;
         }
         guard.renew().await?;
         guard.release().await?;
     }
-    if let Some(readers) = &store.readers
+    if let Some(readers) = store.rw()
         && let Some(guard) = readers.acquire_read(&key, &patient).await?
     {
         guard.renew().await?;
@@ -114,12 +112,12 @@ async fn lock_and_release(store: &Store) -> leasehold_core::Result<()> {
 }
 
 /// The shortest time of three requests about the key of `doctor`.
-async fn round_trip(store: &Store) -> Result<Duration, Failure> {
+async fn round_trip(store: &Locks) -> Result<Duration, Failure> {
     let (clock, key) = (Clock::system(), LockKey::new(KEY)?);
     let mut shortest = Duration::MAX;
     for _ in 0..3 {
         let asked = clock.now();
-        store.admin.inspect(&key).await?;
+        store.inspect(&key).await?;
         shortest = shortest.min(clock.now().since(asked));
     }
     Ok(shortest)

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::LossReason;
+use leasehold::LossReason;
 
 /// Decides when the command has to end, so that it is gone before another can hold the lock.
 ///

@@ -3,7 +3,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use leasehold_core::{Error, ErrorKind, Holders, LockKey, LossReason};
+use leasehold::{Error, ErrorKind, Holders, LockKey, LossReason};
 use rustix::process::Signal;
 
 use crate::duration::spoken;

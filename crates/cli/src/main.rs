@@ -1,6 +1,6 @@
 //! `leasehold`: runs a command while holding a distributed lock, shows who holds a lock, and releases locks by force.
 //!
-//! This crate deals with processes, signals, terminals and messages. The locks are in `leasehold-core` and the backends.
+//! This crate deals with processes, signals, terminals and messages. The locks are in the crate `leasehold`.
 
 // The program's main job,
 mod restarts;
@@ -19,26 +19,22 @@ mod report;
 mod waiting;
 mod wording;
 // its command line and its exit codes,
-mod address;
 mod args;
 mod choice;
 mod duration;
 mod exit;
-// the other commands,
+mod password;
+// and the other commands.
 mod admin;
 mod describe;
 mod doctor;
-// and the stores that it can be built with.
-mod kind;
-mod kinds;
-mod store;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::address::redact_all;
 use crate::args::{Cli, Command};
 use crate::exit::{Failure, USAGE};
+use crate::password::redact_all;
 use crate::report::Report;
 
 fn main() -> ExitCode {

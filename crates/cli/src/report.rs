@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use leasehold_core::{FencingToken, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
+use leasehold::{FencingToken, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
 use serde::Serialize;
 
 use crate::args::{Command, OnLost};

@@ -1,20 +1,19 @@
 use std::slice;
 use std::time::Duration;
 
-use leasehold_core::{
-    Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockKey, LossReason, ReleaseOutcome, Result, Semaphore, Wait,
+use leasehold::{
+    Address, Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockKey, Locker, Locks, LossReason, ReleaseOutcome,
+    Result, Semaphore, Wait,
 };
 
-use crate::address::Address;
 use crate::args::{OnLost, RunArgs, StoreArgs};
 use crate::child::Child;
-use crate::choice::choose;
+use crate::choice::{choose, close};
 use crate::duration::millis;
 use crate::exit::{Codes, Failure};
 use crate::report::{Acquired, Report};
 use crate::restarts::Restarts;
 use crate::signals::Signals;
-use crate::store::Store;
 use crate::waiting::Waiting;
 use crate::watch::Watch;
 
@@ -36,7 +35,7 @@ pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report:
         job.acquire_and_run(&mut signals).await.map(|ran| ran.exit_code)
     };
     // An acquisition that a signal interrupted is finished by `close`, which releases the lock if it was granted.
-    store.close().await;
+    close(&store).await;
     done
 }
 
@@ -45,7 +44,7 @@ struct Job<'a> {
     args: &'a RunArgs,
     codes: Codes,
     report: Report,
-    store: &'a Store,
+    store: &'a Locks,
     address: &'a Address,
     /// How much of the wait was spent on connecting.
     connecting: Duration,
@@ -84,25 +83,30 @@ impl Job<'_> {
             options = options.wait(Wait::UpTo(limit.saturating_sub(self.connecting)));
         }
         if let Some(permits) = args.permits {
-            let semaphore = Semaphore::new(&store.locker, &args.key, permits)?;
+            let semaphore = Semaphore::new(store.locker(), &args.key, permits)?;
             let waiting = self.waiting_for(semaphore.slots());
             return self.run_under(semaphore.acquire_with(&options), waiting, signals).await;
         }
         let waiting = self.waiting_for(slice::from_ref(&args.key));
         if !args.shared {
-            return self.run_under(store.locker.acquire(&args.key, &options), waiting, signals).await;
+            return self.run_under(store.acquire(&args.key, &options), waiting, signals).await;
         }
-        let Some(readers) = &store.readers else {
-            let why = store.locker.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
-            let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(store.name()).key(&args.key);
+        let Some(readers) = store.rw() else {
+            let why = store.capabilities().why_not(Capability::Shared).unwrap_or("it has no readers");
+            let refused = Error::new(ErrorKind::Unsupported, "acquire").with_backend(self.backend()).key(&args.key);
             return Err(refused.detail(format!("no shared mode: {why}")).into());
         };
         self.run_under(readers.acquire_read(&args.key, &options), waiting, signals).await
     }
 
+    /// The name of the backend.
+    fn backend(&self) -> &'static str {
+        self.store.capabilities().backend()
+    }
+
     /// What is reported while this program waits for one of these keys.
     fn waiting_for<'w>(&'w self, keys: &'w [LockKey]) -> Waiting<'w> {
-        Waiting::new(&self.args.key, keys, self.store.name(), &*self.store.admin, self.report)
+        Waiting::new(&self.args.key, keys, self.backend(), self.store, self.report)
     }
 
     async fn run_under<M: GuardMode>(
@@ -146,7 +150,7 @@ impl Job<'_> {
         mut waiting: Waiting<'_>,
         signals: &mut Signals,
     ) -> Result<Guard<M>, Failure> {
-        let Self { args, store, report, .. } = self;
+        let Self { args, report, .. } = self;
         let granted = tokio::select! {
             biased;
             signal = signals.next() => return Err(Failure::Interrupted(signal)),
@@ -161,7 +165,7 @@ impl Job<'_> {
         };
         report.acquired(&Acquired {
             key: guard.key(),
-            backend: store.name(),
+            backend: self.backend(),
             mode: M::MODE,
             token: guard.fencing_token(),
             remaining: lease_left(&guard),
@@ -206,7 +210,7 @@ impl Job<'_> {
     async fn release<M: GuardMode>(&self, guard: Guard<M>, held: impl Fn() -> Duration) -> Option<LossReason> {
         let key = guard.key().clone();
         let left = lease_left(&guard);
-        let silence = || Error::new(ErrorKind::Indeterminate, "release").with_backend(self.store.name()).key(&key);
+        let silence = || Error::new(ErrorKind::Indeterminate, "release").with_backend(self.backend()).key(&key);
         let outcome = tokio::time::timeout(RELEASE_BOUND, guard.release()).await;
         let outcome = outcome.unwrap_or_else(|_| Err(silence().detail("the store gave no answer")));
         self.report.released(&key, held(), &outcome, left);

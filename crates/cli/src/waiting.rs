@@ -2,8 +2,8 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use leasehold_core::clock::Moment;
-use leasehold_core::{Admin, Clock, Error, ErrorKind, Holders, LockKey, Result};
+use leasehold::clock::Moment;
+use leasehold::{Admin, Clock, Error, ErrorKind, Holders, LockKey, Result};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::duration::spoken;

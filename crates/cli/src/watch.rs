@@ -1,8 +1,8 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use leasehold_core::clock::Moment;
-use leasehold_core::{Clock, Guard, GuardMode, LossReason};
+use leasehold::clock::Moment;
+use leasehold::{Clock, Guard, GuardMode, LossReason};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
 

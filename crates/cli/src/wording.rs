@@ -1,4 +1,4 @@
-use leasehold_core::{Holder, Holders, Mode};
+use leasehold::{Holder, Holders, Mode};
 use serde::Serialize;
 
 use crate::duration::{millis, spoken};
@@ -74,7 +74,7 @@ pub(crate) fn mode(mode: Mode) -> &'static str {
 mod tests {
     use std::time::Duration;
 
-    use leasehold_core::LockKey;
+    use leasehold::LockKey;
 
     use super::*;
 

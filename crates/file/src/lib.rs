@@ -6,6 +6,7 @@ compile_error!("leasehold-file needs flock and file modes, so it builds on Unix 
 // A module imports only from modules further down: the public types (builder, locker, backend),
 mod backend;
 mod builder;
+mod kind;
 mod locker;
 // the operations of the trait `Backend`,
 mod acquire;
@@ -41,4 +42,5 @@ pub use leasehold_core::{
 
 pub use self::backend::FileBackend;
 pub use self::builder::FileLocksBuilder;
+pub use self::kind::KIND;
 pub use self::locker::FileLocks;

@@ -2,6 +2,7 @@
 
 // In reading order: how to connect, the public type,
 mod builder;
+mod kind;
 mod locker;
 // the operations of the backend,
 mod backend;
@@ -25,4 +26,5 @@ pub use leasehold_mysql as mysql;
 
 pub use crate::backend::MysqlRwBackend;
 pub use crate::builder::MysqlRwBuilder;
+pub use crate::kind::KIND;
 pub use crate::locker::MysqlRw;

@@ -2,6 +2,7 @@
 
 // In reading order: how to connect, the public type,
 mod builder;
+mod kind;
 mod locker;
 // the operations of the backend,
 mod backend;
@@ -20,4 +21,5 @@ pub use leasehold_mysql as mysql;
 
 pub use crate::backend::MysqlUniqueBackend;
 pub use crate::builder::MysqlUniqueBuilder;
+pub use crate::kind::KIND;
 pub use crate::locker::MysqlUnique;

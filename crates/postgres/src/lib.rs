@@ -2,6 +2,7 @@
 
 // In reading order: how to connect, the public type,
 mod builder;
+mod kind;
 mod locker;
 // the operations of the backend,
 mod backend;
@@ -30,4 +31,5 @@ pub use tokio_postgres;
 pub use crate::backend::PostgresBackend;
 pub use crate::builder::PostgresBuilder;
 pub use crate::examination::examine;
+pub use crate::kind::KIND;
 pub use crate::locker::Postgres;

@@ -3,6 +3,7 @@
 
 // In reading order: how to connect, the public types,
 mod builder;
+mod kind;
 mod locker;
 mod session;
 // the operations of the backend,
@@ -25,5 +26,6 @@ pub use leasehold_redis::fred::clients::Client;
 
 pub use backend::SessionBackend;
 pub use builder::RedisReentrantBuilder;
+pub use kind::KIND;
 pub use locker::RedisReentrant;
 pub use session::Session;

@@ -3,6 +3,7 @@
 
 // In reading order: how to connect, the public type,
 mod builder;
+mod kind;
 mod locker;
 // the operations of the backend,
 mod backend;
@@ -24,4 +25,5 @@ pub use leasehold_redis::fred::clients::Client;
 
 pub use backend::RedisSingleBackend;
 pub use builder::RedisSingleBuilder;
+pub use kind::KIND;
 pub use locker::RedisSingle;

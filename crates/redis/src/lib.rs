@@ -14,7 +14,7 @@ mod store;
 pub use fred;
 
 pub use client::endpoint::{Endpoint, Source};
-pub use client::examination::examine;
+pub use client::examination::{CURE, examine};
 pub use client::settings::{ConnectionSettings, check_setting};
 pub use keyspace::entry::Entry;
 pub use keyspace::metadata::{decode_metadata, encode_metadata};

@@ -3,6 +3,7 @@
 
 // In reading order: how to connect, the public type, and the condition of nodes,
 mod builder;
+mod kind;
 mod locker;
 mod node_state;
 // the operations of the backend,
@@ -44,5 +45,6 @@ pub use leasehold_redis::fred::clients::Client;
 pub use backend::RedlockBackend;
 pub use builder::RedlockBuilder;
 pub use error::QuorumNotReached;
+pub use kind::KIND;
 pub use locker::Redlock;
 pub use node_state::{NodeCondition, NodeState};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::Clock;
+use leasehold::Clock;
 use rustix::process::Signal;
 
 use crate::support::{Place, Running, text};

@@ -11,6 +11,8 @@ mod loss;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 mod partition;
 mod permits;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 mod restart;
@@ -60,10 +62,15 @@ leasehold_testkit::main! {
     partition::on_one_redis,
     partition::on_a_majority_of_redis_servers,
     partition::on_mysql,
+    partition::on_postgres,
     permits::as_many_commands_run_at_a_time_as_there_are_permits,
     permits::as_many_commands_run_at_a_time_as_there_are_permits_on_redis,
     permits::a_permit_of_a_program_that_was_killed_is_free_again,
     permits::permits_that_cannot_be_are_64,
+    postgres::its_tables_are_made_once_and_lose_idle_rows,
+    postgres::a_postgres_that_cannot_be_written_or_that_forgets_is_found,
+    postgres::readers_share_and_keep_writers_out,
+    postgres::a_server_that_is_down_or_unknown_is_69_or_78,
     redis::a_held_key_exits_with_75_and_a_free_one_runs_the_command,
     redis::the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed,
     redis::a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up,
@@ -83,6 +90,7 @@ leasehold_testkit::main! {
     secrets::a_password_is_in_no_output,
     secrets::a_password_that_redis_takes_is_in_no_output_and_no_command_line,
     secrets::a_password_that_mysql_takes_is_in_no_output_and_no_command_line,
+    secrets::a_password_that_postgres_takes_is_in_no_output_and_no_command_line,
     signals::signals_are_forwarded_to_the_command,
     signals::the_lock_is_held_until_the_command_has_ended,
     signals::a_signal_while_it_waits_ends_it_and_leaves_nothing_behind,

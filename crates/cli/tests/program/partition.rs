@@ -6,6 +6,8 @@ use std::thread;
 
 #[cfg(feature = "mysql")]
 use leasehold_testkit::mysql::Server as MySqlServer;
+#[cfg(feature = "postgres")]
+use leasehold_testkit::postgres::Server as PostgresServer;
 #[cfg(feature = "redis")]
 use leasehold_testkit::redis::Server as RedisServer;
 use leasehold_testkit::{Proxy, needs, needs_or_why};
@@ -47,6 +49,15 @@ pub(crate) fn on_mysql() {
         assert_eq!(Place::at(&url).code(&["migrate"]), 0);
         cut_off_and_followed(&[port], |ports| url.replace(&format!(":{port}/"), &format!(":{}/", ports[0])));
     }
+}
+
+#[cfg(feature = "postgres")]
+pub(crate) fn on_postgres() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(PostgresServer::needed(&[]));
+    assert_eq!(Place::at(server.url()).code(&["migrate"]), 0);
+    let (url, port) = (server.url(), server.port());
+    cut_off_and_followed(&[port], |ports| url.replace(&format!(":{port}/"), &format!(":{}/", ports[0])));
 }
 
 /// A holder behind a network that falls silent, and one who waits for its lock on another: what the two commands write

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use leasehold_core::Clock;
+use leasehold::Clock;
 use leasehold_testkit::launch::free_port;
 use leasehold_testkit::needs;
 use leasehold_testkit::redis::Server;

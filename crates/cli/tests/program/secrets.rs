@@ -5,6 +5,8 @@ use std::process::Command;
 
 #[cfg(feature = "mysql")]
 use leasehold_testkit::mysql::Server as MySqlServer;
+#[cfg(feature = "postgres")]
+use leasehold_testkit::postgres::Server as PostgresServer;
 #[cfg(feature = "redis")]
 use leasehold_testkit::redis::Server as RedisServer;
 #[cfg(any(feature = "redis", feature = "mysql"))]
@@ -61,7 +63,7 @@ pub(crate) fn a_password_is_in_no_output() {
 
 /// In no command line of the machine, nor in the name of any process or thread, of which the system makes the names of core
 /// files; and in nothing that is printed while a lock is held.
-#[cfg(any(feature = "redis", feature = "mysql"))]
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres"))]
 #[track_caller]
 fn sings_to_no_neighbour(url: &str, canary: &str) {
     let script = "for file in /proc/[0-9]*/cmdline /proc/[0-9]*/comm /proc/[0-9]*/task/[0-9]*/comm; do \
@@ -81,13 +83,13 @@ fn sings_to_no_neighbour(url: &str, canary: &str) {
     }
 }
 
-#[cfg(any(feature = "redis", feature = "mysql"))]
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres"))]
 fn wait_for<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 /// The other test here gives its password in command lines.
-#[cfg(any(feature = "redis", feature = "mysql"))]
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres"))]
 fn another_canary() -> String {
     format!("y3ll0w-b1rd-{}", std::process::id())
 }
@@ -121,4 +123,14 @@ pub(crate) fn a_password_that_mysql_takes_is_in_no_output_and_no_command_line() 
         assert!(migrated.status.success(), "{}", text(&migrated.stderr));
         sings_to_no_neighbour(&url, &canary);
     }
+}
+
+#[cfg(feature = "postgres")]
+pub(crate) fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line() {
+    let canary = another_canary();
+    let server = wait_for(PostgresServer::needed(&[]));
+    let url = server.url_of("leasehold", &canary);
+    let migrated = leasehold(&["migrate"]).env("LEASEHOLD_BACKEND", &url).output().unwrap();
+    assert!(migrated.status.success(), "{}", text(&migrated.stderr));
+    sings_to_no_neighbour(&url, &canary);
 }

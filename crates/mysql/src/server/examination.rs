@@ -8,6 +8,10 @@ use crate::statement::step::Step;
 
 const SETTINGS: &str = "SELECT CAST(@@GLOBAL.read_only AS CHAR), CAST(@@GLOBAL.innodb_flush_log_at_trx_commit AS CHAR)";
 
+/// Advice for a server that refuses an operation of a lock.
+pub const CURE: &str = "connect to the primary (or SET GLOBAL read_only = 0), and run GRANT SELECT, INSERT, UPDATE, \
+                        DELETE ON the database's leasehold tables TO the user";
+
 /// Looks for settings that make this server unsafe for locks although it may grant them. Answers one sentence for each,
 /// with the cure.
 ///

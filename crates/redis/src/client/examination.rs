@@ -9,6 +9,9 @@ use crate::client::endpoint::Endpoint;
 use crate::client::eviction::evicts;
 use crate::client::replication::refuse_a_replica;
 
+/// Advice for a server that refuses an operation of a lock.
+pub const CURE: &str = "connect to the primary, and give the user the ACL SETUSER rule of the store's README";
+
 /// What makes a server unsafe for locks although it may grant them, one sentence each, with the cure.
 ///
 /// # Errors

@@ -1,57 +1,61 @@
-use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
 
-use rustix::fs::OFlags;
-use rustix::process::geteuid;
+use leasehold_core::{Error, ErrorKind, Result};
 use url::Url;
 
-use crate::exit::Failure;
-
 /// The URL of a store, which may contain a password. Only [`public`](Self::public), which `Debug` shows too, may be
-/// printed, logged or given to the command.
+/// printed or logged.
+///
+/// ```
+/// use leasehold::Address;
+///
+/// let address = Address::new("redis://ada:secret@db1:6379");
+/// assert_eq!(address.public(), "redis://ada@db1:6379");
+/// assert_eq!(address.scheme(), Some("redis"));
+/// ```
 #[derive(Clone)]
-pub(crate) struct Address {
+pub struct Address {
     secret: String,
     public: String,
 }
 
 impl Address {
-    pub(crate) fn new(url: &str) -> Self {
+    /// A URL, or what is meant to be one.
+    pub fn new(url: &str) -> Self {
         Self { secret: url.to_owned(), public: redact(url) }
     }
 
-    /// Adds a password to the URL. A password that the URL has already is kept, unless `replace` is set.
-    pub(crate) fn with_password(self, password: &str, replace: bool) -> Result<Self, Failure> {
-        let refuse = || Failure::Usage("the password does not fit into the backend's URL".to_owned());
+    /// Adds a password to the URL, or to each of the URLs in `scheme:url,url,url`. A password that a URL has already is kept,
+    /// unless `replace` is set.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](ErrorKind::InvalidOptions) for a URL that cannot have a password.
+    pub fn with_password(self, password: &str, replace: bool) -> Result<Self> {
+        let refuse =
+            || Error::new(ErrorKind::InvalidOptions, "connect").detail("the password does not fit into the URL");
         let secret = each_url(&self.secret, |url| {
             let mut url = Url::parse(url).map_err(|_| refuse())?;
             if replace || url.password().is_none() {
                 // `set_password` encodes everything that ends a password, but not the sign that starts a code.
                 url.set_password(Some(&password.replace('%', "%25"))).map_err(|()| refuse())?;
             }
-            Ok::<_, Failure>(url.into())
+            Ok::<_, Error>(url.into())
         })?;
         Ok(Self { secret, ..self })
     }
 
     /// The text before the first colon, if it looks like a URL scheme.
-    pub(crate) fn scheme(&self) -> Option<&str> {
-        let (scheme, _) = self.secret.split_once(':')?;
-        let legal = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-        (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then_some(scheme)
+    pub fn scheme(&self) -> Option<&str> {
+        scheme(&self.secret)
     }
 
     /// The whole URL with the password, for the backend only.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.secret
     }
 
-    /// The URL without passwords.
-    pub(crate) fn public(&self) -> &str {
+    /// The URL without passwords; `…` in place of one that cannot be parsed for certain.
+    pub fn public(&self) -> &str {
         &self.public
     }
 }
@@ -62,40 +66,15 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Reads the first line of the file. Refuses a file that another user could have written.
-pub(crate) fn read_password(path: &Path) -> Result<String, Failure> {
-    read_own(path).map_err(|cause| Failure::Password { file: path.display().to_string(), cause })
+/// The text before the first colon, if it looks like a URL scheme.
+pub(crate) fn scheme(url: &str) -> Option<&str> {
+    url.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme))
 }
 
-fn read_own(path: &Path) -> io::Result<String> {
-    const LONGEST: u64 = 64 * 1024;
-    // Opening a pipe would wait until a process opens its other end, and no signal would interrupt that.
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    let found = file.metadata()?;
-    let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
-    if !found.is_file() {
-        return refuse("it is not a regular file; put a password that does not come from one into LEASEHOLD_PASSWORD");
-    }
-    if ![0, geteuid().as_raw()].contains(&found.uid()) {
-        return refuse("it belongs to another user");
-    }
-    if found.mode() & 0o022 != 0 {
-        return refuse("others can write to it; run chmod go-w on it");
-    }
-    let mut text = String::new();
-    file.take(LONGEST).read_to_string(&mut text)?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
-}
-
-/// Replaces every argument in `text` that could contain a password.
-pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = OsString>) -> String {
-    // clap prints arguments that are not UTF-8 in this form, too.
-    let args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
-    args.filter(|arg| arg.contains('@') && arg.contains(':')).fold(text.to_owned(), |text, arg| {
-        let url = arg.strip_prefix("--backend=").unwrap_or(&arg);
-        text.replace(url, "…")
-    })
+/// Whether a URL could begin with this scheme.
+pub(crate) fn is_scheme(text: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(legal)
 }
 
 /// Removes passwords from a URL. A URL that cannot be parsed for certain is replaced as a whole.
@@ -195,12 +174,5 @@ mod tests {
         {
             assert_eq!(Address::new(url).scheme(), scheme);
         }
-    }
-
-    #[test]
-    fn messages_lose_the_arguments_that_could_have_a_password_in_them() {
-        let args = ["leasehold", "redis://pw@h", "--backend=redis://:pw2@h"].map(OsString::from);
-        let text = redact_all("unrecognized 'redis://pw@h' and '--backend=redis://:pw2@h'", args);
-        assert_eq!(text, "unrecognized '…' and '--backend=…'");
     }
 }

@@ -1,0 +1,58 @@
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+
+use crate::exit::Failure;
+
+/// Reads the first line of the file. Refuses a file that another user could have written.
+pub(crate) fn read_password(path: &Path) -> Result<String, Failure> {
+    read_own(path).map_err(|cause| Failure::Password { file: path.display().to_string(), cause })
+}
+
+fn read_own(path: &Path) -> io::Result<String> {
+    const LONGEST: u64 = 64 * 1024;
+    // Opening a pipe would wait until a process opens its other end, and no signal would interrupt that.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let found = file.metadata()?;
+    let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
+    if !found.is_file() {
+        return refuse("it is not a regular file; put a password that does not come from one into LEASEHOLD_PASSWORD");
+    }
+    if ![0, geteuid().as_raw()].contains(&found.uid()) {
+        return refuse("it belongs to another user");
+    }
+    if found.mode() & 0o022 != 0 {
+        return refuse("others can write to it; run chmod go-w on it");
+    }
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text)?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Replaces every argument in `text` that could contain a password.
+pub(crate) fn redact_all(text: &str, args: impl IntoIterator<Item = OsString>) -> String {
+    // clap prints arguments that are not UTF-8 in this form, too.
+    let args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
+    args.filter(|arg| arg.contains('@') && arg.contains(':')).fold(text.to_owned(), |text, arg| {
+        let url = arg.strip_prefix("--backend=").unwrap_or(&arg);
+        text.replace(url, "…")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lose_the_arguments_that_could_have_a_password_in_them() {
+        let args = ["leasehold", "redis://pw@h", "--backend=redis://:pw2@h"].map(OsString::from);
+        let text = redact_all("unrecognized 'redis://pw@h' and '--backend=redis://:pw2@h'", args);
+        assert_eq!(text, "unrecognized '…' and '--backend=…'");
+    }
+}

@@ -1,0 +1,107 @@
+//! A PostgreSQL: its tables, its examination, readers beside writers, and what it refuses.
+
+use leasehold::postgres::tokio_postgres::{NoTls, connect};
+use leasehold_testkit::eventually_some;
+use leasehold_testkit::postgres::Server;
+
+use crate::support::{Place, Running, text};
+
+fn wait_for<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// Runs statements past everything that the program does.
+fn sql(server: &Server, statements: &str) {
+    wait_for(async {
+        let (client, connection) = connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute(statements).await.unwrap();
+    });
+}
+
+/// What a command says on its output, and its exit code.
+fn said(url: &str, args: &[&str]) -> (Option<i32>, String) {
+    let output = Place::at(url).run(args);
+    (output.status.code(), text(&output.stdout))
+}
+
+pub(crate) fn its_tables_are_made_once_and_lose_idle_rows() {
+    let server = wait_for(Server::needed(&[]));
+    let place = Place::at(server.url());
+    let bare = place.run(&["run", "-n", "k", "--", "true"]);
+    assert_eq!(bare.status.code(), Some(78), "{bare:?}");
+    assert!(text(&bare.stderr).contains("leasehold migrate"), "{bare:?}");
+    for _ in 0..2 {
+        assert_eq!(said(&server.url(), &["migrate"]), (Some(0), "the tables of postgres exist\n".to_owned()));
+    }
+    for key in ["a", "b"] {
+        assert_eq!(place.code(&["run", "-n", key, "--", "true"]), 0);
+    }
+    let gc = |age: &str| {
+        let (code, out) = said(&server.url(), &["gc", "--older-than", age]);
+        assert_eq!(code, Some(0), "{out}");
+        out.strip_suffix(" idle rows deleted\n").unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(gc("1h"), 0);
+    // Less than 5 seconds counts as 5 seconds.
+    let mut deleted = 0;
+    eventually_some("the idle rows are gone", || {
+        deleted += gc("1s");
+        (deleted == 2).then_some(())
+    });
+    assert_eq!(place.code(&["heal"]), 64, "one server is no majority");
+}
+
+pub(crate) fn a_postgres_that_cannot_be_written_or_that_forgets_is_found() {
+    let server = wait_for(Server::needed(&["fsync=on"]));
+    let doctor = |url: &str| said(url, &["doctor"]);
+    let (code, out) = doctor(&server.url());
+    assert_eq!(code, Some(2), "{out}");
+    assert!(out.contains("leasehold migrate"), "{out}");
+    assert_eq!(Place::at(server.url()).code(&["migrate"]), 0);
+    let (code, out) = doctor(&server.url());
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.lines().count() >= 3 && out.lines().all(|line| line.starts_with("ok ")), "{out}");
+    sql(&server, "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA leasehold TO reader");
+    sql(&server, "GRANT SELECT ON ALL TABLES IN SCHEMA leasehold TO reader");
+    let (code, out) = doctor(&server.url_of("reader", "r-secret"));
+    assert_eq!(code, Some(2), "{out}");
+    assert!(out.contains("run the GRANT statements") && !out.contains("secret"), "{out}");
+    sql(&server, "ALTER SYSTEM SET synchronous_commit = off");
+    sql(&server, "SELECT pg_reload_conf()");
+    eventually_some("a setting that forgets is a warning", || {
+        let (code, out) = doctor(&server.url());
+        (code == Some(1) && out.contains("synchronous_commit is off")).then_some(())
+    });
+}
+
+pub(crate) fn readers_share_and_keep_writers_out() {
+    let server = wait_for(Server::needed(&[]));
+    // The other name of the scheme.
+    let place = Place::at(server.url().replacen("postgres:", "postgresql:", 1));
+    assert_eq!(place.code(&["migrate"]), 0);
+    let reader = place.hold_with(&["-s", "--label", "ada"], "k");
+    assert_eq!(place.code(&["run", "-n", "-s", "k", "--", "true"]), 0);
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    let (code, out) = said(place.backend(), &["inspect", "k"]);
+    assert!(code == Some(0) && out.contains("shared") && out.contains("ada"), "{out}");
+    assert_eq!(place.code(&["force-release", "k"]), 0);
+    assert_eq!(place.code(&["run", "-w", "60s", "k", "--", "true"]), 0);
+    drop(reader);
+    let holder = place.hold("k");
+    let waiter = Running::start(&mut place.leasehold(&["run", "-w", "60s", "k", "--", "echo", "mine"]));
+    assert_eq!(holder.end().code, Some(0));
+    let ended = waiter.end();
+    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "mine\n"), "{ended:?}");
+}
+
+pub(crate) fn a_server_that_is_down_or_unknown_is_69_or_78() {
+    assert_eq!(Place::at("postgres://u:p-secret@127.0.0.1:1/x").code(&["run", "-n", "k", "--", "true"]), 69);
+    let server = wait_for(Server::needed(&[]));
+    let absent = format!("postgres://leasehold@127.0.0.1:{}/absent", server.port());
+    let refused = Place::at(absent).run(&["run", "-n", "k", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(78), "{refused:?}");
+    assert!(text(&refused.stderr).contains("create the database first"), "{refused:?}");
+    let misspelled = Place::at(format!("{}?nonsense=1", server.url())).run(&["run", "-n", "k", "--", "true"]);
+    assert_eq!(misspelled.status.code(), Some(64), "{misspelled:?}");
+}

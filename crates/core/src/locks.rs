@@ -1,0 +1,122 @@
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{
+    Admin, Backed, BoxFuture, Capabilities, Cursor, DetachedLock, Holders, LockGuard, LockKey, LockOptions, Locker,
+    OrBusy, Page, Result, RwLocker, SharedBackend,
+};
+
+/// A connected store, whatever its kind: a [`Locker`] and an [`Admin`] that can be cloned, closed, and asked for readers.
+///
+/// A clone is another handle on the same connection. `Debug` shows the name of the backend alone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+/// use leasehold_core::{Locker, LockerExt, Locks, Memory, RwLockerExt};
+///
+/// let locks = Locks::shared(Memory::new());
+/// locks.lock("invoice/42").await?.release().await?;
+/// if let Some(rw) = locks.rw() {
+///     rw.read("invoice/42").await?.release().await?;
+/// }
+/// println!("{} is used", locks.capabilities().backend());
+/// locks.close().await;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Locks {
+    store: Arc<dyn Store>,
+    readers: Option<Arc<dyn RwLocker>>,
+}
+
+/// What every connected store is.
+trait Store: Locker + Admin {
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<T: Backed> Store for T {
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.engine().close())
+    }
+}
+
+impl Locks {
+    /// Wraps a locker that grants exclusive locks only.
+    pub fn exclusive<T: Backed + 'static>(locks: T) -> Self {
+        Self { store: Arc::new(locks), readers: None }
+    }
+
+    /// Wraps a locker that grants shared locks, too.
+    pub fn shared<T: Backed<Backend: SharedBackend> + 'static>(locks: T) -> Self {
+        let locks = Arc::new(locks);
+        Self { store: Arc::clone(&locks) as _, readers: Some(locks) }
+    }
+
+    /// The locker by itself, for code that takes an `Arc<dyn Locker>`.
+    pub fn locker(&self) -> Arc<dyn Locker> {
+        Arc::clone(&self.store) as _
+    }
+
+    /// The locker with readers. `None` if the store grants exclusive locks only.
+    pub fn rw(&self) -> Option<Arc<dyn RwLocker>> {
+        self.readers.clone()
+    }
+
+    /// The operator's view by itself, for code that takes an `Arc<dyn Admin>`.
+    pub fn admin(&self) -> Arc<dyn Admin> {
+        Arc::clone(&self.store) as _
+    }
+
+    /// Closes the store for this handle and its clones, as [`Engine::close`](crate::Engine::close) does.
+    ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the store closed, and some keys to be freed by their lease.
+    pub async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Locks").field(&self.capabilities().backend()).finish()
+    }
+}
+
+#[async_trait]
+impl Locker for Locks {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+        self.store.acquire(key, options).await
+    }
+
+    async fn acquire_or_busy(&self, key: &LockKey, options: &LockOptions) -> Result<OrBusy<LockGuard>> {
+        self.store.acquire_or_busy(key, options).await
+    }
+
+    async fn attach(&self, grant: &DetachedLock, options: &LockOptions) -> Result<Option<LockGuard>> {
+        self.store.attach(grant, options).await
+    }
+}
+
+#[async_trait]
+impl Admin for Locks {
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.store.inspect(key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.store.list(prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.store.force_release(key).await
+    }
+}

@@ -1,0 +1,59 @@
+use leasehold_core::Kind;
+
+// One line for each backend: its module here, its crate, the feature that builds it in, and its schemes, which an error names
+// in a build without that feature.
+built_in! {
+    file = leasehold_file, "file", ["file"];
+    redis_single = leasehold_redis_single, "redis", [
+        "redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster",
+        "valkey", "valkeys", "valkey-sentinel", "valkeys-sentinel", "valkey-cluster", "valkeys-cluster"
+    ];
+    redis_reentrant = leasehold_redis_reentrant, "redis", ["reentrant"];
+    redlock = leasehold_redlock, "redis", ["redlock"];
+    mysql_unique = leasehold_mysql_unique, "mysql", ["mysql"];
+    mysql_rw = leasehold_mysql_rw, "mysql", ["mysql-rw"];
+    postgres = leasehold_postgres, "postgres", ["postgres", "postgresql"];
+}
+
+macro_rules! built_in {
+    ($($module:ident = $package:ident, $feature:literal, [$($scheme:literal),+];)+) => {
+        $(
+            #[cfg(feature = $feature)]
+            #[doc(no_inline)]
+            pub use $package as $module;
+        )+
+
+        /// The kinds of store that are built in, in the order of the tables.
+        pub(crate) const BUILT_IN: &[Kind] = &[$(#[cfg(feature = $feature)] $package::KIND),+];
+
+        /// The feature that builds a kind of store in, and its schemes.
+        pub(crate) const FEATURES: &[(&str, &[&str])] = &[$(($feature, &[$($scheme),+])),+];
+    };
+}
+use built_in;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_the_schemes_of_each_kind_under_its_feature() {
+        for kind in BUILT_IN {
+            let mut own: Vec<_> = kind.all_schemes().collect();
+            own.sort_unstable();
+            let listed = FEATURES.iter().any(|(_, schemes)| {
+                let mut schemes = schemes.to_vec();
+                schemes.sort_unstable();
+                schemes == own
+            });
+            assert!(listed, "no line of the list has the schemes of {}: {own:?}", kind.name);
+        }
+    }
+
+    #[test]
+    fn a_kind_is_called_what_its_errors_call_it() {
+        for kind in BUILT_IN {
+            assert_eq!((kind.capabilities)().backend(), kind.name);
+        }
+    }
+}

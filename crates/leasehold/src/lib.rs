@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+
+// In reading order: connecting by a URL,
+mod connect;
+// which kinds of store there are,
+mod kinds;
+mod unknown_scheme;
+// those that are built in,
+mod backends;
+// and the URL itself, which may contain a password.
+mod address;
+
+pub use leasehold_core::*;
+
+pub use crate::address::Address;
+pub use crate::backends::*;
+pub use crate::connect::connect;
+pub use crate::kinds::{kind_of, kinds, register};
+pub use crate::unknown_scheme::UnknownScheme;

@@ -1,0 +1,29 @@
+use leasehold_core::{Kind, Locks, Tables};
+
+use crate::locker::MysqlRw;
+
+/// `mysql-rw:` in place of `mysql:`, for programs that find their store by the scheme of a URL.
+pub const KIND: Kind = Kind::new("mysql-rw", &["mysql-rw"], MysqlRw::claims, |target| {
+    Box::pin(async move { MysqlRw::connect(&as_mysql(target.url)).await.map(Locks::shared) })
+})
+.package("leasehold-mysql-rw")
+.purpose("a MySQL or MariaDB, with readers beside writers")
+.takes_password()
+.examine(|url| Box::pin(async move { leasehold_mysql::examine(&as_mysql(url)).await }))
+.cure(leasehold_mysql::CURE)
+.tables(Tables {
+    migrate: |url| Box::pin(async move { MysqlRw::migrate(&as_mysql(url)).await }),
+    gc: |url, older_than| {
+        Box::pin(async move {
+            let locks = MysqlRw::connect(&as_mysql(url)).await?;
+            let rows = locks.gc(older_than).await;
+            locks.close().await;
+            rows
+        })
+    },
+});
+
+/// The URL as the crate expects it.
+fn as_mysql(url: &str) -> String {
+    url.replacen("mysql-rw:", "mysql:", 1)
+}

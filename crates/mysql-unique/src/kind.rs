@@ -1,0 +1,24 @@
+use leasehold_core::{Kind, Locks, Tables};
+
+use crate::locker::MysqlUnique;
+
+/// `mysql:`, for programs that find their store by the scheme of a URL.
+pub const KIND: Kind = Kind::new("mysql-unique", &["mysql"], MysqlUnique::claims, |target| {
+    Box::pin(async move { MysqlUnique::connect(target.url).await.map(Locks::exclusive) })
+})
+.package("leasehold-mysql-unique")
+.purpose("a MySQL or MariaDB")
+.takes_password()
+.examine(leasehold_mysql::examine)
+.cure(leasehold_mysql::CURE)
+.tables(Tables {
+    migrate: |url| Box::pin(MysqlUnique::migrate(url)),
+    gc: |url, older_than| {
+        Box::pin(async move {
+            let locks = MysqlUnique::connect(url).await?;
+            let rows = locks.gc(older_than).await;
+            locks.close().await;
+            rows
+        })
+    },
+});

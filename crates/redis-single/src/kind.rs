@@ -1,0 +1,24 @@
+use leasehold_core::{Kind, Locks};
+
+use crate::locker::RedisSingle;
+
+/// `redis:` and its relatives, for programs that find their store by the scheme of a URL.
+pub const KIND: Kind =
+    Kind::new("redis-single", &["redis", "rediss", "redis-sentinel", "redis-cluster"], RedisSingle::claims, |target| {
+        Box::pin(async move { RedisSingle::connect(target.url).await.map(Locks::exclusive) })
+    })
+    .aliases(&[
+        "rediss-sentinel",
+        "rediss-cluster",
+        "valkey",
+        "valkeys",
+        "valkey-sentinel",
+        "valkeys-sentinel",
+        "valkey-cluster",
+        "valkeys-cluster",
+    ])
+    .package("leasehold-redis-single")
+    .purpose("one Redis, Sentinel or Cluster")
+    .takes_password()
+    .examine(leasehold_redis::examine)
+    .cure(leasehold_redis::CURE);
