@@ -8,7 +8,6 @@ use tempfile::TempDir;
 
 use crate::launch::postgres as launcher;
 use crate::launch::{Lifetime, Process, Settings};
-use crate::waiting::{Deadline, PATIENCE};
 
 /// A private `PostgreSQL` on a free port of the loopback interface, with an empty database `leasehold` and a superuser
 /// leasehold without a password; or a standby of one, or a pooler before one. It ends with this value, and with this process
@@ -63,16 +62,7 @@ impl Server {
     /// When it does not answer within half a minute.
     pub async fn restart(&mut self) -> Result<(), String> {
         let (port, settings, folder) = (self.port(), self.settings.clone(), Arc::clone(&self.folder));
-        let start = move || {
-            let deadline = Deadline::after(PATIENCE);
-            loop {
-                match launcher::start_on(port, folder.path(), &settings, Lifetime::WithOwner) {
-                    // The processes of the server that was killed are about to end.
-                    Err(why) if why.contains("still in use") && !deadline.is_over() => {}
-                    outcome => return outcome,
-                }
-            }
-        };
+        let start = move || launcher::start_on(port, folder.path(), &settings, Lifetime::WithOwner);
         let started = tokio::task::spawn_blocking(start).await;
         self.process = started.unwrap_or_else(|failed| Err(failed.to_string()))?;
         Ok(())

@@ -145,36 +145,44 @@ impl Process {
 
     /// Stops the server with SIGSTOP: connections stay open, and nothing is answered. Returns when the server stands still.
     pub fn pause(&self) {
-        self.signal(Signal::STOP);
-        let deadline = Deadline::after(PATIENCE);
-        // A signal is on its way for a moment, in which the server still answers.
-        while !self.stands_still() && !deadline.is_over() {
-            pause(Duration::from_micros(100));
+        stop(self.id);
+        // Sessions of PostgreSQL are processes. One that stands still starts no more.
+        for child in children(self.id) {
+            stop(child);
         }
-    }
-
-    /// Whether every thread of the server is stopped.
-    fn stands_still(&self) -> bool {
-        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.id)) else { return true };
-        threads.flatten().all(|thread| {
-            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-            stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['T', 'Z', 'X']) || rest.is_empty())
-        })
     }
 
     /// Lets a paused server go on, with all that was sent meanwhile.
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
+        for process in children(self.id).into_iter().chain([self.id]) {
+            signal(process, Signal::CONT);
+        }
     }
 
     /// Ends the server with SIGKILL, as a power cut would, and waits until it is gone. Its folder stays.
     pub fn kill(&mut self) {
+        let sessions = if children(self.id).is_empty() { Vec::new() } else { self.kill_sessions() };
         match self.child.stdin.take() {
             // It may have ended by itself.
             Some(mut pipe) => drop(pipe.write_all(b"keep\n")),
             None => drop(self.child.kill()),
         }
         drop(self.child.wait());
+        let deadline = Deadline::after(PATIENCE);
+        // They use the data until they are gone.
+        while !sessions.iter().all(|session| is_in_state(*session, &ENDED)) && !deadline.is_over() {
+            pause(Duration::from_millis(1));
+        }
+    }
+
+    /// Ends the processes that this server started, none of which commits anything afterwards, and answers which they were.
+    fn kill_sessions(&self) -> Vec<u32> {
+        self.pause();
+        let sessions = children(self.id);
+        for session in &sessions {
+            signal(*session, Signal::KILL);
+        }
+        sessions
     }
 
     /// Gives the server up without ending it.
@@ -189,13 +197,6 @@ impl Process {
         if let Some(segment) = lines.lines().nth(6).and_then(|line| line.split_whitespace().last()) {
             // It may be gone.
             drop(Command::new("ipcrm").args(["-m", segment]).output());
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(id) = i32::try_from(self.id).ok().and_then(Pid::from_raw) {
-            // It may have ended by itself.
-            let _ = kill_process(id, signal);
         }
     }
 
@@ -230,6 +231,42 @@ pub(super) fn on_a_free_port(start: impl Fn(u16) -> Result<Process, String>) -> 
             Err(why) if tries > 0 && why.contains("Address already in use") => {}
             outcome => return outcome,
         }
+    }
+}
+
+/// Stops a process, and returns when it stands still.
+fn stop(process: u32) {
+    signal(process, Signal::STOP);
+    let deadline = Deadline::after(PATIENCE);
+    // A signal is on its way for a moment, in which a server still answers.
+    while !is_in_state(process, &STOPPED) && !deadline.is_over() {
+        pause(Duration::from_micros(100));
+    }
+}
+
+/// The states of processes, as the system names them.
+const ENDED: [char; 2] = ['Z', 'X'];
+const STOPPED: [char; 3] = ['T', 'Z', 'X'];
+
+/// Whether every thread of a process is in one of these states, or gone.
+fn is_in_state(process: u32, states: &[char]) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(states) || rest.is_empty())
+    })
+}
+
+/// The processes that a process with one thread started.
+fn children(process: u32) -> Vec<u32> {
+    let all = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    all.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
+fn signal(process: u32, signal: Signal) {
+    if let Some(id) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself.
+        let _ = kill_process(id, signal);
     }
 }
 
