@@ -30,6 +30,7 @@ pub(crate) enum Fault {
     DiskFull,
     RemoveLockFile,
     FailOver,
+    ClusterFailOver,
     MoveSlot,
     SwitchOver,
     LockedTable,
@@ -81,6 +82,7 @@ impl Fault {
             Self::DiskFull => "disk_full",
             Self::RemoveLockFile => "remove_lock_file",
             Self::FailOver => "fail_over",
+            Self::ClusterFailOver => "cluster_fail_over",
             Self::MoveSlot => "move_slot",
             Self::SwitchOver => "switch_over",
             Self::LockedTable => "locked_table",
@@ -119,6 +121,9 @@ impl Fault {
             Self::DiskFull => "the disk is full",
             Self::RemoveLockFile => "somebody removes the file of a key that is in use",
             Self::FailOver => "Sentinels make a replica the primary, as before maintenance",
+            Self::ClusterFailOver => {
+                "a replica in a Cluster takes over, while the old primary runs or after it was killed"
+            }
             Self::MoveSlot => "a slot of a Cluster moves to another node",
             Self::SwitchOver => "an operator makes the replica the primary, and moves the address to it",
             Self::LockedTable => "another session locks the tables",

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use leasehold_testkit::launch::{find, mariadb, redis};
+use leasehold_testkit::launch::{find, mariadb, postgres, redis};
 use leasehold_testkit::needs;
 
 /// How long each backend is tested, in seconds.
@@ -61,6 +61,11 @@ fn mysql_rw_survives_chaos() {
     survives("mysql-rw");
 }
 
+fn postgres_survives_chaos() {
+    needs("PostgreSQL", find(postgres::PROGRAM));
+    survives("postgres");
+}
+
 fn a_lock_that_always_grants_is_found_out() {
     let output = folder("always-grants");
     let run = chaos(&output, &["--seconds", "6", "--seed", SEED, "always-grants"]);
@@ -82,4 +87,5 @@ leasehold_testkit::main! {
     redlock_survives_chaos,
     mysql_unique_survives_chaos,
     mysql_rw_survives_chaos,
+    postgres_survives_chaos,
 }

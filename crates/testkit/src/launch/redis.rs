@@ -80,7 +80,8 @@ pub fn start_cluster(parent: &Path, lifetime: Lifetime) -> Result<Vec<Process>, 
     Ok(nodes)
 }
 
-/// Shares the hash slots out to three nodes, in this order, and waits until all agree.
+/// Shares the hash slots out to the first three nodes, in this order, makes each further one the replica of one of them, and
+/// waits until all agree.
 ///
 /// # Errors
 /// When a node refuses.
@@ -92,6 +93,14 @@ pub fn form_cluster(ports: &[u16]) -> Result<(), String> {
     for (port, (from, to)) in ports.iter().zip([("0", "5460"), ("5461", "10922"), ("10923", "16383")]) {
         expect_ok(*port, &["CLUSTER", "ADDSLOTSRANGE", from, to])?;
         expect_ok(*port, &["CLUSTER", "MEET", "127.0.0.1", &first])?;
+    }
+    let primaries = ports.iter().take(3).cycle();
+    for (replica, primary) in ports.iter().skip(3).zip(primaries) {
+        expect_ok(*replica, &["CLUSTER", "MEET", "127.0.0.1", &first])?;
+        let primary = ask(*primary, &[["CLUSTER", "MYID"]]).map_err(|e| format!("CLUSTER MYID: {e}"))?;
+        eventually_some("the replica knows its primary", || {
+            expect_ok(*replica, &["CLUSTER", "REPLICATE", primary.text()]).ok()
+        });
     }
     wait_for_cluster(ports);
     Ok(())

@@ -16,7 +16,6 @@ const FEWEST_CONNECTIONS: u64 = 10;
 
 pub(super) fn inflict(scene: &Scene<'_>, node: &Node, planned: &Planned) -> Result<u64, String> {
     match planned.fault {
-        Fault::RestartServer => restart(node, planned.lasts),
         Fault::KillConnections => kill_connections(scene, node),
         Fault::NoConnectionsLeft => no_connections_left(scene, node, planned.lasts),
         Fault::LockedTable => locked_table(scene, node, planned.lasts),
@@ -29,14 +28,6 @@ pub(super) fn inflict(scene: &Scene<'_>, node: &Node, planned: &Planned) -> Resu
 pub(super) fn millis(scene: &Scene<'_>, node: &Node) -> Result<i64, String> {
     let told = node.sql(scene.runtime, "SELECT CAST(CAST(UNIX_TIMESTAMP(NOW(6)) * 1000 AS SIGNED) AS CHAR)")?;
     told.first().and_then(|millis| millis.parse().ok()).ok_or_else(|| format!("the time is {told:?}"))
-}
-
-fn restart(node: &Node, lasts: Duration) -> Result<u64, String> {
-    let before = node.pid();
-    node.kill();
-    thread::sleep(lasts / 2);
-    node.revive()?;
-    Ok(u64::from(node.pid() != before))
 }
 
 fn kill_connections(scene: &Scene<'_>, node: &Node) -> Result<u64, String> {

@@ -4,6 +4,7 @@ mod clients;
 mod holders;
 mod links;
 mod mariadb;
+mod postgres;
 mod scene;
 mod schedule;
 mod servers;

@@ -6,7 +6,7 @@ use tokio::runtime::Runtime;
 use super::schedule::Planned;
 use crate::clients::Clients;
 use crate::setups::Setup;
-use crate::stores::{Node, Store};
+use crate::stores::{Node, Shape, Store};
 
 /// The keys that are released by force, and whose slots move: often the one that is held for long.
 const KEYS: [&str; 4] = ["mutex/0", "register/0", "leader", "leader"];
@@ -32,8 +32,11 @@ impl Scene<'_> {
     }
 
     fn after(&self, planned: &Planned, further: usize) -> &Node {
-        let nodes = &self.store.nodes;
-        &nodes[(usize::try_from(planned.choice).unwrap_or(0) + further) % nodes.len()]
+        let all = self.store.nodes.iter();
+        // The replica of a slot has no clients that a fault could hit.
+        let clustered = matches!(self.store.shape, Shape::Cluster);
+        let nodes: Vec<&Node> = all.filter(|node| !clustered || node.is_primary()).collect();
+        nodes[(usize::try_from(planned.choice).unwrap_or(0) + further) % nodes.len()]
     }
 }
 

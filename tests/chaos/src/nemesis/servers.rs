@@ -11,7 +11,7 @@ use leasehold_testkit::launch::resp::Answer;
 
 use super::scene::Scene;
 use super::schedule::Planned;
-use super::{mariadb, topologies};
+use super::{mariadb, postgres, topologies};
 use crate::fault::Fault;
 use crate::stores::{Full, Node, Program};
 
@@ -21,16 +21,20 @@ const MARKER: &str = "chaos marker";
 pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
     let node = scene.node(planned);
     match (planned.fault, node.program) {
-        (Fault::StopServer, _) => Ok(stop(&[node], planned.lasts)),
+        (Fault::StopServer, Program::Redis | Program::MariaDb) => Ok(stop(&[node], planned.lasts)),
         (Fault::StopTwoServers, _) => Ok(stop(&[node, scene.next_to(planned)], planned.lasts)),
         (Fault::ServerClockAhead, _) => jump(scene, node, planned, 1),
         (Fault::ServerClockBack, _) => jump(scene, node, planned, -1),
         (Fault::SlowDisk, _) => slow(node, planned),
         (Fault::FailOver, _) => topologies::fail_over(scene),
+        (Fault::ClusterFailOver, _) => topologies::cluster_fail_over(scene, planned),
         (Fault::MoveSlot, _) => Ok(topologies::move_slot(scene, planned)),
         (Fault::SwitchOver, _) => topologies::switch_over(scene),
+        (Fault::RestartServer, Program::Redis) => restart(node, planned, true),
+        (Fault::RestartServer, _) => restart_database(node, planned.lasts),
+        (Fault::DiskFull, _) => disk_full(node, planned.lasts),
         (_, Program::MariaDb) => mariadb::inflict(scene, node, planned),
-        (Fault::RestartServer, _) => restart(node, planned, true),
+        (_, Program::Postgres) => postgres::inflict(scene, node, planned),
         (Fault::EmptyServer, _) => {
             let proved = restart(node, planned, false)?;
             if let Some(repair) = scene.setup.repair {
@@ -42,7 +46,6 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> Result<u64, Strin
         (Fault::NoConnectionsLeft, _) => no_connections_left(node, planned.lasts),
         (Fault::FlushScripts, _) => Ok(flush_scripts(node)),
         (Fault::MemoryFull, _) => Ok(memory_full(node, planned.lasts)),
-        (Fault::DiskFull, _) => disk_full(node, planned.lasts),
         (other, Program::Redis) => Err(format!("{} is no fault of Redis", other.name())),
     }
 }
@@ -81,6 +84,15 @@ fn restart(node: &Node, planned: &Planned, keeps_data: bool) -> Result<u64, Stri
     Ok(u64::from(node.pid() != process && kept == keeps_data))
 }
 
+/// That the data are there again is seen from tokens, which would go back.
+fn restart_database(node: &Node, lasts: Duration) -> Result<u64, String> {
+    let before = node.pid();
+    node.kill();
+    thread::sleep(lasts / 2);
+    node.revive()?;
+    Ok(u64::from(node.pid() != before))
+}
+
 /// The clock stays where it jumps to. The canary is the time that the server tells.
 fn jump(scene: &Scene<'_>, node: &Node, planned: &Planned, sign: i64) -> Result<u64, String> {
     let shim = node.shim.as_ref().ok_or("the clock of this server cannot be moved")?;
@@ -95,6 +107,7 @@ fn jump(scene: &Scene<'_>, node: &Node, planned: &Planned, sign: i64) -> Result<
 fn ahead_ms(scene: &Scene<'_>, node: &Node) -> Result<i64, String> {
     let tells = match node.program {
         Program::MariaDb => mariadb::millis(scene, node)?,
+        Program::Postgres => postgres::millis(scene, node)?,
         Program::Redis => match node.ask(&["TIME"]) {
             Answer::List(parts) => {
                 let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<i64>().ok()).unwrap_or(0);

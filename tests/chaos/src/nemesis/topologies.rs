@@ -23,12 +23,52 @@ pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
     until(asks)?;
     until(|| primary(watchers) != before)?;
     // The primary of before takes writes, which are lost, until it is told.
-    until(|| scene.store.nodes.iter().filter(|node| is_primary(node)).count() == 1)?;
+    until(|| scene.store.nodes.iter().filter(|node| node.is_primary()).count() == 1)?;
     Ok(1)
 }
 
-fn is_primary(node: &Node) -> bool {
-    matches!(node.ask(&["ROLE"]), Answer::List(parts) if parts.first().is_some_and(|role| role.text() == "master"))
+/// Has a replica in a Cluster take over from the primary of a key: while that runs, or after it was killed. The canary is the
+/// role of both.
+pub(super) fn cluster_fail_over(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
+    let nodes = &scene.store.nodes;
+    let slot = slot(scene, planned);
+    let holds = |node: &&Node| node.is_primary() && entries(node, &slot) > 0;
+    let old = nodes.iter().find(holds).or_else(|| nodes.iter().find(|node| node.is_primary()));
+    let old = old.ok_or("there is no primary")?;
+    let new = nodes.iter().find(|node| follows(node, old)).ok_or("the primary has no replica")?;
+    let killed = planned.choice.is_multiple_of(2);
+    if killed {
+        old.kill();
+    }
+    let told = new.ask(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+    if killed {
+        thread::sleep(planned.lasts / 2);
+        old.revive()?;
+    }
+    // The primary of before takes writes, which are lost, until it is told.
+    until(|| new.is_primary() && follows(old, new)).map_err(|why| format!("{told:?}: {why}"))?;
+    let serves = |node: &Node| node.ask(&["CLUSTER", "INFO"]).text().contains("cluster_state:ok");
+    until(|| nodes.iter().all(serves))?;
+    Ok(1)
+}
+
+/// Whether a node has all that its primary had when it began to follow it.
+fn follows(node: &Node, primary: &Node) -> bool {
+    let Answer::List(parts) = node.ask(&["ROLE"]) else { return false };
+    let part = |at: usize| parts.get(at).map_or("", Answer::text);
+    part(0) == "slave"
+        && parts.get(2).is_some_and(|port| port.number() == i64::from(primary.port))
+        && part(3) == "connected"
+}
+
+/// The slot of a key.
+fn slot(scene: &Scene<'_>, planned: &Planned) -> String {
+    scene.node(planned).ask(&["CLUSTER", "KEYSLOT", &format!("{{leasehold:{}}}", key(planned))]).number().to_string()
+}
+
+/// How many entries a node has in a slot.
+fn entries(node: &Node, slot: &str) -> i64 {
+    node.ask(&["CLUSTER", "COUNTKEYSINSLOT", slot]).number()
 }
 
 fn primary(watchers: &[Process]) -> Option<Answer> {
@@ -37,11 +77,10 @@ fn primary(watchers: &[Process]) -> Option<Answer> {
 
 /// Moves the slot of a key to the next node, with all entries that are in it. The canary is their number.
 pub(super) fn move_slot(scene: &Scene<'_>, planned: &Planned) -> u64 {
-    let nodes = &scene.store.nodes;
-    let slot = nodes[0].ask(&["CLUSTER", "KEYSLOT", &format!("{{leasehold:{}}}", key(planned))]).number().to_string();
-    let entries = |node: &Node| node.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot]).number();
-    let Some(at) = nodes.iter().position(|node| entries(node) > 0) else { return 0 };
-    let (source, target) = (&nodes[at], &nodes[(at + 1) % nodes.len()]);
+    let slot = slot(scene, planned);
+    let nodes: Vec<&Node> = scene.store.nodes.iter().filter(|node| node.is_primary()).collect();
+    let Some(at) = nodes.iter().position(|node| entries(node, &slot) > 0) else { return 0 };
+    let (source, target) = (nodes[at], nodes[(at + 1) % nodes.len()]);
     let (source_id, target_id) = (source.ask(&["CLUSTER", "MYID"]), target.ask(&["CLUSTER", "MYID"]));
     let port = target.port.to_string();
     target.ask(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", source_id.text()]);

@@ -28,4 +28,4 @@ pub(super) const TO_A_SERVER: &[Fault] = &[
 ];
 
 pub(super) const TO_REDIS: &[Fault] = &[Fault::FlushScripts, Fault::MemoryFull, Fault::EmptyServer, Fault::DiskFull];
-pub(super) const TO_MARIADB: &[Fault] = &[Fault::LockedTable, Fault::ReadOnly];
+pub(super) const TO_A_DATABASE: &[Fault] = &[Fault::LockedTable, Fault::ReadOnly, Fault::DiskFull];

@@ -48,6 +48,10 @@ pub(super) const FOR_ALL: &[Exemption] = &[
 pub(super) const OF_ONE_REDIS: &[Exemption] =
     &[Exemption::until_noticed(Fault::EmptyServer, "holders learn of it at their next renewal"), CLOCK_AHEAD];
 
+/// Where no replica confirms what is granted.
+pub(super) const FAIL_OVER: &str =
+    "what the old primary granted and the new one never received is lost, unless replicas confirm";
+
 /// What leases that one server ends do not promise.
 pub(super) const CLOCK_AHEAD: Exemption =
     Exemption::from_exclusion(Fault::ServerClockAhead, "leases end early by as much");

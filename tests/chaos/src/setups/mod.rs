@@ -7,6 +7,7 @@ mod file;
 mod mysql_pair;
 mod mysql_rw;
 mod mysql_unique;
+mod postgres;
 mod redis_cluster;
 mod redis_reentrant;
 mod redis_sentinel;
@@ -18,7 +19,7 @@ mod setup;
 pub(crate) use self::setup::{Setup, Stays};
 
 /// All of them, in the order of documents and reports.
-pub(crate) static ALL: [&Setup; 10] = [
+pub(crate) static ALL: [&Setup; 11] = [
     &file::SETUP,
     &redis_single::SETUP,
     &redis_sentinel::SETUP,
@@ -29,6 +30,7 @@ pub(crate) static ALL: [&Setup; 10] = [
     &mysql_unique::SETUP,
     &mysql_pair::SETUP,
     &mysql_rw::SETUP,
+    &postgres::SETUP,
 ];
 
 /// The setup of this name; also the one that shows that a broken lock is found out.

@@ -2,6 +2,7 @@
 
 use leasehold_redis_single::RedisSingle;
 
+use super::exemptions::{Exemption, FAIL_OVER};
 use super::setup::{Setup, Stays};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
@@ -10,12 +11,13 @@ use crate::stores;
 pub(super) static SETUP: Setup = Setup {
     name: "redis-cluster",
     backend: "redis-single",
-    in_words: "`redis-single` on a Cluster of three nodes.",
+    in_words: "`redis-single` on a Cluster of three primaries with a replica each, where nothing confirms replication.",
     start: |folder, _| stores::start_cluster(folder),
     connect: |url| Box::pin(async move { Ok(Locks::exclusive(patiently(|| RedisSingle::connect(url)).await?)) }),
     repair: None,
     deck: &[&[
         Fault::MoveSlot,
+        Fault::ClusterFailOver,
         Fault::StopServer,
         Fault::RestartServer,
         Fault::KillConnections,
@@ -23,7 +25,7 @@ pub(super) static SETUP: Setup = Setup {
         Fault::ForceRelease,
     ]],
     either: None,
-    exempt: &[],
-    // A Cluster keeps the names of each slot in another list.
-    stays: Stays { entries: 1, more_of_readers: 0, bytes: 200 },
+    exempt: &[Exemption::from_exclusion(Fault::ClusterFailOver, FAIL_OVER)],
+    // A Cluster keeps the names of each slot in another list, and all of it twice.
+    stays: Stays { entries: 2, more_of_readers: 0, bytes: 2 * 200 },
 };

@@ -2,13 +2,11 @@
 
 use leasehold_redis_single::RedisSingle;
 
-use super::exemptions::Exemption;
+use super::exemptions::{Exemption, FAIL_OVER};
 use super::setup::{Setup, Stays};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
-
-const FAIL_OVER: &str = "what the old primary granted and the new one never received is lost, unless replicas confirm";
 
 pub(super) static SETUP: Setup = Setup {
     name: "redis-sentinel",

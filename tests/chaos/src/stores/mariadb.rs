@@ -10,10 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::node::{Node, Program};
 use super::shim::Library;
-use super::store::{Shape, Store};
-
-/// Clients log in as this user: an administrator may exceed the number of connections, and write to a read-only server.
-pub(crate) const USER: &str = "locks";
+use super::store::{Shape, Store, USER};
 
 /// Creates the tables of a backend.
 type Migrate = fn(&str) -> BoxFuture<'_, leasehold_core::Result<()>>;

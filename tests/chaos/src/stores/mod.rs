@@ -3,18 +3,20 @@
 mod file;
 mod mariadb;
 mod node;
+pub(crate) mod postgres;
 mod redis;
 mod shim;
 mod size;
 mod store;
 
 pub(crate) use self::file::{LOCKS, start as start_file};
-pub(crate) use self::mariadb::{USER, follow, start as start_mariadb, start_pair as start_mariadb_pair};
+pub(crate) use self::mariadb::{follow, start as start_mariadb, start_pair as start_mariadb_pair};
 pub(crate) use self::node::{Node, Program};
+pub(crate) use self::postgres::start as start_postgres;
 pub(crate) use self::redis::{start as start_redis, start_cluster, start_sentinel_set};
 pub(crate) use self::shim::{Full, Library, Shim};
 pub(crate) use self::size::size;
-pub(crate) use self::store::{Shape, Store};
+pub(crate) use self::store::{Shape, Store, USER};
 
 /// A store without servers, for clients that need none.
 pub(crate) fn nowhere() -> Store {

@@ -1,7 +1,7 @@
 //! One server, and the links to it.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::launch::resp::{Answer, ask};
-use leasehold_testkit::launch::{Lifetime, Process, Settings, mariadb, redis};
+use leasehold_testkit::launch::{Lifetime, Process, Settings, mariadb, postgres, redis};
 use leasehold_testkit::{Deadline, Proxy};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Row};
@@ -23,11 +23,15 @@ pub(crate) const LINKS: usize = 2;
 /// How long a server may take to read its data.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// A request that PostgreSQL answers before a login.
+const ASKS_FOR_TLS: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+
 /// What a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Redis,
     MariaDb,
+    Postgres,
 }
 
 /// A server that can be ended and started again.
@@ -58,6 +62,7 @@ impl Node {
         let process = match program {
             Program::Redis => redis::start(&folder, &settings, Lifetime::WithOwner),
             Program::MariaDb => mariadb::start(&folder, &settings, Lifetime::WithOwner),
+            Program::Postgres => postgres::start(&folder, &settings, Lifetime::WithOwner),
         }?;
         let port = process.port();
         let links = (0..LINKS).map(|_| Proxy::start(port)).collect();
@@ -95,6 +100,7 @@ impl Node {
         let started = match self.program {
             Program::Redis => redis::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
             Program::MariaDb => mariadb::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
+            Program::Postgres => postgres::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
         };
         *self.process() = Some(started?);
         let deadline = Deadline::after(PATIENCE);
@@ -119,8 +125,11 @@ impl Node {
         let greeted = || -> std::io::Result<()> {
             let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
             stream.set_read_timeout(Some(Duration::from_millis(250)))?;
-            if self.program == Program::Redis {
-                std::io::Write::write_all(&mut stream, b"PING\r\n")?;
+            // MariaDB speaks first.
+            match self.program {
+                Program::Redis => stream.write_all(b"PING\r\n")?,
+                Program::Postgres => stream.write_all(ASKS_FOR_TLS)?,
+                Program::MariaDb => {}
             }
             stream.read_exact(&mut [0])
         };
@@ -130,6 +139,11 @@ impl Node {
     /// Sends a command to Redis. An error that is no answer is a refusal, too.
     pub(crate) fn ask(&self, words: &[&str]) -> Answer {
         ask(self.port, &[words]).unwrap_or_else(|error| Answer::Refused(error.to_string()))
+    }
+
+    /// Whether it is a Redis that takes writes.
+    pub(crate) fn is_primary(&self) -> bool {
+        matches!(self.ask(&["ROLE"]), Answer::List(parts) if parts.first().is_some_and(|role| role.text() == "master"))
     }
 
     /// A number of Redis's `INFO`.

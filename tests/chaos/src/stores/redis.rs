@@ -12,6 +12,9 @@ use super::store::{Shape, Store};
 /// Every write is on the disk before it is answered.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
+/// A replica that asks for all data is not kept waiting for others that might.
+const AT_ONCE: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
+
 /// How long a primary may be silent before Sentinels have another one take its place, in milliseconds.
 const PATIENCE: &str = "1000";
 
@@ -34,9 +37,8 @@ pub(crate) fn start(folder: &Path, library: Option<&Library>, count: usize, sche
 
 /// A primary, two replicas, and three Sentinels. Clients are told by these where the primary is, so no link leads to it.
 pub(crate) fn start_sentinel_set(folder: &Path) -> Result<Store, String> {
-    const ALWAYS: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
     let start = |name: &str, more: &[&str]| {
-        Node::start(Program::Redis, name.to_owned(), folder.to_owned(), &[&DURABLE[..], &ALWAYS, more].concat(), None)
+        Node::start(Program::Redis, name.to_owned(), folder.to_owned(), &[&DURABLE[..], &AT_ONCE, more].concat(), None)
     };
     let primary = start("redis-0", &[])?;
     let follows = format!("127.0.0.1 {}", primary.port);
@@ -53,13 +55,15 @@ pub(crate) fn start_sentinel_set(folder: &Path) -> Result<Store, String> {
     Ok(Store { nodes, direct: url.clone(), urls: vec![url], shape: Shape::Sentinels(watchers) })
 }
 
-/// Three nodes that share the hash slots.
+/// Three nodes that share the hash slots, and a replica of each. A replica takes over when it is told to, and not because a busy
+/// machine keeps its primary silent.
 pub(crate) fn start_cluster(folder: &Path) -> Result<Store, String> {
     let start = |number: usize| {
-        let arguments = [&DURABLE[..], &CLUSTER_NODE[..]].concat();
+        let arguments =
+            [&DURABLE[..], &CLUSTER_NODE[..], &AT_ONCE[..], &["--cluster-replica-no-failover", "yes"]].concat();
         Node::start(Program::Redis, format!("redis-{number}"), folder.to_owned(), &arguments, None)
     };
-    let nodes = (0..3).map(start).collect::<Result<Vec<_>, _>>()?;
+    let nodes = (0..6).map(start).collect::<Result<Vec<_>, _>>()?;
     let ports: Vec<u16> = nodes.iter().map(|node| node.port).collect();
     form_cluster(&ports)?;
     let url = cluster_url(&ports);

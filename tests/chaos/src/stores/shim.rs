@@ -1,7 +1,7 @@
 //! The library that is preloaded into clients and servers: it moves their wall clock, slows their disk down, and fills it.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,6 +39,9 @@ impl Library {
     /// For one process.
     pub(crate) fn shim(&self, numbers: PathBuf) -> Result<Shim, String> {
         fs::write(&numbers, [0; 40]).map_err(|e| format!("{}: {e}", numbers.display()))?;
+        // The server may run as another user.
+        let shared = fs::set_permissions(&numbers, Permissions::from_mode(0o666));
+        shared.map_err(|e| format!("{}: {e}", numbers.display()))?;
         Ok(Shim { library: self.0.clone(), numbers })
     }
 }

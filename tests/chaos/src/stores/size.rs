@@ -6,6 +6,7 @@ use std::path::Path;
 use tokio::runtime::Runtime;
 
 use super::node::{Node, Program};
+use super::postgres::sql;
 use super::store::Store;
 
 /// Of all servers together.
@@ -29,6 +30,7 @@ pub(crate) fn size(store: &Store, runtime: &Runtime) -> Result<Size, String> {
         let one = match node.program {
             Program::Redis => of_redis(node),
             Program::MariaDb => of_mariadb(node, runtime)?,
+            Program::Postgres => of_postgres(node, runtime)?,
         };
         all.entries += one.entries;
         all.bytes += one.bytes;
@@ -66,4 +68,18 @@ fn of_mariadb(node: &Node, runtime: &Runtime) -> Result<Size, String> {
     let kept = "SELECT variable_value FROM information_schema.global_status WHERE variable_name IN ('THREADS_CONNECTED', \
                 'PREPARED_STMT_COUNT')";
     Ok(Size { entries, bytes: numbers(files)?, sessions: numbers(kept)? })
+}
+
+fn of_postgres(node: &Node, runtime: &Runtime) -> Result<Size, String> {
+    let number = |statement: &str| -> Result<u64, String> {
+        let told = sql(node, runtime, statement)?;
+        told.first().and_then(|number| number.parse().ok()).ok_or_else(|| format!("{statement}: {told:?}"))
+    };
+    Ok(Size {
+        entries: number("SELECT (SELECT count(*) FROM leasehold.locks) + (SELECT count(*) FROM leasehold.readers)")?,
+        bytes: number(
+            "SELECT pg_total_relation_size('leasehold.locks') + pg_total_relation_size('leasehold.readers')",
+        )?,
+        sessions: number("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")?,
+    })
 }

@@ -7,6 +7,10 @@ use leasehold_testkit::launch::Process;
 
 use super::node::Node;
 
+/// Clients of a database log in as this user: an administrator may exceed the number of connections, and write to a read-only
+/// server.
+pub(crate) const USER: &str = "locks";
+
 /// A store that serves.
 pub(crate) struct Store {
     pub(crate) nodes: Vec<Node>,

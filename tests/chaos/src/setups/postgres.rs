@@ -1,0 +1,22 @@
+//! `postgres` on one server.
+
+use leasehold_postgres::Postgres;
+
+use super::decks::{ON_THE_WAY, TO_A_DATABASE, TO_A_SERVER};
+use super::exemptions::CLOCK_AHEAD;
+use super::setup::{Setup, Stays};
+use crate::locks::{Locks, patiently};
+use crate::stores;
+
+pub(super) static SETUP: Setup = Setup {
+    name: "postgres",
+    backend: "postgres",
+    in_words: "One PostgreSQL; readers and writers.",
+    start: |folder, library| stores::start_postgres(folder, library, |url| Box::pin(Postgres::migrate(url))),
+    connect: |url| Box::pin(async move { Ok(Locks::shared(patiently(|| Postgres::connect(url)).await?)) }),
+    repair: None,
+    deck: &[ON_THE_WAY, TO_A_SERVER, TO_A_DATABASE],
+    either: None,
+    exempt: &[CLOCK_AHEAD],
+    stays: Stays { entries: 1, more_of_readers: 0, bytes: 600 },
+};
