@@ -168,3 +168,41 @@ impl fmt::Debug for Server {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "mysql://u@h/locks?namespace=a&table=t&advisory_queue=true&group_commit=false";
+
+    async fn opened(settings: ConnectionSettings) -> Opened {
+        settings.open("locks").await.expect("settings that can be used")
+    }
+
+    #[tokio::test]
+    async fn settings_win_over_the_url_and_the_url_over_the_defaults() {
+        let in_url = opened(ConnectionSettings::default().url(URL)).await;
+        assert_eq!((in_url.namespace.as_str(), in_url.table.as_str()), ("a", "t"));
+        assert!(in_url.advisory_queue.is_some() && !in_url.group_commit);
+        let set = ConnectionSettings::default().url(URL).namespace("b").table("s").group_commit(true);
+        let set = opened(set).await;
+        assert_eq!((set.namespace.as_str(), set.table.as_str(), set.group_commit), ("b", "s", true));
+        let plain = || ConnectionSettings::default().url("mysql://u@h/locks");
+        let default = opened(plain()).await;
+        assert_eq!((default.namespace, default.table.as_str()), (Namespace::default(), "locks"));
+        assert!(default.advisory_queue.is_none() && default.group_commit);
+        assert!(opened(plain().advisory_queue(true)).await.advisory_queue.is_some());
+        assert!(!opened(plain().group_commit(false)).await.group_commit);
+    }
+
+    #[tokio::test]
+    async fn without_a_server_or_with_a_bad_name_nothing_is_opened() {
+        let settings = ConnectionSettings::default;
+        for refused in [settings(), settings().url(URL).table("a b"), settings().url(URL).namespace("")] {
+            let shown = format!("{refused:?}");
+            assert_eq!(refused.open("locks").await.unwrap_err().kind(), ErrorKind::InvalidOptions, "{shown}");
+        }
+        let shown = format!("{:?}", settings().url("mysql://u:canary@h/locks"));
+        assert!(shown.contains("Url") && !shown.contains("canary"), "{shown}");
+    }
+}

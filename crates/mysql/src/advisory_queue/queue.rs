@@ -235,8 +235,67 @@ impl fmt::Debug for AdvisoryQueue {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_core::Mode;
+
     use super::*;
     use crate::server::address::Address;
+
+    fn queue() -> AdvisoryQueue {
+        let sessions = Sessions::new(&Address::parse("mysql://u@h/db?pool_max=3").unwrap());
+        AdvisoryQueue::new(&sessions, &Namespace::default(), &TableName::new("t").unwrap())
+    }
+
+    fn claim(key: &str, waits: bool) -> Claim {
+        Claim { waits, ..Claim::new(&LockKey::new(key).unwrap(), Mode::Exclusive, Duration::from_secs(10)) }
+    }
+
+    const BUSY: Attempt = Attempt::Busy { retry_in: None };
+
+    #[tokio::test]
+    async fn after_a_release_one_claim_that_would_overtake_the_queue_is_put_off() {
+        let (queue, claim, other) = (queue(), claim("k", true), claim("other", true));
+        assert_eq!(queue.defer(&claim), None);
+        queue.claimed(&claim, BUSY);
+        // Nobody waits for the lock here, and none was given up.
+        assert_eq!(queue.defer(&claim), None);
+        for contended in queue.keys().contended.values_mut() {
+            contended.overtakes = true;
+        }
+        assert_eq!((queue.defer(&other), queue.defer(&Claim { waits: false, ..claim.clone() })), (None, None));
+        assert_eq!(queue.defer(&claim), Some(TRUST));
+        assert_eq!(queue.defer(&claim), None);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_nobody_wants_any_more_is_forgotten() {
+        let queue = queue();
+        queue.claimed(&claim("k", true), BUSY);
+        queue.keys().contended.values_mut().for_each(|contended| contended.overtakes = true);
+        queue.clock.advance(CONTENDED);
+        assert_eq!(queue.defer(&claim("k", true)), None);
+        for number in 1..MANY {
+            queue.claimed(&claim(&number.to_string(), true), BUSY);
+        }
+        assert_eq!(queue.keys().contended.len(), MANY);
+        queue.claimed(&claim("one more", true), BUSY);
+        // All but the first are wanted still.
+        assert_eq!(queue.keys().contended.len(), MANY);
+        queue.clock.advance(CONTENDED);
+        queue.claimed(&claim("the last", true), BUSY);
+        assert_eq!(queue.keys().contended.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn waiters_ask_the_row_when_its_lease_may_be_over_and_within_a_second() {
+        let queue = queue();
+        for (retry_in, expected) in [(None, TRUST), (Some(TRUST / 4), TRUST / 4), (Some(TRUST * 4), TRUST)] {
+            let now = queue.clock.now();
+            queue.claimed(&claim("k", true), Attempt::Busy { retry_in });
+            let (keys, later) = (queue.keys(), queue.clock.now());
+            let contended = &keys.contended[&claim("k", true).key];
+            assert!((now.plus(expected)..=later.plus(expected)).contains(&contended.ask_row_at), "{retry_in:?}");
+        }
+    }
 
     #[tokio::test]
     async fn each_key_of_each_database_table_and_namespace_has_a_valid_lock_name_of_its_own() {

@@ -45,6 +45,8 @@ mod tests {
         let keys = BusyKeys::default();
         keys.note(b"k", &BUSY);
         assert!(keys.has(b"k") && !keys.has(b"other"));
+        keys.note(b"other", &BUSY);
+        assert!(keys.has(b"k") && keys.has(b"other"));
         keys.note(b"k", &Ok(Attempt::Granted { epoch: Some(1) }));
         assert!(!keys.has(b"k"));
     }

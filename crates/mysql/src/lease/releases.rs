@@ -151,6 +151,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_row_tells_by_its_stamp_and_its_owners_what_became_of_a_release() {
+        let (ours, other) = (OwnerId::random(), OwnerId::random());
+        let bytes = |owner: OwnerId| Some(owner.as_bytes().to_vec());
+        for (stamp, owner, forced, expected) in [
+            (Some(7), None, None, Some(Held)),
+            (Some(7), bytes(other), None, Some(Held)),
+            (Some(8), None, bytes(ours), Some(ForceReleased)),
+            (None, bytes(ours), None, Some(NotHeld)),
+            (Some(8), bytes(other), bytes(other), None),
+            (None, None, None, None),
+        ] {
+            let found = Found { stamp, owner, forced };
+            assert_eq!(found.status(7, ours), expected, "{:?}", (found.stamp, found.owner, found.forced));
+        }
+    }
+
+    #[test]
     fn a_row_that_somebody_else_has_is_told_by_the_count_or_not_at_all() {
         let settled = |known: &[Option<LeaseStatus>], released| -> Vec<_> {
             settle(known.to_vec(), released).into_iter().map(std::result::Result::ok).collect()

@@ -136,3 +136,58 @@ impl std::fmt::Display for ColumnType {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANGES: [SchemaChange; 2] = [
+        SchemaChange { alter: "ADD COLUMN two BOOLEAN", readable_since: 1 },
+        SchemaChange { alter: "ADD COLUMN three BOOLEAN", readable_since: 3 },
+    ];
+
+    fn schema(changes: &'static [SchemaChange]) -> TableSchema {
+        const COLUMNS: [Column; 5] = [
+            Column { name: "name", kind: ColumnType::Bytes(9), optional: false },
+            Column { name: "owner", kind: ColumnType::Binary(16), optional: true },
+            Column { name: "epoch", kind: ColumnType::Number, optional: false },
+            Column { name: "waits", kind: ColumnType::Flag, optional: false },
+            Column { name: "ends", kind: ColumnType::Moment, optional: false },
+        ];
+        TableSchema { name: "a table", changes, columns: &COLUMNS, primary_key: &["name", "owner"] }
+    }
+
+    #[test]
+    fn a_table_is_created_with_its_columns_its_key_and_its_version() {
+        let expected = "CREATE TABLE IF NOT EXISTS `t` (\n  name VARBINARY(9) NOT NULL,\n  owner BINARY(16) NULL,\n  \
+                        epoch BIGINT UNSIGNED NOT NULL,\n  waits BOOLEAN NOT NULL,\n  ends DATETIME(6) NOT NULL,\n  \
+                        PRIMARY KEY (name, owner)\n) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='a table 1'";
+        assert_eq!(schema(&[]).create(&TableName::new("t").unwrap()), expected);
+    }
+
+    #[test]
+    fn the_comment_says_which_programs_may_use_a_table() {
+        let [one, two, three] = [schema(&[]), schema(&CHANGES[..1]), schema(&CHANGES)];
+        assert_eq!(three.comment(1), "a table 1");
+        assert_eq!(three.comment(2), "a table 2 since 1");
+        assert_eq!(three.comment(3), "a table 3");
+        assert_eq!(three.read("a table 2 since 1"), Some(Version { number: 2, readable_since: 1 }));
+        assert_eq!(three.read("a table 3"), Some(Version { number: 3, readable_since: 3 }));
+        for odd in ["", "a table", "a table x", "a table 2 since x", "another table 1", "a tables 1"] {
+            assert_eq!(three.read(odd), None, "{odd}");
+            assert!(three.can_use(odd).unwrap_err().contains("its comment is"), "{odd}");
+        }
+        for (program, comment, refused) in [
+            (&one, "a table 1", None),
+            (&one, "a table 2 since 1", None),
+            (&two, "a table 2 since 1", None),
+            (&three, "a table 3", None),
+            (&two, "a table 1", Some("it is of version 1, and this program needs version 2")),
+            (&two, "a table 3", Some("run a newer one")),
+        ] {
+            let answer = program.can_use(comment);
+            assert_eq!(answer.is_ok(), refused.is_none(), "{comment}: {answer:?}");
+            assert!(answer.err().unwrap_or_default().contains(refused.unwrap_or_default()), "{comment}");
+        }
+    }
+}

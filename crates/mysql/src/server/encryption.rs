@@ -104,3 +104,62 @@ impl Encryption {
         Ok(mysql_async::OptsBuilder::from_opts(opts).ssl_opts(ssl).into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::ErrorKind;
+
+    use crate::server::address::Address;
+
+    /// Whether sessions are encrypted.
+    fn encrypts(rest: &str) -> Result<bool, String> {
+        let address = Address::parse(&format!("mysql://{rest}"));
+        address.map(|address| address.opts().ssl_opts().is_some()).map_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions);
+            error.to_string()
+        })
+    }
+
+    #[test]
+    fn a_password_goes_only_where_nobody_else_can_read_it_or_where_the_url_says_so() {
+        assert_eq!(encrypts("u@h/db"), Ok(false));
+        assert_eq!(encrypts("u:@h/db"), Ok(false));
+        assert_eq!(encrypts("u:pw@h/db?allow_public_key_retrieval=true"), Ok(false));
+        assert_eq!(encrypts("u:pw@h/db?socket=/s"), Ok(false));
+        assert_eq!(encrypts("u@h/db?socket=/s&enable_cleartext_plugin=true"), Ok(false));
+        assert_eq!(encrypts("u@h/db?require_ssl=false"), Ok(false));
+        for refused in ["u:pw@h/db", "u@h/db?enable_cleartext_plugin=true", "u@h/db?allow_public_key_retrieval=1"] {
+            assert!(encrypts(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[cfg(feature = "tls-rustls")]
+    #[test]
+    fn whatever_is_about_tls_asks_for_tls_and_nothing_declines_it_in_silence() {
+        for wanted in ["require_ssl=true", "verify_ca=true", "verify_identity=true", "built_in_roots=true"] {
+            assert_eq!(encrypts(&format!("u:pw@h/db?{wanted}")), Ok(true), "{wanted}");
+        }
+        assert_eq!(encrypts("u:pw@h/db?require_ssl=true&enable_cleartext_plugin=true"), Ok(true));
+        for file in ["ssl_ca", "ssl-ca", "ssl_cert", "ssl-key"] {
+            let declined = encrypts(&format!("u@h/db?{file}=/dev/null&require_ssl=false"));
+            assert!(declined.unwrap_err().contains("exclude each other"), "{file}");
+            let twice = encrypts(&format!("u@h/db?{file}=/dev/null&{file}=/dev/null"));
+            assert!(twice.unwrap_err().contains("is given twice"), "{file}");
+            let nowhere = encrypts(&format!("u@h/db?{file}=/nowhere/x"));
+            assert!(nowhere.unwrap_err().contains("cannot be read"), "{file}");
+        }
+        for alone in ["ssl_cert", "ssl_key"] {
+            assert!(encrypts(&format!("u@h/db?{alone}=/dev/null")).unwrap_err().contains("go together"), "{alone}");
+        }
+        assert_eq!(encrypts("u@h/db?ssl_ca=/dev/null"), Ok(true));
+        assert_eq!(encrypts("u@h/db?ssl_cert=/dev/null&ssl_key=/dev/null"), Ok(true));
+    }
+
+    #[cfg(not(feature = "tls-rustls"))]
+    #[test]
+    fn whatever_is_about_tls_is_refused_in_a_build_without_it() {
+        for wanted in ["require_ssl=true", "verify_ca=true", "ssl_ca=/dev/null"] {
+            assert!(encrypts(&format!("u@h/db?{wanted}")).unwrap_err().contains("needs the cargo feature"), "{wanted}");
+        }
+    }
+}

@@ -158,6 +158,8 @@ mod tests {
             (1047, Unavailable, false, ""),
             (3100, Unavailable, false, ""),
             (3032, Unavailable, false, ""),
+            (1129, Unavailable, false, ""),
+            (1160, Unavailable, false, ""),
             (1053, Indeterminate, false, ""),
             (1927, Indeterminate, false, ""),
             (2006, Indeterminate, false, ""),
@@ -192,5 +194,40 @@ mod tests {
         let closed = Failure::Driver(DriverError::ConnectionClosed);
         assert_eq!(classify(&closed, Progress::Sent).kind, ErrorKind::Indeterminate);
         assert_eq!(classify(&Failure::Driver(DriverError::MixedParams), Progress::Sent).kind, ErrorKind::Backend);
+        let disconnected = Failure::Driver(DriverError::PoolDisconnected);
+        assert_eq!(classify(&disconnected, Progress::Sent).kind, ErrorKind::Unavailable);
+        assert_eq!(classify(&Failure::Other("panicked".into()), Progress::Sent).kind, ErrorKind::Indeterminate);
+    }
+
+    #[test]
+    fn tls_that_fails_before_anything_was_sent_fails_for_good() {
+        let odd = || Failure::Io(IoError::Io(std::io::ErrorKind::InvalidData.into()));
+        assert_eq!(classify(&odd(), Progress::Connecting).kind, ErrorKind::Backend);
+        assert_eq!(classify(&odd(), Progress::Sent).kind, ErrorKind::Indeterminate);
+        let none = classify(&Failure::Driver(DriverError::NoClientSslFlagFromServer), Progress::Connecting);
+        assert_eq!((none.kind, none.advice), (ErrorKind::Backend, Some("the server does not offer TLS")));
+    }
+
+    #[test]
+    fn the_words_of_a_server_are_told_only_where_it_is_known_what_they_must_not_show() {
+        let told = |failure: &Failure, secrets: Option<&Secrets>| {
+            let error = classify(failure, Progress::Sent).error("test", "here: ", failure, secrets);
+            let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            format!("{error} {source}")
+        };
+        let says = |code| {
+            let (message, state) = ("the canary sings".into(), "HY000".into());
+            Failure::Server(ServerError { code, message, state })
+        };
+        let secrets = Secrets::of(["canary"]);
+        for code in [1064, 1049] {
+            let known = told(&says(code), Some(&secrets));
+            assert!(known.contains("here: ") && known.contains("sings") && !known.contains("canary"), "{known}");
+            let unknown = told(&says(code), None);
+            assert!(unknown.contains(&format!("server error {code}")) && !unknown.contains("sings"), "{unknown}");
+        }
+        let closed = Failure::Driver(DriverError::ConnectionClosed);
+        assert!(told(&closed, None).contains(&closed.to_string()));
+        assert!(told(&Failure::Driver(DriverError::MixedParams), None).contains("does not take the server's answer"));
     }
 }

@@ -55,19 +55,22 @@ impl ServerIdentity {
         let uptime = conn.query_first::<Row, _>(UPTIME).await?.map_or(0, |row| text(&row, 1).parse().unwrap_or(0));
         let found = Observed { name, asked_at, took: self.clock.now().since(asked_at), uptime };
         let known = self.identity.get_or_init(|| found.clone());
-        let expected = known.uptime + found.asked_at.since(known.asked_at).as_secs();
-        let apart = Duration::from_secs(expected.abs_diff(found.uptime));
-        if known.name == found.name && apart <= known.took + found.took + ROUNDING {
-            Ok(())
-        } else {
-            Err(Failure::Other(Box::new(OtherServer)))
-        }
+        if known.is_of_the_process_of(&found) { Ok(()) } else { Err(Failure::Other(Box::new(OtherServer))) }
     }
 
     /// Whether this is the server of `former` after a restart.
     pub(super) fn is_restart_of(&self, former: &Self) -> bool {
         let name = |server: &Self| server.identity.get().map(|identity| identity.name.clone());
         name(self).is_some() && name(self) == name(former)
+    }
+}
+
+impl Observed {
+    /// Whether a later connection found the same process: it has the same name, and has been running all the time.
+    fn is_of_the_process_of(&self, later: &Self) -> bool {
+        let expected = self.uptime + later.asked_at.since(self.asked_at).as_secs();
+        let apart = Duration::from_secs(expected.abs_diff(later.uptime));
+        self.name == later.name && apart <= self.took + later.took + ROUNDING
     }
 }
 
@@ -82,3 +85,49 @@ impl fmt::Display for OtherServer {
 }
 
 impl std::error::Error for OtherServer {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(server: &str, after: u64, took: u64, uptime: u64) -> Observed {
+        let asked_at = Moment::default().plus(Duration::from_secs(1000 + after));
+        let name = vec![("server_uuid".to_owned(), server.to_owned())];
+        Observed { name, asked_at, took: Duration::from_secs(took), uptime }
+    }
+
+    #[test]
+    fn a_server_process_is_known_by_its_name_and_by_how_long_it_has_been_running() {
+        let first = observed("a", 0, 1, 500);
+        for (later, same) in [
+            (observed("a", 0, 0, 500), true),
+            (observed("a", 100, 1, 600), true),
+            // Both queries took a second, and the server rounds.
+            (observed("a", 100, 1, 604), true),
+            (observed("a", 100, 1, 596), true),
+            (observed("a", 100, 1, 605), false),
+            (observed("a", 100, 1, 595), false),
+            (observed("a", 100, 2, 605), true),
+            // Restarted.
+            (observed("a", 100, 1, 3), false),
+            (observed("b", 100, 1, 600), false),
+        ] {
+            assert_eq!(first.is_of_the_process_of(&later), same, "{later:?}");
+        }
+    }
+
+    #[test]
+    fn a_restart_is_the_same_name_and_what_is_not_known_is_none() {
+        let server = |name: Option<&str>| {
+            let server = ServerIdentity::unknown(Clock::system());
+            if let Some(name) = name {
+                server.identity.get_or_init(|| observed(name, 0, 0, 1));
+            }
+            server
+        };
+        assert!(server(Some("a")).is_restart_of(&server(Some("a"))));
+        assert!(!server(Some("a")).is_restart_of(&server(Some("b"))));
+        assert!(!server(None).is_restart_of(&server(None)));
+        assert!(!server(Some("a")).is_restart_of(&server(None)));
+    }
+}
