@@ -69,3 +69,33 @@ fn tcp() -> TcpConfig {
 pub(crate) fn for_server(server: Server, config: &Config) -> Config {
     Config { server: ServerConfig::Centralized { server }, ..config.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_tried_once_for_a_limited_time_and_a_silent_machine_is_given_up() {
+        let limit = Duration::from_millis(123);
+        let builder = without_reconnecting(Config::default(), limit);
+        let (performance, connection) = (builder.get_performance_config(), builder.get_connection_config());
+        assert_eq!(performance.default_command_timeout, limit);
+        assert_eq!(connection.max_command_attempts, 1);
+        assert_eq!(connection.internal_command_timeout, CONNECT_TIMEOUT);
+        assert!(connection.max_command_buffer_len > MOST_IN_FLIGHT);
+        assert_eq!(connection.tcp.nodelay, Some(true));
+        assert!(connection.tcp.keepalive.is_some());
+        #[cfg(target_os = "linux")]
+        assert_eq!(connection.tcp.user_timeout, Some(Duration::from_secs(5)));
+        assert!(builder.get_policy().is_none());
+        assert!(super::builder(Config::default(), limit).get_policy().is_some());
+    }
+
+    #[test]
+    fn a_server_of_several_is_reached_as_the_same_user() {
+        let all = Config { username: Some("ada".into()), password: Some("pw".into()), ..Config::default() };
+        let one = for_server(Server::new("h", 7), &all);
+        assert_eq!(one.server, ServerConfig::Centralized { server: Server::new("h", 7) });
+        assert_eq!((one.username, one.password), (all.username, all.password));
+    }
+}

@@ -313,8 +313,9 @@ mod tests {
             ),
         ] {
             let endpoint = Endpoint::parse(url).unwrap();
-            assert_eq!(endpoint.to_string(), shown);
-            assert!(!format!("{endpoint:?}").contains("pw"));
+            assert_eq!((endpoint.to_string().as_str(), Endpoint::shown(url).as_str()), (shown, shown));
+            assert_eq!(format!("{endpoint:?}"), format!("{:?}", Source::Url(url.into())));
+            assert_eq!(format!("{endpoint:?}"), format!("Endpoint({shown:?})"));
         }
     }
 
@@ -325,7 +326,22 @@ mod tests {
         assert_eq!(endpoint.config().password.as_deref(), Some("p:/#"));
         assert_eq!(endpoint.config().database, Some(7));
         assert_eq!(endpoint.namespace().unwrap().to_string(), "a/b");
-        assert!(endpoint.config().fail_fast);
+        assert!(endpoint.config().fail_fast && endpoint.is_one_server());
+    }
+
+    #[test]
+    fn sentinels_and_the_primary_behind_them_have_credentials_of_their_own() {
+        let url = "redis-sentinel://ada:one@a?sentinelServiceName=m&node=b:1&sentinelUsername=s&sentinelPassword=two";
+        let endpoint = Endpoint::parse(url).unwrap();
+        let Config { username, password, server, .. } = endpoint.config();
+        assert_eq!((username.as_deref(), password.as_deref()), (Some("ada"), Some("one")));
+        let expected = ServerConfig::Sentinel {
+            hosts: vec![Server::new("a", 26379), Server::new("b", 1)],
+            service_name: "m".into(),
+            username: Some("s".into()),
+            password: Some("two".into()),
+        };
+        assert_eq!((server, endpoint.is_one_server()), (&expected, false));
     }
 
     #[test]
@@ -354,8 +370,12 @@ mod tests {
             "redis-cluster://:hunter2@h/1",
             "redis-cluster://h?node=hunter2:x",
             "redis-cluster://h?node=:hunter2@b:1",
+            "redis-cluster://h?node=hunter2@b:1",
+            "redis-cluster://h?node=b:1/hunter2",
             "redis-sentinel://:hunter2@h",
             "redis://:hunter2@h?cacert=/ca.pem",
+            "redis://:hunter2@h?cert=/c.pem",
+            "redis://:hunter2@h?key=/k.pem",
             "rediss://:hunter2@h?cacert=/nowhere/ca.pem",
             "rediss://:hunter2@h?cert=/dev/null",
             "rediss://:hunter2@h?key=/dev/null",

@@ -265,4 +265,83 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().starts_with("connect: store unavailable: redis://h:1: no answer in time"), "{error}");
     }
+
+    #[test]
+    fn a_try_to_connect_that_failed_tells_what_to_look_at_and_lasts_if_it_was_refused() {
+        use DriverKind::*;
+        use ErrorKind::{Backend as Refused, Unavailable};
+        for (kind, text, expected, advice) in [
+            (IO, "Os { code: 111, kind: ConnectionRefused }", Unavailable, "nothing listens there"),
+            (IO, "failed to lookup address information", Unavailable, "the host name cannot be resolved"),
+            (IO, "Connection closed.", Unavailable, "is it a Redis server"),
+            (Timeout, "Request timed out.", Unavailable, "no answer in time"),
+            (Sentinel, "Failed to connect to all sentinel nodes.", Unavailable, "no Sentinel named a primary"),
+            (Cluster, "Failed connecting to any cluster node.", Unavailable, "no node of the Cluster answers"),
+            (Auth, "not let in", Refused, "check user and password"),
+            (Auth, "WRONGPASS invalid username-password pair", Refused, "wrong user or password"),
+            (Unknown, "channel closed", Unavailable, "it could not be set up"),
+            (IO, "InvalidCertificate(UnknownIssuer)", Refused, "the trusted roots"),
+            (IO, "AlertReceived(CertificateRequired)", Refused, "if it wants a certificate of ours"),
+            (IO, "InvalidMessage(InvalidContentType)", Refused, "does not answer in TLS"),
+            (IO, "PeerIncompatible(SelectedUnofferedCipherSuite)", Refused, "no TLS that is safe"),
+            #[cfg(feature = "tls-rustls")]
+            (Tls, "invalid peer name", Refused, "the trusted roots"),
+        ] {
+            let error = DriverError::new(kind, text);
+            let first = unreachable("redis://h:1", &error, &Secrets::default());
+            assert_eq!(first.kind(), expected, "{error}");
+            assert!(first.to_string().contains(advice), "{first}");
+            let later = shut_out("redis://h:1", &error, &Secrets::default());
+            assert_eq!(later.as_ref().map(Error::kind), (expected == Refused).then_some(Refused), "{error}");
+            assert!(later.is_none_or(|later| later.to_string().contains(advice)), "{error}");
+        }
+        assert_eq!(no_connection("redis://h:1").kind(), Unavailable);
+    }
+
+    #[test]
+    fn a_refusal_that_an_operator_can_put_right_says_how() {
+        for (reply, advice) in [
+            ("NOAUTH Authentication required.", "wants a password"),
+            ("WRONGPASS invalid username-password pair", "wrong user or password"),
+            ("NOPERM this user has no permissions", "ACL is too narrow"),
+            ("ERR The user executing the script can't run this command", "ACL is too narrow"),
+            ("MOVED 3999 127.0.0.1:6381", "use redis-cluster://"),
+            ("ASK 3999 127.0.0.1:6381", "use redis-cluster://"),
+            ("CROSSSLOT Keys in request don't hash to the same slot", "use redis-cluster://"),
+            ("READONLY You can't write against a read only replica.", "a read-only replica"),
+            ("OOM command not allowed", "out of memory"),
+            ("DENIED Redis is running in protected mode", "protected mode"),
+            ("ERR This instance has cluster support disabled", "use redis://"),
+        ] {
+            assert!(Refusal::read(reply).and_then(Refusal::advice).unwrap_or_default().contains(advice), "{reply}");
+            let told = failed(&DriverError::new(DriverKind::Unknown, reply), &Secrets::default());
+            assert!(told.to_string().contains(advice), "{told}");
+        }
+        assert_eq!(Refusal::read("ERR syntax error").and_then(Refusal::advice), None);
+        assert_eq!(Refusal::read("BUSY running a script").and_then(Refusal::advice), None);
+    }
+
+    #[test]
+    fn another_server_is_looked_for_when_one_says_so_or_says_nothing() {
+        // Whether it is the wrong server, whether another may be right, and whether all commands in flight are told.
+        for (word, expected) in [
+            ("READONLY", (true, true, true)),
+            ("MASTERDOWN", (true, true, true)),
+            ("LOADING", (false, true, true)),
+            ("CLUSTERDOWN", (false, true, true)),
+            ("NOREPLICAS", (false, true, false)),
+            ("BUSY", (false, false, false)),
+            ("NOAUTH", (false, false, false)),
+        ] {
+            let refusal = Refusal::read(word).expect("a refusal");
+            let told = DriverError::new(DriverKind::Unknown, word);
+            let (wrong, all) = (refusal.is_of_a_wrong_server(), refusal.is_told_to_all());
+            assert_eq!((wrong, is_of_another_server(&told), all), expected, "{word}");
+        }
+        for kind in [DriverKind::IO, DriverKind::Timeout, DriverKind::Canceled, DriverKind::Unknown] {
+            assert!(is_of_another_server(&DriverError::new(kind, "silence")));
+        }
+        assert!(!is_of_another_server(&DriverError::new(DriverKind::Parse, "Invalid integer string.")));
+        assert_eq!((Refusal::read("A word"), Refusal::read("Word"), Refusal::read(" ")), (None, None, None));
+    }
 }

@@ -69,3 +69,54 @@ pub fn check_setting(name: &str, value: Duration, least: Duration, most: Duratio
     let detail = format!("a {name} of {value:?} is outside {least:?} to {most:?}");
     Err(Error::new(ErrorKind::InvalidOptions, "connect").detail(detail))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> ConnectionSettings {
+        ConnectionSettings {
+            source: Some(Source::Url("redis://h?namespace=a".into())),
+            ..ConnectionSettings::default()
+        }
+    }
+
+    #[test]
+    fn settings_at_their_bounds_are_taken_and_beyond_them_refused() {
+        let (ms, hour, years) =
+            (Duration::from_millis(1), Duration::from_secs(3600), Duration::from_secs(10 * 365 * 24 * 3600));
+        let command_timeout = |command_timeout| ConnectionSettings { command_timeout, ..settings() };
+        let fence_retention = |fence_retention| ConnectionSettings { fence_retention, ..settings() };
+        let replicas = |count, within| ConnectionSettings { replicas: (count, within), ..settings() };
+        for taken in [
+            command_timeout(ms),
+            command_timeout(Duration::from_secs(60)),
+            fence_retention(hour),
+            fence_retention(years),
+            replicas(1, ms),
+            replicas(1, Duration::from_secs(10)),
+            replicas(0, Duration::ZERO),
+        ] {
+            assert!(taken.check().is_ok(), "{taken:?}");
+        }
+        for refused in [
+            command_timeout(ms / 2),
+            command_timeout(Duration::from_secs(60) + ms),
+            fence_retention(Duration::from_secs(3599)),
+            fence_retention(years + ms),
+            replicas(1, ms / 2),
+            replicas(1, Duration::from_secs(10) + ms),
+        ] {
+            assert_eq!(refused.check().unwrap_err().kind(), ErrorKind::InvalidOptions, "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn the_namespace_of_the_settings_wins_over_that_of_the_url() {
+        let namespace = |settings: ConnectionSettings| settings.check().unwrap().1.to_string();
+        assert_eq!(namespace(settings()), "a");
+        assert_eq!(namespace(ConnectionSettings { namespace: Some("b".into()), ..settings() }), "b");
+        let nowhere = ConnectionSettings::default().check().unwrap_err();
+        assert_eq!(nowhere.kind(), ErrorKind::InvalidOptions);
+    }
+}

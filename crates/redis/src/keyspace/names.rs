@@ -138,6 +138,21 @@ mod tests {
     use super::*;
     use leasehold_testkit::corpus_of_text;
 
+    #[test]
+    fn the_longest_key_is_read_back_from_its_longest_name() {
+        let key = LockKey::new(" ".repeat(LockKey::MAX_BYTES)).unwrap();
+        let namespace = Namespace::default();
+        assert_eq!(namespace.key(&namespace.of(&key).part("lock"), "lock"), Some(key));
+    }
+
+    #[test]
+    fn what_belongs_to_no_key_has_a_name_beside_those_of_the_keys() {
+        let namespace = Namespace::new("a b").unwrap();
+        assert_eq!(namespace.own("inbox"), "{a%20b:}:inbox");
+        assert_eq!((namespace.to_string(), format!("{namespace:?}")), ("a b".to_owned(), "\"a b\"".to_owned()));
+        assert_eq!(namespace.key(&namespace.own("inbox"), "inbox"), None);
+    }
+
     /// Short strings over few characters, so that collisions would be found.
     fn tricky() -> impl Strategy<Value = String> {
         proptest::collection::vec(

@@ -141,6 +141,31 @@ mod tests {
         assert!(kept < 64 * 1024, "{kept} bytes are kept");
     }
 
+    #[tokio::test]
+    async fn a_message_that_is_not_believed_or_has_no_epoch_is_a_reason_to_ask() {
+        let doubtful = Arc::new(Subscribers::with_inbox("inbox".into(), Namespace::default(), "lock", false));
+        let trusted = with_inbox();
+        let (mut asks, mut waits) = (subscribe(&doubtful, lock("a")), subscribe(&trusted, lock("a")));
+        doubtful.received("inbox", &granted(&lock("a")));
+        trusted.received("inbox", &granted(&lock("a")).replace(" 7 ", " - "));
+        assert_eq!((asks.next().await, waits.next().await), (Notification::Freed, Notification::Freed));
+        trusted.received("inbox", &granted(&lock("a")).replace(" 7 ", " x "));
+        assert!(timeout(Duration::from_millis(20), waits.next()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_inbox_is_told_only_while_messages_come_in_and_its_subscriptions_end_with_it() {
+        let subscribers = with_inbox();
+        let mut waits = subscribe(&subscribers, lock("a"));
+        assert_eq!(subscribers.inbox(), None);
+        subscribers.set_open(true);
+        assert_eq!(subscribers.inbox(), Some("inbox"));
+        assert!(subscribers.is_wanted("inbox") && !subscribers.is_wanted("other"));
+        assert_eq!(subscribers.channel_of(&lock("a")), "inbox");
+        subscribers.end();
+        assert_eq!((subscribers.inbox(), waits.next().await), (None, Notification::Ended));
+    }
+
     fn with_inbox() -> Arc<Subscribers> {
         Arc::new(Subscribers::with_inbox("inbox".into(), Namespace::default(), "lock", true))
     }

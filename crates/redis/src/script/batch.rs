@@ -51,13 +51,11 @@ pub(super) fn sort<R>(functions: &ScriptFunctions, requests: &mut [R], request: 
 
 /// The keys of requests, and their runs, as `batch.lua` takes them; and how many keys there are.
 pub(super) fn encode<'r>(requests: impl Iterator<Item = &'r Request> + Clone) -> (usize, EncodedArguments) {
-    let (mut words, mut bytes, mut keys) = (0, 0, 0);
-    for request in requests.clone() {
-        words += request.arguments.count() + 2;
-        bytes += request.arguments.bytes() + request.function.name().len() + 4;
-        keys += request.function.keys();
-    }
-    let mut all = ScriptArguments::with_capacity(words, bytes);
+    let keys = requests.clone().map(|request| request.function.keys()).sum();
+    let mut all = ScriptArguments::with_capacity(
+        requests.clone().map(|request| request.arguments.count() + 2).sum(),
+        requests.clone().map(|request| request.arguments.bytes() + request.function.name().len() + 4).sum(),
+    );
     for request in requests.clone() {
         (0..request.function.keys()).for_each(|index| all.push(request.arguments.get(index)));
     }
@@ -88,7 +86,10 @@ mod tests {
     static RELEASE: ScriptFunction = ScriptFunction::for_many("release", 1, 1, 0, &[]);
     static CLAIM: ScriptFunction = ScriptFunction::for_many("claim", 1, 1, 1, &[]);
 
+    static FIRST: ScriptFunction = ScriptFunction::for_many("first", 1, 1, 0, &[]);
+
     static FUNCTIONS: [&ScriptFunction; 2] = [&RELEASE, &CLAIM];
+    static THREE: [&ScriptFunction; 3] = [&FIRST, &RELEASE, &CLAIM];
 
     fn request(function: &'static ScriptFunction, words: &str) -> Request {
         let arguments = words.split(' ').fold(ScriptArguments::default(), ScriptArguments::word);
@@ -114,6 +115,36 @@ mod tests {
         let expected = ["release 2", "release 6", "claim 1", "claim 3", "release 1", "release 5", "claim 4"];
         assert_eq!(sorted(&mut requests), expected);
         assert_eq!(sorted(&mut requests[2..4]), ["claim 1", "claim 3"]);
+    }
+
+    #[test]
+    fn calls_of_chains_that_came_one_after_the_other_are_grouped_all_the_same() {
+        let chain = |key| {
+            ["1", "2"].map(|n| [request(&CLAIM, &format!("{key} {n} ttl")), request(&RELEASE, &format!("{key} {n}"))])
+        };
+        let mut requests: Vec<_> = chain("a").into_iter().chain(chain("b")).flatten().collect();
+        let expected = ["claim 1", "claim 1", "release 1", "release 1", "claim 2", "claim 2", "release 2", "release 2"];
+        assert_eq!(sorted(&mut requests), expected);
+
+        let mut requests = [
+            request(&RELEASE, "a 1"),
+            request(&FIRST, "a 2"),
+            request(&RELEASE, "a 3"),
+            request(&CLAIM, "b 4 ttl"),
+            request(&RELEASE, "b 5"),
+        ];
+        sort(&ScriptFunctions::new(&THREE), &mut requests, |request| request);
+        let order: Vec<_> = requests.iter().map(|request| request.arguments.get(1)).collect();
+        assert_eq!(order, ["1", "4", "2", "3", "5"]);
+    }
+
+    #[test]
+    fn a_function_takes_its_keys_and_its_arguments_and_the_keys_go_ahead() {
+        static TWO_KEYS: ScriptFunction = ScriptFunction::for_many("move", 2, 1, 3, &[]);
+        assert_eq!([5, 6, 7].map(|words| TWO_KEYS.takes(words)), [false, true, false]);
+        let (keys, arguments) = encode([request(&TWO_KEYS, "a b 1 x y z"), request(&TWO_KEYS, "c d 2 x y z")].iter());
+        let words: Vec<String> = arguments.iter().filter_map(Value::into_string).collect();
+        assert_eq!((keys, words.join(" ").as_str()), (4, "a b c d move 2 x y z 1 2"));
     }
 
     #[test]

@@ -330,3 +330,120 @@ async fn send(connection: &Connection, functions: &ScriptFunctions, requests: &[
 async fn send_alone(connection: &Connection, functions: &ScriptFunctions, request: &Request) -> Result<Reply> {
     send(connection, functions, std::slice::from_ref(request)).await
 }
+
+#[cfg(test)]
+mod tests {
+    use ErrorKind::{Backend, Closed, Indeterminate, Unavailable};
+    use fred::clients::Client;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(8);
+
+    static STEP: ScriptFunction = ScriptFunction::new("step", 1, 0, &[]);
+
+    type Answered = oneshot::Receiver<Result<Reply>>;
+
+    /// On a client that never connects: what waits is not sent.
+    fn queue() -> Arc<CommitQueue> {
+        static FUNCTIONS: [&ScriptFunction; 1] = [&STEP];
+        let connection = Connection::borrow(Client::default(), LIMIT);
+        Arc::new(CommitQueue::new(&connection, &Arc::new(ScriptFunctions::new(&FUNCTIONS))))
+    }
+
+    fn request(limit: Duration) -> Request {
+        Request { function: &STEP, arguments: ScriptArguments::default().word("k"), limit }
+    }
+
+    /// So many that wait behind commands in flight that carry so many.
+    fn waiting(queue: &Arc<CommitQueue>, count: usize, (in_flight, carried): (usize, usize)) -> Vec<Answered> {
+        let since = queue.clock.now();
+        let mut state = queue.state();
+        (state.in_flight, state.carried) = (in_flight, carried);
+        let wait = |_| {
+            let (answer, answered) = oneshot::channel();
+            state.waiting.push(Waiting { request: request(LIMIT), since, answer });
+            answered
+        };
+        (0..count).map(wait).collect()
+    }
+
+    fn counts(queue: &CommitQueue) -> (usize, usize, usize) {
+        let state = queue.state();
+        (state.in_flight, state.carried, state.waiting.len())
+    }
+
+    #[tokio::test]
+    async fn two_leave_at_once_and_the_next_wait_behind_them() {
+        let queue = queue();
+        let flights: Vec<_> = (0..4).map(|_| queue.enter(request(LIMIT))).collect();
+        assert!(matches!(flights[..2], [Admission::InFlight(..), Admission::InFlight(..)]));
+        assert!(matches!(flights[2..], [Admission::Waiting(_), Admission::Waiting(_)]));
+        assert_eq!(counts(&queue), (2, 2, 2));
+        queue.state().waiting.clear();
+        drop(flights);
+        assert_eq!(counts(&queue), (0, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_batch_takes_an_even_share_of_what_waits_and_is_on_its_way() {
+        for (count, flown, expected) in [
+            (40, (2, 8), Some(24)),
+            (7, (2, 10), Some(7)),
+            (10, (2, 0), Some(5)),
+            (7, (2, 0), Some(4)),
+            (100, (2, 1), Some(32)),
+            // Beyond two commands only full batches leave.
+            (31, (3, 0), None),
+            (32, (3, 90), Some(32)),
+            (0, (2, 0), None),
+        ] {
+            let queue = queue();
+            let asked = waiting(&queue, count, flown);
+            let mut batches = Batches { queue: Arc::clone(&queue), carries: 0, ended: false };
+            let batch = batches.next();
+            assert_eq!(batch.as_ref().map(Vec::len), expected, "{count} {flown:?}");
+            let taken = expected.unwrap_or_default();
+            assert_eq!(counts(&queue), (flown.0 - usize::from(batch.is_none()), flown.1 + taken, count - taken));
+            // The next one no longer counts what the first carried, and those who left are not sent.
+            drop(asked);
+            assert!(batch.is_none() || batches.next().is_none());
+            assert_eq!(counts(&queue).1, flown.1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_one_limit_and_one_that_ends_early_gives_all_back() {
+        let queue = queue();
+        let mut asked = waiting(&queue, 6, (1, 0));
+        queue.state().waiting[2].request.limit = LIMIT / 2;
+        let mut batches = Batches { queue: Arc::clone(&queue), carries: 0, ended: false };
+        assert_eq!(batches.next().map(|batch| batch.len()), Some(2));
+        assert_eq!(counts(&queue), (1, 2, 4));
+        drop(batches);
+        assert_eq!(counts(&queue), (0, 0, 0));
+        assert_eq!(asked[5].try_recv().unwrap().unwrap_err().kind(), Unavailable);
+    }
+
+    #[tokio::test]
+    async fn behind_a_connection_that_failed_nobody_is_sent_and_behind_a_late_answer_only_the_late_are_not() {
+        for (kind, told) in [(Closed, Some(Closed)), (Indeterminate, Some(Unavailable)), (Backend, None)] {
+            let queue = queue();
+            let mut asked = waiting(&queue, 2, (1, 1));
+            queue.failed(&Error::new(kind, "test"), LIMIT, queue.clock.now());
+            let answer = asked[1].try_recv().ok().map(|answer| answer.unwrap_err().kind());
+            assert_eq!((answer, counts(&queue).2), (told, if told.is_some() { 0 } else { 2 }), "{kind:?}");
+        }
+        let (queue, short) = (queue(), LIMIT / 4);
+        let asked = waiting(&queue, 3, (1, 1));
+        let sent_at = queue.clock.now();
+        queue.state().waiting[0].request.limit = short;
+        queue.clock.advance(short);
+        queue.failed(&Error::new(Indeterminate, "test"), short, sent_at);
+        assert_eq!(counts(&queue).2, 2);
+        // Not late, so that the connection broke.
+        queue.failed(&Error::new(Indeterminate, "test"), short, queue.clock.now());
+        assert_eq!(counts(&queue).2, 0);
+        drop(asked);
+    }
+}

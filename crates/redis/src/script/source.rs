@@ -49,3 +49,16 @@ impl fmt::Debug for Script {
         f.debug_tuple("Script").field(&self.text().sha).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_known_by_the_digest_that_the_server_computes() {
+        static SCRIPT: Script = Script::new(&["return", " 1"]);
+        assert_eq!(digest("return 1"), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
+        assert_eq!((SCRIPT.text().source.as_str(), &*SCRIPT.text().sha), ("return 1", digest("return 1").as_str()));
+        assert!(format!("{SCRIPT:?}").contains(&digest("return 1")));
+    }
+}

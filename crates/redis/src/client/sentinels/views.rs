@@ -94,6 +94,7 @@ mod tests {
             // Without epochs: when none says any more what was believed.
             (vec![says(1, "old"), says(1, "other"), silent()], Some(&old), Some(&old)),
             (vec![says(1, "other"), says(1, "other"), silent()], Some(&old), Some(&named(1, "other"))),
+            (vec![says(1, "other"), silent(), silent()], Some(&old), Some(&named(1, "other"))),
         ] {
             let views = Views(views);
             assert_eq!(views.choose(believed).as_ref(), expected, "{views:?} {believed:?}");
@@ -106,7 +107,10 @@ mod tests {
         assert!(!Views(vec![says(1, "a"), silent(), View::Awaited]).is_enough());
         assert!(Views(vec![says(1, "a"), says(1, "a"), View::Awaited]).is_enough());
         assert!(Views(vec![says(1, "a"), silent(), silent()]).is_enough());
+        assert!(!Views(vec![says(1, "a"), says(1, "a"), silent(), silent(), View::Awaited]).is_enough());
         assert!(Views(vec![silent(), silent(), silent()]).is_enough());
+        assert!(Views(vec![silent(), says(1, "a")]).silence().is_none());
+        assert_eq!(*Views(vec![silent(), View::Awaited]).silence().expect("silence").kind(), DriverKind::IO);
         let refused = View::Silent(DriverError::new(DriverKind::Auth, "WRONGPASS no"));
         assert_eq!(*Views(vec![silent(), refused, silent()]).script_error().kind(), DriverKind::Auth);
     }
