@@ -40,13 +40,16 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
         Some((name, files)) if drivers::NAMES.contains(name) => {
             let fleet = Fleet::start()?;
             fleet.describe();
-            look_at(&drivers::subject(name, &fleet.environment())?, files, quick)
+            look_at(drivers::subject(name, &fleet.environment())?, files, quick)
         }
-        _ => look_at(&state::subject()?, &words, quick),
+        _ => look_at(state::subject()?, &words, quick),
     }
 }
 
-fn look_at(subject: &Subject, files: &[&str], quick: bool) -> Result<ExitCode, String> {
+fn look_at(mut subject: Subject, files: &[&str], quick: bool) -> Result<ExitCode, String> {
+    // Before the build: programs that do not run are not built.
+    subject.looks.retain(|look| !(quick && look.thorough));
+    let subject = &subject;
     let mutants = generated::list(subject, files)?;
     println!("{} mutants", mutants.len());
     let (programs, viable) = arms::build(subject, &mutants)?;
@@ -54,7 +57,7 @@ fn look_at(subject: &Subject, files: &[&str], quick: bool) -> Result<ExitCode, S
     let is_listed = |number: usize| subject.equivalent.iter().any(|entry| is(entry, &mutants[number]));
     let mut ends: BTreeMap<usize, End> = viable.keys().map(|number| (*number, End::Survived)).collect();
     let mut complete = true;
-    for look in subject.looks.iter().filter(|look| !(quick && look.thorough)) {
+    for look in &subject.looks {
         let run = match Run::on_what_is_right(subject, look, &programs) {
             Ok(run) => run,
             Err(why) => {

@@ -36,6 +36,7 @@ const REDIS_CRATE: Crate = Crate {
         ("crates/redis", &["lib", "connection", "redirections", "signals", "tls"]),
         ("crates/redis-single", SINGLE),
         ("crates/redis-reentrant", &["garbage", "waiters", "conformance"]),
+        ("crates/redis-rw", &["readers", "conformance"]),
         ("crates/redlock", &["garbage", "conformance"]),
     ],
     equivalent: REDIS,

@@ -60,7 +60,50 @@ pub(super) const STATE: &[Equivalent] = &[
 ];
 
 /// Of `crates/redis`.
-pub(super) const REDIS: &[Equivalent] = &[];
+pub(super) const REDIS: &[Equivalent] = &[
+    Equivalent {
+        file: "script/arguments.rs",
+        mutant: "replace ScriptArguments::bytes -> usize with 0",
+        line: "0",
+        why: "how much memory a batch asks for ahead: the text grows where that is not enough",
+    },
+    Equivalent {
+        file: "script/arguments.rs",
+        mutant: "replace ScriptArguments::bytes -> usize with 1",
+        line: "1",
+        why: "how much memory a batch asks for ahead: the text grows where that is not enough",
+    },
+    Equivalent {
+        file: "script/batch.rs",
+        mutant: "replace > with >= in Request::common",
+        line: "self.arguments.count() >= self.function.own()",
+        why: "what comes behind the last word is empty, as is what a call has in common that has no such words",
+    },
+    Equivalent {
+        file: "script/batch.rs",
+        mutant: "replace < with <= in sort",
+        line: "if place <= highest",
+        why: "no rank is above the highest one, so that nothing is found; it is only not looked for",
+    },
+    Equivalent {
+        file: "script/batch.rs",
+        mutant: "replace > with >= in sort",
+        line: "*rank >= place",
+        why: "a rank that is the place itself is no round away from it, and adds none",
+    },
+    Equivalent {
+        file: "client/scan.rs",
+        mutant: "replace / with * in Connection::scan",
+        line: "1_000_000_000 * EXAMINED",
+        why: "the bound for a server that never ends a listing, which is later reached: tests set a bound of their own",
+    },
+    Equivalent {
+        file: "client/driver.rs",
+        mutant: "replace * with + in without_reconnecting",
+        line: "2 + MOST_IN_FLIGHT",
+        why: "the driver's buffer holds more than the connection lets in, by either",
+    },
+];
 
 /// Of `crates/mysql`.
 pub(super) const MYSQL: &[Equivalent] = &[];
