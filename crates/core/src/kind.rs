@@ -33,7 +33,7 @@ pub struct Kind {
     pub purpose: &'static str,
     /// Whether its URL can contain a password.
     pub takes_password: bool,
-    /// Whether its owners are sessions, so that [`Target::session`] makes sense.
+    /// Whether its owners are sessions, so that [`Target::session`](method@Target::session) makes sense.
     pub takes_session: bool,
     /// The capabilities that its backend claims, without connecting.
     pub capabilities: fn() -> Capabilities,
@@ -153,7 +153,7 @@ impl Kind {
 pub struct Target<'u> {
     /// The URL, which may contain a password.
     pub url: &'u str,
-    /// The id of the session, for a kind that [takes one](Kind::takes_session). `None` for a new session.
+    /// The id of the session, for a kind that [takes one](field@Kind::takes_session). `None` for a new session.
     pub session: Option<&'u str>,
 }
 

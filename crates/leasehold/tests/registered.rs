@@ -38,7 +38,12 @@ async fn its_urls_connect_and_it_is_listed() -> Result<()> {
     let guard = here.lock("k").await?;
     assert!(there.try_lock("k").await?.is_none());
     assert!(there.rw().unwrap().acquire_read(guard.key(), &LockOptions::new().wait(Wait::Never)).await?.is_none());
-    guard.release().await?;
+    let now = LockOptions::new().wait(Wait::Never);
+    let busy = there.acquire_or_busy(guard.key(), &now).await?.unwrap_err();
+    assert!(busy.remaining.is_some(), "what the store knows of the holder's lease comes through");
+    let attached = there.attach(&guard.detach().unwrap(), &now).await?.unwrap();
+    assert!(here.try_lock("k").await?.is_none());
+    attached.release().await?;
     assert!(there.try_lock("k").await?.is_some());
 
     let listed = leasehold::kinds().into_iter().find(|kind| kind.knows("heap"));

@@ -70,7 +70,7 @@ leasehold_testkit::main! {
     postgres::its_tables_are_made_once_and_lose_idle_rows,
     postgres::a_postgres_that_cannot_be_written_or_that_forgets_is_found,
     postgres::readers_share_and_keep_writers_out,
-    postgres::a_server_that_is_down_or_unknown_is_69_or_78,
+    postgres::what_cannot_be_connected_to_has_its_exit_code,
     redis::a_held_key_exits_with_75_and_a_free_one_runs_the_command,
     redis::the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed,
     redis::a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up,

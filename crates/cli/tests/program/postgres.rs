@@ -95,13 +95,19 @@ pub(crate) fn readers_share_and_keep_writers_out() {
     assert_eq!((ended.code, ended.output.as_str()), (Some(0), "mine\n"), "{ended:?}");
 }
 
-pub(crate) fn a_server_that_is_down_or_unknown_is_69_or_78() {
-    assert_eq!(Place::at("postgres://u:p-secret@127.0.0.1:1/x").code(&["run", "-n", "k", "--", "true"]), 69);
+pub(crate) fn what_cannot_be_connected_to_has_its_exit_code() {
     let server = wait_for(Server::needed(&[]));
     let absent = format!("postgres://leasehold@127.0.0.1:{}/absent", server.port());
-    let refused = Place::at(absent).run(&["run", "-n", "k", "--", "true"]);
-    assert_eq!(refused.status.code(), Some(78), "{refused:?}");
-    assert!(text(&refused.stderr).contains("create the database first"), "{refused:?}");
-    let misspelled = Place::at(format!("{}?nonsense=1", server.url())).run(&["run", "-n", "k", "--", "true"]);
-    assert_eq!(misspelled.status.code(), Some(64), "{misspelled:?}");
+    for (url, code, why) in [
+        ("postgres://u@127.0.0.1:1/x".to_owned(), 69, "is the server up"),
+        (absent, 78, "create the database first"),
+        (format!("{}?nonsense=1", server.url()), 64, "nonsense"),
+        // A password that would travel in clear text.
+        ("postgres://u:p-secret@db.example/x".to_owned(), 64, "sslmode"),
+    ] {
+        let refused = Place::at(&url).run(&["run", "-n", "k", "--", "true"]);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(code), "{url}: {told}");
+        assert!(told.contains(why) && !told.contains("p-secret"), "{url}: {told}");
+    }
 }
