@@ -1,4 +1,7 @@
 use std::fmt;
+use std::time::Duration;
+
+use crate::LockOptions;
 
 /// What a backend promises beyond mutual exclusion, and why it does not promise the rest.
 ///
@@ -19,6 +22,7 @@ use std::fmt;
 pub struct Capabilities {
     backend: &'static str,
     claims: [Claimed; Capability::ALL.len()],
+    shortest_ttl: Duration,
 }
 
 type Claimed = Result<(), &'static str>;
@@ -99,7 +103,7 @@ impl fmt::Display for Capability {
 impl Capabilities {
     /// A backend that claims nothing yet. `backend` is the name in errors, metrics and reports.
     pub fn new(backend: &'static str) -> Self {
-        Self { backend, claims: [Err("not claimed"); Capability::ALL.len()] }
+        Self { backend, claims: [Err("not claimed"); Capability::ALL.len()], shortest_ttl: LockOptions::MIN_TTL }
     }
 
     /// These capabilities with `capability` claimed.
@@ -112,6 +116,19 @@ impl Capabilities {
     pub fn without(mut self, capability: Capability, why: &'static str) -> Self {
         self.claims[capability as usize] = Err(why);
         self
+    }
+
+    /// These capabilities of a store that cannot time a shorter lease than this. By default that is
+    /// [`LockOptions::MIN_TTL`](crate::LockOptions::MIN_TTL).
+    pub fn with_shortest_ttl(mut self, shortest: Duration) -> Self {
+        self.shortest_ttl = shortest;
+        self
+    }
+
+    /// The shortest lease that can be asked for; the engine refuses a shorter one before anything is sent.
+    #[must_use]
+    pub fn shortest_ttl(&self) -> Duration {
+        self.shortest_ttl
     }
 
     /// The name of the backend.

@@ -40,6 +40,11 @@ impl Inner {
     ) -> Result<()> {
         let error = |kind| Error::new(kind, operation).with_backend(self.name()).key(key);
         options.check().map_err(|wrong| wrong.within(operation, self.name(), Some(key)))?;
+        let shortest = self.capabilities.shortest_ttl();
+        if options.ttl < shortest {
+            let why = format!("a ttl of {:?} is shorter than this store can time: {shortest:?}", options.ttl);
+            return Err(error(ErrorKind::InvalidOptions).detail(why));
+        }
         if mode == Mode::Shared
             && let Some(why) = self.capabilities.why_not(Capability::Shared)
         {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::context::{BRIEF, TestContext, eventually, once, outlast, patient};
+use super::context::{TestContext, eventually, once, outlast, patient};
 use crate::conformance::process::{Holder, Role};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
@@ -167,8 +167,8 @@ pub(super) async fn c28_the_next_holder_after_an_attached_lock_has_its_own_texts
 
 pub(super) async fn c28_a_lease_that_ran_out_is_not_attached(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
-    let old = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
-    outlast(BRIEF).await;
+    let old = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    outlast(context.brief_ttl()).await;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
     ensure!(held != LeaseStatus::Held, "a lock that ran out was taken over");
     ours.finds_it_free(&key).await

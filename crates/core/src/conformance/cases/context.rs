@@ -26,7 +26,7 @@ pub(super) const AMPLE: Duration = Duration::from_secs(20);
 /// machine. A lease that lasts longer is broken.
 pub(super) const MARGIN: Duration = Duration::from_secs(8);
 
-/// The ttl of a lease that a case lets run out.
+/// The ttl of a lease that a case lets run out, where the store can time it.
 pub(super) const BRIEF: Duration = Duration::from_millis(500);
 
 /// The ttl of a lease that is renewed in time also on a busy machine, and short enough for a case to wait for several of
@@ -41,11 +41,6 @@ pub(super) fn patient() -> LockOptions {
 /// Options with a wait as long as this lease may exclude others.
 pub(super) fn past(lease: Duration) -> LockOptions {
     LockOptions::new().wait(Wait::UpTo(lease + MARGIN))
-}
-
-/// Options with a brief lease that is not renewed.
-pub(super) fn brief() -> LockOptions {
-    patient().ttl(BRIEF).renew(false)
 }
 
 /// Options of a try, with a long lease.
@@ -72,6 +67,16 @@ impl TestContext {
         let case: String = self.case.chars().take(60).collect();
         LockKey::new(format!("{case}-{}{ending}", &uuid::Uuid::new_v4().simple().to_string()[..12]))
             .unwrap_or_else(|error| unreachable!("the suite's own keys are short: {error}"))
+    }
+
+    /// The ttl of a lease that a case lets run out.
+    pub(super) fn brief_ttl(&self) -> Duration {
+        BRIEF.max(self.subject.capabilities().shortest_ttl())
+    }
+
+    /// Options with a brief lease that is not renewed.
+    pub(super) fn brief(&self) -> LockOptions {
+        patient().ttl(self.brief_ttl()).renew(false)
     }
 
     /// The modes that the backend claims.

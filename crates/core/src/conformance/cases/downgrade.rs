@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::context::{BRIEF, TestContext, eventually, once, outlast, patient};
+use super::context::{TestContext, eventually, once, outlast, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
 use crate::{
@@ -172,8 +172,8 @@ pub(super) async fn c29_the_reader_has_the_lease_that_it_asked_for(context: Test
 pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
-    let reader = became(&ours, &writer, BRIEF).await?;
-    outlast(BRIEF).await;
+    let reader = became(&ours, &writer, context.brief_ttl()).await?;
+    outlast(context.brief_ttl()).await;
     theirs.finds_it_free(&key).await?;
     let held = ours.store.renew(&reader, LONG).await?;
     ensure!(held != LeaseStatus::Held, "a reader that ran out was renewed");
@@ -182,8 +182,8 @@ pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(context: Tes
 
 pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let writer = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
-    outlast(BRIEF).await;
+    let writer = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    outlast(context.brief_ttl()).await;
     becomes_nothing(&ours, &writer).await?;
     let next = theirs.claims(&key, Mode::Exclusive, LONG).await?;
     becomes_nothing(&ours, &writer).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::context::{AMPLE, BRIEF, SHORT, TestContext, brief, past, patient};
+use super::context::{AMPLE, SHORT, TestContext, past, patient};
 use crate::conformance::process::Holder;
 use crate::conformance::verdict::{Verdict, ensure};
 use crate::{Attempt, Claim, GrantRef, LeaseStatus, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
@@ -138,11 +138,12 @@ pub(super) async fn c01_processes_exclude_each_other(context: TestContext) -> Ve
 
 pub(super) async fn c03_an_unrenewed_holder_frees_the_key(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = ours.take(&key, &brief()).await?;
+    let guard = ours.take(&key, &context.brief()).await?;
     let began = theirs.clock.now();
-    theirs.take(&key, &past(BRIEF)).await?.release().await?;
+    let brief = context.brief_ttl();
+    theirs.take(&key, &past(brief)).await?.release().await?;
     let waited = theirs.clock.now().since(began);
-    ensure!(!guard.is_held(), "the first guard still believes in a lease of {BRIEF:?} after {waited:?}");
+    ensure!(!guard.is_held(), "the first guard still believes in a lease of {brief:?} after {waited:?}");
     Ok(())
 }
 

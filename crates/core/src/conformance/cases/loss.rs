@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::context::{BRIEF, SHORT, TestContext, brief, once, patient, soon};
+use super::context::{SHORT, TestContext, once, patient, soon};
 use crate::conformance::process::Holder;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
@@ -18,8 +18,8 @@ pub(super) async fn c05_the_deadline_runs_from_before_the_request(context: TestC
 
 pub(super) async fn c05_a_grant_that_comes_too_late_is_refused(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
-    ours.faults.next(Op::TryAcquire, Fault::Delay(BRIEF), 1);
-    match ours.acquire(&key, &once().ttl(BRIEF).renew(false)).await {
+    ours.faults.next(Op::TryAcquire, Fault::Delay(context.brief_ttl()), 1);
+    match ours.acquire(&key, &once().ttl(context.brief_ttl()).renew(false)).await {
         Ok(Some(guard)) => ensure!(!guard.is_held(), "held although the lease ran out before the reply"),
         Ok(None) => ensure!(false, "nobody else held it"),
         Err(error) => ensure!(error.is_transient(), "{error}"),
@@ -69,7 +69,7 @@ pub(super) async fn c05_a_stopped_holder_learns_of_its_loss_first(context: TestC
 
 pub(super) async fn c06_a_lease_that_ran_out_is_expired(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
-    let guard = ours.take(&key, &brief()).await?;
+    let guard = ours.take(&key, &context.brief()).await?;
     let reason = soon("the loss is told", guard.lost()).await?;
     ensure!(reason == LossReason::Expired, "{reason:?}");
     let again = soon("the loss is told to late listeners", guard.lost()).await?;

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::context::{BRIEF, TestContext, brief, once, outlast, past, patient, soon};
+use super::context::{TestContext, once, outlast, past, patient, soon};
 use crate::conformance::verdict::{Verdict, ensure};
 use crate::conformance::{Op, TestClient};
 use crate::{Attempt, Claim, DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, ReleaseOutcome};
@@ -25,9 +25,9 @@ const LONG: Duration = Duration::from_secs(60);
 
 pub(super) async fn c02_a_stale_release_spares_the_next_holder(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let stale = ours.take(&key, &brief()).await?;
+    let stale = ours.take(&key, &context.brief()).await?;
     let stale_owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
-    let successor = theirs.take(&key, &past(BRIEF)).await?;
+    let successor = theirs.take(&key, &past(context.brief_ttl())).await?;
     let outcome = stale.release().await?;
     ensure!(matches!(outcome, ReleaseOutcome::AlreadyLost(_)), "the stale release said {outcome:?}");
     // And the same past the engine, which knows from its clock that it is stale.
@@ -42,9 +42,9 @@ pub(super) async fn c02_a_stale_release_spares_the_next_holder(context: TestCont
 
 pub(super) async fn c02_a_stale_renewal_does_not_prolong_the_successor(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let first = claim(&key, BRIEF);
+    let first = claim(&key, context.brief_ttl());
     let stale = grant(&first, ours.store.try_acquire(&first).await?)?;
-    let successor = theirs.take(&key, &past(BRIEF).ttl(BRIEF).renew(false)).await?;
+    let successor = theirs.take(&key, &past(context.brief_ttl()).ttl(context.brief_ttl()).renew(false)).await?;
     let held = ours.store.renew(&stale, LONG).await?;
     ensure!(held != LeaseStatus::Held, "a stale owner renewed");
     drop(successor);
@@ -154,11 +154,11 @@ pub(super) async fn c02_a_claim_repeated_after_its_lease_is_granted_in_the_store
     let (ours, theirs) = (context.client().await?, context.client().await?);
     let mut claims = Vec::new();
     for mode in context.modes() {
-        let claim = Claim { mode: *mode, ..claim(&context.key(), BRIEF) };
+        let claim = Claim { mode: *mode, ..claim(&context.key(), context.brief_ttl()) };
         let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
         claims.push((Claim { ttl: LONG, ..claim }, ended));
     }
-    outlast(BRIEF).await;
+    outlast(context.brief_ttl()).await;
     for (claim, ended) in claims {
         is_granted_in_the_store(&ours, &theirs, &claim, &ended).await?;
     }
@@ -222,13 +222,13 @@ pub(super) async fn c09_renewal_of_a_released_grant_creates_nothing(context: Tes
 
 pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = ours.take(&key, &brief()).await?;
+    let guard = ours.take(&key, &context.brief()).await?;
     let owner = ours.faults.steps(Op::TryAcquire, &key).last().map(|step| step.owner);
     soon("the loss is told", guard.lost()).await?;
     let error = guard.renew().await.err().map(|error| error.kind());
     ensure!(matches!(error, Some(ErrorKind::Lost(_))), "renewing a lost guard said {error:?}");
     // Past the engine, once the store has let it expire too.
-    theirs.take(&key, &past(BRIEF)).await?.release().await?;
+    theirs.take(&key, &past(context.brief_ttl())).await?.release().await?;
     let owner = owner.ok_or_else(|| super::Failure("no claim was seen".into()))?;
     let stale = GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch: None };
     ensure!(ours.store.renew(&stale, LONG).await? != LeaseStatus::Held, "an expired grant was renewed");

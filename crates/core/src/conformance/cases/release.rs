@@ -1,4 +1,4 @@
-use super::context::{BRIEF, TestContext, brief, eventually, outlast, patient, soon};
+use super::context::{TestContext, eventually, outlast, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::{Clock, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
@@ -16,7 +16,7 @@ pub(super) async fn c20_release_says_that_it_released(context: TestContext) -> V
 
 pub(super) async fn c20_release_after_a_loss_says_why(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
-    let guard = ours.take(&key, &brief()).await?;
+    let guard = ours.take(&key, &context.brief()).await?;
     soon("the loss is told", guard.lost()).await?;
     let outcome = guard.release().await?;
     ensure!(outcome == ReleaseOutcome::AlreadyLost(LossReason::Expired), "{outcome:?}");
@@ -26,8 +26,8 @@ pub(super) async fn c20_release_after_a_loss_says_why(context: TestContext) -> V
 
 pub(super) async fn c20_an_expired_grant_has_nothing_to_release(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
-    outlast(BRIEF).await;
+    let grant = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    outlast(context.brief_ttl()).await;
     let held = ours.store.release(&grant).await?;
     ensure!(held != LeaseStatus::Held, "the release of an expired grant said {held:?}");
     theirs.finds_it_free(&key).await
@@ -102,7 +102,7 @@ pub(super) async fn c21_drop_after_the_runtime_ended_is_harmless(context: TestCo
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (guard, client) = runtime.block_on(async {
             let client = elsewhere.client_at(Clock::system()).await?;
-            let guard = client.take(&key, &brief()).await?;
+            let guard = client.take(&key, &elsewhere.brief()).await?;
             Ok::<_, Failure>((guard, client))
         })?;
         drop(runtime);

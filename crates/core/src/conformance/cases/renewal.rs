@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::try_join_all;
 
 use super::admin::listed;
-use super::context::{BRIEF, TestContext, outlast};
+use super::context::{TestContext, outlast};
 use crate::conformance::TestClient;
 use crate::conformance::subject::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
@@ -163,8 +163,8 @@ pub(super) async fn c09_a_batch_answers_each_in_its_place(context: TestContext) 
 
 pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let grant = ours.claims(&key, Mode::Exclusive, BRIEF).await?;
-    outlast(BRIEF).await;
+    let grant = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    outlast(context.brief_ttl()).await;
     let held = ours.store.renew(&grant, LEASE).await?;
     ensure!(held != LeaseStatus::Held, "the renewal of an expired grant said {held:?}");
     theirs.sees_nobody(&key).await
@@ -172,10 +172,10 @@ pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(context
 
 pub(super) async fn c09_an_expired_reader_is_not_renewed(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let stale = ours.claims(&key, Mode::Shared, BRIEF).await?;
+    let stale = ours.claims(&key, Mode::Shared, context.brief_ttl()).await?;
     // Another reader keeps what the store has of the key alive.
     theirs.claims(&key, Mode::Shared, LEASE).await?;
-    outlast(BRIEF).await;
+    outlast(context.brief_ttl()).await;
     let held = ours.store.renew(&stale, LEASE).await?;
     ensure!(held != LeaseStatus::Held, "the renewal of an expired reader said {held:?}");
     let holders = theirs.store.steps().inspect(&key).await?.holders;
@@ -185,9 +185,9 @@ pub(super) async fn c09_an_expired_reader_is_not_renewed(context: TestContext) -
 
 pub(super) async fn c09_an_expired_reader_is_not_renewed_beside_a_writer(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let stale = ours.claims(&key, Mode::Shared, BRIEF).await?;
-    outlast(BRIEF).await;
-    let writer = theirs.take(&key, &super::context::past(BRIEF)).await?;
+    let stale = ours.claims(&key, Mode::Shared, context.brief_ttl()).await?;
+    outlast(context.brief_ttl()).await;
+    let writer = theirs.take(&key, &super::context::past(context.brief_ttl())).await?;
     let held = ours.store.renew(&stale, LEASE).await?;
     ensure!(held != LeaseStatus::Held, "beside a writer the renewal of an expired reader said {held:?}");
     let holders = theirs.store.steps().inspect(&key).await?.holders;

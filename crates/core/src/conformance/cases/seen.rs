@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::admin::listed;
-use super::context::{BRIEF, SHORT, TestContext, outlast, past, patient, soon};
+use super::context::{SHORT, TestContext, outlast, past, patient, soon};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{LockKey, LockOptions, LossReason, Mode, ReadGuard};
@@ -33,8 +33,8 @@ pub(super) async fn c25_what_is_left_follows_the_lease(context: TestContext) -> 
 
 pub(super) async fn c25_an_expired_holder_is_not_shown(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.claims(&key, Mode::Exclusive, BRIEF).await?;
-    outlast(BRIEF).await;
+    ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    outlast(context.brief_ttl()).await;
     theirs.sees_nobody(&key).await?;
     let shown = listed(&theirs, key.as_str()).await?;
     ensure!(shown.is_empty(), "a listing shows {shown:?}");
@@ -45,9 +45,9 @@ pub(super) async fn c25_an_expired_holder_is_not_shown(context: TestContext) -> 
 
 pub(super) async fn c25_an_expired_reader_is_not_shown(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.claims(&key, Mode::Shared, BRIEF).await?;
+    ours.claims(&key, Mode::Shared, context.brief_ttl()).await?;
     theirs.claims(&key, Mode::Shared, LEASE).await?;
-    outlast(BRIEF).await;
+    outlast(context.brief_ttl()).await;
     theirs.sees_left(&key, LEASE).await?;
     let shown = listed(&theirs, key.as_str()).await?;
     ensure!(shown.get(&key).is_some_and(|holders| holders.len() == 1), "a listing shows {shown:?}");

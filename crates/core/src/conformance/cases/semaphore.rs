@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::context::{AMPLE, BRIEF, TestContext, eventually, once, past, patient, soon};
+use super::context::{AMPLE, TestContext, eventually, once, past, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
 use crate::{ErrorKind, LockGuard, LockKey, LockOptions, Locker, Mode, Result, Semaphore, Wait};
@@ -127,9 +127,9 @@ pub(super) async fn c30_the_permit_of_a_holder_that_died_is_granted_after_its_le
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let semaphore = semaphore(&ours, &key, 2)?;
     // The engine of a client that only claims does not renew: as if it had died.
-    let dead = theirs.claims(&semaphore.slots()[1], Mode::Exclusive, BRIEF).await?;
+    let dead = theirs.claims(&semaphore.slots()[1], Mode::Exclusive, context.brief_ttl()).await?;
     let living = theirs.take(&semaphore.slots()[0], &patient()).await?;
-    let granted = semaphore.acquire_with(&past(BRIEF)).await?;
+    let granted = semaphore.acquire_with(&past(context.brief_ttl())).await?;
     let granted = granted.ok_or_else(|| Failure("the permit of the dead is gone for ever".into()))?;
     ensure!(*granted.key() == dead.key, "{} was granted, which is held", granted.key());
     ensure!(living.is_held(), "the holder that lives was lost");

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::context::{AMPLE, TestContext, brief, eventually, once, patient, soon};
+use super::context::{AMPLE, TestContext, eventually, once, patient, soon};
 use crate::conformance::subject::TestClient;
 use crate::conformance::verdict::{Verdict, ensure};
 use crate::{LeaseStatus, LockKey, LockOptions, Mode, Wait};
@@ -74,7 +74,7 @@ pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestConte
 pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let lives = read(&ours, &key, &patient()).await?;
-    let dies = read(&theirs, &key, &brief()).await?;
+    let dies = read(&theirs, &key, &context.brief()).await?;
     let left = || async { Ok(ours.admin.inspect(&key).await?.holders.len() == 1) };
     eventually("the dead reader is gone", left).await?;
     ensure!(lives.is_held() && !dies.is_held(), "the wrong reader was lost");
@@ -152,7 +152,7 @@ pub(super) async fn c15_a_waiting_writer_holds_back_readers_elsewhere(context: T
 pub(super) async fn c15_the_mark_of_a_cancelled_writer_goes_away(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
-    let gives_up = LockOptions::new().ttl(Duration::from_secs(1)).wait(Wait::UpTo(AMPLE / 40));
+    let gives_up = LockOptions::new().ttl(context.brief_ttl() * 2).wait(Wait::UpTo(AMPLE / 40));
     ensure!(ours.acquire(&key, &gives_up).await?.is_none(), "a writer was granted beside a reader");
     let second = read(&theirs, &key, &patient()).await?;
     ensure!(first.is_held() && second.is_held(), "a reader was lost");

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 
-use super::context::{BRIEF, TestContext, brief, past, patient};
+use super::context::{TestContext, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode};
@@ -46,8 +46,8 @@ pub(super) async fn c04_tokens_grow_across_release(context: TestContext) -> Verd
 
 pub(super) async fn c04_tokens_grow_across_expiry(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let stale = ours.take(&key, &brief()).await?;
-    let successor = theirs.take(&key, &past(BRIEF)).await?;
+    let stale = ours.take(&key, &context.brief()).await?;
+    let successor = theirs.take(&key, &past(context.brief_ttl())).await?;
     ensure!(token(&successor)? > token(&stale)?, "{:?} after {:?}", token(&successor)?, token(&stale)?);
     Ok(())
 }
