@@ -39,7 +39,7 @@ fn apt_get_install(packages: &[&str], muted: &Path) -> Result<(), String> {
     )?;
     if find("systemctl").is_some() {
         // A service that was just installed must not come up with the next boot either.
-        let services = ["redis-server", "mariadb", "postgresql", "pgbouncer"]
+        let services = ["redis-server", "mariadb", "postgresql", "pgbouncer", "etcd"]
             .into_iter()
             .filter(|s| packages.iter().any(|p| p.starts_with(s)));
         drop(Command::new("systemctl").args(["--quiet", "disable"]).args(services).output());
@@ -77,6 +77,8 @@ fn package(program: &str) -> &'static str {
         "redis-server" => "redis-server",
         "postgres" | "initdb" => "postgresql",
         "pgbouncer" => "pgbouncer",
+        "etcd" => "etcd-server",
+        "etcdctl" => "etcd-client",
         _ => "mariadb-server",
     }
 }

@@ -13,8 +13,15 @@ use leasehold_testkit::launch::{Lifetime, find};
 use folder::Folder;
 use service::{Running, Service, Site};
 
-const ALL: [&dyn Service; 5] =
-    [&kinds::Redis, &kinds::Redlock, &kinds::RedisCluster, &kinds::MariaDb, &kinds::Postgres];
+const ALL: [&dyn Service; 7] = [
+    &kinds::Redis,
+    &kinds::Redlock,
+    &kinds::RedisCluster,
+    &kinds::MariaDb,
+    &kinds::Postgres,
+    &kinds::Etcd,
+    &kinds::EtcdCluster,
+];
 
 /// The servers of one run. They end, and their folder goes, when this is dropped.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ built_in! {
     mysql_unique = leasehold_mysql_unique, "mysql", ["mysql"];
     mysql_rw = leasehold_mysql_rw, "mysql", ["mysql-rw"];
     postgres = leasehold_postgres, "postgres", ["postgres", "postgresql"];
+    etcd = leasehold_etcd, "etcd", ["etcd", "etcds"];
 }
 
 macro_rules! built_in {

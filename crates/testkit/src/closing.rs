@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 /// A lease of which a renewal is under way while all this goes on.
-const SHORT: Duration = Duration::from_millis(1500);
+const SHORT: Duration = Duration::from_secs(2);
 
 /// A moment for what was begun to get as far as it gets.
 pub(crate) const MOMENT: Duration = Duration::from_millis(300);

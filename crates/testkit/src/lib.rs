@@ -7,6 +7,8 @@ mod waiting;
 // what they run on,
 mod child;
 mod corpus;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 pub mod first_version;
 pub mod launch;
 #[cfg(feature = "mysql")]

@@ -1,6 +1,6 @@
 //! The kinds of services, each started by the launcher that the tests use too.
 
-use leasehold_testkit::launch::{Process, Settings, mariadb, postgres, redis};
+use leasehold_testkit::launch::{Process, Settings, etcd, mariadb, postgres, redis};
 
 use super::service::{Running, Service, Site};
 
@@ -23,6 +23,14 @@ pub(super) struct MariaDb;
 /// One `PostgreSQL` server with an empty database `leasehold` and a superuser leasehold without a password.
 #[derive(Debug)]
 pub(super) struct Postgres;
+
+/// One etcd server.
+#[derive(Debug)]
+pub(super) struct Etcd;
+
+/// An etcd cluster of three members.
+#[derive(Debug)]
+pub(super) struct EtcdCluster;
 
 impl Service for Redis {
     fn variable(&self) -> &'static str {
@@ -99,5 +107,36 @@ impl Service for Postgres {
     fn start(&self, site: &Site) -> Result<Running, String> {
         let server = postgres::start(&site.folder, &Settings::default(), site.lifetime)?;
         Ok(Running { url: postgres::url(server.port()), processes: vec![server] })
+    }
+}
+
+impl Service for Etcd {
+    fn variable(&self) -> &'static str {
+        "LEASEHOLD_TEST_ETCD"
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &[etcd::PROGRAM, etcd::CONTROL]
+    }
+
+    fn start(&self, site: &Site) -> Result<Running, String> {
+        let server = etcd::start(&site.folder, &Settings::default(), site.lifetime)?;
+        Ok(Running { url: etcd::url(&[server.port()]), processes: vec![server] })
+    }
+}
+
+impl Service for EtcdCluster {
+    fn variable(&self) -> &'static str {
+        "LEASEHOLD_TEST_ETCD_CLUSTER"
+    }
+
+    fn programs(&self) -> &'static [&'static str] {
+        &[etcd::PROGRAM]
+    }
+
+    fn start(&self, site: &Site) -> Result<Running, String> {
+        let processes = etcd::start_cluster(3, &site.folder, site.lifetime)?;
+        let ports: Vec<u16> = processes.iter().map(Process::port).collect();
+        Ok(Running { url: etcd::url(&ports), processes })
     }
 }

@@ -1,8 +1,9 @@
-//! Starts server programs: the one place of the workspace that runs `redis-server`, `mariadbd` and `postgres`.
+//! Starts server programs: the one place of the workspace that runs `redis-server`, `mariadbd`, `postgres` and `etcd`.
 //!
 //! This module uses the standard library alone, so that `cargo xtask` compiles no driver and no runtime for it. Its
 //! functions block; [`redis`](crate::redis) and [`mysql`](crate::mysql) call them from threads of their own.
 
+pub mod etcd;
 pub mod mariadb;
 mod ports;
 pub mod postgres;

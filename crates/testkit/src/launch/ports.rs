@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Mutex;
 
 /// A Redis Cluster node listens on this much above its port, too.
-const BUS: u16 = 10_000;
+pub(super) const BUS: u16 = 10_000;
 
 /// Ports that this process has given out, so that two servers that start side by side never share one.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());

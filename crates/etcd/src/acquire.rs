@@ -1,0 +1,121 @@
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Claim, Error, ErrorKind, GrantRef, Mode, Result};
+use prost::Message;
+
+use crate::line::{Entry, Line, Text};
+use crate::proto::{Compare, Operation, TxnRequest};
+use crate::store::{ROUNDS, Store, seconds};
+
+/// The lease of who waits, and the first lease of a grant out of the line: a waiter that died keeps the others for no longer.
+const WAITS: Duration = Duration::from_secs(5);
+
+/// Takes a key for the owner of `claim`, or says that another is in the way, or puts the owner at the end of the line.
+///
+/// The line is read first: a transaction that may write goes to the disks of a majority, also where it finds the key busy.
+pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt> {
+    let (line, _) = store.line("acquire", &claim.key).await?;
+    if let Some(ours) = line.of(claim.owner, claim.mode) {
+        // Who waits is in the line for as long as it asks.
+        let holds = line.before(ours).is_none();
+        if holds || store.keep_alive("acquire", &[ours.lease]).await? == [true] {
+            return found(store, claim, &line, ours).await;
+        }
+    }
+    if line.admits(claim.mode) {
+        let in_the_way = match claim.mode {
+            Mode::Exclusive => store.names().line(&claim.key),
+            Mode::Shared => store.names().writers(&claim.key),
+        };
+        let line = put(store, claim, claim.ttl, vec![Compare::absent(in_the_way)]).await?;
+        if let Some(ours) = line.of(claim.owner, claim.mode) {
+            return found(store, claim, &line, ours).await;
+        }
+    }
+    if !claim.waits {
+        return busy(store, &line).await;
+    }
+    let line = put(store, claim, claim.ttl.min(WAITS), Vec::new()).await?;
+    // Not as granted, also where it is first by now: its lease is not the one that was asked for.
+    let queued = line.of(claim.owner, claim.mode).map(|ours| queued(store, claim, &line, ours));
+    Ok(queued.unwrap_or(Attempt::Busy { retry_in: None }))
+}
+
+/// Writes the entry of a claim, with a lease of its own, if it is not there and these comparisons hold. Answers the line after it.
+async fn put(store: &Store, claim: &Claim, ttl: Duration, also: Vec<Compare>) -> Result<Line> {
+    let name = store.names().entry(&claim.key, claim.mode, claim.owner);
+    for _ in 0..ROUNDS {
+        let base = store.base("acquire").await?;
+        let lease = store.grant_lease("acquire", seconds(ttl)).await?;
+        // A store that lost its data counts revisions anew.
+        let same_base = Compare::value(&store.names().base(), &base.text());
+        let mut compare = vec![same_base, Compare::absent((name.clone(), Vec::new()))];
+        compare.extend(also.iter().cloned());
+        let failure = store.reads(&claim.key).to_vec();
+        let mut success = vec![Operation::put(&name, Text::of(claim, seconds(ttl)).encode_to_vec(), lease)];
+        success.extend(failure.iter().cloned());
+        let answer = store.txn("acquire", true, TxnRequest { compare, success, failure }).await?;
+        if !answer.succeeded {
+            store.revoke([lease]);
+        }
+        match Line::read("acquire", store.names(), answer.reads()) {
+            Ok(line) if line.base == base => return Ok(line),
+            Ok(_) => store.forget_base(),
+            Err(error) if error.kind() == ErrorKind::Unavailable => store.forget_base(),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::new(ErrorKind::Unavailable, "acquire").detail("the namespace loses its base again and again"))
+}
+
+/// What a claim is told whose owner is in the line.
+async fn found(store: &Store, claim: &Claim, line: &Line, ours: &Entry) -> Result<Attempt> {
+    if line.before(ours).is_none() {
+        store.waits_no_more(&claim.key, claim.owner);
+        return Ok(Attempt::Granted { epoch: Some(line.epoch(ours)) });
+    }
+    if claim.waits { Ok(queued(store, claim, line, ours)) } else { busy(store, line).await }
+}
+
+/// What is left of the lease that came last of those that hold the key. etcd tells it in whole seconds.
+async fn busy(store: &Store, line: &Line) -> Result<Attempt> {
+    let Some(holder) = line.holders().last() else { return Ok(Attempt::Busy { retry_in: None }) };
+    let left = store.left("acquire", holder.lease).await?.and_then(|left| u64::try_from(left).ok());
+    Ok(Attempt::Busy { retry_in: left.map(|left| Duration::from_secs(left.max(1))) })
+}
+
+fn queued(store: &Store, claim: &Claim, line: &Line, ours: &Entry) -> Attempt {
+    store.waits(&claim.key, claim.owner, claim.mode);
+    let lease = claim.ttl.min(WAITS);
+    let is_first = line.before(ours).is_none();
+    let others = line.holders().filter(|holder| holder.owner != claim.owner);
+    Attempt::Queued {
+        epoch_of_holder: others.map(|holder| line.epoch(holder)).max(),
+        latest_epoch: None,
+        retry_in: if is_first { Duration::from_millis(1) } else { lease / 3 },
+        notifies: true,
+        lease,
+    }
+}
+
+/// Makes a reader of a writer, which keeps its place at the head of the line.
+pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+    let name = store.names().entry(&claim.key, Mode::Shared, claim.owner);
+    for _ in 0..ROUNDS {
+        let (line, _) = store.line("downgrade", &claim.key).await?;
+        let held = line.held(writer.owner, Mode::Exclusive, writer.epoch);
+        let Some(held) = held else { break };
+        let lease = store.grant_lease("downgrade", seconds(claim.ttl)).await?;
+        let text = Text { position: held.position, downgraded: true, ..Text::of(claim, seconds(claim.ttl)) };
+        let success = vec![Operation::delete(&held.name), Operation::put(&name, text.encode_to_vec(), lease)];
+        let compare = vec![Compare::unchanged(&held.name, held.modified)];
+        let txn = TxnRequest { compare, success, failure: Vec::new() };
+        if store.txn("downgrade", true, txn).await?.succeeded {
+            store.revoke([held.lease]);
+            return Ok(Attempt::Granted { epoch: Some(line.base.epoch(held.position).saturating_add(1)) });
+        }
+        // The writer was renewed or released meanwhile.
+        store.revoke([lease]);
+    }
+    Ok(Attempt::Busy { retry_in: None })
+}

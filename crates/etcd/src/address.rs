@@ -1,0 +1,166 @@
+use std::fmt;
+
+use leasehold_core::{Error, ErrorKind, Namespace, Result, Secrets};
+use percent_encoding::percent_decode_str;
+use tonic::transport::Endpoint;
+
+/// A checked URL. Neither `Debug` nor any error shows the password.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) endpoints: Vec<Endpoint>,
+    /// Name and password.
+    pub(crate) user: Option<(String, String)>,
+    pub(crate) namespace: Namespace,
+    pub(crate) secrets: Secrets,
+}
+
+const PARSE: &str = "read the address";
+
+impl Address {
+    /// Parses `etcd://user:password@host:port,host:port/namespace`. Nothing is sent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] for a URL that cannot be used. The error shows no credential.
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        Secrets::check_encoded(url, PARSE)?;
+        let (is_secure, rest) = match (url.strip_prefix("etcd://"), url.strip_prefix("etcds://")) {
+            (Some(rest), _) => (false, rest),
+            (_, Some(rest)) => (true, rest),
+            _ => return Err(refuse("the URL begins with neither etcd:// nor etcds://")),
+        };
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (place, path) = place.split_once('/').unwrap_or((place, ""));
+        let (user, hosts) = place.rsplit_once('@').map_or((None, place), |(user, hosts)| (Some(user), hosts));
+        let mut namespace = (!path.is_empty()).then(|| decoded("the namespace", path)).transpose()?;
+        let mut ca = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let twice = match name {
+                "namespace" => namespace.replace(decoded(name, value)?).is_some(),
+                "ca" if is_secure => ca.replace(decoded(name, value)?).is_some(),
+                "ca" => return Err(refuse("ca is for etcds:// only")),
+                _ => return Err(refuse(format!("there is no parameter {name:?}; there are namespace and ca"))),
+            };
+            if twice {
+                return Err(refuse(format!("{name} is given twice")));
+            }
+        }
+        let user = user.map(credentials).transpose()?;
+        let endpoints = hosts.split(',').map(|host| endpoint(host, is_secure, ca.as_deref()));
+        Ok(Self {
+            endpoints: endpoints.collect::<Result<_>>()?,
+            namespace: namespace.as_deref().map_or_else(|| Ok(Namespace::default()), Namespace::new)?,
+            secrets: Secrets::of(user.as_ref().map(|(_, password)| password.as_str())),
+            user,
+        })
+    }
+}
+
+/// The error for a URL that cannot be used.
+pub(crate) fn refuse(why: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOptions, PARSE).detail(why)
+}
+
+fn decoded(what: &str, text: &str) -> Result<String> {
+    let text = percent_decode_str(text).decode_utf8().map_err(|_| refuse(format!("{what} is not UTF-8")))?;
+    Ok(text.into_owned())
+}
+
+fn credentials(text: &str) -> Result<(String, String)> {
+    let (name, password) = text.split_once(':').ok_or_else(|| refuse("a user needs a password: user:password@host"))?;
+    Ok((decoded("the user", name)?, decoded("the password", password)?))
+}
+
+fn endpoint(host: &str, is_secure: bool, ca: Option<&str>) -> Result<Endpoint> {
+    let has_port = host.rsplit_once(':').is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
+    if host.is_empty() || host.contains('@') {
+        return Err(refuse("the URL names no host, or an empty one between two commas"));
+    }
+    let scheme = if is_secure { "https" } else { "http" };
+    let port = if has_port { "" } else { ":2379" };
+    let endpoint = Endpoint::from_shared(format!("{scheme}://{host}{port}"));
+    let endpoint = endpoint.map_err(|_| refuse(format!("{host:?} is not a host, nor host:port")))?;
+    if endpoint.uri().host().is_none_or(str::is_empty) || endpoint.uri().path() != "/" {
+        return Err(refuse(format!("{host:?} is not a host, nor host:port")));
+    }
+    if is_secure { secured(endpoint, ca) } else { Ok(endpoint) }
+}
+
+#[cfg(not(feature = "tls-rustls"))]
+fn secured(_: Endpoint, _: Option<&str>) -> Result<Endpoint> {
+    Err(refuse("etcds:// needs the cargo feature `tls-rustls`"))
+}
+
+/// TLS that trusts the certificates of this file, or else of the system.
+#[cfg(feature = "tls-rustls")]
+fn secured(endpoint: Endpoint, ca: Option<&str>) -> Result<Endpoint> {
+    use tonic::transport::{Certificate, ClientTlsConfig};
+
+    let tls = match ca {
+        Some(file) => {
+            let pem = std::fs::read(file).map_err(|why| refuse(format!("ca: {file:?} cannot be read: {why}")))?;
+            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
+        }
+        None => ClientTlsConfig::new().with_native_roots(),
+    };
+    endpoint.tls_config(tls).map_err(|why| refuse(format!("TLS cannot be used: {why}")))
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts: Vec<_> = self.endpoints.iter().map(|endpoint| endpoint.uri().to_string()).collect();
+        f.debug_struct("Address").field("endpoints", &hosts).field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_testkit::{corpus_of_urls, shown};
+
+    use super::*;
+
+    #[test]
+    fn a_url_names_hosts_user_and_namespace() {
+        let address = Address::parse("etcd://ada:p%2Fw@one:2379,two,[::1]:4/billing").unwrap();
+        let hosts: Vec<_> = address.endpoints.iter().map(|endpoint| endpoint.uri().to_string()).collect();
+        assert_eq!(hosts, ["http://one:2379/", "http://two:2379/", "http://[::1]:4/"]);
+        assert_eq!(address.user, Some(("ada".to_owned(), "p/w".to_owned())));
+        assert_eq!(address.namespace.as_str(), "billing");
+        assert!(!format!("{address:?}").contains("p/w"), "{address:?}");
+        assert_eq!(Address::parse("etcd://h?namespace=a%2Fb").unwrap().namespace.as_str(), "a/b");
+        assert_eq!(Address::parse("etcd://h").unwrap().namespace, Namespace::default());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused() {
+        for (url, why) in [
+            ("redis://h", "etcd://"),
+            ("etcd://", "no host"),
+            ("etcd://a,,b", "no host"),
+            ("etcd://a b", "not a host"),
+            ("etcd://h:port", "not a host"),
+            ("etcd://user@h", "needs a password"),
+            ("etcd://h/n?namespace=m", "twice"),
+            ("etcd://h?ttl=1", "no parameter"),
+            ("etcd://h?ca=/f", "etcds:// only"),
+            ("etcd://h?namespace=", "namespace"),
+            ("etcd://u:p/w@h", "percent-encode"),
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
+            assert!(error.to_string().contains(why), "{url}: {error}");
+        }
+        #[cfg(not(feature = "tls-rustls"))]
+        assert!(Address::parse("etcds://h").unwrap_err().to_string().contains("tls-rustls"));
+        #[cfg(feature = "tls-rustls")]
+        assert!(Address::parse("etcds://h?ca=/absent").unwrap_err().to_string().contains("cannot be read"));
+    }
+
+    #[test]
+    fn no_url_panics_or_shows_its_password() {
+        corpus_of_urls(include_str!("../corpus/urls.txt"), |url| match Address::parse(url) {
+            Ok(address) => format!("{address:?}"),
+            Err(error) => shown(&error),
+        });
+    }
+}

@@ -1,0 +1,111 @@
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_core::{Cursor, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, Page, Result};
+
+use crate::line::{Entry, Line};
+use crate::proto::{Compare, Operation, TxnRequest};
+use crate::store::{ROUNDS, Store};
+
+/// How many entries one page of a listing is made of.
+const PAGE: i64 = 500;
+
+/// How many leases are asked for at a time.
+const AT_A_TIME: usize = 32;
+
+/// How long it is known that an owner was released by force, after its lease would have ended. In seconds.
+const KNOWN: i64 = 60;
+
+/// How many holders one transaction releases. A server takes 128 operations unless told otherwise.
+const RELEASES: usize = 40;
+
+/// Who holds a key, with what is left of each lease.
+pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
+    let (line, _) = store.line("inspect", key).await?;
+    shown(store, "inspect", key, &line).await
+}
+
+/// The holders of a line whose leases have not ended.
+async fn shown(store: &Store, operation: &'static str, key: &LockKey, line: &Line) -> Result<Holders> {
+    let held: Vec<_> = line.holders().map(|entry| (holder(entry, line.epoch(entry)), entry.lease)).collect();
+    let mut holders = Vec::with_capacity(held.len());
+    for some in held.chunks(AT_A_TIME) {
+        let left = join_all(some.iter().map(|(_, lease)| store.left(operation, *lease))).await;
+        for ((holder, _), left) in some.iter().zip(left) {
+            let Some(left) = left? else { continue };
+            let remaining = u64::try_from(left).ok().map(Duration::from_secs);
+            let mut holder = holder.clone();
+            holder.remaining = remaining;
+            holders.push(holder);
+        }
+    }
+    Ok(Holders { key: key.clone(), holders })
+}
+
+fn holder(entry: &Entry, epoch: u64) -> Holder {
+    let mut holder = Holder::new(entry.mode);
+    holder.token = Some(FencingToken::of_epoch(epoch));
+    (holder.label, holder.reason) = (entry.text.label.clone(), entry.text.reason.clone());
+    holder
+}
+
+/// One page of the held keys that start with `prefix`.
+pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+    const LIST: &str = "list";
+    let base = store.base(LIST).await?;
+    let range = store.names().lines(prefix, after.map(|after| after.0.as_str()));
+    if range.0 >= range.1 {
+        // A cursor behind all keys with this prefix.
+        return Ok(Page { keys: Vec::new(), next: None });
+    }
+    let read = store.range(LIST, range, PAGE).await?;
+    let mut lines: Vec<(LockKey, Line)> = Vec::new();
+    for kv in read.kvs {
+        let entry = Entry::read(LIST, store.names(), kv)?;
+        match lines.last_mut().filter(|(key, _)| *key == entry.key) {
+            Some((_, line)) => line.entries.push(entry),
+            None => lines.push((entry.key.clone(), Line { base, entries: vec![entry] })),
+        }
+    }
+    let next = lines.last().filter(|_| read.more).map(|(key, _)| Cursor(key.as_str().to_owned()));
+    if read.more
+        && let Some((key, line)) = lines.last_mut()
+    {
+        // Its line may be longer than the page.
+        *line = store.line(LIST, key).await?.0;
+    }
+    let mut keys = Vec::with_capacity(lines.len());
+    for (key, mut line) in lines {
+        line.entries.sort_by_key(|entry| entry.position);
+        keys.push(shown(store, LIST, &key, &line).await?);
+    }
+    keys.retain(|holders| !holders.holders.is_empty());
+    Ok(Page { keys, next })
+}
+
+/// Deletes the entries of all who hold a key, and leaves word for each. Who waits stays in the line.
+pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+    const FORCE: &str = "force-release";
+    for _ in 0..ROUNDS {
+        let (line, _) = store.line(FORCE, key).await?;
+        let was = shown(store, FORCE, key, &line).await?;
+        let held: Vec<&Entry> = line.holders().collect();
+        let Some(longest) = held.iter().map(|entry| entry.text.ttl).max() else { return Ok(was) };
+        let lease = store.grant_lease(FORCE, longest.saturating_add(KNOWN)).await?;
+        let mut released = true;
+        for some in held.chunks(RELEASES) {
+            let compare = some.iter().map(|entry| Compare::unchanged(&entry.name, entry.modified)).collect();
+            let mut success = Vec::new();
+            for entry in some {
+                success.push(Operation::delete(&entry.name));
+                success.push(Operation::put(&store.names().forced(key, entry.owner), Vec::new(), lease));
+            }
+            released &= store.txn(FORCE, true, TxnRequest { compare, success, failure: Vec::new() }).await?.succeeded;
+        }
+        if released {
+            store.revoke(held.iter().map(|entry| entry.lease));
+            return Ok(was);
+        }
+    }
+    Err(Error::new(ErrorKind::Unavailable, FORCE).detail("who holds the key changes all the time"))
+}

@@ -1,0 +1,215 @@
+use leasehold_core::{Claim, Error, ErrorKind, FencingToken, LockKey, Mode, OwnerId, Result};
+use prost::Message;
+
+use crate::failure::odd;
+use crate::names::Names;
+use crate::proto::KeyValue;
+
+/// All that the store has of a key at one revision: who holds it, and behind them who waits, in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) base: Base,
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// One grant or one waiter.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: Vec<u8>,
+    pub(crate) key: LockKey,
+    pub(crate) owner: OwnerId,
+    pub(crate) mode: Mode,
+    /// The revision by which it came into the line.
+    pub(crate) position: i64,
+    pub(crate) lease: i64,
+    pub(crate) modified: i64,
+    pub(crate) text: Text,
+}
+
+/// The value of an entry.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Text {
+    /// The lease that was asked for, in whole seconds.
+    #[prost(int64, tag = "1")]
+    pub(crate) ttl: i64,
+    #[prost(string, optional, tag = "2")]
+    pub(crate) label: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub(crate) reason: Option<String>,
+    /// The position of the entry that this one took the place of. 0: none.
+    #[prost(int64, tag = "4")]
+    pub(crate) position: i64,
+    /// Whether it is a reader that was the writer.
+    #[prost(bool, tag = "5")]
+    pub(crate) downgraded: bool,
+}
+
+impl Text {
+    pub(crate) fn of(claim: &Claim, ttl: i64) -> Self {
+        let [label, reason] = [&claim.label, &claim.reason].map(|text| text.as_deref().map(str::to_owned));
+        Self { ttl, label, reason, position: 0, downgraded: false }
+    }
+}
+
+/// From where epochs are counted in a namespace: the clock of whoever used the namespace first, so that tokens also grow after
+/// etcd lost all of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Base(pub(crate) u64);
+
+impl Base {
+    /// The base in whose namespace a grant at this revision has the epoch `clock` or a larger one.
+    pub(crate) fn at(clock: u64, revision: i64) -> Self {
+        Self(clock.saturating_sub(twice(revision)))
+    }
+
+    /// The epoch of an entry at this position. The odd ones are of readers that were writers.
+    pub(crate) fn epoch(self, position: i64) -> u64 {
+        self.0.saturating_add(twice(position))
+    }
+
+    pub(crate) fn text(self) -> Vec<u8> {
+        self.0.to_string().into_bytes()
+    }
+
+    pub(crate) fn read(value: &[u8]) -> Option<Self> {
+        let base = std::str::from_utf8(value).ok()?.parse().ok()?;
+        (base <= FencingToken::MAX_EPOCH).then_some(Self(base))
+    }
+}
+
+fn twice(revision: i64) -> u64 {
+    u64::try_from(revision).unwrap_or(0).saturating_mul(2)
+}
+
+impl Line {
+    /// Reads the answers to two reads: of the base, and of the line.
+    pub(crate) fn read(operation: &'static str, names: &Names, reads: Vec<Vec<KeyValue>>) -> Result<Self> {
+        let mut reads = reads.into_iter();
+        let base = reads.next().unwrap_or_default();
+        let Some(base) = base.first().and_then(|base| Base::read(&base.value)) else {
+            // Whoever deleted it, or all of the data, deleted it while it was asked for.
+            return Err(Error::new(ErrorKind::Unavailable, operation).detail("the namespace has lost its base"));
+        };
+        let entries = reads.next().unwrap_or_default().into_iter().map(|kv| Entry::read(operation, names, kv));
+        let mut entries: Vec<_> = entries.collect::<Result<_>>()?;
+        entries.sort_by_key(|entry| entry.position);
+        Ok(Self { base, entries })
+    }
+
+    /// The entry of this owner, if the mode is right.
+    pub(crate) fn of(&self, owner: OwnerId, mode: Mode) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.owner == owner && entry.mode == mode)
+    }
+
+    /// Whether a newcomer would hold the key at once.
+    pub(crate) fn admits(&self, mode: Mode) -> bool {
+        let excludes = |other: &Entry| other.mode == Mode::Exclusive || mode == Mode::Exclusive;
+        !self.entries.iter().any(excludes)
+    }
+
+    /// The last of those that have to go before this entry is granted the key. `None`: it holds it.
+    pub(crate) fn before(&self, entry: &Entry) -> Option<&Entry> {
+        let excludes = |other: &&Entry| {
+            other.position < entry.position && (other.mode == Mode::Exclusive || entry.mode == Mode::Exclusive)
+        };
+        self.entries.iter().filter(excludes).last()
+    }
+
+    /// Those who hold the key.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| self.before(entry).is_none())
+    }
+
+    pub(crate) fn epoch(&self, entry: &Entry) -> u64 {
+        entry.epoch(self.base)
+    }
+
+    /// The entry of this owner if it holds the key, under this epoch if one is given.
+    pub(crate) fn held(&self, owner: OwnerId, mode: Mode, epoch: Option<u64>) -> Option<&Entry> {
+        let entry = self.of(owner, mode).filter(|entry| self.before(entry).is_none())?;
+        epoch.is_none_or(|epoch| epoch == self.epoch(entry)).then_some(entry)
+    }
+}
+
+impl Entry {
+    pub(crate) fn epoch(&self, base: Base) -> u64 {
+        base.epoch(self.position).saturating_add(u64::from(self.text.downgraded))
+    }
+
+    pub(crate) fn read(operation: &'static str, names: &Names, kv: KeyValue) -> Result<Self> {
+        let read = || Some((names.read(&kv.key)?, Text::decode(kv.value.as_slice()).ok()?));
+        let Some(((key, mode, owner), text)) = read() else { return Err(odd(operation, &kv.key)) };
+        let position = if text.position > 0 { text.position } else { kv.create_revision };
+        Ok(Self { name: kv.key, key, owner, mode, position, lease: kv.lease, modified: kv.mod_revision, text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::Namespace;
+    use leasehold_testkit::corpus_of_text;
+
+    use super::*;
+
+    fn line(entries: &[(char, i64, Text)]) -> Line {
+        let names = Names::new(&Namespace::default());
+        let key = LockKey::new("k").unwrap();
+        let entry = |(kind, created, text): &(char, i64, Text)| {
+            let mode = if *kind == 'w' { Mode::Exclusive } else { Mode::Shared };
+            let name = names.entry(&key, mode, OwnerId::random());
+            KeyValue { key: name, create_revision: *created, value: text.encode_to_vec(), ..KeyValue::default() }
+        };
+        let base = KeyValue { value: b"1000".to_vec(), ..KeyValue::default() };
+        Line::read("test", &names, vec![vec![base], entries.iter().map(entry).collect()]).unwrap()
+    }
+
+    #[test]
+    fn a_writer_holds_alone_and_readers_hold_until_the_first_writer_in_the_line() {
+        let plain = Text::default();
+        let held = |entries: &[(char, i64)]| {
+            let entries: Vec<_> = entries.iter().map(|(kind, at)| (*kind, *at, plain.clone())).collect();
+            line(&entries).holders().map(|entry| entry.position).collect::<Vec<_>>()
+        };
+        assert_eq!(held(&[('w', 3), ('w', 4), ('r', 5)]), [3]);
+        assert_eq!(held(&[('r', 3), ('r', 4), ('w', 5), ('r', 6)]), [3, 4]);
+        assert_eq!(held(&[('r', 6), ('w', 5)]), [5], "in the order of revisions, whatever that of the names is");
+        assert!(held(&[]).is_empty());
+    }
+
+    #[test]
+    fn each_entry_waits_for_the_last_that_excludes_it() {
+        let plain = Text::default();
+        let line = line(&[('w', 1, plain.clone()), ('r', 2, plain.clone()), ('r', 3, plain.clone()), ('w', 4, plain)]);
+        let before: Vec<_> = line.entries.iter().map(|entry| line.before(entry).map(|other| other.position)).collect();
+        assert_eq!(before, [None, Some(1), Some(1), Some(3)]);
+    }
+
+    #[test]
+    fn epochs_grow_in_the_order_of_the_line_also_across_a_downgrade() {
+        let reader = Text { position: 3, downgraded: true, ..Text::default() };
+        let line = line(&[('r', 9, reader), ('w', 4, Text::default())]);
+        let epochs: Vec<_> = line.entries.iter().map(|entry| line.epoch(entry)).collect();
+        assert_eq!(epochs, [1007, 1008]);
+        assert_eq!(line.base.epoch(3), 1006, "what the writer had");
+    }
+
+    #[test]
+    fn a_namespace_begins_at_the_clock() {
+        let base = Base::at(70_000, 500);
+        assert_eq!((base.epoch(500), Base::read(&base.text())), (70_000, Some(base)));
+        assert_eq!(Base::at(10, 500).epoch(500), 1_000, "a store with more revisions than the clock has counted");
+    }
+
+    #[test]
+    fn whatever_etcd_has_is_read_or_refused() {
+        let names = Names::new(&Namespace::default());
+        corpus_of_text(include_str!("../corpus/entries.txt"), |text| {
+            let (name, value) = text.split_once(' ').unwrap_or((text, ""));
+            let kv = KeyValue { key: name.into(), value: value.into(), ..KeyValue::default() };
+            if let Err(error) = Entry::read("test", &names, kv.clone()) {
+                assert_eq!(error.kind(), ErrorKind::Backend);
+            }
+            assert!(Base::read(value.as_bytes()).is_none_or(|base| base.epoch(i64::MAX) >= base.0));
+        });
+    }
+}

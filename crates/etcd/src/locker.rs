@@ -1,0 +1,43 @@
+use leasehold_core::{Backed, Capabilities, Engine, EngineOptions};
+
+use crate::backend::EtcdBackend;
+
+/// Locks and reader/writer locks in etcd: each key has a line, in which holders are first and waiters behind them, in the order
+/// in which they came.
+///
+/// As a [`Locker`](crate::Locker) it is the write side, and all there is for who needs no readers. Clones share the connection
+/// and the waiters of this process.
+#[derive(Clone, Debug)]
+pub struct Etcd {
+    engine: Engine<EtcdBackend>,
+}
+
+impl Etcd {
+    /// What this backend promises beyond mutual exclusion. Nothing needs to be connected.
+    pub fn claims() -> Capabilities {
+        EtcdBackend::claims()
+    }
+
+    /// Closes the locker within 7.5 s: guards are lost, what they held is released, and waiters get an error. See
+    /// [`Engine::close`].
+    pub async fn close(&self) {
+        self.engine.close().await;
+    }
+
+    pub(crate) fn with(backend: EtcdBackend, options: EngineOptions) -> Self {
+        Self { engine: Engine::with(backend, options) }
+    }
+}
+
+impl From<EtcdBackend> for Etcd {
+    fn from(backend: EtcdBackend) -> Self {
+        Self::with(backend, EngineOptions::new())
+    }
+}
+
+impl Backed for Etcd {
+    type Backend = EtcdBackend;
+    fn engine(&self) -> &Engine<EtcdBackend> {
+        &self.engine
+    }
+}

@@ -1,0 +1,125 @@
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use leasehold_core::{LockKey, Notification, Notifications, Result, Subscription};
+use tokio::sync::watch;
+use tonic::{Status, Streaming};
+
+use crate::nodes::Step;
+use crate::proto::{Range, WATCH, WatchCreate, WatchRequest, WatchResponse};
+use crate::store::Store;
+
+const SUBSCRIBE: &str = "subscribe";
+
+const STEP: Step = Step { operation: SUBSCRIBE, path: WATCH, writes: false };
+
+/// Does not send put events.
+const NO_PUT: i32 = 0;
+
+#[async_trait]
+impl Notifications for Store {
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        // What is deleted after this revision is not missed, however late the watch begins.
+        let (_, revision) = self.line(SUBSCRIBE, key).await?;
+        let changes = self.changes();
+        Ok(Box::new(Watched { store: self.clone(), key: key.clone(), revision, changes, stream: None }))
+    }
+}
+
+/// Watches what is in the way of the waiter of this process: the last entry before it that excludes it, and nothing else. While
+/// nobody of this process waits in the line, it watches the whole line.
+struct Watched {
+    store: Store,
+    key: LockKey,
+    /// Up to where everything that was deleted is known.
+    revision: i64,
+    changes: watch::Receiver<()>,
+    stream: Option<Streaming<WatchResponse>>,
+}
+
+/// What is to be watched.
+enum Next {
+    Tell(Notification),
+    Watch(Range),
+}
+
+#[async_trait]
+impl Subscription for Watched {
+    async fn next(&mut self) -> Notification {
+        loop {
+            self.changes.mark_unchanged();
+            let range = match self.look().await {
+                Ok(Next::Tell(notification)) => return notification,
+                Ok(Next::Watch(range)) => range,
+                Err(_) => return Notification::Ended,
+            };
+            let is_whole_line = !range.1.is_empty();
+            tokio::select! {
+                // Somebody else of this process waits, and is behind another entry.
+                changed = self.changes.changed() => match changed {
+                    Ok(()) => self.stream = None,
+                    Err(_) => return Notification::Ended,
+                },
+                deleted = deleted(&self.store, &mut self.stream, range, self.revision) => match deleted {
+                    Ok(revision) => {
+                        self.stream = None;
+                        self.revision = revision;
+                        if is_whole_line {
+                            return Notification::Freed;
+                        }
+                    }
+                    Err(_) => return Notification::Ended,
+                },
+            }
+        }
+    }
+}
+
+impl Watched {
+    async fn look(&mut self) -> Result<Next> {
+        let Some((owner, mode)) = self.store.waiter(&self.key) else {
+            return Ok(Next::Watch(self.store.names().line(&self.key)));
+        };
+        let (line, revision) = self.store.line(SUBSCRIBE, &self.key).await?;
+        let Some(ours) = line.of(owner, mode) else {
+            return Ok(Next::Watch(self.store.names().line(&self.key)));
+        };
+        if let Some(before) = line.before(ours) {
+            self.revision = revision;
+            return Ok(Next::Watch((before.name.clone(), Vec::new())));
+        }
+        self.store.waits_no_more(&self.key, owner);
+        Ok(Next::Tell(Notification::Granted { owner, epoch: Some(line.epoch(ours)) }))
+    }
+}
+
+/// Waits until one of these keys is deleted after this revision, and answers when. Also answers if etcd does not know any more.
+async fn deleted(
+    store: &Store,
+    stream: &mut Option<Streaming<WatchResponse>>,
+    (key, range_end): Range,
+    revision: i64,
+) -> Result<i64> {
+    let create = WatchCreate { key, range_end, start_revision: revision + 1, filters: vec![NO_PUT] };
+    let asked = move || {
+        let request = WatchRequest { create: Some(create.clone()) };
+        // The request stays open: its end would end the watch.
+        stream::iter([request]).chain(stream::pending()).boxed()
+    };
+    let watched = match stream {
+        Some(watched) => watched,
+        None => stream.insert(store.nodes().listen(STEP, asked).await?),
+    };
+    loop {
+        let message = watched.message().await;
+        let ended = || Err(store.nodes().broke_off(STEP, &Status::unknown("the watch ended")));
+        match message {
+            Err(status) => return Err(store.nodes().broke_off(STEP, &status)),
+            Ok(None) => return ended(),
+            // What was deleted since is not kept: it is looked at anew.
+            Ok(Some(answer)) if answer.compact_revision > 0 => return Ok(answer.compact_revision.max(revision)),
+            Ok(Some(answer)) if answer.canceled => return ended(),
+            Ok(Some(answer)) if answer.events.is_empty() => {}
+            Ok(Some(answer)) => return Ok(answer.header.map_or(revision, |header| header.revision)),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
+use prost::Message;
+use tokio::time::timeout;
+
+use crate::line::{Base, Entry, Text};
+use crate::proto::{Compare, KeyValue, Operation, TxnRequest};
+use crate::release::gone;
+use crate::store::{ROUNDS, Store, seconds};
+
+/// How many renewals fit into one transaction, which has two reads for each. A server takes 128 operations unless told otherwise.
+pub(crate) const BATCH: usize = 60;
+
+const RENEW: &str = "renew";
+
+/// Prolongs grants whose owner etcd still has, under the same epoch. All are read in one transaction, and then their leases are
+/// prolonged, which the leader does without a write.
+pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
+    let mut statuses = Vec::with_capacity(renewals.len());
+    for batch in renewals.chunks(BATCH) {
+        let late = || Error::new(ErrorKind::Indeterminate, RENEW).detail(format!("no answer within {within:?}"));
+        let done = timeout(within, some(store, batch)).await.unwrap_or_else(|_| Err(late()));
+        statuses.extend(done.unwrap_or_else(|error| batch.iter().map(|_| Err(error.retell())).collect()));
+    }
+    statuses
+}
+
+async fn some(store: &Store, renewals: &[Renewal]) -> Result<Vec<Result<LeaseStatus>>> {
+    let base = store.base(RENEW).await?;
+    let names = |grant: &GrantRef| names(store, grant).map(|name| Operation::get_one(&name));
+    // Without its base, nothing of the namespace is there: then nothing is read, and nothing is held.
+    let compare = vec![Compare::value(&store.names().base(), &base.text())];
+    let success = renewals.iter().flat_map(|renewal| names(&renewal.grant)).collect();
+    let answer = store.txn(RENEW, false, TxnRequest { compare, success, failure: Vec::new() }).await?;
+    let mut reads = answer.reads().into_iter();
+    let entries = renewals.iter().map(|renewal| read(store, base, &renewal.grant, &mut reads)).collect::<Vec<_>>();
+    let kept = |(renewal, entry): (&Renewal, &Result<Entry, Gone>)| {
+        entry.as_ref().ok().filter(|entry| entry.text.ttl == seconds(renewal.ttl)).map(|entry| entry.lease)
+    };
+    let kept: Vec<i64> = renewals.iter().zip(&entries).filter_map(kept).collect();
+    let alive = if kept.is_empty() { Vec::new() } else { store.keep_alive(RENEW, &kept).await? };
+    let alive = kept.iter().zip(alive).filter_map(|(lease, alive)| alive.then_some(*lease)).collect::<Vec<_>>();
+    let status = renewals.iter().zip(entries).map(|(renewal, entry)| {
+        let as_asked = |entry: &Entry| entry.text.ttl == seconds(renewal.ttl) && alive.contains(&entry.lease);
+        let kept = entry.as_ref().is_ok_and(as_asked);
+        async move {
+            match entry {
+                Ok(_) if kept => Ok(LeaseStatus::Held),
+                Ok(_) => prolong(store, base, renewal).await,
+                Err(Gone::Status(status)) => Ok(status),
+                Err(Gone::Odd(error)) => Err(error),
+            }
+        }
+    });
+    Ok(join_all(status).await)
+}
+
+/// Of the entry of a grant, and of the mark that it was released by force.
+fn names(store: &Store, grant: &GrantRef) -> [Vec<u8>; 2] {
+    [store.names().entry(&grant.key, grant.mode, grant.owner), store.names().forced(&grant.key, grant.owner)]
+}
+
+enum Gone {
+    Status(LeaseStatus),
+    Odd(Error),
+}
+
+/// The entry of a grant, if it is the grant under that epoch.
+fn read(
+    store: &Store,
+    base: Base,
+    grant: &GrantRef,
+    reads: &mut impl Iterator<Item = Vec<KeyValue>>,
+) -> Result<Entry, Gone> {
+    let (found, mark) = (reads.next().unwrap_or_default(), reads.next().unwrap_or_default());
+    let Some(kv) = found.into_iter().next() else { return Err(Gone::Status(gone(&mark))) };
+    let entry = Entry::read(RENEW, store.names(), kv).map_err(Gone::Odd)?;
+    let is_the_same = grant.epoch.is_none_or(|epoch| epoch == entry.epoch(base));
+    if is_the_same { Ok(entry) } else { Err(Gone::Status(LeaseStatus::NotHeld)) }
+}
+
+/// Gives one grant a lease of another length, or of the same once more if its lease was replaced meanwhile. etcd keeps the length
+/// of a lease, so that another length takes another lease.
+async fn prolong(store: &Store, base: Base, renewal: &Renewal) -> Result<LeaseStatus> {
+    let Renewal { grant, ttl } = renewal;
+    let ttl = seconds(*ttl);
+    for _ in 0..ROUNDS {
+        let success = names(store, grant).map(|name| Operation::get_one(&name)).to_vec();
+        let answer = store.txn(RENEW, false, TxnRequest { success, ..TxnRequest::default() }).await?;
+        let entry = match read(store, base, grant, &mut answer.reads().into_iter()) {
+            Ok(entry) => entry,
+            Err(Gone::Status(status)) => return Ok(status),
+            Err(Gone::Odd(error)) => return Err(error),
+        };
+        let is_enough = match entry.text.ttl.cmp(&ttl) {
+            std::cmp::Ordering::Equal => store.keep_alive(RENEW, &[entry.lease]).await? == [true],
+            // A lease that lasts longer than asked is not made shorter.
+            std::cmp::Ordering::Greater => store.left(RENEW, entry.lease).await? >= Some(ttl),
+            std::cmp::Ordering::Less => false,
+        };
+        if is_enough || replace(store, RENEW, &entry, &entry.name, ttl).await? {
+            return Ok(LeaseStatus::Held);
+        }
+    }
+    Err(Error::new(ErrorKind::Unavailable, RENEW).detail("the grant changes all the time"))
+}
+
+/// Puts an entry under a name and with a new lease into the place of another, if nobody changed that one meanwhile.
+async fn replace(store: &Store, operation: &'static str, entry: &Entry, name: &[u8], ttl: i64) -> Result<bool> {
+    let lease = store.grant_lease(operation, ttl).await?;
+    let text = Text { ttl, position: entry.position, ..entry.text.clone() };
+    let mut success = vec![Operation::put(name, text.encode_to_vec(), lease)];
+    if name != entry.name {
+        success.push(Operation::delete(&entry.name));
+    }
+    let compare = vec![Compare::unchanged(&entry.name, entry.modified)];
+    let done = store.txn(operation, true, TxnRequest { compare, success, failure: Vec::new() }).await?;
+    store.revoke([if done.succeeded { entry.lease } else { lease }]);
+    Ok(done.succeeded)
+}
+
+/// Gives a grant to `new_owner`, with a lease of `ttl` or what is left if that is more.
+pub(crate) async fn take_over(
+    store: &Store,
+    grant: &GrantRef,
+    new_owner: OwnerId,
+    ttl: Duration,
+) -> Result<LeaseStatus> {
+    const ATTACH: &str = "attach";
+    let name = store.names().entry(&grant.key, grant.mode, new_owner);
+    for _ in 0..ROUNDS {
+        let (line, _) = store.line(ATTACH, &grant.key).await?;
+        if line.held(new_owner, grant.mode, grant.epoch).is_some() {
+            return Ok(LeaseStatus::Held);
+        }
+        let Some(held) = line.held(grant.owner, grant.mode, grant.epoch) else {
+            let mark = store.range(ATTACH, (store.names().forced(&grant.key, grant.owner), Vec::new()), 1).await?;
+            return Ok(gone(&mark.kvs));
+        };
+        let left = store.left(ATTACH, held.lease).await?.unwrap_or(0);
+        // What is left is told in whole seconds, rounded down.
+        if replace(store, ATTACH, held, &name, seconds(ttl).max(left.saturating_add(1))).await? {
+            return Ok(LeaseStatus::Held);
+        }
+    }
+    Err(Error::new(ErrorKind::Unavailable, ATTACH).detail("the grant changes all the time"))
+}

@@ -1,0 +1,189 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::{Clock, Error, ErrorKind, FencingToken, LockKey, Mode, OwnerId, Result};
+use tokio::sync::watch;
+
+use crate::failure::odd;
+use crate::line::{Base, Line};
+use crate::names::Names;
+use crate::nodes::{Nodes, Step};
+use crate::proto::{
+    Compare, LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, LEASE_TIME_TO_LIVE, LeaseGrantRequest, LeaseRequest,
+    LeaseResponse, Operation, RANGE, Range, RangeRequest, RangeResponse, TXN, TxnRequest, TxnResponse,
+};
+
+/// The locks of one namespace: the servers, the names, and who of this process waits. A clone shares them.
+#[derive(Clone, Debug)]
+pub(crate) struct Store(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    nodes: Nodes,
+    names: Names,
+    base: Mutex<Option<Base>>,
+    waiting: Mutex<HashMap<LockKey, (OwnerId, Mode)>>,
+    /// Sent whenever somebody else waits.
+    changed: watch::Sender<()>,
+}
+
+/// How often a transaction is tried again because what it compares was changed meanwhile.
+pub(crate) const ROUNDS: usize = 5;
+
+/// A request that changes nothing about who holds a key.
+fn read(operation: &'static str, path: &'static str) -> Step {
+    Step { operation, path, writes: false }
+}
+
+impl Store {
+    pub(crate) fn new(nodes: Nodes) -> Self {
+        let names = Names::new(&nodes.address().namespace);
+        let (base, waiting, changed) = (Mutex::default(), Mutex::default(), watch::Sender::new(()));
+        Self(Arc::new(Shared { nodes, names, base, waiting, changed }))
+    }
+
+    pub(crate) fn nodes(&self) -> &Nodes {
+        &self.0.nodes
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
+    }
+
+    /// From where epochs are counted. The first who uses a namespace writes it down, as its clock says.
+    pub(crate) async fn base(&self, operation: &'static str) -> Result<Base> {
+        let known = *locked(&self.0.base);
+        if let Some(base) = known {
+            return Ok(base);
+        }
+        let name = self.names().base();
+        for _ in 0..ROUNDS {
+            let range = RangeRequest { key: name.clone(), ..RangeRequest::default() };
+            let found: RangeResponse = self.nodes().ask(read(operation, RANGE), range).await?;
+            if let Some(found) = found.kvs.first() {
+                let base = Base::read(&found.value).ok_or_else(|| odd(operation, &name))?;
+                *locked(&self.0.base) = Some(base);
+                return Ok(base);
+            }
+            let clock = FencingToken::epoch_at(Clock::system().since_1970());
+            let first = FencingToken::next_epoch(None, clock).unwrap_or(clock);
+            let base = Base::at(first, found.header.map_or(0, |header| header.revision));
+            let compare = vec![Compare::absent((name.clone(), Vec::new()))];
+            let success = vec![Operation::put(&name, base.text(), 0)];
+            // It is read back, also where another was faster.
+            self.txn(operation, false, TxnRequest { compare, success, failure: Vec::new() }).await?;
+        }
+        Err(Error::new(ErrorKind::Unavailable, operation).detail("the namespace loses its base again and again"))
+    }
+
+    /// Has the base read again, because the store has another one.
+    pub(crate) fn forget_base(&self) {
+        *locked(&self.0.base) = None;
+    }
+
+    /// What [`Line::read`] needs.
+    pub(crate) fn reads(&self, key: &LockKey) -> [Operation; 2] {
+        [Operation::get_one(&self.names().base()), Operation::get(self.names().line(key))]
+    }
+
+    /// The line of a key, and the revision at which it was read.
+    pub(crate) async fn line(&self, operation: &'static str, key: &LockKey) -> Result<(Line, i64)> {
+        self.base(operation).await?;
+        let success = self.reads(key).to_vec();
+        let answer = self.txn(operation, false, TxnRequest { success, ..TxnRequest::default() }).await?;
+        let revision = answer.revision();
+        let line = Line::read(operation, self.names(), answer.reads());
+        if line.is_err() {
+            self.forget_base();
+        }
+        Ok((line?, revision))
+    }
+
+    /// Carries out a transaction. `writes`: whether it changes who holds a key.
+    pub(crate) async fn txn(&self, operation: &'static str, writes: bool, txn: TxnRequest) -> Result<TxnResponse> {
+        self.nodes().ask(Step { operation, path: TXN, writes }, txn).await
+    }
+
+    pub(crate) async fn range(&self, operation: &'static str, range: Range, limit: i64) -> Result<RangeResponse> {
+        let (key, range_end) = range;
+        self.nodes().ask(read(operation, RANGE), RangeRequest { key, range_end, limit }).await
+    }
+
+    /// A new lease of so many seconds. If the answer is lost, etcd has a lease without keys, which ends by itself.
+    pub(crate) async fn grant_lease(&self, operation: &'static str, ttl: i64) -> Result<i64> {
+        let granted: LeaseResponse = self.nodes().ask(read(operation, LEASE_GRANT), LeaseGrantRequest { ttl }).await?;
+        Ok(granted.id)
+    }
+
+    /// Gives these leases, which no entry has any more, back in the background. If that task never runs, they end by themselves.
+    pub(crate) fn revoke(&self, leases: impl IntoIterator<Item = i64>) {
+        for id in leases.into_iter().filter(|id| *id != 0) {
+            let store = self.clone();
+            if let Some(runtime) = self.nodes().runtime() {
+                runtime.spawn(async move {
+                    let asked = store.nodes().ask(read("release", LEASE_REVOKE), LeaseRequest { id });
+                    let _: Result<LeaseResponse> = asked.await;
+                });
+            }
+        }
+    }
+
+    /// Prolongs each of these leases to the length with which it was granted. The answers say which were there.
+    pub(crate) async fn keep_alive(&self, operation: &'static str, leases: &[i64]) -> Result<Vec<bool>> {
+        let requests = leases.iter().map(|id| LeaseRequest { id: *id }).collect();
+        let answers: Vec<LeaseResponse> = self.nodes().ask_each(read(operation, LEASE_KEEP_ALIVE), requests).await?;
+        Ok(answers.iter().zip(leases).map(|(answer, id)| answer.id == *id && answer.ttl > 0).collect())
+    }
+
+    /// What is left of a lease, in whole seconds. `None`: it has ended.
+    pub(crate) async fn left(&self, operation: &'static str, lease: i64) -> Result<Option<i64>> {
+        let asked = self.nodes().ask(read(operation, LEASE_TIME_TO_LIVE), LeaseRequest { id: lease });
+        let answer: LeaseResponse = asked.await?;
+        Ok((answer.ttl >= 0).then_some(answer.ttl))
+    }
+
+    /// Notes that this owner waits in the line of a key.
+    pub(crate) fn waits(&self, key: &LockKey, owner: OwnerId, mode: Mode) {
+        if locked(&self.0.waiting).insert(key.clone(), (owner, mode)) != Some((owner, mode)) {
+            self.0.changed.send_replace(());
+        }
+    }
+
+    pub(crate) fn waits_no_more(&self, key: &LockKey, owner: OwnerId) {
+        let mut waiting = locked(&self.0.waiting);
+        if waiting.get(key).is_some_and(|(waits, _)| *waits == owner) {
+            waiting.remove(key);
+        }
+    }
+
+    /// Who of this process waits for a key.
+    pub(crate) fn waiter(&self, key: &LockKey) -> Option<(OwnerId, Mode)> {
+        locked(&self.0.waiting).get(key).copied()
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.0.changed.subscribe()
+    }
+}
+
+/// A lease in whole seconds, never shorter than asked for.
+pub(crate) fn seconds(ttl: Duration) -> i64 {
+    i64::try_from(ttl.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_rounded_up_to_seconds() {
+        for (millis, rounded) in [(2_000, 2), (2_001, 3), (2_999, 3), (86_400_000, 86_400)] {
+            assert_eq!(seconds(Duration::from_millis(millis)), rounded);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! etcd servers and clusters for async tests. No driver is compiled.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::conformance::needs_or_why;
+use tempfile::TempDir;
+
+use crate::launch::etcd as launcher;
+use crate::launch::{Lifetime, Process, Settings};
+use crate::waiting::{Deadline, PATIENCE};
+
+/// A private etcd of one or more members on free ports of the loopback interface. It ends with this value, and with this process
+/// whatever happens to it.
+#[derive(Debug)]
+pub struct Cluster {
+    members: Vec<Process>,
+    /// Dropped after the processes.
+    folder: Arc<TempDir>,
+}
+
+impl Cluster {
+    /// Starts one server with these arguments, and waits until it answers. Does not return where there is no server: the test is
+    /// ignored then.
+    pub async fn one(arguments: &[&str]) -> Self {
+        let settings = Settings::arguments(arguments);
+        let start = move |folder: &Path| Ok(vec![launcher::start(folder, &settings, Lifetime::WithOwner)?]);
+        needs_or_why("etcd", Self::start(start).await)
+    }
+
+    /// Starts a cluster of three members, and waits until they have a leader. Does not return where there is no server.
+    pub async fn three() -> Self {
+        let start = |folder: &Path| launcher::start_cluster(3, folder, Lifetime::WithOwner);
+        needs_or_why("etcd", Self::start(start).await)
+    }
+
+    async fn start(
+        launch: impl FnOnce(&Path) -> Result<Vec<Process>, String> + Send + 'static,
+    ) -> Result<Self, String> {
+        let folder = tempfile::Builder::new().prefix("leasehold-etcd-").tempdir();
+        let folder = Arc::new(folder.map_err(|e| format!("a temporary folder: {e}"))?);
+        let parent = Arc::clone(&folder);
+        let started = tokio::task::spawn_blocking(move || launch(parent.path())).await;
+        let members = started.unwrap_or_else(|failed| Err(failed.to_string()))?;
+        Ok(Self { members, folder })
+    }
+
+    /// The ports of all members, on 127.0.0.1.
+    pub fn ports(&self) -> Vec<u16> {
+        self.members.iter().map(Process::port).collect()
+    }
+
+    /// A URL of all members.
+    pub fn url(&self) -> String {
+        launcher::url(&self.ports())
+    }
+
+    /// The member with this number.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn member(&mut self, number: usize) -> &mut Process {
+        &mut self.members[number]
+    }
+
+    /// Starts a member that was killed again, on its data and its port.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn restart(&mut self, number: usize) -> Result<(), String> {
+        let ports = self.ports();
+        self.members[number] = launcher::restart(ports[number], &ports, self.folder.path(), Lifetime::WithOwner)?;
+        Ok(())
+    }
+
+    /// Ends a server and starts it again without its data.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn wipe(&mut self, number: usize) -> Result<(), String> {
+        self.members[number].kill();
+        let data = self.folder.path().join(format!("etcd-{}", self.ports()[number])).join("data");
+        std::fs::remove_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))?;
+        self.restart(number)
+    }
+
+    /// Runs `etcdctl` with these arguments at all members. Answers what it prints.
+    ///
+    /// # Errors
+    /// What it complains of.
+    pub async fn control(&self, arguments: &[&str]) -> Result<String, String> {
+        control(self.ports(), arguments).await
+    }
+
+    /// The number of the leader.
+    ///
+    /// # Panics
+    /// When there is none within a minute.
+    pub async fn leader(&self) -> usize {
+        let deadline = Deadline::after(PATIENCE);
+        loop {
+            for (number, port) in self.ports().into_iter().enumerate() {
+                if status(port).await.is_ok_and(|[member, leader]| member == leader) {
+                    return number;
+                }
+            }
+            assert!(!deadline.is_over(), "no leader within a minute");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Has the leader hand its office to another member, and answers the number of that one.
+    ///
+    /// # Errors
+    /// What etcd complains of.
+    pub async fn move_leader(&self) -> Result<usize, String> {
+        let (ports, leader) = (self.ports(), self.leader().await);
+        let to = (leader + 1) % ports.len();
+        let [member, _] = status(ports[to]).await?;
+        control(vec![ports[leader]], &["move-leader", &format!("{member:x}")]).await?;
+        Ok(to)
+    }
+}
+
+/// The ids of the member on this port, and of the leader that it knows.
+async fn status(port: u16) -> Result<[u64; 2], String> {
+    let fields = control(vec![port], &["endpoint", "status", "--write-out=fields"]).await?;
+    let field = |name: &str| {
+        let line = fields.lines().find_map(|line| line.strip_prefix(&format!("\"{name}\" : ")));
+        line.and_then(|value| value.parse().ok()).ok_or_else(|| format!("no {name} in {fields}"))
+    };
+    Ok([field("MemberID")?, field("Leader")?])
+}
+
+async fn control(ports: Vec<u16>, arguments: &[&str]) -> Result<String, String> {
+    let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+    let run = move || launcher::control(&ports, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    tokio::task::spawn_blocking(run).await.unwrap_or_else(|failed| Err(failed.to_string()))
+}

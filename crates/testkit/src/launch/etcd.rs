@@ -1,0 +1,124 @@
+//! Starts etcd: one server, or the members of a cluster. Each has another port for its peers, as far above its own as the bus of a
+//! Redis Cluster.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::ports::{BUS, free_port};
+use super::process::{Lifetime, Process, on_a_free_port};
+use super::programs::need;
+use super::settings::Settings;
+
+/// The program of an etcd server.
+pub const PROGRAM: &str = "etcd";
+
+/// The program that operates one.
+pub const CONTROL: &str = "etcdctl";
+
+/// Starts a server on a free port, in a folder of its own below `parent`, and waits until it answers.
+///
+/// # Errors
+/// When the server is not installed or does not start; with the end of its log.
+pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
+    on_a_free_port(|port| {
+        let mut server = begin(port, &[port], parent, settings, lifetime)?;
+        // Go writes it in small letters.
+        server.wait_until(is_healthy).map_err(|why| why.replace("address already", "Address already"))?;
+        Ok(server)
+    })
+}
+
+/// Starts a cluster of this many members, and waits until each of them knows a leader.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_cluster(size: usize, parent: &Path, lifetime: Lifetime) -> Result<Vec<Process>, String> {
+    let mut tries = 5;
+    loop {
+        tries -= 1;
+        let ports = (0..size).map(|_| free_port()).collect::<Result<Vec<_>, _>>()?;
+        let started = ports.iter().map(|port| begin(*port, &ports, parent, &Settings::default(), lifetime));
+        let mut members = started.collect::<Result<Vec<_>, _>>()?;
+        match members.iter_mut().try_for_each(|member| member.wait_until(is_healthy)) {
+            Err(why) if tries > 0 && why.contains("address already in use") => {}
+            outcome => return outcome.map(|()| members),
+        }
+    }
+}
+
+/// Starts the member that listened on `port` again, on the data that it left below `parent`. Returns at once: without a majority,
+/// it is not healthy.
+///
+/// # Errors
+/// As for [`start`].
+pub fn restart(port: u16, members: &[u16], parent: &Path, lifetime: Lifetime) -> Result<Process, String> {
+    begin(port, members, parent, &Settings::default(), lifetime)
+}
+
+/// Runs `etcdctl` with these arguments at the servers on these ports. Answers what it prints.
+///
+/// # Errors
+/// What it complains of.
+pub fn control(ports: &[u16], arguments: &[&str]) -> Result<String, String> {
+    let endpoints: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    let mut command = Command::new(need(CONTROL)?);
+    command.env("ETCDCTL_API", "3").arg(format!("--endpoints={}", endpoints.join(","))).args(arguments);
+    let ended = command.output().map_err(|e| format!("{CONTROL}: {e}"))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if ended.status.success() { Ok(said(&ended.stdout)) } else { Err(said(&ended.stderr)) }
+}
+
+/// The address of the servers on these ports, as Leasehold takes it.
+pub fn url(ports: &[u16]) -> String {
+    let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+    format!("etcd://{}", hosts.join(","))
+}
+
+fn begin(
+    port: u16,
+    members: &[u16],
+    parent: &Path,
+    settings: &Settings,
+    lifetime: Lifetime,
+) -> Result<Process, String> {
+    let folder: PathBuf = parent.join(format!("etcd-{port}"));
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let for_clients = format!("http://127.0.0.1:{port}");
+    let for_peers = |port: u16| format!("http://127.0.0.1:{}", port + BUS);
+    let cluster: Vec<_> = members.iter().map(|port| format!("n{port}={}", for_peers(*port))).collect();
+    let mut arguments = Vec::new();
+    for (name, value) in [
+        ("name", format!("n{port}")),
+        ("data-dir", folder.join("data").display().to_string()),
+        ("listen-client-urls", for_clients.clone()),
+        ("advertise-client-urls", for_clients),
+        ("listen-peer-urls", for_peers(port)),
+        ("initial-advertise-peer-urls", for_peers(port)),
+        ("initial-cluster", cluster.join(",")),
+        ("logger", "zap".to_owned()),
+        ("log-outputs", "stderr".to_owned()),
+        ("log-level", "warn".to_owned()),
+    ] {
+        arguments.push(format!("--{name}={value}"));
+    }
+    arguments.extend(settings.arguments.iter().cloned());
+    let settings = Settings { arguments, variables: settings.variables.clone() };
+    Process::start(&need(PROGRAM)?, &settings, port, &folder, lifetime)
+}
+
+/// Whether the server takes part in a majority.
+fn is_healthy(port: u16) -> bool {
+    let asked = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    asked().is_ok_and(|answer| answer.contains(r#""health":"true""#))
+}
