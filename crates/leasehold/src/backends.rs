@@ -9,6 +9,7 @@ built_in! {
         "valkey", "valkeys", "valkey-sentinel", "valkeys-sentinel", "valkey-cluster", "valkeys-cluster"
     ];
     redis_reentrant = leasehold_redis_reentrant, "redis", ["reentrant"];
+    redis_rw = leasehold_redis_rw, "redis", ["redis-rw", "rediss-rw"];
     redlock = leasehold_redlock, "redis", ["redlock"];
     mysql_unique = leasehold_mysql_unique, "mysql", ["mysql"];
     mysql_rw = leasehold_mysql_rw, "mysql", ["mysql-rw"];

@@ -3,6 +3,7 @@
 
 // In reading order: how to connect, the public type,
 mod builder;
+mod kind;
 mod locker;
 // the operations of the backend,
 mod backend;
@@ -20,4 +21,5 @@ pub use leasehold_redis::fred::clients::Client;
 
 pub use crate::backend::RedisRwBackend;
 pub use crate::builder::RedisRwBuilder;
+pub use crate::kind::KIND;
 pub use crate::locker::RedisRw;

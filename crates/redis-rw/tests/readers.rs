@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold_redis_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode, RedisRw,
-    RedisRwBackend, Result, RwLocker, RwLockerExt, Wait,
+    RedisRwBackend, ReleaseOutcome, Result, RwLocker, RwLockerExt, Wait,
 };
 use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{eventually, needs};
@@ -257,6 +257,24 @@ async fn a_server_that_forgets_its_scripts_is_sent_them_again() -> Result<()> {
     Ok(())
 }
 
+async fn a_server_without_memory_left_renews_and_releases_and_grants_nothing() -> Result<()> {
+    let server = server().await;
+    let locks = RedisRw::connect(&server.url()).await?;
+    let (read, written) = (locks.read("k").await?, locks.write("other").await?);
+    let beside = locks.read("k").await?;
+    server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    for _ in 0..3 {
+        read.renew().await?;
+        written.renew().await?;
+    }
+    let error = locks.try_read("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    for released in [read.release().await?, written.release().await?, beside.release().await?] {
+        assert_eq!(released, ReleaseOutcome::Released);
+    }
+    Ok(())
+}
+
 async fn what_somebody_else_wrote_under_a_name_is_refused_and_left_alone() -> Result<()> {
     let server = server().await;
     let locks = RedisRw::connect(&server.url()).await?;
@@ -286,6 +304,21 @@ async fn what_somebody_else_wrote_under_a_name_is_refused_and_left_alone() -> Re
     Ok(())
 }
 
+async fn a_hash_of_somebody_else_in_the_place_of_a_lock_that_others_wait_for_is_left_alone() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let (first, waits) = (writer(), reader());
+    granted(&store, &first).await?;
+    queued(&store, &waits).await?;
+    server.ask(&["DEL", LOCK]).await;
+    server.ask(&["HSET", LOCK, "owner", "somebody"]).await;
+    let before = server.ask(&["DUMP", LOCK]).await;
+    assert_eq!(store.release(&first.grant(None)).await?, LeaseStatus::NotHeld);
+    assert_eq!(store.try_acquire(&waits).await.unwrap_err().kind(), ErrorKind::Backend);
+    assert_eq!(server.ask(&["DUMP", LOCK]).await, before);
+    Ok(())
+}
+
 async fn all_holders_that_were_released_by_force_are_told_so() -> Result<()> {
     let server = server().await;
     let store = store(&server).await?;
@@ -311,6 +344,8 @@ leasehold_testkit::main! {
     tokens_grow_from_writer_to_reader_to_writer,
     readers_that_died_are_removed_where_no_writer_comes,
     a_server_that_forgets_its_scripts_is_sent_them_again,
+    a_server_without_memory_left_renews_and_releases_and_grants_nothing,
     what_somebody_else_wrote_under_a_name_is_refused_and_left_alone,
+    a_hash_of_somebody_else_in_the_place_of_a_lock_that_others_wait_for_is_left_alone,
     all_holders_that_were_released_by_force_are_told_so,
 }

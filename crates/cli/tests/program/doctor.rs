@@ -15,7 +15,7 @@ pub(crate) fn a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error() {
     use leasehold_testkit::redis::Server;
 
     let well = needs("redis-server", Server::start_blocking(&[]));
-    for prefix in ["", "reentrant:"] {
+    for prefix in ["", "reentrant:", "redis-rw:"] {
         let (code, said) = doctor(&format!("{prefix}redis://127.0.0.1:{}", well.port()));
         assert_eq!(code, Some(0), "{said}");
     }

@@ -23,7 +23,7 @@ const KILL_AFTER: [&str; 4] = ["500ms", "2s", "1h", "0"];
 #[cfg(feature = "redis")]
 pub(crate) fn on_one_redis() {
     let server = needs("redis-server", RedisServer::start_blocking(&[]));
-    for scheme in ["", "reentrant:"] {
+    for scheme in ["", "reentrant:", "redis-rw:"] {
         cut_off_and_followed(&[server.port()], |ports| format!("{scheme}redis://127.0.0.1:{}", ports[0]));
     }
 }

@@ -106,7 +106,12 @@ pub(crate) fn a_password_that_redis_takes_is_in_no_output_and_no_command_line() 
             server.url().replacen("://", &format!("://app:{canary}@"), 1)
         })
         .collect();
-    for url in [nodes[0].clone(), format!("reentrant:{}", nodes[0]), format!("redlock:{}", nodes.join(","))] {
+    for url in [
+        nodes[0].clone(),
+        format!("reentrant:{}", nodes[0]),
+        format!("redis-rw:{}", nodes[0]),
+        format!("redlock:{}", nodes.join(",")),
+    ] {
         sings_to_no_neighbour(&url, &canary);
     }
 }

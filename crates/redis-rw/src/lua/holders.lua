@@ -24,13 +24,13 @@ local function held_by(known, owner)
   end
 end
 
--- Until when holders keep an owner of this mode (`w` or `r`) out, in ms; nothing if none does. Looking for readers removes those
--- whose leases are over.
+-- Until when holders keep an owner of this mode (`w` or `r`) out, in ms; nothing if none does. And the field `writer`. Looking for
+-- readers removes those whose leases are over.
 local function in_the_way(lock, mode)
   local writer = expect(redis.pcall('HGET', lock, 'writer'), 'HGET')
   local latest = live(writer)
   if latest or mode == 'r' or not writer then
-    return latest
+    return latest, writer
   end
   local all = expect(redis.pcall('HGETALL', lock), 'HGETALL')
   for i = 1, #all, 2 do
@@ -41,7 +41,7 @@ local function in_the_way(lock, mode)
       expect(redis.pcall('HDEL', lock, all[i]), 'HDEL')
     end
   end
-  return latest
+  return latest, writer
 end
 
 -- Grants a key that no holder keeps the owner out of, with the next epoch of its counter.
@@ -73,11 +73,15 @@ local function give(lock, fence, owner, mode, lease, lifetime, metadata)
   return 'granted ' .. number
 end
 
--- Grants a key if its holders allow it; in the queue the mode stands before the metadata. Answers as `give`; or taken.
+-- Grants a key if its holders allow it; in the queue the mode stands before the metadata. Answers as `give`; or
+-- taken.
 local function grant_waiter(lock, fence, owner, lease, lifetime, metadata)
   local mode = string.sub(metadata, 1, 1)
-  if in_the_way(lock, mode) then
+  local taken, writer = in_the_way(lock, mode)
+  if taken then
     return 'taken'
+  elseif not writer and expect(redis.pcall('EXISTS', lock), 'EXISTS') ~= 0 then
+    return 'foreign ' .. lock .. ' a hash of somebody else'
   end
   return give(lock, fence, owner, mode, lease, lifetime, string.sub(metadata, 2))
 end

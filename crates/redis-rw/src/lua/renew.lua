@@ -13,9 +13,18 @@ local function renew(lock, owner, epoch, lease)
   if number ~= epoch then
     return 'gone'
   end
+  local left = redis.pcall('PTTL', lock)
+  if refusal(left, 'PTTL') then
+    return refusal(left, 'PTTL')
+  end
+  -- `PEXPIRE` in any case, and first: a server without memory left refuses `HSET` as the first write of a script.
+  local longest = string.format('%d', math.max(left, tonumber(lease)))
+  local refused = refusal(redis.pcall('PEXPIRE', lock, longest), 'PEXPIRE')
+  if refused then
+    return refused
+  end
   local longer = math.max(ends, clock() + lease)
-  local refused = refusal(redis.pcall('HSET', lock, field, entry_of(longer, owner, number, metadata)), 'HSET')
-  return refused or prolong(lock, lease)
+  return refusal(redis.pcall('HSET', lock, field, entry_of(longer, owner, number, metadata)), 'HSET') or 'held'
 end
 
 local answers, all_held = {}, true

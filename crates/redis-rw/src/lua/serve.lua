@@ -5,13 +5,16 @@ local function serve(lock, fence, line, asking, lease)
   local mine
   -- One script can draw that many epochs, unless the clock was set back; those behind ask again.
   for _ = 1, 20 do
-    local outcome, who, number, refused = queues().serve(lock, fence, line, asking, lease)
-    if outcome ~= 'served' then
+    -- What it raises comes after a release, or after a grant.
+    local done, outcome, who, number, unserved = pcall(queues().serve, lock, fence, line, asking, lease)
+    if not done then
+      return 'failed', refused(outcome), mine
+    elseif outcome ~= 'served' then
       return outcome, who, mine
     end
     mine = who == asking and number or mine
-    if refused then
-      return 'failed', refused, mine
+    if unserved then
+      return 'failed', unserved, mine
     end
   end
   return 'later', nil, mine

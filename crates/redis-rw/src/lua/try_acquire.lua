@@ -26,9 +26,6 @@ local function try_acquire(k, a)
   if there == 0 then
     why = give(lock, fence, owner, mode, lease, lifetime, metadata)
   else
-    if not known[1] and expect(redis.pcall('EXISTS', lock), 'EXISTS') ~= 0 then
-      return 'foreign ' .. lock .. ' a hash of somebody else'
-    end
     if there > (known[1] and 1 or 0) then
       outcome, why, mine = serve(lock, fence, line, owner, lease)
     end

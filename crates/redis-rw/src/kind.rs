@@ -1,0 +1,46 @@
+use std::borrow::Cow;
+
+use leasehold_core::{Kind, Locks};
+
+use crate::locker::RedisRw;
+
+/// `redis-rw:` in place of `redis:`, or before any URL of a Redis, for programs that find their store by the scheme of a URL.
+pub const KIND: Kind = Kind::new("redis-rw", &["redis-rw"], RedisRw::claims, |target| {
+    Box::pin(async move { RedisRw::connect(&as_redis(target.url)).await.map(Locks::shared) })
+})
+.aliases(&["rediss-rw"])
+.package("leasehold-redis-rw")
+.purpose("one Redis, Sentinel or Cluster, with readers beside writers")
+.takes_password()
+.examine(|url| Box::pin(async move { leasehold_redis::examine(&as_redis(url)).await }))
+.cure(leasehold_redis::CURE);
+
+/// The URL as the crate expects it.
+fn as_redis(url: &str) -> Cow<'_, str> {
+    match url.split_once(':') {
+        Some((scheme @ ("redis-rw" | "rediss-rw"), rest)) if rest.starts_with("//") => {
+            Cow::Owned(format!("{}:{rest}", scheme.trim_end_matches("-rw")))
+        }
+        Some(("redis-rw", rest)) => Cow::Borrowed(rest),
+        _ => Cow::Borrowed(url),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheme_stands_for_one_server_or_before_the_url_of_any() {
+        for (url, is) in [
+            ("redis-rw://:pw@h:1/2?namespace=a", "redis://:pw@h:1/2?namespace=a"),
+            ("rediss-rw://h", "rediss://h"),
+            ("redis-rw:redis-sentinel://h?sentinelServiceName=m", "redis-sentinel://h?sentinelServiceName=m"),
+            ("redis-rw:rediss-cluster://h", "rediss-cluster://h"),
+            ("rediss-rw:redis://h", "rediss-rw:redis://h"),
+            ("redis-rw", "redis-rw"),
+        ] {
+            assert_eq!(as_redis(url), is);
+        }
+    }
+}
