@@ -82,7 +82,8 @@ impl PostgresBuilder {
     /// the right to `CREATE`; see "Server requirements".
     ///
     /// # Errors
-    /// The errors of [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect); [`Indeterminate`](crate::ErrorKind::Indeterminate) after half a minute without an
+    /// answer, perhaps because another session migrates: it may be done by then, and can be repeated.
     pub async fn migrate(self) -> Result<()> {
         let named = |error: Error| error.with_backend(PostgresBackend::NAME);
         let address = self.address().map_err(named)?;

@@ -18,6 +18,9 @@ pub(crate) enum Remedy {
 pub(crate) fn classify(operation: &'static str, failure: &Failure, sent: bool, secrets: &Secrets) -> (Error, Remedy) {
     let unknown = if sent { ErrorKind::Indeterminate } else { ErrorKind::Unavailable };
     let (kind, remedy, advice) = match failure.code() {
+        Some(code) if code.code() == "08P01" && !sent && is_refused_by_a_pooler(failure) => {
+            (ErrorKind::Backend, Remedy::None, REFUSED)
+        }
         Some(code) => of_code(code.code(), unknown),
         None if !sent && is_permanent(failure) => (ErrorKind::Backend, Remedy::None, ""),
         None => (unknown, Remedy::None, ""),
@@ -46,9 +49,7 @@ fn of_code(code: &str, unknown: ErrorKind) -> (ErrorKind, Remedy, &'static str) 
         ),
         "53100" => (Unavailable, Remedy::None, "the server's disk is full"),
         "57P03" => (Unavailable, Remedy::None, "the server is starting or shutting down"),
-        "28000" | "28P01" | "42501" => {
-            (Backend, Remedy::None, "check user, password, and the rights in \"Server requirements\"")
-        }
+        "28000" | "28P01" | "42501" => (Backend, Remedy::None, REFUSED),
         "3D000" => (Backend, Remedy::None, "create the database first"),
         // The session was ended, in the worst case between the commit and the answer.
         "57P01" | "57P02" | "57P05" => (unknown, Remedy::None, ""),
@@ -58,6 +59,9 @@ fn of_code(code: &str, unknown: ErrorKind) -> (ErrorKind, Remedy, &'static str) 
         _ => (Backend, Remedy::None, ""),
     }
 }
+
+/// The advice for a login, or a statement, that the server refused.
+const REFUSED: &str = "check user, password, database, and the rights in \"Server requirements\"";
 
 /// The advice for a schema that is missing, or not as it should be.
 pub(crate) const MIGRATE: &str =
@@ -90,6 +94,14 @@ fn is_permanent(failure: &Failure) -> bool {
     let refused = ["authentication error", "invalid configuration", "server does not support TLS"];
     refused.iter().any(|words| said.contains(words))
         || source.is_some_and(|why| why.kind() == std::io::ErrorKind::InvalidData)
+}
+
+/// Whether a pooler refused a login for good. `PgBouncer` has one code for this and for failures of the moment.
+fn is_refused_by_a_pooler(failure: &Failure) -> bool {
+    let said = text(failure);
+    ["authentication failed", "no such database", "no such user", "bouncer config error"]
+        .iter()
+        .any(|words| said.contains(words))
 }
 
 #[cfg(test)]

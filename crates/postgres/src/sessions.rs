@@ -65,6 +65,9 @@ const QUEUE: Duration = Duration::from_secs(5);
 /// How long a connection may take to open, with TCP, TLS and login.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// How long the answer to a script is waited for, which may wait for others.
+const SCRIPT: Duration = Duration::from_secs(30);
+
 /// For how long a statement is sent again that the server undid because of another session.
 const RESEND: Duration = Duration::from_secs(1);
 
@@ -210,11 +213,14 @@ impl Sessions {
     /// Runs a script of several statements as they are.
     ///
     /// # Errors
-    /// As for [`run`](Self::run).
+    /// As for [`run`](Self::run); [`ErrorKind::Indeterminate`] after half a minute without an answer.
     pub(crate) fn script<'a>(&'a self, operation: &'static str, script: &'a str) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let session = self.session(operation).await.map_err(|(error, _)| error)?;
-            let done = session.client.batch_execute(script).await;
+            let done = timeout(SCRIPT, session.client.batch_execute(script)).await;
+            let why =
+                || format!("no answer within {SCRIPT:?}: perhaps another session has locked a table, or does the same");
+            let done = done.map_err(|_| Error::new(ErrorKind::Indeterminate, operation).detail(why()))?;
             done.map_err(|failure| classify(operation, &failure, true, &self.0.address.secrets).0)
         })
     }

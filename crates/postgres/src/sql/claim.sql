@@ -31,6 +31,10 @@ BEGIN
     busy := NULL;
     until := NULL;
 
+    -- Where the clock was set back, marks would be ahead of it by as much, and keep all out although nobody holds the key.
+    l.writer_waits_until := least(l.writer_waits_until, moment + interval '1500 milliseconds');
+    l.readers_wait_until := least(l.readers_wait_until, moment + interval '2500 milliseconds');
+    l.readers_turn_until := least(l.readers_turn_until, moment + interval '100 milliseconds');
     IF l.owner IS NOT NULL AND l.expires_at <= moment THEN
       l := {schema}.end_writer(l, moment);
     END IF;

@@ -3,7 +3,12 @@
 -- Whatever reads or changes what is known of a key locks its row in `locks` first, and what needs the rows of several keys locks
 -- them in the order of their names: then each statement that follows sees all that was committed before, and no two batches
 -- wait for each other crosswise.
-CREATE SCHEMA IF NOT EXISTS {schema};
+-- Who owns the schema need not be able to create one.
+DO $$ BEGIN
+  IF to_regnamespace('{schema}') IS NULL THEN
+    CREATE SCHEMA {schema};
+  END IF;
+END $$;
 
 CREATE TABLE IF NOT EXISTS {schema}.locks (
   name bytea PRIMARY KEY,

@@ -3,8 +3,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_postgres::{Backed, Backend, ErrorKind, LockKey, Locker, LockerExt, Postgres, Wait, connect_within};
-use leasehold_testkit::{Proxy, Silenced, eventually};
+use leasehold_testkit::{PATIENCE, Proxy, Silenced, eventually};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::contention::crowd;
 use crate::sql::{clients, patient, server, session};
@@ -85,4 +86,15 @@ pub(crate) async fn a_server_without_connections_left_is_a_transient_fault() {
     let url = server.url();
     let locks = connect_within(Wait::UpTo(Duration::from_secs(60)), || Postgres::connect(&url)).await.unwrap();
     locks.lock("k").await.unwrap().release().await.unwrap();
+}
+
+pub(crate) async fn a_migration_that_another_session_keeps_waiting_ends() {
+    let server = server(&[]).await;
+    let other = session(&server.url()).await;
+    other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(hashtext('leasehold migrate'))").await.unwrap();
+    let migrated = timeout(3 * PATIENCE, Postgres::migrate(&server.url())).await.unwrap();
+    let error = migrated.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    Postgres::migrate(&server.url()).await.unwrap();
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_postgres::{Backed, Backend, LockKey, LockerExt, Notification, Postgres};
+use leasehold_postgres::{Backed, Backend, ErrorKind, LockKey, LockerExt, Notification, Postgres};
 use leasehold_testkit::{PATIENCE, eventually};
 use tokio::time::timeout;
 
@@ -51,4 +51,12 @@ pub(crate) async fn notifications_that_do_not_pass_a_pooler_are_found_out() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     guard.release().await.unwrap();
     timeout(PATIENCE, waiter).await.unwrap().unwrap().unwrap();
+}
+
+pub(crate) async fn a_login_that_a_pooler_refuses_is_refused_for_good() {
+    let server = server(&[]).await;
+    let pooler = server.pooler().await;
+    let url = format!("postgres://leasehold@127.0.0.1:{}/absent", pooler.port());
+    let error = Postgres::connect(&url).await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
 }

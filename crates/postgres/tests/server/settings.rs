@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold_postgres::{
-    Admin, Backed, Backend, Claim, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, Postgres,
+    Admin, Backed, Backend, Claim, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, Postgres, RwLocker,
     RwLockerExt,
 };
 use leasehold_testkit::postgres::Server;
@@ -93,7 +93,7 @@ pub(crate) async fn the_rights_that_the_readme_names_suffice() {
         Postgres::builder().url(&url).schema("other").migrate().await.unwrap_err(),
     ] {
         assert_eq!(refused.kind(), ErrorKind::Backend);
-        assert!(refused.to_string().contains("check user, password, and the rights"), "{refused}");
+        assert!(refused.to_string().contains("check user, password, database, and the rights"), "{refused}");
         assert!(!format!("{refused:?}").contains("p/w"), "{refused:?}");
     }
 }
@@ -171,4 +171,34 @@ pub(crate) async fn a_grant_waits_for_the_disk_and_a_refusal_does_not() {
     let [locks, _] = clients(&server.url()).await;
     let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(1));
     locks.engine().backend().try_acquire(&claim).await.unwrap();
+}
+
+pub(crate) async fn who_owns_the_schema_migrates_without_the_right_to_create_one() {
+    let server = Server::needed(&[]).await;
+    sql(&server.url(), &["CREATE ROLE owner LOGIN", "CREATE SCHEMA mine AUTHORIZATION owner"]).await;
+    let url = server.url_of("owner", "");
+    let refused = Postgres::builder().url(&url).schema("another").migrate().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Backend, "{refused}");
+    for _ in 0..2 {
+        Postgres::builder().url(&url).schema("mine").migrate().await.unwrap();
+    }
+    let locks = Postgres::builder().url(&url).schema("mine").connect().await.unwrap();
+    locks.lock("k").await.unwrap().release().await.unwrap();
+}
+
+pub(crate) async fn marks_of_those_who_waited_end_although_the_clock_was_set_back() {
+    let server = server(&[]).await;
+    let [locks, _] = clients(&server.url()).await;
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    // As an hour's jump back leaves them, when those who waited are gone.
+    for mark in ["writer_waits_until", "readers_turn_until", "readers_wait_until"] {
+        let ahead =
+            format!("UPDATE leasehold.locks SET waiting = 'gone', {mark} = clock_timestamp() + interval '1 hour'");
+        sql(&server.url(), &[&ahead]).await;
+        let reader = locks.acquire_read(&LockKey::new("k").unwrap(), &patient()).await.unwrap();
+        reader.expect("nobody holds it").release().await.unwrap();
+        sql(&server.url(), &[&ahead]).await;
+        let writer = locks.acquire(&LockKey::new("k").unwrap(), &patient()).await.unwrap();
+        writer.expect("nobody holds it").release().await.unwrap();
+    }
 }
