@@ -143,11 +143,13 @@ impl<L: Locker> Semaphore<L> {
         self.one_beside(&[], options, &patience).await
     }
 
-    /// Acquires `count` permits, all or none, within one wait. `Ok(None)`: there were not enough of them for the whole wait.
+    /// Acquires `count` permits, all or none, within one wait. `Ok(None)`: there were not enough of them for the whole wait, or
+    /// another caller was gathering permits.
     ///
     /// One caller at a time gathers permits, so that no two wait for what the other has; those who want a single permit are
     /// served beside it. While it waits, it keeps what it has gathered, which nobody else can use. A program that already holds
-    /// permits of the same semaphore can still wait for itself.
+    /// permits of the same semaphore can still wait for itself. A limit of the wait that is a default of the locker counts for each
+    /// request anew; one that `options` name counts for all together.
     ///
     /// # Errors
     /// [`InvalidOptions`](ErrorKind::InvalidOptions), before anything is sent, unless 1 to [`permits`](Self::permits) are asked for;
@@ -162,15 +164,20 @@ impl<L: Locker> Semaphore<L> {
         if count == 1 {
             return Ok(self.one_beside(&[], options, &patience).await?.map(|permit| vec![permit]));
         }
-        // Renewed, and without a limit on the time of holding, whatever is asked for the permits.
-        let mut turn_options = options.clone().renew(true);
-        turn_options.max_hold = None;
+        // Renewed, and without a limit on the time of holding, whatever is asked for the permits, or a default of the locker.
+        let turn_options = options.clone().renew(true).max_hold(Duration::MAX);
         let Some(turn) = self.locker.acquire(&self.turn, &turn_options).await? else { return Ok(None) };
         tokio::select! {
             biased;
             // Another gathers now: to go on could be to wait for each other.
             reason = turn.lost() => Err(self.error(ErrorKind::Lost(reason), "acquire permits")),
-            gathered = self.gather(count, options, &patience) => gathered,
+            gathered = self.gather(count, options, &patience) => {
+                if matches!(gathered, Ok(Some(_))) {
+                    // Else who asks next without waiting, when this caller has its permits, could find the turn taken.
+                    let _ = turn.release().await;
+                }
+                gathered
+            }
         }
     }
 

@@ -1,0 +1,31 @@
+//! What a semaphore promises beyond the suite.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use leasehold_core::{Clock, LockOptions, LockerExt, Memory, Semaphore, Wait};
+use leasehold_testkit::{Does, Scripted, Step};
+
+#[tokio::test]
+async fn whoever_gathers_permits_keeps_the_turn_although_a_default_limits_the_time_of_holding() {
+    let here = Memory::new();
+    let held = Semaphore::new(here.contender(), "s", 1).unwrap().acquire().await.unwrap();
+    let hasty = here.with_defaults(LockOptions::new().max_hold(Duration::from_millis(50)));
+    let wanting = Semaphore::new(hasty, "s", 2).unwrap();
+    let options = LockOptions::new().max_hold(Duration::from_secs(60)).wait(Wait::UpTo(Duration::from_secs(60)));
+    let gathering = tokio::spawn(async move { wanting.acquire_many(2, &options).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    held.release().await.unwrap();
+    assert_eq!(gathering.await.unwrap().unwrap().map(|permits| permits.len()), Some(2));
+}
+
+#[tokio::test]
+async fn several_permits_are_there_for_who_asks_when_another_has_got_some() {
+    let store = Scripted::new(&Clock::system());
+    store.always(Step::Release, Does::Slow(Duration::from_millis(200)));
+    let [ours, theirs] = [store.engine(), store.engine()].map(|locks| Semaphore::new(locks, "s", 4).unwrap());
+    let once = LockOptions::new().wait(Wait::Never);
+    let _two = ours.acquire_many(2, &once).await.unwrap().expect("all are free");
+    assert!(theirs.acquire_many(2, &once).await.unwrap().is_some(), "two of four are free");
+}
