@@ -29,6 +29,8 @@ pub enum Op {
     Notification,
     /// [`Backend::force_release`].
     ForceRelease,
+    /// [`Backend::inspect`].
+    Inspect,
 }
 
 /// What goes wrong with a call.
@@ -231,7 +233,7 @@ impl<B: Backend> Backend for Faulty<B> {
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.inspect(key).await
+        self.faults.around(Op::Inspect, self.inner.inspect(key)).await?
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use leasehold_core::{Backend, GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, Result, Wait};
+use leasehold_core::conformance::TestClient;
+use leasehold_core::{
+    Admin, Backend, Cursor, GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, Page, Result, Wait,
+};
 
 use crate::double::{Client, Double};
 use crate::engine::{Acquiring, Instead, leaks_on_cancel, takes_failure_for_held};
@@ -22,6 +25,8 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     KeepsWhatARaceGrantedTooMuch Instead(leaks_on_cancel) => c30_of_permits_released_at_once_a_waiter_keeps_one,
     LetsAllGatherAtOnce Instead(takes_no_turns) => c30_who_want_several_permits_do_not_block_each_other,
     KeepsSomeOfTooFewPermits ReleasesNothing => c30_several_permits_are_granted_all_or_none,
+    GrantsWhatAnotherHasByNow Grants(|lease| lease / 2)
+        => c30_of_several_permits_none_was_lost_while_waiting_for_the_others,
     TakesFailureForNoPermit Instead(takes_failure_for_held)
         => c30_a_failing_store_is_an_error_and_not_a_semaphore_without_permits,
     LetsAllCandidatesLead NeverExcludes => c31_one_candidate_leads_at_a_time_and_terms_grow,
@@ -35,6 +40,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     LeadsOnAfterItWasForced ForcesNothing => c31_a_leader_that_was_lost_leads_again_in_a_greater_term,
     LeadsOnAfterItsShutdown ReleasesNothing => c31_at_a_shutdown_the_work_stops_and_the_next_candidate_leads,
     LeadsOnAfterItsWork ReleasesNothing => c31_work_that_ends_is_returned_and_its_candidate_resigns,
+    TakesFailureForNobody SeesNobodyInstead => c31_an_observer_is_told_of_a_failing_store_and_not_that_nobody_leads,
     TakesFailureForALeader Instead(takes_failure_for_held) => c31_a_failing_store_is_not_an_election_without_a_leader,
 };
 
@@ -98,4 +104,31 @@ fn without_token(mut seen: Holders) -> Holders {
 
 fn nobody(seen: Holders) -> Holders {
     Holders { holders: Vec::new(), ..seen }
+}
+
+/// Whoever asks a store that fails is told that nobody holds the key.
+struct SeesNobodyInstead;
+
+impl Double for SeesNobodyInstead {
+    fn client(&self, client: TestClient) -> TestClient {
+        TestClient { admin: Arc::new(Blind(client.admin)), ..client }
+    }
+}
+
+#[derive(Debug)]
+struct Blind(Arc<dyn Admin>);
+
+#[async_trait]
+impl Admin for Blind {
+    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        Ok(self.0.inspect(key).await.unwrap_or_else(|_| Holders { key: key.clone(), holders: Vec::new() }))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.0.list(prefix, after).await
+    }
+
+    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+        self.0.force_release(key).await
+    }
 }

@@ -263,3 +263,33 @@ pub(super) async fn c31_a_failing_store_is_not_an_election_without_a_leader(cont
     }
     Ok(())
 }
+
+pub(super) async fn c31_an_observer_is_told_of_a_failing_store_and_not_that_nobody_leads(
+    context: TestContext,
+) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    let _leading = election(&ours, &key, "it")?.campaign().await?;
+    let watched = election(&theirs, &key, "an observer")?;
+    let mut seen = watched.observe();
+    let mut told = async || {
+        let told = soon("the observer is told something", seen.next()).await?;
+        Ok::<_, Failure>(told.map(|leader| leader.map(|leader| leader.map(|leader| leader.candidate))))
+    };
+    let leads = |told: Option<Result<Option<String>>>| matches!(told, Some(Ok(Some(who))) if who == "it");
+    ensure!(leads(told().await?), "the leader is not seen");
+    for kind in [ErrorKind::Unavailable, ErrorKind::Backend] {
+        theirs.faults.always(Op::Inspect, Fault::Refuse(kind));
+        let asked = watched.leader().await.map_err(|error| error.kind());
+        ensure!(asked == Err(kind), "{kind:?} of the store is the answer {asked:?}");
+        let failure = told().await?;
+        let seen = failure.as_ref().map(|told| told.as_ref().map_err(crate::Error::kind));
+        ensure!(seen == Some(Err(kind)), "{kind:?} of the store was told as {seen:?}");
+        theirs.faults.heal();
+        if kind == ErrorKind::Unavailable {
+            ensure!(leads(told().await?), "the leader is not seen after the fault");
+        }
+    }
+    let after = told().await?;
+    ensure!(after.is_none(), "{after:?} was told after a failure for good");
+    Ok(())
+}

@@ -308,6 +308,7 @@ const CASES: &[Case] = cases! {
     semaphore::c30_waiters_of_several_lockers_are_served_in_order [Queue]
     semaphore::c30_a_semaphore_that_cannot_be_is_refused_before_anything_is_sent
     semaphore::c30_a_failing_store_is_an_error_and_not_a_semaphore_without_permits
+    semaphore::c30_of_several_permits_none_was_lost_while_waiting_for_the_others [Lease]
 
     election::c31_one_candidate_leads_at_a_time_and_terms_grow
     election::c31_who_resigns_is_followed_by_a_candidate_that_waits
@@ -318,4 +319,5 @@ const CASES: &[Case] = cases! {
     election::c31_at_a_shutdown_the_work_stops_and_the_next_candidate_leads
     election::c31_work_that_ends_is_returned_and_its_candidate_resigns
     election::c31_a_failing_store_is_not_an_election_without_a_leader
+    election::c31_an_observer_is_told_of_a_failing_store_and_not_that_nobody_leads
 };

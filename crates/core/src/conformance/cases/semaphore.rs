@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::context::{AMPLE, TestContext, eventually, once, past, patient, soon};
+use super::context::{AMPLE, SHORT, TestContext, eventually, once, past, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
 use crate::{ErrorKind, LockGuard, LockKey, LockOptions, Locker, Mode, Result, Semaphore, Wait};
@@ -258,7 +258,7 @@ pub(super) async fn c30_a_semaphore_that_cannot_be_is_refused_before_anything_is
 pub(super) async fn c30_a_failing_store_is_an_error_and_not_a_semaphore_without_permits(
     context: TestContext,
 ) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let semaphore = semaphore(&ours, &key, 2)?;
     for kind in [ErrorKind::Unavailable, ErrorKind::Backend] {
         ours.faults.always(Op::TryAcquire, Fault::Refuse(kind));
@@ -272,5 +272,29 @@ pub(super) async fn c30_a_failing_store_is_an_error_and_not_a_semaphore_without_
     ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable), 3);
     let permit = soon("the fault is ridden out", semaphore.acquire_with(&patient())).await??;
     ensure!(permit.is_some_and(|permit| permit.is_held()), "no permit after the fault");
+    // The slot that could not be asked may be free.
+    let _held = all_of(&self::semaphore(&theirs, &key, 2)?).await?;
+    ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable), 1);
+    let answer = soon("a try ends", semaphore.try_acquire()).await?.map_err(|error| error.kind());
+    ensure!(matches!(answer, Err(ErrorKind::Unavailable)), "beside a slot that is taken: {answer:?}");
+    Ok(())
+}
+
+pub(super) async fn c30_of_several_permits_none_was_lost_while_waiting_for_the_others(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    let (holding, wanting) = (semaphore(&theirs, &key, 2)?, semaphore(&ours, &key, 2)?);
+    let one = holding.acquire().await?;
+    let options = patient().ttl(SHORT).renew(false);
+    let gathering = tokio::spawn(async move { wanting.acquire_many(2, &options).await });
+    let mut taken = Vec::new();
+    for slot in holding.slots().iter().filter(|slot| *slot != one.key()) {
+        let gathered = || async { Ok(!theirs.admin.inspect(slot).await?.holders.is_empty()) };
+        eventually("one permit is gathered", gathered).await?;
+        // Its lease ends while the other permit is waited for.
+        taken.push(theirs.take(slot, &patient()).await?);
+    }
+    one.release().await?;
+    let answer = soon("who gathers is answered", gathering).await??.map_err(|error| error.kind());
+    ensure!(matches!(answer, Err(ErrorKind::Lost(_))), "a permit that was lost was granted: {answer:?}");
     Ok(())
 }
