@@ -17,6 +17,7 @@ mod file;
 mod growth;
 mod hot_key;
 mod mysql;
+mod postgres;
 mod redis_single;
 mod redlock;
 mod renewals;
@@ -99,6 +100,10 @@ const ALL: &[Workload] = &[
     Workload { id: "MH8", run: mysql::eight_processes },
     Workload { id: "MR", run: mysql::readers_and_writers },
     Workload { id: "MN", run: mysql::ten_thousand },
+    Workload { id: "P1", run: postgres::p1 },
+    Workload { id: "P64", run: postgres::p64 },
+    Workload { id: "PH1", run: postgres::one_process },
+    Workload { id: "PH8", run: postgres::eight_processes },
     Workload { id: "M-idle", run: mysql::one_beside_a_million },
 ];
 

@@ -3,6 +3,7 @@
 pub(crate) mod bare;
 pub(crate) mod mysql;
 pub(crate) mod ours;
+mod postgres;
 mod raw_file;
 mod rslock;
 
@@ -28,6 +29,12 @@ pub(crate) enum Locks {
     MysqlUnique { url: String, local_handoff: bool, advisory_queue: bool },
     /// `leasehold-mysql-rw`, of which only the writers take part.
     MysqlRw { url: String },
+    /// `leasehold-postgres`.
+    Postgres { url: String },
+    /// A floor: two bare updates of a row of PostgreSQL.
+    PgUpdates { url: String },
+    /// A peer: PostgreSQL's own locks of sessions.
+    PgAdvisory { url: String },
     /// A floor: `SELECT 1` is a cycle.
     Select { url: String },
     /// A floor: two bare updates of a row.
@@ -62,6 +69,9 @@ impl Locks {
                 load.run(mysql::mysql_unique(url, *local_handoff, *advisory_queue).await?, start()?).await
             }
             Self::MysqlRw { url } => load.run(ours::mysql_rw(url).await?, start()?).await,
+            Self::Postgres { url } => load.run(ours::postgres(url).await?, start()?).await,
+            Self::PgUpdates { url } => load.run(postgres::Updates::connect(url).await?, start()?).await,
+            Self::PgAdvisory { url } => load.run(postgres::Advisory::new(url), start()?).await,
             Self::Select { url } => load.run(mysql::Select::connect(url)?, start()?).await,
             Self::Updates { url } => load.run(mysql::Updates::connect(url).await?, start()?).await,
             Self::InsertDelete { url } => load.run(mysql::InsertDelete::connect(url).await?, start()?).await,

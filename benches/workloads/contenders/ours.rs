@@ -3,6 +3,7 @@ use std::path::Path;
 use leasehold_core::{Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReleaseOutcome};
 use leasehold_file::FileLocks;
 use leasehold_mysql_rw::MysqlRw;
+use leasehold_postgres::Postgres;
 use leasehold_redis_reentrant::{RedisReentrant, Session};
 use leasehold_redis_single::RedisSingle;
 use leasehold_redlock::Redlock;
@@ -34,6 +35,10 @@ pub(crate) async fn redis_reentrant(url: &str) -> Result<Ours<Session>> {
 
 pub(crate) async fn mysql_rw(url: &str) -> Result<Ours<MysqlRw>> {
     Ok(ours(MysqlRw::connect(url).await?))
+}
+
+pub(crate) async fn postgres(url: &str) -> Result<Ours<Postgres>> {
+    Ok(ours(Postgres::connect(url).await?))
 }
 
 pub(crate) fn file(folder: &Path) -> Result<Ours<FileLocks>> {

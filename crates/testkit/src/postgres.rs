@@ -24,10 +24,17 @@ impl Server {
     /// Starts a server with these settings, such as `fsync=on`, and waits until it answers. Does not return where there is no
     /// server: the test is ignored then.
     pub async fn needed(settings: &[&str]) -> Self {
+        needs_or_why("PostgreSQL", Self::start_with(settings).await)
+    }
+
+    /// Starts a server with these settings, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it is not installed or does not start; with the end of its log.
+    pub async fn start_with(settings: &[&str]) -> Result<Self, String> {
         let arguments = settings.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]).collect();
         let settings = Settings { arguments, variables: Vec::new() };
-        let started = Self::start(move |folder| launcher::start(folder, &settings, Lifetime::WithOwner)).await;
-        needs_or_why("PostgreSQL", started)
+        Self::start(move |folder| launcher::start(folder, &settings, Lifetime::WithOwner)).await
     }
 
     /// Starts a standby of this server, which follows it and answers queries.
