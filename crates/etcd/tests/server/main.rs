@@ -1,0 +1,20 @@
+//! What is special about etcd, on private servers and clusters. Without the program the tests are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod clients;
+mod members;
+mod settings;
+
+leasehold_testkit::main! {
+    @multi_thread members::locks_outlive_the_death_of_the_leader,
+    @multi_thread members::locks_outlive_a_leader_that_moves,
+    @multi_thread members::a_client_that_is_cut_off_from_one_server_asks_another,
+    @multi_thread members::without_a_majority_the_error_says_so_and_comes_in_time,
+    @multi_thread members::closing_ends_while_the_servers_are_silent,
+    @multi_thread settings::a_user_needs_the_rights_that_the_readme_names_and_no_more,
+    @multi_thread settings::tokens_grow_after_all_data_was_lost,
+    @multi_thread settings::a_waiter_is_woken_although_the_history_was_compacted,
+    @multi_thread settings::a_release_without_ownership_changes_nothing,
+    @multi_thread settings::a_key_that_somebody_else_wrote_is_named,
+    @multi_thread settings::nothing_is_left_of_a_lock_that_was_released,
+}
