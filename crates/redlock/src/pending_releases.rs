@@ -219,6 +219,8 @@ impl NodeReleases {
             Some(_) if !due.is_empty() => Next::Send(due),
             Some(first) => Next::Sleep(first.since(now)),
             None => {
+                // A silent node leaves thousands once: their table would stay for as long as the locker.
+                state.scheduled.shrink_to_fit();
                 state.task = None;
                 Next::End
             }

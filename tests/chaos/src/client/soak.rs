@@ -43,12 +43,14 @@ pub(super) async fn run(setup: &Setup, orders: &Orders, soak: Soak) -> Result<()
     let (locks, holders) = (Arc::new(connect().await?), connect().await?);
     let mut runner = Resource::connect(orders.resource).await.map_err(|error| error.to_string())?;
     let limit = Duration::from_secs(soak.seconds);
-    let keys = use_once(&locks, "warm", soak.keys / WARM_UP, limit / 4).await?;
-    let cancelled = give_up(&locks, &holders, soak.cancelled / WARM_UP, FIRST_GIVEN_UP_AFTER, limit / 4).await?;
+    // Short, because the release of a claim that comes late is repeated for as long as its lease.
+    let ttl = Duration::from_millis(orders.ttl_ms);
+    let keys = use_once((&locks, ttl), "warm", soak.keys / WARM_UP, limit / 4).await?;
+    let cancelled = give_up((&locks, ttl), &holders, soak.cancelled / WARM_UP, FIRST_GIVEN_UP_AFTER, limit / 4).await?;
     tell(&mut runner, keys, cancelled).await;
-    let keys = use_once(&locks, "once", soak.keys, limit).await?;
+    let keys = use_once((&locks, ttl), "once", soak.keys, limit).await?;
     tell(&mut runner, keys, 0).await;
-    let cancelled = give_up(&locks, &holders, soak.cancelled, GIVEN_UP_AFTER, limit / 4).await?;
+    let cancelled = give_up((&locks, ttl), &holders, soak.cancelled, GIVEN_UP_AFTER, limit / 4).await?;
     tell(&mut runner, 0, cancelled).await;
     locks.close().await;
     holders.close().await;
@@ -66,14 +68,19 @@ async fn tell(runner: &mut Resource, keys: u64, cancelled: u64) {
 }
 
 /// Takes and releases so many keys, as far as time allows.
-async fn use_once(locks: &Locks, part: &'static str, keys: u64, limit: Duration) -> Result<u64, String> {
+async fn use_once(
+    (locks, ttl): (&Locks, Duration),
+    part: &'static str,
+    keys: u64,
+    limit: Duration,
+) -> Result<u64, String> {
     let (clock, next) = (Clock::system(), Arc::new(AtomicU64::new(0)));
     let end = clock.now().plus(limit);
     let mut tasks = JoinSet::new();
     for _ in 0..TASKS {
         let (locks, next, clock) = (locks.of_task(), Arc::clone(&next), clock.clone());
         tasks.spawn(async move {
-            let options = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(20)));
+            let options = LockOptions::new().ttl(ttl).wait(Wait::UpTo(Duration::from_secs(20)));
             let mut used = 0;
             while clock.now() < end {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +109,8 @@ async fn use_once(locks: &Locks, part: &'static str, keys: u64, limit: Duration)
 async fn released<M: GuardMode>(
     call: impl Future<Output = leasehold_core::Result<Option<Guard<M>>>>,
 ) -> Result<(), String> {
-    let is_late = |error: &Error| matches!(error.kind(), ErrorKind::Indeterminate | ErrorKind::Unavailable);
+    let is_late =
+        |error: &Error| matches!(error.kind(), ErrorKind::Indeterminate | ErrorKind::Unavailable | ErrorKind::Lost(_));
     let outcome = match call.await {
         Ok(Some(guard)) => guard.release().await.map(drop),
         Ok(None) => return Err("a key is held, although nobody else asks for it".to_owned()),
@@ -112,7 +120,13 @@ async fn released<M: GuardMode>(
 }
 
 /// Waits so often for a key that is held, as far as time allows, and gives up.
-async fn give_up(locks: &Locks, holders: &Locks, times: u64, after: Duration, limit: Duration) -> Result<u64, String> {
+async fn give_up(
+    (locks, ttl): (&Locks, Duration),
+    holders: &Locks,
+    times: u64,
+    after: Duration,
+    limit: Duration,
+) -> Result<u64, String> {
     let (key, clock) = (LockKey::new("held").map_err(|error| error.to_string())?, Clock::system());
     let holder = holders.of_task();
     let held = holder.locker.acquire(&key, &LockOptions::new()).await.map_err(|error| error.to_string())?;
@@ -122,7 +136,7 @@ async fn give_up(locks: &Locks, holders: &Locks, times: u64, after: Duration, li
     // Two tasks, and so two sessions: a session does not wait for itself.
     let others: Vec<TaskLocks> = (0..TASKS).map(|_| locks.of_task()).collect();
     while given_up < times && clock.now() < end {
-        let options = LockOptions::new();
+        let options = LockOptions::new().ttl(ttl);
         let waits = others.iter().map(|other| timeout(after, other.locker.acquire(&key, &options)));
         let ended = futures::future::join_all(waits).await;
         given_up += ended.iter().filter(|wait| wait.is_err()).count() as u64;

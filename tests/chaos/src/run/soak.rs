@@ -65,8 +65,15 @@ pub(crate) fn one(setup: &'static Setup, limit: Duration, folder: &Path) -> Resu
     let parts = resource.state().footprints.clone();
     let (keys, cancelled) = (parts[1].1, parts[2].2);
     let growth = [grown(&warm, &used, Work::Keys(keys)), grown(&used, &gave_up, Work::Waits(cancelled))].concat();
-    failures.extend(growth.iter().filter_map(|growth| growth.judge(setup.stays).err()));
+    for (work, part) in growth.chunks(warm.len()).zip([(&warm, &used), (&used, &gave_up)]) {
+        let sessions = sessions(part.1).saturating_sub(sessions(part.0));
+        failures.extend(work.iter().filter_map(|growth| growth.judge(setup.stays, sessions).err()));
+    }
     Ok(Found { backend: setup.name.to_owned(), keys, cancelled, growth, failures })
+}
+
+fn sessions(counts: &Counts) -> u64 {
+    counts.iter().find(|(measure, _)| *measure == Measure::Sessions).map_or(0, |(_, count)| *count)
 }
 
 fn grown(before: &Counts, after: &Counts, work: Work) -> Vec<Growth> {
