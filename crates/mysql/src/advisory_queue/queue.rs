@@ -254,6 +254,7 @@ mod tests {
     #[tokio::test]
     async fn after_a_release_one_claim_that_would_overtake_the_queue_is_put_off() {
         let (queue, claim, other) = (queue(), claim("k", true), claim("other", true));
+        assert!(format!("{queue:?}").contains("permits: 3"), "{queue:?}");
         assert_eq!(queue.defer(&claim), None);
         queue.claimed(&claim, BUSY);
         // Nobody waits for the lock here, and none was given up.

@@ -53,3 +53,21 @@ impl<O: Operations> fmt::Debug for GroupedClaims<O> {
         self.claims.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{LockKey, Mode};
+
+    use super::*;
+
+    #[test]
+    fn the_row_of_a_claim_says_who_wants_it_why_and_for_how_long() {
+        let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_millis(2));
+        let claim = Claim { label: Some("who".into()), ..claim };
+        let owner = Value::Bytes(claim.owner.as_bytes().to_vec());
+        let expected = [Value::Bytes(b"n".to_vec()), "who".into(), Value::NULL, owner, Value::UInt(2_000)];
+        assert_eq!(claim_row(&(b"n".to_vec(), claim)), expected);
+    }
+}

@@ -129,5 +129,6 @@ mod tests {
         assert!(!server(Some("a")).is_restart_of(&server(Some("b"))));
         assert!(!server(None).is_restart_of(&server(None)));
         assert!(!server(Some("a")).is_restart_of(&server(None)));
+        assert!(OtherServer.to_string().contains("another server"));
     }
 }

@@ -147,6 +147,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_row_has_is_read_as_what_it_is() {
+        let values = vec![Value::Bytes(b"k".to_vec()), Value::Int(1_500), Value::NULL];
+        let row = Row { values: values.clone() };
+        assert_eq!(["k", "", "", ""], [0, 1, 2, 3].map(|index| row.text(index)).each_ref().map(String::as_str));
+        let mut columns = Columns::of(&row, "test");
+        assert_eq!(columns.text().unwrap().as_deref(), Some("k"));
+        assert_eq!(columns.micros().unwrap(), Duration::from_micros(1_500));
+        assert_eq!(row.into_values(), values);
+    }
+
+    #[test]
     fn a_column_of_another_type_or_beyond_the_last_is_an_error() {
         let row = Row { values: vec![Value::Bytes(b"k".to_vec()), Value::NULL, Value::Int(-1), Value::Int(-1)] };
         let mut columns = Columns::of(&row, "test");
