@@ -98,6 +98,18 @@ pub(super) const REDIS: &[Equivalent] = &[
         why: "the bound for a server that never ends a listing, which is later reached: tests set a bound of their own",
     },
     Equivalent {
+        file: "store.rs",
+        mutant: "replace Store::awaits_replicas -> bool with true",
+        line: "true",
+        why: "what nobody has to confirm is confirmed at once, by the other path",
+    },
+    Equivalent {
+        file: "client/tls.rs",
+        mutant: "replace enable -> Result<()> with Ok(())",
+        line: "Ok(())",
+        why: "the one for a build without TLS, and changes are tried in a build with it",
+    },
+    Equivalent {
         file: "client/driver.rs",
         mutant: "replace * with + in without_reconnecting",
         line: "2 + MOST_IN_FLIGHT",
@@ -106,7 +118,20 @@ pub(super) const REDIS: &[Equivalent] = &[
 ];
 
 /// Of `crates/mysql`.
-pub(super) const MYSQL: &[Equivalent] = &[];
+pub(super) const MYSQL: &[Equivalent] = &[
+    Equivalent {
+        file: "schema/table.rs",
+        mutant: "replace - with / in TableSchema::version",
+        line: "u32::MAX / 1",
+        why: "the version of a schema with four billion changes, which none has",
+    },
+    Equivalent {
+        file: "server/encryption.rs",
+        mutant: "replace match guard cfg!(not(feature = \"tls-rustls\")) with false in Encryption::is_wanted",
+        line: "if false",
+        why: "it is false in a build with TLS, and changes are tried in such a one",
+    },
+];
 
 #[cfg(test)]
 mod tests {
