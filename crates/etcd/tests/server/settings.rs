@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leasehold_etcd::{
-    Admin, Backed, Backend, Error, ErrorKind, Etcd, GrantRef, LeaseStatus, LockOptions, Locker, LockerExt, Mode,
-    Notification, OwnerId, RwLockerExt,
+    Admin, Backed, Backend, Error, ErrorKind, Etcd, FencingToken, GrantRef, LeaseStatus, LockOptions, Locker,
+    LockerExt, Mode, Notification, OwnerId, RwLockerExt,
 };
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, eventually, tokens_grow_although_all_is_forgotten};
@@ -114,7 +114,7 @@ pub(crate) async fn a_release_without_ownership_changes_nothing() {
     let reader = theirs.read("r").await.unwrap();
     let before = cluster.control(&["get", "leasehold/", "--prefix", "--write-out=fields"]).await.unwrap();
     for (name, mode) in [("k", Mode::Exclusive), ("k", Mode::Shared), ("r", Mode::Shared), ("r", Mode::Exclusive)] {
-        let epoch = theirs.inspect(&key(name)).await.unwrap().holders[0].token.map(|token| token.epoch());
+        let epoch = theirs.inspect(&key(name)).await.unwrap().holders[0].token.map(FencingToken::epoch);
         let stranger = GrantRef { key: key(name), owner: OwnerId::random(), mode, epoch };
         assert_eq!(ours.engine().backend().release(&stranger).await.unwrap(), LeaseStatus::NotHeld);
     }
