@@ -46,6 +46,11 @@ fn redis_reentrant_survives_chaos() {
     survives("redis-reentrant");
 }
 
+fn redis_rw_survives_chaos() {
+    needs("Redis", find(redis::PROGRAM));
+    survives("redis-rw");
+}
+
 fn redlock_survives_chaos() {
     needs("Redis", find(redis::PROGRAM));
     survives("redlock");
@@ -84,6 +89,7 @@ leasehold_testkit::main! {
     file_survives_chaos,
     redis_single_survives_chaos,
     redis_reentrant_survives_chaos,
+    redis_rw_survives_chaos,
     redlock_survives_chaos,
     mysql_unique_survives_chaos,
     mysql_rw_survives_chaos,

@@ -16,6 +16,7 @@ use leasehold_file::FileLocks;
 use leasehold_mysql_rw::MysqlRw;
 use leasehold_mysql_unique::MysqlUnique;
 use leasehold_redis_reentrant::RedisReentrant;
+use leasehold_redis_rw::RedisRw;
 use leasehold_redis_single::RedisSingle;
 use leasehold_redlock::Redlock;
 use leasehold_testkit::redis::{Recorder, Sentinels, Server};
@@ -25,7 +26,7 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, U
 const CANARY: &str = "hunter2-canary";
 const HERE: &str = "IP:127.0.0.1";
 /// As users of a backend have it.
-const BACKENDS: [&str; 5] = ["redis-single", "redis-reentrant", "redlock", "mysql-unique", "mysql-rw"];
+const BACKENDS: [&str; 6] = ["redis-single", "redis-reentrant", "redis-rw", "redlock", "mysql-unique", "mysql-rw"];
 
 leasehold_testkit::main! {
     no_backend_shows_the_password_of_a_redis_that_takes_it,
@@ -104,6 +105,10 @@ async fn use_backend(backend: &str, url: &str, told: &mut Told) -> Result<()> {
             let connected = RedisReentrant::connect(url).await;
             told.debug(&connected);
             use_locks(connected.map(|sessions| sessions.session()), told).await
+        }
+        "redis-rw" => {
+            told.debug(&RedisRw::builder().url(url));
+            use_locks(RedisRw::connect(url).await, told).await
         }
         "redlock" => {
             told.debug(&Redlock::builder().nodes(url.split(',')));

@@ -10,6 +10,7 @@ mod mysql_unique;
 mod postgres;
 mod redis_cluster;
 mod redis_reentrant;
+mod redis_rw;
 mod redis_sentinel;
 mod redis_single;
 mod redlock;
@@ -19,12 +20,13 @@ mod setup;
 pub(crate) use self::setup::{Setup, Stays};
 
 /// All of them, in the order of documents and reports.
-pub(crate) static ALL: [&Setup; 11] = [
+pub(crate) static ALL: [&Setup; 12] = [
     &file::SETUP,
     &redis_single::SETUP,
     &redis_sentinel::SETUP,
     &redis_cluster::SETUP,
     &redis_reentrant::SETUP,
+    &redis_rw::SETUP,
     &redlock::SETUP,
     &redlock_five::SETUP,
     &mysql_unique::SETUP,

@@ -1,0 +1,24 @@
+//! `redis-rw` on one server.
+
+use leasehold_redis_rw::RedisRw;
+
+use super::decks::{ON_THE_WAY, TO_A_SERVER, TO_REDIS};
+use super::exemptions::OF_ONE_REDIS;
+use super::setup::{Setup, Stays};
+use crate::fault::Fault;
+use crate::locks::{Locks, patiently};
+use crate::stores;
+
+pub(super) static SETUP: Setup = Setup {
+    name: "redis-rw",
+    backend: "redis-rw",
+    in_words: "One Redis with `appendfsync always`; readers and writers.",
+    start: |folder, library| stores::start_redis(folder, library, 1, ""),
+    connect: |url| Box::pin(async move { Ok(Locks::shared(patiently(|| RedisRw::connect(url)).await?)) }),
+    repair: None,
+    deck: &[ON_THE_WAY, TO_A_SERVER, TO_REDIS],
+    // What a server forgot cannot protect tokens from its clock.
+    either: Some([Fault::EmptyServer, Fault::ServerClockBack]),
+    exempt: OF_ONE_REDIS,
+    stays: Stays { entries: 1, more_of_readers: 0, bytes: 200 },
+};
