@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Clock, LockOptions, LockerExt, Memory, Semaphore, Wait};
-use leasehold_testkit::{Does, Scripted, Step};
+use leasehold_core::{Admin, Clock, ErrorKind, LockKey, LockOptions, LockerExt, Memory, Semaphore, Wait};
+use leasehold_testkit::{Does, PATIENCE, Scripted, Step, eventually};
+use tokio::time::timeout;
 
 #[tokio::test]
 async fn whoever_gathers_permits_keeps_the_turn_although_a_default_limits_the_time_of_holding() {
@@ -28,4 +29,18 @@ async fn several_permits_are_there_for_who_asks_when_another_has_got_some() {
     let once = LockOptions::new().wait(Wait::Never);
     let _two = ours.acquire_many(2, &once).await.unwrap().expect("all are free");
     assert!(theirs.acquire_many(2, &once).await.unwrap().is_some(), "two of four are free");
+}
+
+#[tokio::test]
+async fn whoever_lost_the_turn_gathers_no_more() {
+    let here = Memory::new();
+    let _held = Semaphore::new(here.contender(), "s", 1).unwrap().acquire().await.unwrap();
+    let wanting = Semaphore::new(here.clone(), "s", 2).unwrap();
+    let options = LockOptions::new().ttl(Duration::from_millis(900));
+    let gathering = tokio::spawn(async move { wanting.acquire_many(2, &options).await.map(drop) });
+    let turn = LockKey::new("s#many").unwrap();
+    eventually("it has the turn", async || !here.inspect(&turn).await.unwrap().holders.is_empty()).await;
+    here.force_release(&turn).await.unwrap();
+    let error = timeout(PATIENCE, gathering).await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Lost(_)), "{error}");
 }

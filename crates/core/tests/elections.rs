@@ -1,0 +1,31 @@
+//! What an election promises beyond the suite.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use leasehold_core::{Clock, Election, Memory, RwLockerExt};
+
+#[tokio::test]
+async fn work_that_ends_in_the_moment_of_a_loss_is_done_again() {
+    let (clock, times) = (Clock::system(), AtomicUsize::new(0));
+    let election = Election::new(Memory::with_clock(clock.clone()), "e", "it").unwrap();
+    let work = |_| {
+        let (clock, time) = (clock.clone(), times.fetch_add(1, Ordering::SeqCst));
+        async move {
+            if time == 0 {
+                clock.advance(Duration::from_secs(3600));
+            }
+            time
+        }
+    };
+    assert_eq!(election.run_while_leader(work).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_reader_of_the_key_of_an_election_is_no_leader() {
+    let locks = Memory::new();
+    let _reader = locks.read("e").await.unwrap();
+    assert_eq!(Election::new(locks, "e", "it").unwrap().leader().await.unwrap(), None);
+}
