@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_chaos::history::{Event, Mode};
 use leasehold_core::{
-    Error, Guard, GuardMode, LockGuard, LockKey, LockOptions, LossReason, ReadGuard, ReleaseOutcome, Result as Locked,
-    Wait,
+    Error, Guard, GuardHandle, GuardMode, Leadership, LockGuard, LockKey, LockOptions, LossReason, ReadGuard,
+    ReleaseOutcome, Result as Locked, Wait,
 };
 use rand::Rng;
 use tokio::time::{sleep, timeout};
@@ -43,10 +43,11 @@ pub(crate) enum Without {
 /// What an acquire came to.
 pub(crate) type Answer<T> = Result<T, Without>;
 
-/// A guard and its op.
+/// A guard, or the leadership of an election, and its op.
 #[derive(Debug)]
-pub(crate) struct Held<M: GuardMode> {
-    pub(crate) guard: Guard<M>,
+pub(crate) struct Held<G> {
+    pub(crate) guard: G,
+    pub(crate) handle: GuardHandle,
     pub(crate) op: Op,
     /// When the guard was asked last, and how long it said that it would last.
     looked: (u64, Duration),
@@ -62,32 +63,32 @@ impl Wish<'_> {
         LockKey::new(self.key).expect("a valid key")
     }
 
-    fn called(&self, op: &Op, mode: Mode) {
+    pub(super) fn called(&self, op: &Op, mode: Mode) {
         // An acquire that goes away has no limit that it could exceed.
         let wait = self.cancelled_after.is_none().then(|| millis(self.wait));
         op.called(self.key, mode, wait, self.session, false);
     }
 
     /// Takes the key exclusively.
-    pub(crate) async fn write(&self, locks: &TaskLocks, op: Op) -> Answer<Held<leasehold_core::Exclusive>> {
+    pub(crate) async fn write(&self, locks: &TaskLocks, op: Op) -> Answer<Held<LockGuard>> {
         self.called(&op, Mode::Exclusive);
         let (key, options) = (self.key(), self.options());
         self.settle(op, locks.locker.acquire(&key, &options)).await
     }
 
     /// Takes the key beside other readers.
-    pub(crate) async fn read(&self, locks: &TaskLocks, op: Op) -> Answer<Held<leasehold_core::Shared>> {
+    pub(crate) async fn read(&self, locks: &TaskLocks, op: Op) -> Answer<Held<ReadGuard>> {
         let readers = locks.readers.as_ref().ok_or(Without::Refused)?;
         self.called(&op, Mode::Shared);
         let (key, options) = (self.key(), self.options());
         self.settle(op, readers.acquire_read(&key, &options)).await
     }
 
-    async fn settle<M: GuardMode>(
+    pub(super) async fn settle<G: IsHeld>(
         &self,
         op: Op,
-        call: impl Future<Output = Locked<Option<Guard<M>>>>,
-    ) -> Answer<Held<M>> {
+        call: impl Future<Output = Locked<Option<G>>>,
+    ) -> Answer<Held<G>> {
         let outcome = match self.cancelled_after {
             Some(limit) => timeout(limit, call).await.ok(),
             None => Some(call.await),
@@ -107,22 +108,46 @@ fn refused<T>(op: &Op, error: String) -> Answer<T> {
     Err(Without::Refused)
 }
 
-impl<M: GuardMode> Held<M> {
-    pub(crate) fn granted(guard: Guard<M>, op: Op, ttl: Duration) -> Self {
-        op.log(Event::Granted { token: guard.fencing_token().map_or(0, u64::from), lease_ms: millis(ttl) });
-        let looked = (op.now(), guard.remaining());
-        Self { guard, op, looked }
+/// What knows whether it is held.
+pub(crate) trait IsHeld {
+    fn handle(&self) -> GuardHandle;
+}
+
+impl<M: GuardMode> IsHeld for Guard<M> {
+    fn handle(&self) -> GuardHandle {
+        self.handle()
+    }
+}
+
+impl IsHeld for Leadership {
+    fn handle(&self) -> GuardHandle {
+        self.handle()
+    }
+}
+
+impl IsHeld for GuardHandle {
+    fn handle(&self) -> GuardHandle {
+        self.clone()
+    }
+}
+
+impl<G: IsHeld> Held<G> {
+    pub(crate) fn granted(guard: G, op: Op, ttl: Duration) -> Self {
+        let handle = guard.handle();
+        op.log(Event::Granted { token: handle.fencing_token().map_or(0, u64::from), lease_ms: millis(ttl) });
+        let looked = (op.now(), handle.remaining());
+        Self { guard, handle, op, looked }
     }
 
     pub(crate) fn token(&self) -> Option<u64> {
-        self.guard.fencing_token().map(u64::from)
+        self.handle.fencing_token().map(u64::from)
     }
 
     /// Whether the guard says that it is held. The moment is read before.
     pub(crate) fn look(&mut self) -> bool {
         let at = self.op.now();
-        self.looked = (at, self.guard.remaining());
-        let held = self.guard.is_held();
+        self.looked = (at, self.handle.remaining());
+        let held = self.handle.is_held();
         if held {
             self.op.log_at(at, Event::Held {});
         }
@@ -136,7 +161,7 @@ impl<M: GuardMode> Held<M> {
         loop {
             let looked = self.looked;
             if !self.look() {
-                let reason = self.guard.lost().await;
+                let reason = self.handle.lost().await;
                 self.lost(reason, looked);
                 return false;
             }
@@ -146,7 +171,7 @@ impl<M: GuardMode> Held<M> {
             }
             let pause = rand::rng().random_range(longest_pause / 3..longest_pause).min(left);
             tokio::select! {
-                reason = self.guard.lost() => {
+                reason = self.handle.lost() => {
                     self.lost(reason, self.looked);
                     return false;
                 }
@@ -163,15 +188,25 @@ impl<M: GuardMode> Held<M> {
         self.op.log_at(at, Event::Lost { reason: reason.as_str().to_owned(), deadline_overdue_ms, resumed });
     }
 
-    /// Releases the lock, or drops the guard.
-    pub(crate) async fn give_back(mut self, by_drop: bool) {
+    /// Drops the guard.
+    pub(crate) fn drop(mut self) {
         self.look();
         self.op.log(Event::ReleaseCalled {});
-        if by_drop {
-            return drop(self.guard);
-        }
-        let released = self.guard.release().await;
+    }
+
+    /// Releases what is held in this way.
+    pub(super) async fn release<R: Future<Output = Locked<ReleaseOutcome>>>(mut self, release: impl FnOnce(G) -> R) {
+        self.look();
+        self.op.log(Event::ReleaseCalled {});
+        let released = release(self.guard).await;
         log_release(&self.op, released);
+    }
+}
+
+impl<M: GuardMode> Held<Guard<M>> {
+    /// Releases the lock, or drops the guard.
+    pub(crate) async fn give_back(self, by_drop: bool) {
+        if by_drop { self.drop() } else { self.release(Guard::release).await }
     }
 }
 
@@ -183,11 +218,7 @@ fn log_release(op: &Op, released: Locked<ReleaseOutcome>) {
 }
 
 /// A writer goes on as a reader: another op.
-pub(crate) async fn downgrade(
-    mut writer: Held<leasehold_core::Exclusive>,
-    wish: &Wish<'_>,
-    reader: Op,
-) -> Answer<Held<leasehold_core::Shared>> {
+pub(crate) async fn downgrade(mut writer: Held<LockGuard>, wish: &Wish<'_>, reader: Op) -> Answer<Held<ReadGuard>> {
     writer.look();
     writer.op.log(Event::ReleaseCalled {});
     wish.called(&reader, Mode::Shared);
@@ -206,12 +237,7 @@ pub(crate) async fn downgrade(
 }
 
 /// Attaches a lock that another process detached.
-pub(crate) async fn attach(
-    text: &str,
-    locks: &TaskLocks,
-    op: Op,
-    ttl: Duration,
-) -> Answer<Held<leasehold_core::Exclusive>> {
+pub(crate) async fn attach(text: &str, locks: &TaskLocks, op: Op, ttl: Duration) -> Answer<Held<LockGuard>> {
     let Ok(detached) = text.parse::<leasehold_core::DetachedLock>() else { return refused(&op, "invalid".to_owned()) };
     op.called(detached.key().as_str(), Mode::Exclusive, None, None, true);
     let attached: Locked<Option<LockGuard>> = locks.locker.attach(&detached, &LockOptions::new().ttl(ttl)).await;

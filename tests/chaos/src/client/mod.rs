@@ -1,5 +1,6 @@
 //! A client process: several tasks on one locker, and a runtime that ends again and again.
 
+mod elections;
 mod hold;
 mod permits;
 mod recorder;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_chaos::history::{Event, Mode};
-use leasehold_core::{Capabilities, Capability, Exclusive, GuardMode, LockKey, LockOptions};
+use leasehold_core::{Capabilities, Capability, Guard, GuardMode, LockGuard, LockKey, LockOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::time::sleep;
@@ -126,7 +126,7 @@ impl Task {
         self.recorder.begin(self.number)
     }
 
-    async fn take(&mut self, wish: &Wish<'_>) -> Option<Held<Exclusive>> {
+    async fn take(&mut self, wish: &Wish<'_>) -> Option<Held<LockGuard>> {
         let answer = wish.write(&self.locks, self.begin()).await;
         if matches!(answer, Err(Without::Cancelled)) {
             self.resource.prove(CANCELLED).await;
@@ -135,12 +135,12 @@ impl Task {
     }
 
     /// Takes a key and holds it for so long. `None`: it was not granted, or lost.
-    async fn hold(&mut self, wish: &Wish<'_>, time: Duration) -> Option<Held<Exclusive>> {
+    async fn hold(&mut self, wish: &Wish<'_>, time: Duration) -> Option<Held<LockGuard>> {
         let mut held = self.take(wish).await?;
         held.work(time).await.then_some(held)
     }
 
-    pub(super) async fn finish<M: GuardMode>(&mut self, held: Held<M>) {
+    pub(super) async fn finish<M: GuardMode>(&mut self, held: Held<Guard<M>>) {
         let by_drop = self.random.random_bool(0.15);
         held.give_back(by_drop).await;
     }
@@ -159,15 +159,6 @@ impl Task {
         let (key, time) = self.key("mutex");
         let wish = self.wish(&key);
         if let Some(held) = self.hold(&wish, time).await {
-            self.finish(held).await;
-        }
-    }
-
-    /// Holds a key for longer than a lease.
-    async fn lead(&mut self) {
-        let wish = Wish { wait: Duration::from_millis(self.orders.ttl_ms), ..self.wish("leader") };
-        let term = self.random.random_range(self.orders.ttl_ms / 2..self.orders.ttl_ms * 4);
-        if let Some(held) = self.hold(&wish, Duration::from_millis(term)).await {
             self.finish(held).await;
         }
     }
@@ -193,7 +184,7 @@ impl Task {
                 // Time in which the process may be stopped, so that the write comes from a holder of before.
                 let hesitates = self.random.random_range(0..HESITATES);
                 sleep(Duration::from_millis(hesitates)).await;
-            } else if held.guard.remaining() < ENOUGH {
+            } else if held.handle.remaining() < ENOUGH {
                 // Without a fence, a holder writes only while it has time for it.
                 return self.finish(held).await;
             }
@@ -286,7 +277,7 @@ impl Task {
     }
 
     /// Takes keys, and waits for others in tasks that end with the runtime: their ops come second.
-    pub(crate) async fn take_until_the_runtime_ends(&mut self) -> (Vec<Held<Exclusive>>, Vec<Op>) {
+    pub(crate) async fn take_until_the_runtime_ends(&mut self) -> (Vec<Held<LockGuard>>, Vec<Op>) {
         let (mut held, mut waiting) = (Vec::new(), Vec::new());
         for key in ["runtime/0", "runtime/1"] {
             let wish = Wish { wait: Duration::from_millis(300), cancelled_after: None, ..self.wish(key) };
