@@ -68,7 +68,7 @@ impl Backend for EtcdBackend {
     }
 
     async fn close(&self) {
-        self.store.nodes().close().await;
+        self.store.nodes().close();
     }
 }
 

@@ -112,7 +112,7 @@ impl Line {
         let excludes = |other: &&Entry| {
             other.position < entry.position && (other.mode == Mode::Exclusive || entry.mode == Mode::Exclusive)
         };
-        self.entries.iter().filter(excludes).next_back()
+        self.entries.iter().rfind(excludes)
     }
 
     /// Those who hold the key.

@@ -1,13 +1,15 @@
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::Stream;
+use futures::future::Shared;
 use futures::stream::BoxStream;
+use futures::{FutureExt, Stream};
 use leasehold_core::{BoxFuture, Error, ErrorKind, Home, OwnerId, Result};
 use prost::Message;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -25,7 +27,7 @@ use crate::proto::{AUTHENTICATE, AuthenticateRequest, AuthenticateResponse};
 pub(crate) struct Nodes {
     address: Address,
     home: Option<Home>,
-    connections: Vec<Mutex<Option<Connection>>>,
+    connections: Vec<Mutex<Option<Connecting>>>,
     /// Counts on with every node that was left.
     current: AtomicUsize,
     closed: watch::Sender<bool>,
@@ -36,6 +38,18 @@ pub(crate) struct Nodes {
 struct Connection {
     channel: Channel,
     token: Option<MetadataValue<Ascii>>,
+}
+
+/// The connection to one server, or the task that opens it, for all who wait for it: one that is not polled any more must not keep
+/// the others from it.
+type Connecting = Shared<BoxFuture<'static, Result<Connection, NotConnected>>>;
+
+/// Why there is no connection.
+#[derive(Clone)]
+enum NotConnected {
+    Unreachable(String),
+    /// What the server says to the login.
+    Refused(Status),
 }
 
 /// A request under way at one node.
@@ -177,7 +191,7 @@ impl Nodes {
                 Err(failure) => failure,
             };
             if elsewhere {
-                *self.connections[node].lock().await = None;
+                *locked(&self.connections[node]) = None;
                 // Only the first that fails on a node leaves it.
                 let next = turn.wrapping_add(1);
                 let _ = self.current.compare_exchange(turn, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -211,47 +225,44 @@ impl Nodes {
     }
 
     async fn connection(&self, node: usize, operation: &'static str) -> Result<Connection, Failure> {
-        let unavailable = |why: String| {
-            let error = Error::new(ErrorKind::Unavailable, operation).detail(self.address.secrets.hide(&why));
-            Failure { error, elsewhere: true, answered: false }
-        };
         if let Some(home) = &self.home {
             home.check(operation).map_err(|error| Failure { error, elsewhere: false, answered: false })?;
         }
-        let mut connection = self.connections[node].lock().await;
-        if let Some(connection) = &*connection {
-            return Ok(connection.clone());
-        }
-        let endpoint = self.address.endpoints[node].clone();
-        let host = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
-        let runtime = self.runtime().ok_or_else(|| unavailable("there is no tokio runtime here".into()))?;
-        // A connection is driven by the runtime on which it was opened.
-        let connecting = runtime.spawn(async move { timeout(CONNECT, endpoint.connect()).await });
-        let channel = match connecting.await {
-            Ok(Ok(Ok(channel))) => channel,
-            Ok(Ok(Err(why))) => return Err(unavailable(format!("{host}: {}", innermost(&why)))),
-            Ok(Err(_)) => return Err(unavailable(format!("{host}: no connection within {CONNECT:?}"))),
-            Err(_) => return Err(unavailable("the runtime that was connecting ended".into())),
+        let connecting = locked(&self.connections[node]).get_or_insert_with(|| self.open(node)).clone();
+        let failed = match connecting.clone().await {
+            Ok(connection) => return Ok(connection),
+            Err(failed) => failed,
         };
-        let opened = Connection { channel, token: None };
-        let opened = Connection { token: self.log_in(&opened, operation).await?, ..opened };
-        Ok(connection.insert(opened).clone())
+        // Whoever comes next tries anew.
+        locked(&self.connections[node]).take_if(|known| known.ptr_eq(&connecting));
+        Err(match failed {
+            NotConnected::Refused(status) => classify(operation, &status, false, &self.address.secrets),
+            NotConnected::Unreachable(why) => {
+                let error = Error::new(ErrorKind::Unavailable, operation).detail(self.address.secrets.hide(&why));
+                Failure { error, elsewhere: true, answered: false }
+            }
+        })
     }
 
-    async fn log_in(&self, to: &Connection, operation: &'static str) -> Result<Option<MetadataValue<Ascii>>, Failure> {
-        let Some((name, password)) = self.address.user.clone() else { return Ok(None) };
-        let asked = unary(to.clone(), AUTHENTICATE, AuthenticateRequest { name, password }).await;
-        let classified = |status: Status| classify(operation, &status, false, &self.address.secrets);
-        let AuthenticateResponse { token } = asked.map_err(classified)?;
-        let odd = |_| classified(Status::unknown("the token of a login cannot be sent back"));
-        token.parse().map(Some).map_err(odd)
+    /// Opens a connection to this node. It is driven by the runtime on which it is opened.
+    fn open(&self, node: usize) -> Connecting {
+        let (endpoint, user) = (self.address.endpoints[node].clone(), self.address.user.clone());
+        let opened = self.runtime().map(|runtime| runtime.spawn(connect(endpoint, user)));
+        let opened = async {
+            let unreachable = |why: &str| Err(NotConnected::Unreachable(why.to_owned()));
+            match opened {
+                Some(opened) => opened.await.unwrap_or_else(|_| unreachable("the runtime that was connecting ended")),
+                None => unreachable("there is no tokio runtime here"),
+            }
+        };
+        opened.boxed().shared()
     }
 
     /// Closes the connections. Requests that are under way, or sent later, fail with [`ErrorKind::Closed`].
-    pub(crate) async fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.send_replace(true);
         for connection in &self.connections {
-            *connection.lock().await = None;
+            *locked(connection) = None;
         }
     }
 
@@ -263,6 +274,25 @@ impl Nodes {
     pub(crate) fn runtime(&self) -> Option<Handle> {
         Home::for_all(self.home.as_ref())
     }
+}
+
+/// Connects, and logs in where there is a user.
+async fn connect(endpoint: Endpoint, user: Option<(String, String)>) -> Result<Connection, NotConnected> {
+    let host = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
+    let unreachable = |why: String| NotConnected::Unreachable(format!("{host}: {why}"));
+    let channel = match timeout(CONNECT, endpoint.connect()).await {
+        Ok(Ok(channel)) => channel,
+        Ok(Err(why)) => return Err(unreachable(innermost(&why))),
+        Err(_) => return Err(unreachable(format!("no connection within {CONNECT:?}"))),
+    };
+    let opened = Connection { channel, token: None };
+    let Some((name, password)) = user else { return Ok(opened) };
+    let asked = unary(opened.clone(), AUTHENTICATE, AuthenticateRequest { name, password });
+    let asked =
+        timeout(EACH, asked).await.map_err(|_| unreachable(format!("no answer to the login within {EACH:?}")))?;
+    let AuthenticateResponse { token } = asked.map_err(NotConnected::Refused)?;
+    let odd = |_| NotConnected::Refused(Status::unknown("the token of a login cannot be sent back"));
+    Ok(Connection { token: Some(token.parse().map_err(odd)?), ..opened })
 }
 
 async fn unary<Q, A>(connection: Connection, path: &'static str, message: Q) -> Result<A, Status>
@@ -312,6 +342,10 @@ fn request<M>(message: M, token: Option<MetadataValue<Ascii>>) -> Request<M> {
 fn no_answer(step: Step, limit: Duration) -> Error {
     let kind = if step.writes { ErrorKind::Indeterminate } else { ErrorKind::Unavailable };
     Error::new(kind, step.operation).detail(format!("no answer within {limit:?}"))
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Nodes {

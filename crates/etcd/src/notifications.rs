@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use leasehold_core::{LockKey, Notification, Notifications, Result, Subscription};
+use leasehold_core::{LockKey, Mode, Notification, Notifications, OwnerId, Result, Subscription};
 use tokio::sync::watch;
 use tonic::{Status, Streaming};
 
@@ -47,7 +47,8 @@ impl Subscription for Watched {
     async fn next(&mut self) -> Notification {
         loop {
             self.changes.mark_unchanged();
-            let range = match self.look().await {
+            let waiter = self.store.waiter(&self.key);
+            let range = match self.look(waiter).await {
                 Ok(Next::Tell(notification)) => return notification,
                 Ok(Next::Watch(range)) => range,
                 Err(_) => return Notification::Ended,
@@ -55,10 +56,7 @@ impl Subscription for Watched {
             let is_whole_line = !range.1.is_empty();
             tokio::select! {
                 // Somebody else of this process waits, and is behind another entry.
-                changed = self.changes.changed() => match changed {
-                    Ok(()) => self.stream = None,
-                    Err(_) => return Notification::Ended,
-                },
+                () = another(&self.store, &self.key, waiter, &mut self.changes) => self.stream = None,
                 deleted = deleted(&self.store, &mut self.stream, range, self.revision) => match deleted {
                     Ok(revision) => {
                         self.stream = None;
@@ -75,8 +73,8 @@ impl Subscription for Watched {
 }
 
 impl Watched {
-    async fn look(&mut self) -> Result<Next> {
-        let Some((owner, mode)) = self.store.waiter(&self.key) else {
+    async fn look(&mut self, waiter: Option<(OwnerId, Mode)>) -> Result<Next> {
+        let Some((owner, mode)) = waiter else {
             return Ok(Next::Watch(self.store.names().line(&self.key)));
         };
         let (line, revision) = self.store.line(SUBSCRIBE, &self.key).await?;
@@ -89,6 +87,16 @@ impl Watched {
         }
         self.store.waits_no_more(&self.key, owner);
         Ok(Next::Tell(Notification::Granted { owner, epoch: Some(line.epoch(ours)) }))
+    }
+}
+
+/// Waits until somebody else of this process waits for the key. That others wait for other keys says nothing.
+async fn another(store: &Store, key: &LockKey, waiter: Option<(OwnerId, Mode)>, changes: &mut watch::Receiver<()>) {
+    // There is no error while there is the store.
+    while changes.changed().await.is_ok() {
+        if store.waiter(key) != waiter {
+            return;
+        }
     }
 }
 

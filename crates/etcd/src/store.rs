@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_core::{Clock, Error, ErrorKind, FencingToken, LockKey, Mode, OwnerId, Result};
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::failure::odd;
 use crate::line::{Base, Line};
 use crate::names::Names;
-use crate::nodes::{Nodes, Step};
+use crate::nodes::{Nodes, Step, locked};
 use crate::proto::{
     Compare, LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, LEASE_TIME_TO_LIVE, LeaseGrantRequest, LeaseRequest,
     LeaseResponse, Operation, RANGE, Range, RangeRequest, RangeResponse, TXN, TxnRequest, TxnResponse,
@@ -170,10 +170,6 @@ impl Store {
 /// A lease in whole seconds, never shorter than asked for.
 pub(crate) fn seconds(ttl: Duration) -> i64 {
     i64::try_from(ttl.as_nanos().div_ceil(1_000_000_000)).unwrap_or(i64::MAX)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod clients;
 mod members;
 mod settings;
+mod waiters;
 
 leasehold_testkit::main! {
     @multi_thread members::locks_outlive_the_death_of_the_leader,
@@ -11,6 +12,8 @@ leasehold_testkit::main! {
     @multi_thread members::a_client_that_is_cut_off_from_one_server_asks_another,
     @multi_thread members::without_a_majority_the_error_says_so_and_comes_in_time,
     @multi_thread members::closing_ends_while_the_servers_are_silent,
+    @multi_thread waiters::a_caller_that_is_not_polled_while_it_connects_stalls_nobody,
+    @multi_thread waiters::a_waiter_asks_nothing_when_others_wait_for_other_keys,
     @multi_thread settings::a_user_needs_the_rights_that_the_readme_names_and_no_more,
     @multi_thread settings::tokens_grow_after_all_data_was_lost,
     @multi_thread settings::a_waiter_is_woken_although_the_history_was_compacted,
