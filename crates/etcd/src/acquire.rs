@@ -27,22 +27,33 @@ pub(crate) async fn try_acquire(store: &Store, claim: &Claim) -> Result<Attempt>
             Mode::Exclusive => store.names().line(&claim.key),
             Mode::Shared => store.names().writers(&claim.key),
         };
-        let line = put(store, claim, claim.ttl, vec![Compare::absent(in_the_way)]).await?;
-        if let Some(ours) = line.of(claim.owner, claim.mode) {
+        let (line, lease) = put(store, claim, claim.ttl, vec![Compare::absent(in_the_way)]).await?;
+        if let Some(ours) = line.of(claim.owner, claim.mode)
+            && lasts(store, ours, lease).await?
+        {
             return found(store, claim, &line, ours).await;
         }
     }
     if !claim.waits {
         return busy(store, &line).await;
     }
-    let line = put(store, claim, claim.ttl.min(WAITS), Vec::new()).await?;
-    // Not as granted, also where it is first by now: its lease is not the one that was asked for.
-    let queued = line.of(claim.owner, claim.mode).map(|ours| queued(store, claim, &line, ours));
-    Ok(queued.unwrap_or(Attempt::Busy { retry_in: None }))
+    let (line, lease) = put(store, claim, claim.ttl.min(WAITS), Vec::new()).await?;
+    match line.of(claim.owner, claim.mode) {
+        // Not as granted, also where it is first by now: its lease is not the one that was asked for.
+        Some(ours) if lasts(store, ours, lease).await? => Ok(queued(store, claim, &line, ours)),
+        _ => Ok(Attempt::Busy { retry_in: None }),
+    }
 }
 
-/// Writes the entry of a claim, with a lease of its own, if it is not there and these comparisons hold. Answers the line after it.
-async fn put(store: &Store, claim: &Claim, ttl: Duration, also: Vec<Compare>) -> Result<Line> {
+/// Whether the lease of an entry counts from this request. An entry with another lease than the one that is granted now was written
+/// by an earlier request, which was late.
+async fn lasts(store: &Store, entry: &Entry, granted: i64) -> Result<bool> {
+    Ok(entry.lease == granted || store.keep_alive("acquire", &[entry.lease]).await? == [true])
+}
+
+/// Writes the entry of a claim, with a lease of its own, if it is not there and these comparisons hold. Answers the line
+/// after it, and that lease.
+async fn put(store: &Store, claim: &Claim, ttl: Duration, also: Vec<Compare>) -> Result<(Line, i64)> {
     let name = store.names().entry(&claim.key, claim.mode, claim.owner);
     for _ in 0..ROUNDS {
         let base = store.base("acquire").await?;
@@ -59,7 +70,7 @@ async fn put(store: &Store, claim: &Claim, ttl: Duration, also: Vec<Compare>) ->
             store.revoke([lease]);
         }
         match Line::read("acquire", store.names(), answer.reads()) {
-            Ok(line) if line.base == base => return Ok(line),
+            Ok(line) if line.base == base => return Ok((line, lease)),
             Ok(_) => store.forget_base(),
             Err(error) if error.kind() == ErrorKind::Unavailable => store.forget_base(),
             Err(error) => return Err(error),

@@ -14,6 +14,7 @@ leasehold_testkit::main! {
     @multi_thread members::closing_ends_while_the_servers_are_silent,
     @multi_thread waiters::a_caller_that_is_not_polled_while_it_connects_stalls_nobody,
     @multi_thread waiters::a_waiter_asks_nothing_when_others_wait_for_other_keys,
+    @multi_thread waiters::a_place_that_came_late_has_the_lease_that_its_waiter_is_told,
     @multi_thread settings::a_user_needs_the_rights_that_the_readme_names_and_no_more,
     @multi_thread settings::tokens_grow_after_all_data_was_lost,
     @multi_thread settings::a_waiter_is_woken_although_the_history_was_compacted,

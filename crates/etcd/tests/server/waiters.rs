@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::poll;
 use leasehold_etcd::{Attempt, Backed, Backend, Claim, Etcd, LockerExt, Mode, Notification};
@@ -67,4 +67,45 @@ pub(crate) async fn a_waiter_asks_nothing_when_others_wait_for_other_keys() {
     held.swap_remove(0).release().await.unwrap();
     let told = tokio::time::timeout(PATIENCE, listener).await.expect("nothing was told").unwrap();
     assert!(matches!(told, Notification::Granted { owner, .. } if owner == claims[0].owner), "{told:?}");
+}
+
+/// A place in the line that an earlier request of the same claim wrote so late that this request did not see it yet.
+pub(crate) async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told() {
+    const LEASE: Duration = Duration::from_secs(5);
+    let cluster = Cluster::one(&[]).await;
+    let port = cluster.ports()[0];
+    let proxy = Proxy::start(port);
+    let theirs = Etcd::connect(&cluster.url()).await.unwrap();
+    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    let held = take(&theirs, "k", Duration::from_secs(600)).await;
+    proxy.delay(Duration::from_millis(250));
+    let came_late = async || {
+        let claim = Claim { waits: true, ..Claim::new(&key("k"), Mode::Exclusive, LEASE) };
+        let granted = cluster.control(&["lease", "grant", "5"]).await.unwrap();
+        let lease = granted.split(' ').nth(1).unwrap().to_owned();
+        tokio::time::sleep(LEASE / 2).await;
+        let (before, began) = (count(port, "\"Txn\""), Instant::now());
+        let backend = ours.engine().backend().clone();
+        let asked = tokio::spawn({
+            let claim = claim.clone();
+            async move { backend.try_acquire(&claim).await }
+        });
+        eventually("it has read the line", async || count(port, "\"Txn\"") > before).await;
+        let name = format!("leasehold/leasehold/held/k/w/{}", claim.owner.to_hex());
+        let put = cluster.control(&["put", &name, "", "--prev-kv", "--lease", &lease]).await;
+        // Too slow: the lease was over, or the request wrote its place before.
+        let in_time = put.is_ok_and(|answer| answer.trim() == "OK");
+        let answer = asked.await.unwrap();
+        if in_time && matches!(answer, Ok(Attempt::Queued { .. })) {
+            let left = cluster.control(&["lease", "timetolive", &lease]).await.unwrap();
+            let left = left.split("remaining(").nth(1).and_then(|left| left.split('s').next()?.parse::<u64>().ok());
+            // Told in whole seconds, rounded down.
+            let told = left.map_or(Duration::ZERO, |left| Duration::from_secs(left + 1)) + began.elapsed();
+            assert!(told >= LEASE, "the lease is shorter than its waiter is told, by {:?}", LEASE - told);
+        }
+        ours.engine().backend().release(&claim.grant(None)).await.unwrap();
+        in_time
+    };
+    eventually("the place came in time", came_late).await;
+    held.release().await.unwrap();
 }
