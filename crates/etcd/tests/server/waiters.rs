@@ -2,10 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::poll;
-use leasehold_etcd::{Attempt, Backed, Backend, Claim, Etcd, LockerExt, Mode, Notification};
+use leasehold_etcd::{Attempt, Backed, Backend, Claim, Clock, Etcd, LockerExt, Mode, Notification};
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, Proxy, eventually};
 
@@ -78,13 +78,14 @@ pub(crate) async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told
     let theirs = Etcd::connect(&cluster.url()).await.unwrap();
     let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
     let held = take(&theirs, "k", Duration::from_secs(600)).await;
+    let clock = Clock::system();
     proxy.delay(Duration::from_millis(250));
     let came_late = async || {
         let claim = Claim { waits: true, ..Claim::new(&key("k"), Mode::Exclusive, LEASE) };
         let granted = cluster.control(&["lease", "grant", "5"]).await.unwrap();
         let lease = granted.split(' ').nth(1).unwrap().to_owned();
         tokio::time::sleep(LEASE / 2).await;
-        let (before, began) = (count(port, "\"Txn\""), Instant::now());
+        let (before, began) = (count(port, "\"Txn\""), clock.now());
         let backend = ours.engine().backend().clone();
         let asked = tokio::spawn({
             let claim = claim.clone();
@@ -100,8 +101,8 @@ pub(crate) async fn a_place_that_came_late_has_the_lease_that_its_waiter_is_told
             let left = cluster.control(&["lease", "timetolive", &lease]).await.unwrap();
             let left = left.split("remaining(").nth(1).and_then(|left| left.split('s').next()?.parse::<u64>().ok());
             // Told in whole seconds, rounded down.
-            let told = left.map_or(Duration::ZERO, |left| Duration::from_secs(left + 1)) + began.elapsed();
-            assert!(told >= LEASE, "the lease is shorter than its waiter is told, by {:?}", LEASE - told);
+            let told = left.map_or(Duration::ZERO, |left| Duration::from_secs(left + 1)) + clock.now().since(began);
+            assert!(told >= LEASE, "its waiter is told of {LEASE:?}, and it lasts {told:?}");
         }
         ours.engine().backend().release(&claim.grant(None)).await.unwrap();
         in_time
