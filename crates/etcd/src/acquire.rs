@@ -65,10 +65,15 @@ async fn put(store: &Store, claim: &Claim, ttl: Duration, also: Vec<Compare>) ->
         let failure = store.reads(&claim.key).to_vec();
         let mut success = vec![Operation::put(&name, Text::of(claim, seconds(ttl)).encode_to_vec(), lease)];
         success.extend(failure.iter().cloned());
-        let answer = store.txn("acquire", true, TxnRequest { compare, success, failure }).await?;
-        if !answer.succeeded {
+        let answer = store.txn("acquire", true, TxnRequest { compare, success, failure }).await;
+        let is_unused = match &answer {
+            Ok(answer) => !answer.succeeded,
+            Err(error) => error.kind() != ErrorKind::Indeterminate,
+        };
+        if is_unused {
             store.revoke([lease]);
         }
+        let answer = answer?;
         match Line::read("acquire", store.names(), answer.reads()) {
             Ok(line) if line.base == base => return Ok((line, lease)),
             Ok(_) => store.forget_base(),

@@ -20,5 +20,6 @@ leasehold_testkit::main! {
     @multi_thread settings::a_waiter_is_woken_although_the_history_was_compacted,
     @multi_thread settings::a_release_without_ownership_changes_nothing,
     @multi_thread settings::a_key_that_somebody_else_wrote_is_named,
+    @multi_thread settings::no_leases_are_left_of_claims_that_are_refused,
     @multi_thread settings::nothing_is_left_of_a_lock_that_was_released,
 }

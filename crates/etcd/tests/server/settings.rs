@@ -158,3 +158,30 @@ pub(crate) async fn nothing_is_left_of_a_lock_that_was_released() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+pub(crate) async fn no_leases_are_left_of_claims_that_are_refused() {
+    let cluster = Cluster::one(&[]).await;
+    let url = format!("127.0.0.1:{}/billing", cluster.ports()[0]);
+    Etcd::connect(&format!("etcd://{url}")).await.unwrap().close().await;
+    for command in [
+        "user add root:root",
+        "user grant-role root root",
+        "user add reader:reader",
+        "role add reader",
+        "role grant-permission reader read --prefix=true leasehold/billing/",
+        "user grant-role reader reader",
+        "auth enable",
+    ] {
+        cluster.control(&command.split(' ').collect::<Vec<_>>()).await.unwrap();
+    }
+    let ours = Etcd::connect(&format!("etcd://reader:reader@{url}")).await.unwrap();
+    for _ in 0..5 {
+        let error = ours.acquire(&key("k"), &patient().ttl(Duration::from_secs(3600))).await.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend, "{error:?}");
+    }
+    eventually("they are given back", async || {
+        let leases = cluster.control(&["--user=root:root", "lease", "list"]).await;
+        leases.is_ok_and(|leases| leases.contains("found 0 leases"))
+    })
+    .await;
+}
