@@ -1,6 +1,7 @@
 //! Elections: the leader holds a lock.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -118,7 +119,8 @@ pub(super) async fn c31_one_candidate_leads_at_a_time_and_terms_grow(context: Te
                     led.1.push(leadership.term());
                     led.0
                 };
-                tokio::task::yield_now().await;
+                // So long that another one who leads as well is seen.
+                tokio::time::sleep(Duration::from_millis(2)).await;
                 led.lock().unwrap_or_else(PoisonError::into_inner).0 -= 1;
                 ensure!(leading == 1, "{leading} lead at a time");
                 leadership.resign().await?;
