@@ -1,9 +1,7 @@
-use std::ops::Range;
-use std::slice;
 use std::time::Duration;
 
 use leasehold_core::{Cursor, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
-use leasehold_redis::{CHANNEL, Lease, Reply, Script, ScriptArguments, decode_metadata, read_epoch};
+use leasehold_redis::{CHANNEL, Lease, Script, ScriptArguments, decode_metadata, read_epoch};
 
 use crate::store::{FORCED, LOCK, Store};
 
@@ -12,21 +10,12 @@ static FORCE_RELEASE: Script = Script::new(&[include_str!("lua/epoch.lua"), incl
 
 /// Reads who holds a key.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
-    let seen = inspect_all(store, slice::from_ref(key)).await?;
-    holders(store, key, &seen.first().map(Reply::words).unwrap_or_default())
+    store.redis.inspect(&INSPECT, key, &|words| holders(store, words)).await
 }
 
 /// Reads one page of the held keys that start with `prefix`.
 pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    let (keys, next) = store.redis.keys(LOCK, prefix, after).await?;
-    let mut page = Page { keys: Vec::new(), next };
-    for (key, seen) in keys.iter().zip(inspect_all(store, &keys).await?) {
-        // Freed since the scan, or not ours: not a held key either way.
-        if !matches!(seen.words()[..], ["free" | "foreign", ..]) {
-            page.keys.push(holders(store, key, &seen.words())?);
-        }
-    }
-    Ok(page)
+    store.redis.list(&INSPECT, prefix, after, &|words| holders(store, words)).await
 }
 
 /// Frees a key with all its levels whoever holds it, leaves word for the holder, and answers who that was.
@@ -41,27 +30,19 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
     if let ["held", _, _, _, reason @ ..] = &words[..] {
         store.redis.warn_of_waiters(reason);
     }
-    holders(store, key, &words)
-}
-
-async fn inspect_all(store: &Store, keys: &[LockKey]) -> Result<Vec<Reply>> {
-    let locks = |range: Range<usize>| {
-        keys[range].iter().fold(ScriptArguments::default(), |locks, key| locks.name(&store.redis.names(key), LOCK))
-    };
-    store.redis.run_for_each(&INSPECT, keys.len(), &locks, None).await.into_iter().collect()
+    Ok(Holders { key: key.clone(), holders: holders(store, &words)? })
 }
 
 /// Reads what a script says of one key.
-fn holders(store: &Store, key: &LockKey, words: &[&str]) -> Result<Holders> {
-    let holders = match *words {
-        ["free"] => Vec::new(),
+fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
+    match *words {
+        ["free"] => Ok(Vec::new()),
         ["held", epoch, metadata, left, ..] => match holder(epoch, metadata, left) {
-            Some(holder) => vec![holder],
-            None => return Err(store.script_error(&[])),
+            Some(holder) => Ok(vec![holder]),
+            None => Err(store.script_error(&[])),
         },
-        _ => return Err(store.script_error(words)),
-    };
-    Ok(Holders { key: key.clone(), holders })
+        _ => Err(store.script_error(words)),
+    }
 }
 
 /// What the fields of a lock's hash, as text, say of its holder. `None`: they are none that a script tells.

@@ -2,11 +2,10 @@ use std::time::Duration;
 
 use leasehold_core::{Error, GrantRef, LeaseStatus, Result, SessionId, Waiters};
 use leasehold_redis::Reply;
+pub(crate) use leasehold_redis::{FORCED, LOCK};
 
-/// The parts of a key's names, see the README.
-pub(crate) const LOCK: &str = "lock";
+/// The part of a key's names that has its counter, see the README.
 pub(crate) const FENCE: &str = "fence";
-pub(crate) const FORCED: &str = "forced";
 
 /// What the sessions of one [`RedisReentrant`](crate::RedisReentrant) share.
 #[derive(Debug)]

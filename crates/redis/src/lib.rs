@@ -4,6 +4,7 @@
 // In reading order, and each imports from those below it alone:
 mod builder;
 mod client;
+mod holders;
 mod keyspace;
 mod leases;
 mod pubsub;
