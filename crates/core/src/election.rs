@@ -35,7 +35,9 @@ use crate::{
 /// ```
 ///
 /// # What a leader may believe
-/// While [`is_leader`](Leadership::is_leader) is true, the store has promised that nobody else leads. The work of
+/// While [`is_leader`](Leadership::is_leader) is true, the store has promised that nobody else leads, unless somebody
+/// [released the lock by force](Admin::force_release): the next candidate leads at once then, and the old leader hears of it
+/// with its next renewal. The work of
 /// [`run_while_leader`](Self::run_while_leader) is dropped at the deadline of the lease, which comes before the store may name
 /// another: by 1 % of the [ttl](LockOptions::ttl) and 2 ms. That stops work at its next `await`; work that does not await for longer
 /// than that, and a machine that stands still, are stopped by nothing. There only the term protects, compared by the
