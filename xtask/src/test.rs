@@ -1,7 +1,11 @@
 //! `cargo xtask test`: runs every check and every test, with the servers that they need.
 
+mod programs;
+
 use std::io;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ChildStdout, Command, ExitCode, Stdio};
+
+use programs::Program;
 
 use crate::install;
 use crate::matrix;
@@ -12,7 +16,9 @@ use crate::workspace::cargo;
 const FMT: &[&str] = &["fmt", "--all", "--check"];
 const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
 const DOC: &[&str] = &["doc", "--workspace", "--no-deps", "--all-features"];
-const TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fast"];
+const BUILD: &[&str] =
+    &["test", "--workspace", "--all-features", "--no-run", "--message-format=json-render-diagnostics"];
+const DOC_TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"];
 
 /// With the default features alone: what a missing feature is told as, and that nothing needs another store.
 const FEATURES: &[&str] = &["test", "--quiet", "-p", "leasehold"];
@@ -40,7 +46,7 @@ pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
             (code == ExitCode::SUCCESS).then_some(()).ok_or_else(|| "README.md is out of date".to_owned())
         }),
     );
-    let tally = steps.run_tests(cargo().args(TESTS).envs(fleet.environment()));
+    let tally = steps.run_tests(&fleet.environment());
     drop(fleet);
 
     Ok(steps.close(&tally))
@@ -63,22 +69,21 @@ impl Steps {
         self.note(name, outcome);
     }
 
-    fn run_tests(&mut self, command: &mut Command) -> Tally {
-        Self::announce("tests", &in_words(command));
+    fn run_tests(&mut self, environment: &[(&'static str, String)]) -> Tally {
         let mut tally = Tally::default();
-        let outcome = command.stdout(Stdio::piped()).spawn().and_then(|mut child| {
-            child.stdout.take().map_or(Ok(()), |output| tally.stream(output, io::stdout()))?;
-            child.wait()
+        Self::announce("tests", &in_words(cargo().args(BUILD)));
+        let outcome = built(cargo().args(BUILD)).and_then(|programs| {
+            let failed = programs::run(programs, environment, &mut tally).map_err(|failure| failure.to_string())?;
+            if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
         });
-        self.note(
-            "tests",
-            match outcome {
-                Ok(status) if !status.success() => Err(status.to_string()),
-                Ok(_) if tally.passed == 0 => Err("no test passed".into()),
-                Ok(_) => Ok(()),
-                Err(failure) => Err(failure.to_string()),
-            },
-        );
+        self.note("tests", outcome);
+
+        Self::announce("doc tests", &in_words(cargo().args(DOC_TESTS)));
+        let outcome = printed(cargo().args(DOC_TESTS), |output| tally.stream(output, io::stdout()));
+        self.note("doc tests", outcome.map(drop));
+        if tally.passed == 0 {
+            self.note("tests", Err("no test passed".into()));
+        }
         tally
     }
 
@@ -110,6 +115,21 @@ impl Steps {
         println!("total: {} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.ignored);
         if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
+}
+
+/// The programs of tests that this command builds.
+fn built(command: &mut Command) -> Result<Vec<Program>, String> {
+    let messages = printed(command, io::read_to_string)?;
+    Ok(messages.lines().filter_map(Program::read).collect())
+}
+
+/// What is made of a command's output. Where the command fails, that is the error.
+fn printed<T>(command: &mut Command, read: impl FnOnce(ChildStdout) -> io::Result<T>) -> Result<T, String> {
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|failure| failure.to_string())?;
+    let output = child.stdout.take().ok_or("no output")?;
+    let read = read(output);
+    let status = child.wait().map_err(|failure| failure.to_string())?;
+    if status.success() { read.map_err(|failure| failure.to_string()) } else { Err(status.to_string()) }
 }
 
 /// The command as text, for example `cargo fmt --check`, without the path of cargo.
