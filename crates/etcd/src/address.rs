@@ -17,7 +17,7 @@ pub(crate) struct Address {
 const PARSE: &str = "read the address";
 
 impl Address {
-    /// Parses `etcd://user:password@host:port,host:port/namespace`. Nothing is sent.
+    /// Parses `etcds://user:password@host:port,host:port/namespace`. Nothing is sent.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`] for a URL that cannot be used. The error shows no credential.
@@ -32,20 +32,31 @@ impl Address {
         let (place, path) = place.split_once('/').unwrap_or((place, ""));
         let (user, hosts) = place.rsplit_once('@').map_or((None, place), |(user, hosts)| (Some(user), hosts));
         let mut namespace = (!path.is_empty()).then(|| decoded("the namespace", path)).transpose()?;
-        let mut ca = None;
+        let (mut ca, mut sslmode) = (None, None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let twice = match name {
                 "namespace" => namespace.replace(decoded(name, value)?).is_some(),
                 "ca" if is_secure => ca.replace(decoded(name, value)?).is_some(),
                 "ca" => return Err(refuse("ca is for etcds:// only")),
-                _ => return Err(refuse(format!("there is no parameter {name:?}; there are namespace and ca"))),
+                "sslmode" if value != "disable" => return Err(refuse("sslmode is disable; TLS comes with etcds://")),
+                "sslmode" if is_secure => return Err(refuse("sslmode=disable is for etcd:// only")),
+                "sslmode" => sslmode.replace(value).is_some(),
+                _ => {
+                    return Err(refuse(format!("there is no parameter {name:?}; there are namespace, ca and sslmode")));
+                }
             };
             if twice {
                 return Err(refuse(format!("{name} is given twice")));
             }
         }
         let user = user.map(credentials).transpose()?;
+        if user.is_some() && !is_secure && sslmode.is_none() {
+            return Err(refuse(
+                "without TLS whoever answers at this address is sent the password, and everybody on the way can read it: \
+                 use etcds:// (and ca=/path for a CA of your own), or say that you trust the network by sslmode=disable",
+            ));
+        }
         let endpoints = hosts.split(',').map(|host| endpoint(host, is_secure, ca.as_deref()));
         Ok(Self {
             endpoints: endpoints.collect::<Result<_>>()?,
@@ -121,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_url_names_hosts_user_and_namespace() {
-        let address = Address::parse("etcd://ada:p%2Fw@one:2379,two,[::1]:4/billing").unwrap();
+        let address = Address::parse("etcd://ada:p%2Fw@one:2379,two,[::1]:4/billing?sslmode=disable").unwrap();
         let hosts: Vec<_> = address.endpoints.iter().map(|endpoint| endpoint.uri().to_string()).collect();
         assert_eq!(hosts, ["http://one:2379/", "http://two:2379/", "http://[::1]:4/"]);
         assert_eq!(address.user, Some(("ada".to_owned(), "p/w".to_owned())));
@@ -143,12 +154,19 @@ mod tests {
             ("etcd://h/n?namespace=m", "twice"),
             ("etcd://h?ttl=1", "no parameter"),
             ("etcd://h?ca=/f", "etcds:// only"),
+            ("etcd://u:canary@h", "sslmode=disable"),
+            ("etcd://u:canary@127.0.0.1", "sslmode=disable"),
+            ("etcd://u:canary@h?sslmode=require", "etcds://"),
+            ("etcd://u:canary@h?sslmode=", "etcds://"),
+            ("etcd://u:canary@h?sslmode=disable&sslmode=disable", "twice"),
+            ("etcds://u:canary@h?sslmode=disable", "etcd:// only"),
             ("etcd://h?namespace=", "namespace"),
             ("etcd://u:p/w@h", "percent-encode"),
         ] {
             let error = Address::parse(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
             assert!(error.to_string().contains(why), "{url}: {error}");
+            assert!(!format!("{error} {error:?}").contains("canary"), "{url}: {error:?}");
         }
         #[cfg(not(feature = "tls-rustls"))]
         assert!(Address::parse("etcds://h").unwrap_err().to_string().contains("tls-rustls"));

@@ -18,7 +18,7 @@ pub struct EtcdBuilder {
 }
 
 impl EtcdBuilder {
-    /// The servers, as `etcd://user:password@host:port,host:port/namespace`; see "Tuning".
+    /// The servers, as `etcds://user:password@host:port,host:port/namespace`; see "Tuning".
     pub fn url(self, url: impl Into<String>) -> Self {
         Self { url: Some(url.into()), ..self }
     }
@@ -73,7 +73,7 @@ impl fmt::Debug for EtcdBuilder {
 }
 
 impl Etcd {
-    /// Connects to the servers of an `etcd://user:password@host:port,host:port/namespace` URL.
+    /// Connects to the servers of an `etcds://user:password@host:port,host:port/namespace` URL, or one with `etcd://`.
     ///
     /// # Errors
     /// The errors of [`EtcdBuilder::connect`].

@@ -17,6 +17,8 @@ mod postgres;
 mod redis;
 mod restart;
 mod secrets;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "etcd"))]
+mod servers_with_readers;
 mod signals;
 mod support;
 mod terminal;
@@ -69,7 +71,6 @@ leasehold_testkit::main! {
     permits::permits_that_cannot_be_are_64,
     postgres::its_tables_are_made_once_and_lose_idle_rows,
     postgres::a_postgres_that_cannot_be_written_or_that_forgets_is_found,
-    postgres::readers_share_and_keep_writers_out,
     postgres::what_cannot_be_connected_to_has_its_exit_code,
     redis::a_held_key_exits_with_75_and_a_free_one_runs_the_command,
     redis::the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed,
@@ -91,6 +92,10 @@ leasehold_testkit::main! {
     secrets::a_password_that_redis_takes_is_in_no_output_and_no_command_line,
     secrets::a_password_that_mysql_takes_is_in_no_output_and_no_command_line,
     secrets::a_password_that_postgres_takes_is_in_no_output_and_no_command_line,
+    secrets::a_password_that_etcd_takes_is_in_no_output_and_no_command_line,
+    servers_with_readers::on_postgres,
+    servers_with_readers::on_redis,
+    servers_with_readers::on_etcd,
     signals::signals_are_forwarded_to_the_command,
     signals::the_lock_is_held_until_the_command_has_ended,
     signals::a_signal_while_it_waits_ends_it_and_leaves_nothing_behind,

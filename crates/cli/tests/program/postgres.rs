@@ -1,10 +1,10 @@
-//! A PostgreSQL: its tables, its examination, readers beside writers, and what it refuses.
+//! A PostgreSQL: its tables, its examination, and what it refuses.
 
 use leasehold::postgres::tokio_postgres::{NoTls, connect};
 use leasehold_testkit::eventually_some;
 use leasehold_testkit::postgres::Server;
 
-use crate::support::{Place, Running, text};
+use crate::support::{Place, text};
 
 fn wait_for<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
@@ -73,26 +73,6 @@ pub(crate) fn a_postgres_that_cannot_be_written_or_that_forgets_is_found() {
         let (code, out) = doctor(&server.url());
         (code == Some(1) && out.contains("synchronous_commit is off")).then_some(())
     });
-}
-
-pub(crate) fn readers_share_and_keep_writers_out() {
-    let server = wait_for(Server::needed(&[]));
-    // The other name of the scheme.
-    let place = Place::at(server.url().replacen("postgres:", "postgresql:", 1));
-    assert_eq!(place.code(&["migrate"]), 0);
-    let reader = place.hold_with(&["-s", "--label", "ada"], "k");
-    assert_eq!(place.code(&["run", "-n", "-s", "k", "--", "true"]), 0);
-    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
-    let (code, out) = said(place.backend(), &["inspect", "k"]);
-    assert!(code == Some(0) && out.contains("shared") && out.contains("ada"), "{out}");
-    assert_eq!(place.code(&["force-release", "k"]), 0);
-    assert_eq!(place.code(&["run", "-w", "60s", "k", "--", "true"]), 0);
-    drop(reader);
-    let holder = place.hold("k");
-    let waiter = Running::start(&mut place.leasehold(&["run", "-w", "60s", "k", "--", "echo", "mine"]));
-    assert_eq!(holder.end().code, Some(0));
-    let ended = waiter.end();
-    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "mine\n"), "{ended:?}");
 }
 
 pub(crate) fn what_cannot_be_connected_to_has_its_exit_code() {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+#[cfg(feature = "etcd")]
+use leasehold_testkit::etcd::Cluster as EtcdCluster;
 #[cfg(feature = "mysql")]
 use leasehold_testkit::mysql::Server as MySqlServer;
 #[cfg(feature = "postgres")]
@@ -38,6 +40,8 @@ pub(crate) fn a_password_is_in_no_output() {
         format!("redis-sentinel://:x@127.0.0.1:1?sentinelServiceName=m&sentinelPassword={CANARY}"),
         format!("redis-cluster://:{CANARY}@127.0.0.1:1"),
         format!("rediss://:{CANARY}@127.0.0.1:1"),
+        format!("etcd://ada:{CANARY}@127.0.0.1:1"),
+        format!("etcd://ada:{CANARY}@127.0.0.1:1?sslmode=disable"),
         format!("redis://:a/{CANARY}@h"),
         format!("redis//:{CANARY}@h"),
         format!("{CANARY}@h:6379"),
@@ -63,7 +67,7 @@ pub(crate) fn a_password_is_in_no_output() {
 
 /// In no command line of the machine, nor in the name of any process or thread, of which the system makes the names of core
 /// files; and in nothing that is printed while a lock is held.
-#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
 #[track_caller]
 fn sings_to_no_neighbour(url: &str, canary: &str) {
     let script = "for file in /proc/[0-9]*/cmdline /proc/[0-9]*/comm /proc/[0-9]*/task/[0-9]*/comm; do \
@@ -83,13 +87,13 @@ fn sings_to_no_neighbour(url: &str, canary: &str) {
     }
 }
 
-#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
 fn wait_for<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 /// The other test here gives its password in command lines.
-#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
 fn another_canary() -> String {
     format!("y3ll0w-b1rd-{}", std::process::id())
 }
@@ -138,4 +142,26 @@ pub(crate) fn a_password_that_postgres_takes_is_in_no_output_and_no_command_line
     let migrated = leasehold(&["migrate"]).env("LEASEHOLD_BACKEND", &url).output().unwrap();
     assert!(migrated.status.success(), "{}", text(&migrated.stderr));
     sings_to_no_neighbour(&url, &canary);
+}
+
+#[cfg(feature = "etcd")]
+pub(crate) fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line() {
+    let canary = another_canary();
+    let cluster = wait_for(EtcdCluster::one(&[]));
+    for command in [
+        "user add root:root",
+        "user grant-role root root",
+        &format!("user add app:{canary}"),
+        "role add app",
+        "role grant-permission app readwrite --prefix=true leasehold/",
+        "user grant-role app app",
+        "auth enable",
+    ] {
+        wait_for(cluster.control(&command.split(' ').collect::<Vec<_>>())).unwrap();
+    }
+    let url = cluster.url().replacen("://", &format!("://app:{canary}@"), 1);
+    let refused = Place::at(&url).run(&["run", "-n", "k", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(64), "it would be sent in the clear: {refused:?}");
+    assert!(text(&refused.stderr).contains("sslmode=disable") && !text(&refused.stderr).contains(&canary));
+    sings_to_no_neighbour(&format!("{url}?sslmode=disable"), &canary);
 }

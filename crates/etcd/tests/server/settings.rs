@@ -43,7 +43,7 @@ async fn whole_life([ours, theirs]: &[Etcd; 2], name: &str) {
 pub(crate) async fn a_user_needs_the_rights_that_the_readme_names_and_no_more() {
     let cluster = Cluster::one(&[]).await;
     let port = cluster.ports()[0];
-    let url = |user: &str, namespace: &str| format!("etcd://{user}127.0.0.1:{port}/{namespace}");
+    let url = |user: &str, namespace: &str| format!("etcd://{user}127.0.0.1:{port}/{namespace}?sslmode=disable");
     let refused = async |url: String| {
         let error = Etcd::connect(&url).await.map(drop).unwrap_err();
         assert_eq!((error.kind(), error.backend()), (ErrorKind::Backend, Some("etcd")), "{error:?}");
@@ -174,7 +174,7 @@ pub(crate) async fn no_leases_are_left_of_claims_that_are_refused() {
     ] {
         cluster.control(&command.split(' ').collect::<Vec<_>>()).await.unwrap();
     }
-    let ours = Etcd::connect(&format!("etcd://reader:reader@{url}")).await.unwrap();
+    let ours = Etcd::connect(&format!("etcd://reader:reader@{url}?sslmode=disable")).await.unwrap();
     for _ in 0..5 {
         let error = ours.acquire(&key("k"), &patient().ttl(Duration::from_secs(3600))).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend, "{error:?}");

@@ -1,0 +1,147 @@
+//! The servers that have readers beside writers: what the program does there, and what it says where there is none.
+
+use leasehold_testkit::{eventually_some, launch::free_port};
+use rustix::process::Signal;
+
+use crate::support::{Place, Running, text};
+
+fn wait_for<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(work)
+}
+
+#[cfg(feature = "postgres")]
+pub(crate) fn on_postgres() {
+    let server = wait_for(leasehold_testkit::postgres::Server::needed(&[]));
+    // The other name of the scheme.
+    let place = Place::at(server.url().replacen("postgres:", "postgresql:", 1));
+    assert_eq!(place.code(&["migrate"]), 0);
+    all_that_the_program_does(&place, "postgres");
+    let down = format!("postgres://ada:c4n4ry@127.0.0.1:{}/locks?sslmode=disable", free_port().unwrap());
+    says_that_it_is_down("postgres", &down);
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn on_redis() {
+    use leasehold_testkit::{needs, redis::Server};
+
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    all_that_the_program_does(&Place::at(format!("redis-rw:redis://127.0.0.1:{}/0", server.port())), "redis-rw");
+    says_that_it_is_down("redis-rw", &format!("redis-rw:redis://ada:c4n4ry@127.0.0.1:{}", free_port().unwrap()));
+}
+
+#[cfg(feature = "etcd")]
+pub(crate) fn on_etcd() {
+    let cluster = wait_for(leasehold_testkit::etcd::Cluster::one(&[]));
+    all_that_the_program_does(&Place::at(format!("{}/billing", cluster.url())), "etcd");
+    says_that_it_is_down("etcd", &format!("etcd://ada:c4n4ry@127.0.0.1:{}?sslmode=disable", free_port().unwrap()));
+}
+
+/// What a command says on its output, and its exit code.
+fn said(place: &Place, args: &[&str]) -> (i32, String) {
+    let output = place.run(args);
+    (output.status.code().unwrap(), text(&output.stdout))
+}
+
+fn all_that_the_program_does(place: &Place, store: &str) {
+    writers_exclude_and_wait_for_each_other(place);
+    readers_share_and_keep_writers_out(place);
+    what_is_held_is_shown_and_taken_away(place);
+    as_many_run_as_there_are_permits(place);
+    the_key_of_a_holder_that_was_killed_is_free_after_its_lease(place);
+
+    let (code, out) = said(place, &["doctor"]);
+    assert!(code <= 1, "{out}");
+    assert!(
+        out.starts_with("ok ") && out.lines().next().unwrap().ends_with(&format!("{store} can be opened")),
+        "{out}"
+    );
+    assert!(out.contains("ok      a lock can be taken, waited for, renewed and released"), "{out}");
+}
+
+fn writers_exclude_and_wait_for_each_other(place: &Place) {
+    let told = ["run", "-n", "--ttl", "60s", "k", "--", "sh", "-c", "echo $LEASEHOLD_TOKEN $LEASEHOLD_EXPIRES_IN_MS"];
+    let run = || {
+        let (code, out) = said(place, &told);
+        assert_eq!(code, 0, "{out}");
+        let numbers: Vec<u64> = out.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        assert!((1..=60_000).contains(&numbers[1]), "{out}");
+        numbers[0]
+    };
+    let first = run();
+    assert!(run() > first, "tokens grow");
+    let mut holder = place.hold("k");
+    let mut waiter = Running::start(&mut place.leasehold(&["run", "--json", "-w", "60s", "k", "--", "echo", "mine"]));
+    waiter.event("waiting");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    holder.close_input();
+    assert_eq!(holder.end().code, Some(0));
+    let ended = waiter.end();
+    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "mine\n"), "{ended:?}");
+}
+
+fn readers_share_and_keep_writers_out(place: &Place) {
+    let one = place.hold_with(&["--shared"], "k");
+    let two = place.hold_with(&["-s"], "k");
+    for still_there in [one, two] {
+        assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+        assert_eq!(still_there.end().code, Some(0));
+    }
+    let writer = place.hold("k");
+    assert_eq!(place.code(&["run", "-n", "-s", "k", "--", "true"]), 75);
+    assert_eq!(writer.end().code, Some(0));
+    assert_eq!(place.code(&["run", "-n", "-s", "k", "--", "true"]), 0);
+}
+
+fn what_is_held_is_shown_and_taken_away(place: &Place) {
+    let writer = place.hold_with(&["--label", "ada", "--reason", "nightly"], "shown/writer");
+    let reader = place.hold_with(&["-s", "--label", "bob"], "shown/reader");
+    let (code, out) = said(place, &["inspect", "shown/writer"]);
+    assert!(code == 0 && ["exclusive", "ada", "nightly"].iter().all(|word| out.contains(word)), "{out}");
+    let (code, out) = said(place, &["list", "shown/"]);
+    let rows: Vec<_> = out.lines().filter(|line| line.contains("shown/")).collect();
+    assert!(code == 0 && rows.len() == 2, "{out}");
+    assert!(rows[0].contains("shared") && rows[0].contains("bob"), "in the order of the keys: {out}");
+    assert!(rows[1].contains("exclusive") && rows[1].contains("ada"), "{out}");
+    for (key, who, mode) in [("shown/writer", "ada", &[][..]), ("shown/reader", "bob", &["-s"])] {
+        let (code, out) = said(place, &["force-release", key]);
+        assert!(code == 0 && out.contains(who), "{out}");
+        assert_eq!(place.code(&[&["run", "-w", "60s"], mode, &[key, "--", "true"]].concat()), 0);
+    }
+    assert_eq!(said(place, &["force-release", "shown/writer"]), (1, "shown/writer was free\n".to_owned()));
+    drop((writer, reader));
+}
+
+fn as_many_run_as_there_are_permits(place: &Place) {
+    let options = ["--permits", "2"];
+    let mut held: Vec<_> = (0..2).map(|_| place.hold_with(&options, "p")).collect();
+    let third = ["run", "-n", "--permits", "2", "p", "--", "true"];
+    assert_eq!(place.code(&third), 75);
+    let listed = text(&place.run(&["list", "p#"]).stdout);
+    assert!(listed.contains("p#00") && listed.contains("p#01"), "{listed}");
+    held.pop().unwrap().end();
+    assert_eq!(place.code(&third), 0);
+}
+
+fn the_key_of_a_holder_that_was_killed_is_free_after_its_lease(place: &Place) {
+    let killed = place.hold_with(&["--ttl", "2s"], "killed");
+    killed.signal(Signal::KILL);
+    eventually_some("its lease ends", || (place.code(&["run", "-n", "killed", "--", "true"]) == 0).then_some(()));
+}
+
+fn says_that_it_is_down(store: &str, url: &str) {
+    let place = Place::at(url);
+    for (args, code) in [
+        (&["run", "-n", "k", "--", "true"][..], 69),
+        (&["run", "-w", "100ms", "-s", "k", "--", "true"], 69),
+        (&["inspect", "k"], 69),
+        (&["list"], 69),
+        (&["force-release", "k"], 69),
+        (&["doctor"], 2),
+    ] {
+        let output = place.run(args);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(store) && said.contains("is the server"), "{args:?}: {said}");
+        assert!(!said.contains("c4n4ry"), "{args:?}: {said}");
+    }
+}
