@@ -143,3 +143,29 @@ async fn hold(
     drop(timeout(ANSWER, session.conn.query_drop(format!("DO RELEASE_LOCK('{name}')"))).await);
     Some(())
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// What the task of a lock has that a test makes without a connection.
+    pub(in super::super) struct Task {
+        pub(in super::super) states: watch::Sender<State>,
+        pub(in super::super) until: watch::Receiver<Option<Instant>>,
+    }
+
+    pub(in super::super) fn lock_in(state: State, key: &LockKey) -> (Arc<AdvisoryLock>, Task) {
+        let ((until, kept), (states, state)) = (watch::channel(None), watch::channel(state));
+        (Arc::new(AdvisoryLock { key: key.clone(), until, state }), Task { states, until: kept })
+    }
+
+    impl Task {
+        /// Gives the lock up as soon as it is told to, and a second later notes that the server has released it.
+        pub(in super::super) async fn release(mut self) {
+            self.until.wait_for(|until| until.is_some_and(|until| until <= Instant::now())).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(900)).await;
+        }
+    }
+}

@@ -235,44 +235,153 @@ impl fmt::Debug for AdvisoryQueue {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::Mode;
+    use leasehold_core::{Mode, SessionId};
+    use tokio::time::{Instant, advance};
 
     use super::*;
+    use crate::advisory_queue::lock::State;
+    use crate::advisory_queue::lock::tests::{Task, lock_in};
     use crate::server::address::Address;
 
+    const TTL: Duration = Duration::from_secs(10);
+    const BUSY: Attempt = Attempt::Busy { retry_in: None };
+    const GRANTED: Attempt = Attempt::Granted { epoch: None };
+
+    /// On a clock that moves only by [`advance`].
     fn queue() -> AdvisoryQueue {
         let sessions = Sessions::new(&Address::parse("mysql://u@h/db?pool_max=3").unwrap());
-        AdvisoryQueue::new(&sessions, &Namespace::default(), &TableName::new("t").unwrap())
+        let queue = AdvisoryQueue::new(&sessions, &Namespace::default(), &TableName::new("t").unwrap());
+        AdvisoryQueue { clock: Clock::tokio(), ..queue }
     }
 
     fn claim(key: &str, waits: bool) -> Claim {
-        Claim { waits, ..Claim::new(&LockKey::new(key).unwrap(), Mode::Exclusive, Duration::from_secs(10)) }
+        Claim { waits, ..Claim::new(&LockKey::new(key).unwrap(), Mode::Exclusive, TTL) }
     }
 
-    const BUSY: Attempt = Attempt::Busy { retry_in: None };
+    impl AdvisoryQueue {
+        /// A subscription's lock of this key.
+        fn open(&self, claim: &Claim, state: State) -> (Arc<AdvisoryLock>, Task) {
+            let (lock, task) = lock_in(state, &claim.key);
+            self.keys().open.push(Arc::downgrade(&lock));
+            (lock, task)
+        }
+    }
 
-    #[tokio::test]
-    async fn after_a_release_one_claim_that_would_overtake_the_queue_is_put_off() {
+    #[tokio::test(start_paused = true)]
+    async fn while_the_lock_is_waited_for_the_row_is_asked_when_its_lease_may_be_over_and_within_a_second() {
         let (queue, claim, other) = (queue(), claim("k", true), claim("other", true));
         assert!(format!("{queue:?}").contains("permits: 3"), "{queue:?}");
-        assert_eq!(queue.defer(&claim), None);
-        queue.claimed(&claim, BUSY);
-        // Nobody waits for the lock here, and none was given up.
-        assert_eq!(queue.defer(&claim), None);
-        for contended in queue.keys().contended.values_mut() {
-            contended.overtakes = true;
+        let (_lock, task) = queue.open(&claim, State::WaitedFor);
+        assert_eq!(queue.defer(&claim), None, "nobody else is known to want the key");
+        for (retry_in, expected) in [(None, TRUST), (Some(TRUST / 4), TRUST / 4), (Some(TRUST * 4), TRUST)] {
+            for busy in [Attempt::Busy { retry_in }, Attempt::HeldBy { session: SessionId(1), retry_in }] {
+                queue.claimed(&claim, busy);
+                queue.claimed(&other, busy);
+                assert_eq!(queue.defer(&claim), Some(expected), "{busy:?}");
+                assert_eq!(queue.defer(&other), None, "nobody waits for its lock");
+                assert_eq!(queue.defer(&Claim { waits: false, ..claim.clone() }), None);
+                advance(expected / 2).await;
+                assert_eq!(queue.defer(&claim), Some(expected / 2));
+                advance(expected / 2).await;
+                assert_eq!(queue.defer(&claim), None);
+            }
         }
-        assert_eq!((queue.defer(&other), queue.defer(&Claim { waits: false, ..claim.clone() })), (None, None));
+        queue.claimed(&claim, BUSY);
+        for state in [State::Held { after_others: true }, State::Broken] {
+            task.states.send_replace(state);
+            assert_eq!(queue.defer(&claim), None, "{state:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_release_one_claim_that_would_overtake_the_queue_is_put_off() {
+        let (queue, claim, other) = (queue(), claim("k", true), claim("other", true));
+        for claim in [&claim, &other] {
+            let (lock, task) = queue.open(claim, State::Held { after_others: false });
+            queue.claimed(claim, GRANTED);
+            drop(lock);
+            if claim.key.as_str() == "k" {
+                queue.claimed(claim, BUSY);
+            }
+            let (grant, released) = (claim.grant(None), tokio::spawn(task.release()));
+            queue.released(&grant).await;
+            assert!(released.is_finished(), "the server has not released it");
+            queue.released(&grant).await;
+        }
+        assert_eq!(queue.defer(&other), None, "nobody else wants it");
+        assert_eq!(queue.defer(&Claim { waits: false, ..claim.clone() }), None);
         assert_eq!(queue.defer(&claim), Some(TRUST));
         assert_eq!(queue.defer(&claim), None);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
+    async fn the_lock_that_led_to_a_grant_is_kept_for_as_long_as_its_lease() {
+        let (queue, claim) = (queue(), claim("k", true));
+        let (of_other, other) = queue.open(&self::claim("other", true), State::Held { after_others: true });
+        let (lock, task) = queue.open(&claim, State::WaitedFor);
+        queue.claimed(&claim, GRANTED);
+        assert!(queue.keys().kept.is_empty(), "the grant came past the queue");
+
+        task.states.send_replace(State::Held { after_others: false });
+        queue.claimed(&claim, GRANTED);
+        assert_eq!(*task.until.borrow(), Some(Instant::now() + TTL));
+        assert!(queue.keys().contended.is_empty(), "nobody else wants it");
+        let renewal = Renewal { grant: claim.grant(None), ttl: TTL * 2 };
+        queue.renewed(&renewal, &Err(Error::new(ErrorKind::Unavailable, "renew")));
+        assert_eq!(*task.until.borrow(), Some(Instant::now() + TTL));
+        queue.renewed(&renewal, &Ok(LeaseStatus::Held));
+        assert_eq!(*task.until.borrow(), Some(Instant::now() + TTL * 2));
+
+        // That the lock was handed on shows that it works, and that there are others.
+        let theirs = self::claim("other", true);
+        queue.claimed(&theirs, GRANTED);
+        assert_eq!(*other.until.borrow(), Some(Instant::now() + TTL));
+        assert_eq!(queue.keys().contended[&theirs.key].ask_row_at, queue.clock.now().plus(TRUST));
+
+        drop((lock, of_other));
+        for (renewal, left) in [
+            (renewal, LeaseStatus::NotHeld),
+            (Renewal { grant: theirs.grant(None), ttl: TTL }, LeaseStatus::ForceReleased),
+        ] {
+            queue.renewed(&renewal, &Ok(left));
+        }
+        assert!(task.until.has_changed().is_err() && other.until.has_changed().is_err(), "they are not given up");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lock_that_ended_by_itself_is_forgotten_with_the_next_grant() {
+        let queue = queue();
+        let [first, second] = ["first", "second"].map(|key| claim(key, true));
+        let (_lock, task) = queue.open(&first, State::Held { after_others: false });
+        queue.claimed(&first, GRANTED);
+        queue.claimed(&second, GRANTED);
+        assert_eq!(queue.keys().kept.len(), 1);
+        drop(task);
+        queue.claimed(&second, GRANTED);
+        assert!(queue.keys().kept.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_gives_all_locks_up_and_waits_a_second_at_most() {
+        let (queue, claim) = (queue(), claim("k", true));
+        let (_first, one) = queue.open(&claim, State::Held { after_others: false });
+        let (_second, other) = queue.open(&claim, State::WaitedFor);
+        let tasks = [tokio::spawn(one.release()), tokio::spawn(other.release())];
+        queue.close().await;
+        assert!(tasks.iter().all(tokio::task::JoinHandle::is_finished));
+        let (_stays, silent) = queue.open(&claim, State::WaitedFor);
+        let began = Instant::now();
+        queue.close().await;
+        assert_eq!(began.elapsed().as_millis(), CLOSE.as_millis());
+        drop(silent);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_key_that_nobody_wants_any_more_is_forgotten() {
         let queue = queue();
         queue.claimed(&claim("k", true), BUSY);
         queue.keys().contended.values_mut().for_each(|contended| contended.overtakes = true);
-        queue.clock.advance(CONTENDED);
+        advance(CONTENDED).await;
         assert_eq!(queue.defer(&claim("k", true)), None);
         for number in 1..MANY {
             queue.claimed(&claim(&number.to_string(), true), BUSY);
@@ -281,21 +390,9 @@ mod tests {
         queue.claimed(&claim("one more", true), BUSY);
         // All but the first are wanted still.
         assert_eq!(queue.keys().contended.len(), MANY);
-        queue.clock.advance(CONTENDED);
+        advance(CONTENDED).await;
         queue.claimed(&claim("the last", true), BUSY);
         assert_eq!(queue.keys().contended.len(), 1);
-    }
-
-    #[tokio::test]
-    async fn waiters_ask_the_row_when_its_lease_may_be_over_and_within_a_second() {
-        let queue = queue();
-        for (retry_in, expected) in [(None, TRUST), (Some(TRUST / 4), TRUST / 4), (Some(TRUST * 4), TRUST)] {
-            let now = queue.clock.now();
-            queue.claimed(&claim("k", true), Attempt::Busy { retry_in });
-            let (keys, later) = (queue.keys(), queue.clock.now());
-            let contended = &keys.contended[&claim("k", true).key];
-            assert!((now.plus(expected)..=later.plus(expected)).contains(&contended.ask_row_at), "{retry_in:?}");
-        }
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use leasehold_core::{Answers, BoxFuture, Error, ErrorKind, LeaseStatus, Operations, OwnerId, Result};
 use mysql_async::Value;
@@ -19,8 +20,8 @@ pub struct ReleaseStatements {
     /// Frees the rows of a [`batch`] whose owner holds them, and stamps them: its first parameter is the stamp, in
     /// microseconds since 2000, which is in the past.
     pub many: String,
-    /// Answers for each row of a [`batch`] its name, the stamp, the owner and the owner that was released by force. Each but
-    /// the name may be NULL.
+    /// Answers for each row of a [`batch`] its name, the stamp, the owner and the owner that was released by force. Either
+    /// owner may be NULL.
     pub outcome: String,
     /// As in [`LeaseStatements`].
     pub status: String,
@@ -103,7 +104,7 @@ impl Operations for Releases {
 
 /// A row after a batch of releases.
 struct Found {
-    stamp: Option<u64>,
+    stamp: Duration,
     owner: Option<Vec<u8>>,
     forced: Option<Vec<u8>>,
 }
@@ -112,7 +113,7 @@ impl Found {
     fn read(row: &Row) -> Result<(Vec<u8>, Self)> {
         let mut columns = Columns::of(row, Releases::NAME);
         let name = columns.bytes()?;
-        let stamp = u64::try_from(columns.micros()?.as_micros()).ok();
+        let stamp = columns.micros()?;
         Ok((name, Self { stamp, owner: columns.optional_bytes()?, forced: columns.optional_bytes()? }))
     }
 
@@ -120,7 +121,7 @@ impl Found {
     /// or after it.
     fn status(&self, stamp: u64, owner: OwnerId) -> Option<LeaseStatus> {
         let is_owner = |found: &Option<Vec<u8>>| found.as_deref() == Some(owner.as_bytes().as_slice());
-        if self.stamp == Some(stamp) {
+        if self.stamp == Duration::from_micros(stamp) {
             Some(LeaseStatus::Held)
         } else if is_owner(&self.forced) {
             Some(LeaseStatus::ForceReleased)
@@ -155,14 +156,14 @@ mod tests {
         let (ours, other) = (OwnerId::random(), OwnerId::random());
         let bytes = |owner: OwnerId| Some(owner.as_bytes().to_vec());
         for (stamp, owner, forced, expected) in [
-            (Some(7), None, None, Some(Held)),
-            (Some(7), bytes(other), None, Some(Held)),
-            (Some(8), None, bytes(ours), Some(ForceReleased)),
-            (None, bytes(ours), None, Some(NotHeld)),
-            (Some(8), bytes(other), bytes(other), None),
-            (None, None, None, None),
+            (7, None, None, Some(Held)),
+            (7, bytes(other), None, Some(Held)),
+            (8, None, bytes(ours), Some(ForceReleased)),
+            (0, bytes(ours), None, Some(NotHeld)),
+            (8, bytes(other), bytes(other), None),
+            (0, None, None, None),
         ] {
-            let found = Found { stamp, owner, forced };
+            let found = Found { stamp: Duration::from_micros(stamp), owner, forced };
             assert_eq!(found.status(7, ours), expected, "{:?}", (found.stamp, found.owner, found.forced));
         }
     }

@@ -53,7 +53,7 @@ const MYSQL_CRATE: Crate = Crate {
     root: "crates/mysql/src/lib.rs",
     sources: "crates/mysql/src",
     tests: &[
-        ("crates/mysql", &["lib", "rogue", "schema", "sessions", "tls"]),
+        ("crates/mysql", &["lib", "rogue", "leases", "recovery", "queue", "schema", "sessions", "tls"]),
         ("crates/mysql-unique", &["shared", "advisory_queue", "cost", "deadlocks", "closing", "conformance"]),
         ("crates/mysql-rw", &["shared", "readers", "admission", "cost", "turns", "closing", "conformance"]),
     ],
