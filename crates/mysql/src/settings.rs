@@ -173,7 +173,8 @@ impl fmt::Debug for Server {
 mod tests {
     use super::*;
 
-    const URL: &str = "mysql://u@h/locks?namespace=a&table=t&advisory_queue=true&group_commit=false";
+    const URL: &str = "mysql://u:canary@h/locks?namespace=a&table=t&advisory_queue=true&group_commit=false&\
+                       allow_public_key_retrieval=true";
 
     async fn opened(settings: ConnectionSettings) -> Opened {
         settings.open("locks").await.expect("settings that can be used")
@@ -184,6 +185,8 @@ mod tests {
         let in_url = opened(ConnectionSettings::default().url(URL)).await;
         assert_eq!((in_url.namespace.as_str(), in_url.table.as_str()), ("a", "t"));
         assert!(in_url.advisory_queue.is_some() && !in_url.group_commit);
+        let shown = format!("{in_url:?}");
+        assert!(shown.contains("mysql://h:3306/locks") && !shown.contains("canary"), "{shown}");
         let set = ConnectionSettings::default().url(URL).namespace("b").table("s").group_commit(true);
         let set = opened(set).await;
         assert_eq!((set.namespace.as_str(), set.table.as_str(), set.group_commit), ("b", "s", true));
@@ -204,5 +207,7 @@ mod tests {
         }
         let shown = format!("{:?}", settings().url("mysql://u:canary@h/locks"));
         assert!(shown.contains("Url") && !shown.contains("canary"), "{shown}");
+        let shown = format!("{:?}", settings().pool(Pool::new("mysql://u:canary@h/locks")));
+        assert!(shown.contains("Pool") && !shown.contains("canary"), "{shown}");
     }
 }

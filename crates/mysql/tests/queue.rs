@@ -109,7 +109,7 @@ async fn a_lock_that_led_to_a_grant_is_given_up_when_the_grant_ends() {
         ("over", Some(LeaseStatus::Held)),
     ];
     for (how, status) in ends {
-        let first = ours.first("k").await;
+        let (first, _beside) = (ours.first("k").await, ours.first("beside").await);
         let claim = claim("k", minute);
         ours.queue.claimed(&claim, GRANTED);
         drop(first);

@@ -7,6 +7,9 @@ use leasehold_testkit::mysql::Server;
 
 const NAME: Column = Column { name: "name", kind: ColumnType::Bytes(320), optional: false };
 const TOKEN: Column = Column { name: "token", kind: ColumnType::Number, optional: false };
+const OWNER: Column = Column { name: "owner", kind: ColumnType::Binary(16), optional: true };
+const ENDS: Column = Column { name: "ends", kind: ColumnType::Moment, optional: false };
+const WAITS: Column = Column { name: "waits", kind: ColumnType::Flag, optional: true };
 const NOTE: Column = Column { name: "note", kind: ColumnType::Bytes(9), optional: true };
 
 const TWICE: &[SchemaChange] = &[
@@ -87,6 +90,32 @@ async fn programs_use_a_newer_table_that_says_that_they_can() {
     database.check(second).await.unwrap();
 }
 
+async fn a_table_of_another_shape_is_refused_with_what_is_wrong() {
+    let database = Database::of_version_1().await;
+    let columns = &[NAME, OWNER, ENDS, WAITS];
+    let shape = TableSchema { name: "leasehold shape", changes: &[], columns, primary_key: &["name", "owner"] };
+    let odd = TableName::new("odd").unwrap();
+    is_refused(shape.check(&database.sessions, &odd).await, &["no such table", "leasehold migrate"]);
+    for (change, words) in [
+        ("ENGINE=MyISAM", "its engine is MyISAM"),
+        ("COMMENT='another shape 1'", "its comment is"),
+        ("DROP COLUMN waits", "the column waits is missing"),
+        ("MODIFY name VARBINARY(100) NOT NULL", "varbinary(100)"),
+        ("MODIFY name BINARY(9) NOT NULL", "binary(9)"),
+        ("MODIFY ends DATETIME NOT NULL", "datetime(0)"),
+        ("MODIFY ends TIMESTAMP(6) NOT NULL", "timestamp(6)"),
+        ("MODIFY waits BIGINT", "bigint"),
+        ("DROP PRIMARY KEY, ADD INDEX (name)", "the primary key has to be (name, owner)"),
+        ("DROP PRIMARY KEY, ADD PRIMARY KEY (name, owner, ends)", "the primary key has to be (name, owner)"),
+    ] {
+        database.server.sql(&["DROP TABLE IF EXISTS leasehold.odd"]).await;
+        shape.migrate(&database.sessions, &odd).await.unwrap();
+        shape.check(&database.sessions, &odd).await.unwrap();
+        database.server.sql(&[&format!("ALTER TABLE leasehold.odd {change}")]).await;
+        is_refused(shape.check(&database.sessions, &odd).await, &[words, "leasehold migrate"]);
+    }
+}
+
 async fn of_programs_that_migrate_at_the_same_time_one_makes_each_change() {
     let database = Database::of_version_1().await;
     let third = &PROGRAMS[2];
@@ -107,6 +136,7 @@ async fn a_change_that_the_user_may_not_make_changes_nothing() {
 
 leasehold_testkit::main! {
     an_older_table_is_refused_with_the_advice_that_repairs_it,
+    a_table_of_another_shape_is_refused_with_what_is_wrong,
     programs_use_a_newer_table_that_says_that_they_can,
     @multi_thread of_programs_that_migrate_at_the_same_time_one_makes_each_change,
     a_change_that_the_user_may_not_make_changes_nothing,

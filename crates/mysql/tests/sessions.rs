@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use leasehold_core::{Clock, ErrorKind};
-use leasehold_mysql::{Params, Sessions, Step, named};
+use leasehold_mysql::{Params, Sessions, Step, examine, named};
 use leasehold_testkit::mysql::Server;
 use leasehold_testkit::{Proxy, needs_or_why};
 use mysql_async::prelude::Queryable;
@@ -159,7 +159,28 @@ async fn an_answer_whose_caller_has_left_is_nobody_elses() {
     sessions.close().await;
 }
 
+async fn settings_that_lose_locks_are_found_and_what_to_do() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let warnings = async |flush: u8, read_only: u8| {
+        let set = format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}, read_only = {read_only}");
+        server.sql(&[&set]).await;
+        examine(&server.url()).await.unwrap()
+    };
+    let reads = "SET GLOBAL read_only = 0";
+    assert!(warnings(1, 0).await.is_empty());
+    for forgetful in [0, 2] {
+        let [found] = warnings(forgetful, 0).await.try_into().unwrap();
+        let words =
+            [format!("innodb_flush_log_at_trx_commit is {forgetful}"), "innodb_flush_log_at_trx_commit = 1".into()];
+        assert!(words.iter().all(|words| found.contains(words)), "{found}");
+    }
+    let found = warnings(2, 1).await;
+    assert!(found.len() == 2 && found[0].contains(reads), "{found:?}");
+    assert_eq!(examine("mysql://u@h").await.unwrap_err().kind(), ErrorKind::InvalidOptions);
+}
+
 leasehold_testkit::main! {
+    settings_that_lose_locks_are_found_and_what_to_do,
     an_answer_whose_caller_has_left_is_nobody_elses,
     a_statement_that_was_given_up_is_ended_in_the_server,
     an_exhausted_pool_is_an_error_after_a_bounded_wait,

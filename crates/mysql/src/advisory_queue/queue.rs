@@ -48,6 +48,14 @@ struct Keys {
     contended: HashMap<LockKey, ContendedKey>,
 }
 
+impl Keys {
+    /// Adds the lock of a subscription, and forgets those of subscriptions and grants that have ended.
+    fn add(&mut self, lock: &Arc<AdvisoryLock>) {
+        self.open.retain(|lock| lock.strong_count() > 0);
+        self.open.push(Arc::downgrade(lock));
+    }
+}
+
 /// A key that other processes wanted a moment ago.
 #[derive(Debug)]
 struct ContendedKey {
@@ -216,8 +224,7 @@ impl Notifications for AdvisoryQueue {
         let left = self.connections.left(&session.id);
         let lock = Arc::new(AdvisoryLock::wait(key.clone(), self.name_of(key), session, left, permit));
         let mut keys = self.keys();
-        keys.open.retain(|lock| lock.strong_count() > 0);
-        keys.open.push(Arc::downgrade(&lock));
+        keys.add(&lock);
         let now = self.clock.now();
         if let Some(contended) = keys.contended.get_mut(key).filter(|contended| contended.ask_row_at <= now) {
             contended.ask_row_at = now.plus(TRUST);
@@ -262,7 +269,7 @@ mod tests {
         /// A subscription's lock of this key.
         fn open(&self, claim: &Claim, state: State) -> (Arc<AdvisoryLock>, Task) {
             let (lock, task) = lock_in(state, &claim.key);
-            self.keys().open.push(Arc::downgrade(&lock));
+            self.keys().add(&lock);
             (lock, task)
         }
     }
@@ -349,8 +356,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lock_that_ended_by_itself_is_forgotten_with_the_next_grant() {
+    async fn locks_that_have_ended_do_not_pile_up() {
         let queue = queue();
+        for _ in 0..3 {
+            drop(queue.open(&claim("k", true), State::WaitedFor));
+        }
+        assert_eq!(queue.keys().open.len(), 1, "the next one takes the place of the last");
         let [first, second] = ["first", "second"].map(|key| claim(key, true));
         let (_lock, task) = queue.open(&first, State::Held { after_others: false });
         queue.claimed(&first, GRANTED);

@@ -58,9 +58,55 @@ impl<O: Operations> fmt::Debug for GroupedClaims<O> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold_core::{LockKey, Mode};
+    use futures::future::join_all;
+    use leasehold_core::{Answers, LockKey, Mode};
+    use tokio::task::yield_now;
 
     use super::*;
+
+    /// Every key is held, and the answer tells whether the claim was sent alone.
+    struct Held;
+
+    const ALONE: Attempt = Attempt::Busy { retry_in: None };
+    const TOGETHER: Attempt = Attempt::AHEAD_OF_THE_CLOCK;
+
+    impl Operations for Held {
+        type Request = NamedClaim;
+        type Answer = Attempt;
+        const NAME: &'static str = "claim";
+
+        fn row((name, _): &NamedClaim) -> &[u8] {
+            name
+        }
+
+        fn alone<'a>(&'a self, _: &'a NamedClaim) -> BoxFuture<'a, Result<Attempt>> {
+            Box::pin(async {
+                yield_now().await;
+                Ok(ALONE)
+            })
+        }
+
+        fn together<'a>(&'a self, claims: &'a [&'a NamedClaim]) -> BoxFuture<'a, Result<Answers<Self>>> {
+            Box::pin(async move { Ok(claims.iter().map(|_| Some(Ok(TOGETHER))).collect()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn the_next_claim_of_a_key_that_was_found_busy_is_sent_alone() {
+        let claims = GroupedClaims::new(Held, true, &Turns::default());
+        assert!(format!("{claims:?}").contains("claim"), "{claims:?}");
+        let run = async |names: &[&str]| {
+            let named = |name: &str| {
+                let claim = Claim::new(&LockKey::new(name).unwrap(), Mode::Exclusive, Duration::from_secs(1));
+                (name.as_bytes().to_vec(), claim)
+            };
+            let answers = join_all(names.iter().map(|name| claims.run(named(name)))).await;
+            answers.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        };
+        // The first of them leaves at once, and the others come in meanwhile.
+        assert_eq!(run(&["a", "b", "c"]).await, [ALONE, TOGETHER, TOGETHER]);
+        assert_eq!(run(&["d", "b", "e", "f"]).await[1..], [ALONE, TOGETHER, TOGETHER]);
+    }
 
     #[test]
     fn the_row_of_a_claim_says_who_wants_it_why_and_for_how_long() {
