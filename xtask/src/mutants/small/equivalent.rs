@@ -33,19 +33,6 @@ pub(super) const STATE: &[Equivalent] = &[
         why: "where nobody is at its limit, the loop goes through the line and finds nobody; it is only spared that",
     },
     Equivalent {
-        file: "waiter.rs",
-        mutant: "replace Waiter<W>::asked -> bool with true",
-        line: "true",
-        why: "a bound on how far the line is looked through: who never asked has nothing to be reset, and who asked and \
-              stands behind such a one asks a pause sooner at most when its turn comes",
-    },
-    Equivalent {
-        file: "waiter.rs",
-        mutant: "replace > with >= in Waiter<W>::asked",
-        line: "self.ask_at >= Moment::default()",
-        why: "as the one before: it is always true",
-    },
-    Equivalent {
         file: "lease.rs",
         mutant: "replace < with <= in Lease<L>::is_held",
         line: "now <= self.limit()",

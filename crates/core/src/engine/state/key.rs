@@ -152,7 +152,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn give_up_late(&mut self, step: &mut Step<'_, W, L>, index: usize) -> bool {
         let late = |waiter: &&Waiter<W>| !waiter.is_try && step.now >= step.latest(waiter.member, waiter.limit);
         let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
-        let last = waiter.last.clone().filter(|_| self.asks(step, &self.queue_front(step), index));
+        let last = if waiter.asked() {
+            waiter.last.clone().filter(|_| self.asks(step, &self.queue_front(step), index))
+        } else {
+            // Nothing was asked for this one; but silence to another is no sign that the key is held.
+            self.known(step.now).filter(|_| !self.claims.iter().any(PendingClaim::is_under_way))
+        };
         let outcome = self.outcome(step.now, last.unwrap_or_else(no_answer));
         self.dismiss(step, index, outcome);
         true

@@ -175,6 +175,29 @@ fn the_first_in_line_is_dismissed_by_the_next_event_when_its_caller_does_not_loo
 }
 
 #[test]
+fn who_stood_behind_another_past_its_limit_hears_what_that_one_heard_unless_an_answer_is_outstanding() {
+    let late = |answered: bool| {
+        let (mut play, member) = Play::with(PLAIN);
+        let limit = play.now.plus(millis(30));
+        play.join(member, "a", renewing(), limit);
+        play.join(member, "b", renewing(), limit);
+        let (request, _) = play.claim();
+        play.answer(request, Ok(BUSY));
+        if !answered {
+            play.pass(millis(25));
+            play.claim();
+        }
+        // The process stands still past both limits.
+        play.now = play.now.plus(Duration::from_secs(1));
+        play.apply(Event::Tick);
+        hears_busy(&mut play, "a");
+        play
+    };
+    hears_busy(&mut late(true), "b");
+    assert_eq!(late(false).failed("b"), ErrorKind::Indeterminate);
+}
+
+#[test]
 fn one_who_does_not_wait_takes_as_long_as_the_store() {
     let (mut play, member) = Play::with(PLAIN);
     let id = play.join(member, "a", renewing(), play.now);
