@@ -148,7 +148,7 @@ async fn what_a_second_sending_meets_does_not_hide_that_the_first_may_have_been_
 
 async fn a_statement_is_sent_again_once_its_first_sending_is_over() {
     let database = Database::new().await;
-    database.server.sql(&["UPDATE leasehold.t SET pause = IF(k = 1, 3, 0)"]).await;
+    database.server.sql(&["UPDATE leasehold.t SET pause = IF(k = 1, 8, 0)"]).await;
     until_ended(async || {
         let step = Step::new("test", SLEEPS).repeatable().limit(PATIENCE * 60);
         let mut run = pin!(database.sessions.run(step, Params::Empty));

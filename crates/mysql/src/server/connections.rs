@@ -100,8 +100,8 @@ impl Connections {
             match connecting.await.map_err(|_| no_connection(operation, shown))?.unwrap_or_else(|| Err(panicked())) {
                 Ok(conn) => return Ok(Session::new(conn, now.number, now.server, permit)),
                 Err(Failure::Other(why)) if why.is::<OtherServer>() => self.leave(now.number),
-                // Another statement left the server in between.
-                Err(Failure::Driver(DriverError::PoolDisconnected)) if generation.borrow().number != now.number => {}
+                // Another statement left the server in between. When it is closing, nobody waits for this.
+                Err(Failure::Driver(DriverError::PoolDisconnected)) => {}
                 Err(failure) => return Err(refused(operation, shown, &failure, Some(secrets))),
             }
         }
