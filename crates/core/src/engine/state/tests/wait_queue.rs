@@ -189,7 +189,7 @@ fn who_stood_behind_another_past_its_limit_hears_what_that_one_heard_unless_an_a
         }
         // The process stands still past both limits.
         play.now = play.now.plus(Duration::from_secs(1));
-        play.apply(Event::Tick);
+        play.waits(member, "c");
         hears_busy(&mut play, "a");
         play
     };
