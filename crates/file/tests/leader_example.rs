@@ -20,5 +20,5 @@ fn main() -> ExitCode {
         // It has a runtime of its own.
         std::thread::spawn(leader::story).join().map_err(|_| "it panicked".to_owned())?.map_err(|e| e.to_string())
     });
-    leasehold_testkit::run(env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"), vec![story])
+    leasehold_testkit::run(env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"), vec![story], None)
 }

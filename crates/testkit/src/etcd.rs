@@ -70,7 +70,8 @@ impl Cluster {
     /// When it does not start.
     pub fn restart(&mut self, number: usize) -> Result<(), String> {
         let ports = self.ports();
-        self.members[number] = launcher::restart(ports[number], &ports, self.folder.path(), Lifetime::WithOwner)?;
+        let (port, folder, settings) = (ports[number], self.folder.path(), Settings::default());
+        self.members[number] = launcher::start_member(port, &ports, folder, &settings, Lifetime::WithOwner)?;
         Ok(())
     }
 

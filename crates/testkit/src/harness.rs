@@ -10,18 +10,25 @@ use tokio::runtime::Builder;
 
 /// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
 ///
+/// `at_once: 4;` before the names has so many run at a time, unless the command line says another number: for tests that mostly wait.
 /// `@multi_thread` and `@paused` before a name say on which kind of runtime, instead of one of the current thread.
 #[macro_export]
 macro_rules! main {
-    ($($(@$flavor:ident)? $test:path),+ $(,)?) => {
+    (@run $at_once:expr; $($(@$flavor:ident)? $test:path),+ $(,)?) => {
         fn main() -> std::process::ExitCode {
             let tests = vec![$($crate::Test::new(
                 stringify!($test),
                 $crate::flavor!($($flavor)?),
                 $test,
             )),+];
-            $crate::run(env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"), tests)
+            $crate::run(env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"), tests, $at_once)
         }
+    };
+    (at_once: $at_once:literal; $($tests:tt)+) => {
+        $crate::main! { @run Some($at_once); $($tests)+ }
+    };
+    ($($tests:tt)+) => {
+        $crate::main! { @run None; $($tests)+ }
     };
 }
 
@@ -131,7 +138,7 @@ impl<F: FnOnce() -> W + Send + 'static, W: Future<Output: Outcome>> Body<Async> 
 
 /// Runs a test target: arguments, output and exit code are those of Rust's own harness.
 #[doc(hidden)]
-pub fn run(package: &str, target: &str, tests: Vec<Test>) -> ExitCode {
+pub fn run(package: &str, target: &str, tests: Vec<Test>, at_once: Option<usize>) -> ExitCode {
     let place = format!("{}/{target}", package.strip_prefix("leasehold-").unwrap_or(package));
     let required = std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1");
     keep_expected_panics_quiet();
@@ -139,7 +146,9 @@ pub fn run(package: &str, target: &str, tests: Vec<Test>) -> ExitCode {
         let expected = Expected::of(&place, test.name.rsplit("::").next().unwrap_or(test.name).trim());
         Trial::ignorable_test(test.name.replace(' ', ""), move || completion(test.body, required, expected))
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(at_once);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 /// The text of a panic.

@@ -18,9 +18,6 @@ use crate::setups::Setup;
 use crate::stores::{Full, Library, Shim, Store};
 use crate::wire::{Orders, Soak};
 
-/// The lease of every lock.
-pub(crate) const TTL_MS: u64 = 1500;
-
 /// How long clients have to end what they do.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -33,7 +30,6 @@ pub(crate) struct Crew {
     pub(crate) setup: &'static Setup,
     pub(crate) seed: u64,
     pub(crate) folder: PathBuf,
-    pub(crate) ttl_ms: u64,
     pub(crate) processes: u32,
     pub(crate) tasks: u32,
     pub(crate) soak: Option<Soak>,
@@ -117,7 +113,7 @@ impl Clients {
             seed: self.crew.seed,
             resource: self.resource.port(),
             folder: self.crew.folder.clone(),
-            ttl_ms: self.crew.ttl_ms,
+            ttl_ms: self.crew.setup.ttl_ms,
             tasks: self.crew.tasks,
             soak: self.crew.soak,
         };

@@ -18,8 +18,12 @@ pub(crate) enum Fault {
     LateThenSilent,
     StopServer,
     StopTwoServers,
+    StopLeader,
     RestartServer,
+    RestartLeader,
+    RestartAllServers,
     EmptyServer,
+    ReplaceServer,
     ServerClockAhead,
     ServerClockBack,
     SlowDisk,
@@ -33,6 +37,10 @@ pub(crate) enum Fault {
     ClusterFailOver,
     MoveSlot,
     SwitchOver,
+    MoveLeader,
+    PartLeader,
+    Compact,
+    SpaceUsedUp,
     LockedTable,
     ReadOnly,
     ForceRelease,
@@ -70,8 +78,12 @@ impl Fault {
             Self::LateThenSilent => "late_then_silent",
             Self::StopServer => "stop_server",
             Self::StopTwoServers => "stop_two_servers",
+            Self::StopLeader => "stop_leader",
             Self::RestartServer => "restart_server",
+            Self::RestartLeader => "restart_leader",
+            Self::RestartAllServers => "restart_all_servers",
             Self::EmptyServer => "empty_server",
+            Self::ReplaceServer => "replace_server",
             Self::ServerClockAhead => "server_clock_ahead",
             Self::ServerClockBack => "server_clock_back",
             Self::SlowDisk => "slow_disk",
@@ -85,6 +97,10 @@ impl Fault {
             Self::ClusterFailOver => "cluster_fail_over",
             Self::MoveSlot => "move_slot",
             Self::SwitchOver => "switch_over",
+            Self::MoveLeader => "move_leader",
+            Self::PartLeader => "part_leader",
+            Self::Compact => "compact",
+            Self::SpaceUsedUp => "space_used_up",
             Self::LockedTable => "locked_table",
             Self::ReadOnly => "read_only",
             Self::ForceRelease => "force_release",
@@ -109,8 +125,14 @@ impl Fault {
             Self::LateThenSilent => "replies are late by 0.6 s, and then nothing gets through for longer than a lease",
             Self::StopServer => "a server is stopped (SIGSTOP), and goes on",
             Self::StopTwoServers => "two servers are stopped (SIGSTOP) at a time, and go on",
+            Self::StopLeader => "the leader of the servers is stopped (SIGSTOP), and goes on",
             Self::RestartServer => "a server is killed (SIGKILL), and starts again with its data",
+            Self::RestartLeader => "the leader of the servers is killed (SIGKILL), and starts again with its data",
+            Self::RestartAllServers => "all servers are killed (SIGKILL) at a time, and start again with their data",
             Self::EmptyServer => "a server is killed (SIGKILL), and starts again without its data",
+            Self::ReplaceServer => {
+                "a server is killed (SIGKILL) and loses its data, and an operator has a new member take its place"
+            }
             Self::ServerClockAhead => "a server's clock jumps ahead by seconds",
             Self::ServerClockBack => "a server's clock is set back by seconds",
             Self::SlowDisk => "each fsync of a server takes up to 0.1 s longer",
@@ -126,10 +148,19 @@ impl Fault {
             }
             Self::MoveSlot => "a slot of a Cluster moves to another node",
             Self::SwitchOver => "an operator makes the replica the primary, and moves the address to it",
+            Self::MoveLeader => "the leader of the servers hands its office over",
+            Self::PartLeader => "what the leader says to the other servers is lost, and it hears them and the clients",
+            Self::Compact => "the history of the servers is compacted",
+            Self::SpaceUsedUp => "the servers take nothing more, because the space that they may have is used up",
             Self::LockedTable => "another session locks the tables",
             Self::ReadOnly => "a server becomes read-only, and takes writes again",
             Self::ForceRelease => "an operator frees a key that is held",
         }
+    }
+
+    /// Whether it hits the leader of the servers, whichever that is.
+    pub(crate) fn hits_the_leader(self) -> bool {
+        matches!(self, Self::StopLeader | Self::RestartLeader | Self::MoveLeader | Self::PartLeader)
     }
 
     pub(crate) fn hits(self) -> Hits {

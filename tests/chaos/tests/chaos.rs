@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use leasehold_testkit::launch::{find, mariadb, postgres, redis};
+use leasehold_testkit::launch::{etcd, find, mariadb, postgres, redis};
 use leasehold_testkit::needs;
 
 /// How long each backend is tested, in seconds.
@@ -71,6 +71,16 @@ fn postgres_survives_chaos() {
     survives("postgres");
 }
 
+fn etcd_survives_chaos() {
+    needs("etcd", find(etcd::PROGRAM).and(find(etcd::CONTROL)));
+    survives("etcd");
+}
+
+fn redis_with_confirming_replicas_survives_chaos() {
+    needs("Redis", find(redis::PROGRAM));
+    survives("redis-confirmed");
+}
+
 fn a_lock_that_always_grants_is_found_out() {
     let output = folder("always-grants");
     let run = chaos(&output, &["--seconds", "6", "--seed", SEED, "always-grants"]);
@@ -85,6 +95,9 @@ fn a_lock_that_always_grants_is_found_out() {
 }
 
 leasehold_testkit::main! {
+    at_once: 4;
+    etcd_survives_chaos,
+    redis_with_confirming_replicas_survives_chaos,
     a_lock_that_always_grants_is_found_out,
     file_survives_chaos,
     redis_single_survives_chaos,

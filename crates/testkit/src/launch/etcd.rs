@@ -37,11 +37,25 @@ pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<P
 /// # Errors
 /// As for [`start`].
 pub fn start_cluster(size: usize, parent: &Path, lifetime: Lifetime) -> Result<Vec<Process>, String> {
+    start_cluster_with(size, parent, |ports| vec![Settings::default(); ports.len()], lifetime)
+}
+
+/// The same with settings for each member, which are asked for when the ports are known: again, if one of these was taken.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_cluster_with(
+    size: usize,
+    parent: &Path,
+    mut settings: impl FnMut(&[u16]) -> Vec<Settings>,
+    lifetime: Lifetime,
+) -> Result<Vec<Process>, String> {
     let mut tries = 5;
     loop {
         tries -= 1;
         let ports = (0..size).map(|_| free_port()).collect::<Result<Vec<_>, _>>()?;
-        let started = ports.iter().map(|port| begin(*port, &ports, parent, &Settings::default(), lifetime));
+        let of_each = ports.iter().zip(settings(&ports));
+        let started = of_each.map(|(port, settings)| begin(*port, &ports, parent, &settings, lifetime));
         let mut members = started.collect::<Result<Vec<_>, _>>()?;
         match members.iter_mut().try_for_each(|member| member.wait_until(is_healthy)) {
             Err(why) if tries > 0 && why.contains("address already in use") => {}
@@ -50,13 +64,29 @@ pub fn start_cluster(size: usize, parent: &Path, lifetime: Lifetime) -> Result<V
     }
 }
 
-/// Starts the member that listened on `port` again, on the data that it left below `parent`. Returns at once: without a majority,
-/// it is not healthy.
+/// Starts the member that listens on `port`, for the first time or on the data that it left below `parent`. Returns at once:
+/// without a majority, it is not healthy. Of an argument that is there twice the one of `settings` counts.
 ///
 /// # Errors
-/// As for [`start`].
-pub fn restart(port: u16, members: &[u16], parent: &Path, lifetime: Lifetime) -> Result<Process, String> {
-    begin(port, members, parent, &Settings::default(), lifetime)
+/// When the server is not installed or does not start.
+pub fn start_member(
+    port: u16,
+    members: &[u16],
+    parent: &Path,
+    settings: &Settings,
+    lifetime: Lifetime,
+) -> Result<Process, String> {
+    begin(port, members, parent, settings, lifetime)
+}
+
+/// The port on which the server on `port` hears other members.
+pub fn peer_port(port: u16) -> u16 {
+    port + BUS
+}
+
+/// The name of the member that listens on `port`.
+pub fn name(port: u16) -> String {
+    format!("n{port}")
 }
 
 /// Runs `etcdctl` with these arguments at the servers on these ports. Answers what it prints.
@@ -88,11 +118,11 @@ fn begin(
     let folder: PathBuf = parent.join(format!("etcd-{port}"));
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let for_clients = format!("http://127.0.0.1:{port}");
-    let for_peers = |port: u16| format!("http://127.0.0.1:{}", port + BUS);
-    let cluster: Vec<_> = members.iter().map(|port| format!("n{port}={}", for_peers(*port))).collect();
+    let for_peers = |port: u16| format!("http://127.0.0.1:{}", peer_port(port));
+    let cluster: Vec<_> = members.iter().map(|port| format!("{}={}", name(*port), for_peers(*port))).collect();
     let mut arguments = Vec::new();
     for (name, value) in [
-        ("name", format!("n{port}")),
+        ("name", name(port)),
         ("data-dir", folder.join("data").display().to_string()),
         ("listen-client-urls", for_clients.clone()),
         ("advertise-client-urls", for_clients),
@@ -111,14 +141,31 @@ fn begin(
 }
 
 /// Whether the server takes part in a majority.
-fn is_healthy(port: u16) -> bool {
-    let asked = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    asked().is_ok_and(|answer| answer.contains(r#""health":"true""#))
+pub fn is_healthy(port: u16) -> bool {
+    get(port, "health").is_ok_and(|answer| answer.contains(r#""health":"true""#))
+}
+
+/// What the server answers to a `GET` of this page, such as `metrics`, within 2 s.
+///
+/// # Errors
+/// When it does not answer.
+pub fn get(port: u16, page: &str) -> std::io::Result<String> {
+    ask(port, &format!("GET /{page} HTTP/1.0\r\n\r\n"))
+}
+
+/// What the server answers to a `POST` of JSON to this page.
+///
+/// # Errors
+/// When it does not answer.
+pub fn post(port: u16, page: &str, json: &str) -> std::io::Result<String> {
+    ask(port, &format!("POST /{page} HTTP/1.0\r\nContent-Length: {}\r\n\r\n{json}", json.len()))
+}
+
+fn ask(port: u16, request: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }

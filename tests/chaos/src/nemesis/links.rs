@@ -7,24 +7,28 @@ use leasehold_testkit::{Effects, Proxy};
 
 use super::scene::Scene;
 use super::schedule::Planned;
-use crate::clients::TTL_MS;
 use crate::fault::Fault;
+use crate::stores::LINKS;
 
 /// Between two replies that are lost, or torn.
 const BETWEEN: Duration = Duration::from_millis(50);
 
 /// How late everything is, each way, before a link falls silent.
 const LATE: Duration = Duration::from_millis(300);
-const LEASE: Duration = Duration::from_millis(TTL_MS);
 
 /// Hits the links of a half of the clients, or of all.
 pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> u64 {
-    let links = &scene.node(planned).links;
+    let choice = usize::try_from(planned.choice / 64).unwrap_or(0);
+    let nodes = scene.out_of_reach(planned);
     if planned.fault == Fault::LateThenSilent {
-        return late_then_silent(&links[usize::try_from(planned.choice / 64).unwrap_or(0) % links.len()]);
+        return late_then_silent(
+            &nodes.iter().map(|node| &node.links[choice % LINKS]).collect::<Vec<_>>(),
+            scene.setup.ttl(),
+        );
     }
-    let choice = usize::try_from(planned.choice / 64).unwrap_or(0) % (links.len() + 1);
-    let hit: Vec<&Proxy> = links.get(choice).map_or_else(|| links.iter().collect(), |link| vec![link]);
+    let links = nodes.iter().flat_map(|node| node.links.iter().enumerate());
+    let chosen = |number: usize| choice % (LINKS + 1) == LINKS || choice % (LINKS + 1) == number;
+    let hit: Vec<&Proxy> = links.filter(|(number, _)| chosen(*number)).map(|(_, link)| link).collect();
     let effects = || hit.iter().map(|link| effect(planned.fault, link.effects())).sum::<u64>();
     let before = effects();
     for link in &hit {
@@ -47,19 +51,21 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> u64 {
     effects() - before
 }
 
-/// A holder on this link that counts its lease from an answer, and not from the request, believes in it for too long; the
+/// A holder on these links that counts its lease from an answer, and not from the request, believes in it for too long; the
 /// clients on the others are granted what it had.
-fn late_then_silent(link: &Proxy) -> u64 {
-    let before = link.effects();
-    link.delay(LATE);
+fn late_then_silent(links: &[&Proxy], lease: Duration) -> u64 {
+    let each = |what: &dyn Fn(&Proxy)| links.iter().for_each(|link| what(link));
+    let seen = |what: &dyn Fn(Effects) -> u64| links.iter().map(|link| what(link.effects())).sum::<u64>();
+    let delayed = || seen(&|effects| effects.delayed);
+    let lost = || seen(&|effects| effects.lost_requests + effects.lost_replies);
+    let before = (delayed(), lost());
+    each(&|link| link.delay(LATE));
     thread::sleep(LATE * 4);
-    link.heal();
-    link.black_hole_all();
-    thread::sleep(LEASE * 2);
-    link.heal();
-    let after = link.effects();
-    let lost = after.lost_requests + after.lost_replies - before.lost_requests - before.lost_replies;
-    (after.delayed - before.delayed).min(lost)
+    each(&Proxy::heal);
+    each(&Proxy::black_hole_all);
+    thread::sleep(lease * 2);
+    each(&Proxy::heal);
+    (delayed() - before.0).min(lost() - before.1)
 }
 
 fn begin(planned: &Planned, link: &Proxy) {

@@ -1,6 +1,7 @@
 //! What breaks clients, network and servers, and shows that it did.
 
 mod clients;
+mod etcd;
 mod holders;
 mod links;
 mod mariadb;
@@ -31,7 +32,7 @@ pub(crate) use self::schedule::{Planned, draw};
 const NAMESPACE: &str = "leasehold";
 
 /// A fault that meets nobody is tried again: clients may still be on their way back from the one before.
-const TRIES: usize = 3;
+const TRIES: u64 = 3;
 
 /// How often a fault came, and how often it was seen to have an effect.
 pub(crate) type Proofs = BTreeMap<&'static str, (u64, u64)>;
@@ -46,11 +47,16 @@ pub(crate) struct Nemesis<'r> {
 }
 
 impl Nemesis<'_> {
-    /// Carries out these faults, at their times.
-    pub(crate) fn run(&self, started: Instant, schedule: &[Planned]) {
+    /// Carries out these faults, at their times, or later where the one before took long, and none after this moment.
+    pub(crate) fn run(&self, started: Instant, end: Instant, schedule: &[Planned]) {
         for planned in schedule {
             thread::sleep((started + planned.at).saturating_duration_since(Instant::now()));
-            let _proved = (0..TRIES).any(|_| self.inflict(planned) > 0);
+            if Instant::now() > end {
+                return;
+            }
+            // At the next server, client or key.
+            let tries = (0..TRIES).map(|after| Planned { choice: planned.choice + after, ..*planned });
+            let _proved = tries.into_iter().any(|planned| self.inflict(&planned) > 0);
         }
     }
 
@@ -90,6 +96,7 @@ impl Nemesis<'_> {
         match planned.fault.hits() {
             Hits::Client => Target::Client(self.scene.clients.number_in(slot)),
             Hits::Server if self.scene.store.nodes.is_empty() => Target::Server(LOCKS.to_owned()),
+            Hits::Server if planned.fault.hits_the_leader() => Target::Server("leader".to_owned()),
             Hits::Link => Target::Link(self.scene.node(planned).name.clone()),
             Hits::Server => Target::Server(self.scene.node(planned).name.clone()),
             Hits::Key => Target::Key(key(planned).to_owned()),

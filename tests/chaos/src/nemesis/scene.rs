@@ -26,6 +26,12 @@ impl Scene<'_> {
         self.after(planned, 0)
     }
 
+    /// The servers to which the way is broken: clients that cannot reach one of several ask another.
+    pub(super) fn out_of_reach(&self, planned: &Planned) -> Vec<&Node> {
+        let all = matches!(self.store.shape, Shape::Members { .. }) && planned.choice % 16 < 8;
+        if all { self.store.nodes.iter().collect() } else { vec![self.node(planned)] }
+    }
+
     /// Another server that is hit with it.
     pub(super) fn next_to(&self, planned: &Planned) -> &Node {
         self.after(planned, 1)

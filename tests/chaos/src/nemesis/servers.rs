@@ -11,7 +11,7 @@ use leasehold_testkit::launch::resp::Answer;
 
 use super::scene::Scene;
 use super::schedule::Planned;
-use super::{mariadb, postgres, topologies};
+use super::{etcd, mariadb, postgres, topologies};
 use crate::fault::Fault;
 use crate::stores::{Full, Node, Program};
 
@@ -19,9 +19,16 @@ use crate::stores::{Full, Node, Program};
 const MARKER: &str = "chaos marker";
 
 pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
+    let proved = of_any_kind(scene, planned)?;
+    topologies::wait_for_replicas(scene)?;
+    Ok(proved)
+}
+
+fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
     let node = scene.node(planned);
     match (planned.fault, node.program) {
-        (Fault::StopServer, Program::Redis | Program::MariaDb) => Ok(stop(&[node], planned.lasts)),
+        (Fault::StopServer, Program::Redis | Program::MariaDb | Program::Etcd) => Ok(stop(&[node], planned.lasts)),
+        (Fault::StopLeader, _) => Ok(stop(&[etcd::leader(&scene.store.nodes)?], planned.lasts)),
         (Fault::StopTwoServers, _) => Ok(stop(&[node, scene.next_to(planned)], planned.lasts)),
         (Fault::ServerClockAhead, _) => jump(scene, node, planned, 1),
         (Fault::ServerClockBack, _) => jump(scene, node, planned, -1),
@@ -31,6 +38,7 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> Result<u64, Strin
         (Fault::MoveSlot, _) => Ok(topologies::move_slot(scene, planned)),
         (Fault::SwitchOver, _) => topologies::switch_over(scene),
         (Fault::RestartServer, Program::Redis) => restart(node, planned, true),
+        (_, Program::Etcd) if planned.fault != Fault::DiskFull => etcd::inflict(scene, node, planned),
         (Fault::RestartServer, _) => restart_database(node, planned.lasts),
         (Fault::DiskFull, _) => disk_full(node, planned.lasts),
         (_, Program::MariaDb) => mariadb::inflict(scene, node, planned),
@@ -46,7 +54,7 @@ pub(super) fn inflict(scene: &Scene<'_>, planned: &Planned) -> Result<u64, Strin
         (Fault::NoConnectionsLeft, _) => no_connections_left(node, planned.lasts),
         (Fault::FlushScripts, _) => Ok(flush_scripts(node)),
         (Fault::MemoryFull, _) => Ok(memory_full(node, planned.lasts)),
-        (other, Program::Redis) => Err(format!("{} is no fault of Redis", other.name())),
+        (other, Program::Redis | Program::Etcd) => Err(format!("{} is no fault of Redis", other.name())),
     }
 }
 
@@ -108,6 +116,7 @@ fn ahead_ms(scene: &Scene<'_>, node: &Node) -> Result<i64, String> {
     let tells = match node.program {
         Program::MariaDb => mariadb::millis(scene, node)?,
         Program::Postgres => postgres::millis(scene, node)?,
+        Program::Etcd => return Err("nothing tells the time of etcd".to_owned()),
         Program::Redis => match node.ask(&["TIME"]) {
             Answer::List(parts) => {
                 let number = |at: usize| parts.get(at).and_then(|part| part.text().parse::<i64>().ok()).unwrap_or(0);

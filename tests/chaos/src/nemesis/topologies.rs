@@ -27,6 +27,24 @@ pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
     Ok(1)
 }
 
+/// Where a primary requires replicas, nothing is granted until all of them follow it: so long the fault lasts.
+pub(super) fn wait_for_replicas(scene: &Scene<'_>) -> Result<(), String> {
+    let nodes = &scene.store.nodes;
+    if !matches!(scene.store.shape, Shape::Sentinels(_)) {
+        return Ok(());
+    }
+    let requires = |node: &Node| match node.ask(&["CONFIG", "GET", "min-replicas-to-write"]) {
+        Answer::List(parts) => parts.get(1).is_some_and(|number| number.text() != "0"),
+        _ => false,
+    };
+    let follow = |node: &&Node| node.ask(&["INFO", "replication"]).text().matches("state=online").count() + 1;
+    let is_whole = || {
+        let primaries: Vec<&Node> = nodes.iter().filter(|node| node.is_primary()).collect();
+        primaries.len() == 1 && primaries.iter().all(|node| follow(node) == nodes.len())
+    };
+    if nodes.iter().any(requires) { until(is_whole) } else { Ok(()) }
+}
+
 /// Has a replica in a Cluster take over from the primary of a key: while that runs, or after it was killed. The canary is the
 /// role of both.
 pub(super) fn cluster_fail_over(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {

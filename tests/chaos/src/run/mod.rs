@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 use self::verdict::Outcome;
 use crate::arguments::Plan;
 use crate::client::{ATTACHED, CANCELLED_ACQUIRE, RUNTIME_ENDED};
-use crate::clients::{Clients, Crew, TTL_MS};
+use crate::clients::{Clients, Crew};
 use crate::fault::TO_CLIENTS;
 use crate::locks::Locks;
 use crate::nemesis::{Nemesis, Planned, Scene, draw};
@@ -125,15 +125,8 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
     let operator = runtime.block_on((setup.connect)(&store.direct)).map_err(|e| e.to_string())?;
     let resource = Resource::start().map_err(|error| error.to_string())?;
     let log = Log::open(folder, NEMESIS).map_err(|error| error.to_string())?;
-    let crew = Crew {
-        setup,
-        seed: plan.seed,
-        folder: folder.to_owned(),
-        ttl_ms: TTL_MS,
-        processes: PROCESSES,
-        tasks: TASKS,
-        soak: None,
-    };
+    let crew =
+        Crew { setup, seed: plan.seed, folder: folder.to_owned(), processes: PROCESSES, tasks: TASKS, soak: None };
     let lanes = lanes(setup, plan);
     write_down(folder, plan.seed, &lanes)?;
     let clients = Clients::start(crew, &store, resource.clone(), Some(&library))?;
@@ -154,7 +147,7 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
         for lane in &lanes {
             let (nemesis, clients_run, lane_ends) = (&nemesis, &clients_run, lane_ends.clone());
             scope.spawn(move || {
-                nemesis.run(started, lane);
+                nemesis.run(started, started + plan.duration, lane);
                 drop(lane_ends);
                 // A client ends with the thread that started it.
                 drop(clients_run.lock());
@@ -171,7 +164,7 @@ fn play(setup: &'static Setup, plan: &Plan, folder: &Path) -> Result<Outcome, St
     let mut failures = nemesis.broken.into_inner().unwrap_or_else(PoisonError::into_inner);
     let proofs = nemesis.proofs.into_inner().unwrap_or_else(PoisonError::into_inner);
     failures.extend(stopped);
-    failures.extend(probe::every_key(&runtime, &operator, folder)?);
+    failures.extend(probe::every_key(&runtime, (&operator, setup.ttl()), folder)?);
     close(&runtime, &operator);
     let own_faults = own_faults(&task.locker.capabilities());
     let fewest_grants = plan.duration.as_secs() * FEWEST_GRANTS;

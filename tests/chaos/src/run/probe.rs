@@ -17,14 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const RUNNER: u32 = 0;
 
 /// Takes and releases every key that a client has asked for. Answers which could not be had.
-pub(crate) fn every_key(runtime: &Runtime, locks: &Locks, folder: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn every_key(
+    runtime: &Runtime,
+    (locks, ttl): (&Locks, Duration),
+    folder: &Path,
+) -> Result<Vec<String>, String> {
     let history = History::read(folder).map_err(|error| error.to_string())?;
     let keys: BTreeSet<&String> = history.lines.iter().filter_map(|line| called(&line.record.event)).collect();
     let recorder = Recorder::new(Log::open(folder, RUNNER).map_err(|error| error.to_string())?);
     let recorder = &recorder;
     let all = keys.into_iter().map(|key| async move {
         let (task, op) = (locks.of_task(), recorder.begin(0));
-        let wish = Wish { key, ttl: Duration::from_secs(1), wait: PATIENCE, cancelled_after: None, session: None };
+        let wish = Wish { key, ttl, wait: PATIENCE, cancelled_after: None, session: None };
         match wish.write(&task, op).await {
             Ok(held) => {
                 held.give_back(false).await;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 
 use super::growth::{Growth, Measure, Work};
-use crate::clients::{Clients, Crew, TTL_MS};
+use crate::clients::{Clients, Crew};
 use crate::resource::Resource;
 use crate::setups::Setup;
 use crate::stores::{Store, size};
@@ -52,8 +52,7 @@ pub(crate) fn one(setup: &'static Setup, limit: Duration, folder: &Path) -> Resu
     }
     let resource = Resource::start().map_err(|error| error.to_string())?;
     let soak = Soak { keys: KEYS, cancelled: CANCELLED, seconds: limit.as_secs() };
-    let crew =
-        Crew { setup, seed: 0, folder: folder.to_owned(), ttl_ms: TTL_MS, processes: 1, tasks: 1, soak: Some(soak) };
+    let crew = Crew { setup, seed: 0, folder: folder.to_owned(), processes: 1, tasks: 1, soak: Some(soak) };
     let direct = Store { urls: vec![store.direct.clone()], ..store };
     let clients = Clients::start(crew, &direct, resource.clone(), None)?;
     let deadline = Deadline::after(limit * 2 + PATIENCE);

@@ -8,7 +8,6 @@ use leasehold_chaos::history::History;
 use super::downgrades::let_a_writer_in;
 use super::outlived::outlived;
 use crate::client::CLOCK_MOVED;
-use crate::clients::TTL_MS;
 use crate::nemesis::Proofs;
 use crate::report::Entry;
 use crate::resource::Resource;
@@ -16,14 +15,16 @@ use crate::setups::Setup;
 
 /// A busy machine makes single things late, so only what is typical is judged: a lock that frees a key when its lease ends,
 /// and not when it is given back, or answers a second after a limit, does so each time.
-const LIMITS: Limits = Limits {
-    take_over_after_lease_ms: None,
-    wait_overshoot_ms: None,
-    typical_wait_overshoot_ms: Some(1000),
-    loss_overdue_ms: None,
-    hand_over_ms: Some(TTL_MS / 3),
-    stalled_ms: Some(4 * TTL_MS),
-};
+fn limits(ttl_ms: u64) -> Limits {
+    Limits {
+        take_over_after_lease_ms: None,
+        wait_overshoot_ms: None,
+        typical_wait_overshoot_ms: Some(1000),
+        loss_overdue_ms: None,
+        hand_over_ms: Some(ttl_ms / 3),
+        stalled_ms: Some(4 * ttl_ms),
+    }
+}
 
 /// What a run left behind, for the verdict.
 pub(super) struct Outcome {
@@ -41,7 +42,7 @@ pub(super) struct Outcome {
 pub(super) fn of(setup: &Setup, seed: u64, outcome: &Outcome) -> Result<Entry, String> {
     let history = History::read(&outcome.folder).map_err(|error| error.to_string())?;
     let allowances = setup.allowances();
-    let terms = Terms { backend: setup.name, allowances: &allowances, limits: LIMITS };
+    let terms = Terms { backend: setup.name, allowances: &allowances, limits: limits(setup.ttl_ms) };
     let verdict = check(&history, &terms);
     let state = outcome.resource.state();
     let mut failures = outcome.failures.clone();

@@ -1,6 +1,6 @@
 //! No lock at all: shows that the checker notices.
 
-use super::setup::{Setup, Stays};
+use super::setup::{Setup, Stays, TTL_MS};
 use crate::locks::Locks;
 use crate::stores;
 
@@ -11,6 +11,7 @@ pub(super) static SETUP: Setup = Setup {
     start: |_, _| Ok(stores::nowhere()),
     connect: |_| Box::pin(async { Ok(Locks::AlwaysGrants) }),
     repair: None,
+    ttl_ms: TTL_MS,
     deck: &[],
     either: None,
     exempt: &[],

@@ -3,7 +3,7 @@
 use leasehold_file::FileLocks;
 
 use super::exemptions::Exemption;
-use super::setup::{Setup, Stays};
+use super::setup::{Setup, Stays, TTL_MS};
 use crate::fault::Fault;
 use crate::locks::Locks;
 use crate::stores;
@@ -15,6 +15,7 @@ pub(super) static SETUP: Setup = Setup {
     start: |folder, _| stores::start_file(folder),
     connect: |url| Box::pin(async move { Ok(Locks::shared(FileLocks::connect(url).await?)) }),
     repair: None,
+    ttl_ms: TTL_MS,
     deck: &[&[Fault::ForceRelease, Fault::RemoveLockFile, Fault::DiskFull]],
     either: None,
     exempt: &[Exemption::until_noticed(Fault::RemoveLockFile, "the holder learns of it at its next check")],

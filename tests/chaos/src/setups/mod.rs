@@ -2,6 +2,7 @@
 
 mod always_grants;
 mod decks;
+mod etcd;
 mod exemptions;
 mod file;
 mod mysql_pair;
@@ -9,6 +10,7 @@ mod mysql_rw;
 mod mysql_unique;
 mod postgres;
 mod redis_cluster;
+mod redis_confirmed;
 mod redis_reentrant;
 mod redis_rw;
 mod redis_sentinel;
@@ -20,10 +22,11 @@ mod setup;
 pub(crate) use self::setup::{Setup, Stays};
 
 /// All of them, in the order of documents and reports.
-pub(crate) static ALL: [&Setup; 12] = [
+pub(crate) static ALL: [&Setup; 14] = [
     &file::SETUP,
     &redis_single::SETUP,
     &redis_sentinel::SETUP,
+    &redis_confirmed::SETUP,
     &redis_cluster::SETUP,
     &redis_reentrant::SETUP,
     &redis_rw::SETUP,
@@ -33,6 +36,7 @@ pub(crate) static ALL: [&Setup; 12] = [
     &mysql_pair::SETUP,
     &mysql_rw::SETUP,
     &postgres::SETUP,
+    &etcd::SETUP,
 ];
 
 /// The setup of this name; also the one that shows that a broken lock is found out.

@@ -2,7 +2,7 @@
 
 use leasehold_mysql_unique::MysqlUnique;
 
-use super::setup::{Setup, Stays};
+use super::setup::{Setup, Stays, TTL_MS};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
@@ -14,6 +14,7 @@ pub(super) static SETUP: Setup = Setup {
     start: |folder, _| stores::start_mariadb_pair(folder, |url| Box::pin(MysqlUnique::migrate(url))),
     connect: |url| Box::pin(async move { Ok(Locks::exclusive(patiently(|| MysqlUnique::connect(url)).await?)) }),
     repair: None,
+    ttl_ms: TTL_MS,
     deck: &[&[Fault::SwitchOver, Fault::StopServer, Fault::KillConnections, Fault::ForceRelease]],
     either: None,
     exempt: &[],

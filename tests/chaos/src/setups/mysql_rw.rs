@@ -4,7 +4,7 @@ use leasehold_mysql_rw::MysqlRw;
 
 use super::decks::{ON_THE_WAY, TO_A_DATABASE, TO_A_SERVER};
 use super::exemptions::CLOCK_AHEAD;
-use super::setup::{Setup, Stays};
+use super::setup::{Setup, Stays, TTL_MS};
 use crate::locks::{Locks, patiently};
 use crate::stores;
 
@@ -15,6 +15,7 @@ pub(super) static SETUP: Setup = Setup {
     start: |folder, library| stores::start_mariadb(folder, library, |url| Box::pin(MysqlRw::migrate(url))),
     connect: |url| Box::pin(async move { Ok(Locks::shared(patiently(|| MysqlRw::connect(url)).await?)) }),
     repair: None,
+    ttl_ms: TTL_MS,
     deck: &[ON_THE_WAY, TO_A_SERVER, TO_A_DATABASE],
     either: None,
     exempt: &[CLOCK_AHEAD],

@@ -3,7 +3,7 @@
 use leasehold_redis_single::RedisSingle;
 
 use super::exemptions::{Exemption, FAIL_OVER};
-use super::setup::{Setup, Stays};
+use super::setup::{Setup, Stays, TTL_MS};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
@@ -15,6 +15,7 @@ pub(super) static SETUP: Setup = Setup {
     start: |folder, _| stores::start_cluster(folder),
     connect: |url| Box::pin(async move { Ok(Locks::exclusive(patiently(|| RedisSingle::connect(url)).await?)) }),
     repair: None,
+    ttl_ms: TTL_MS,
     deck: &[&[
         Fault::MoveSlot,
         Fault::ClusterFailOver,

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::decks::{ON_THE_WAY, TO_A_SERVER, TO_REDIS};
 use super::exemptions::Exemption;
-use super::setup::{Setup, Stays};
+use super::setup::{Setup, Stays, TTL_MS};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
@@ -19,6 +19,7 @@ pub(super) static SETUP: Setup = Setup {
     start: |folder, library| stores::start_redis(folder, library, 3, "redlock:"),
     connect: |url| Box::pin(async move { Ok(Locks::exclusive(patiently(|| Redlock::connect(url)).await?)) }),
     repair: Some(|url| Box::pin(repair(url))),
+    ttl_ms: TTL_MS,
     deck: &[ON_THE_WAY, TO_A_SERVER, TO_REDIS, &[Fault::StopTwoServers]],
     either: None,
     exempt: &[Exemption::from_exclusion(

@@ -3,7 +3,7 @@
 use leasehold_redlock::Redlock;
 
 use super::redlock::repair;
-use super::setup::{Setup, Stays};
+use super::setup::{Setup, Stays, TTL_MS};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
@@ -15,6 +15,7 @@ pub(super) static SETUP: Setup = Setup {
     start: |folder, library| stores::start_redis(folder, library, 5, "redlock:"),
     connect: |url| Box::pin(async move { Ok(Locks::exclusive(patiently(|| Redlock::connect(url)).await?)) }),
     repair: Some(|url| Box::pin(repair(url))),
+    ttl_ms: TTL_MS,
     deck: &[&[Fault::StopTwoServers, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
     either: None,
     exempt: &[],

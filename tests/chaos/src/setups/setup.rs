@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use leasehold_chaos::checker::{Allowance, Rule};
@@ -26,6 +27,8 @@ pub(crate) struct Setup {
     pub(crate) connect: fn(&str) -> BoxFuture<'_, Locked<Locks>>,
     /// What an operator does after the servers began, or after one of them forgot everything.
     pub(crate) repair: Option<Repair>,
+    /// The lease of every lock, in milliseconds.
+    pub(crate) ttl_ms: u64,
     /// What is done to its servers, to the way to them, and to its keys.
     pub(crate) deck: &'static [&'static [Fault]],
     /// Two faults of which a run has one: the README says that the backend does not bear both.
@@ -35,6 +38,9 @@ pub(crate) struct Setup {
     /// What stays behind of keys.
     pub(crate) stays: Stays,
 }
+
+/// The lease of every lock where the store can time one so short.
+pub(super) const TTL_MS: u64 = 1500;
 
 /// Has the servers at this address serve.
 pub(crate) type Repair = fn(&str) -> BoxFuture<'_, Result<(), String>>;
@@ -63,6 +69,11 @@ impl PartialEq for Setup {
 impl Eq for Setup {}
 
 impl Setup {
+    /// The lease of every lock.
+    pub(crate) fn ttl(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms)
+    }
+
     /// All that is done to its store.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         self.deck.concat()

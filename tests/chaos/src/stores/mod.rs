@@ -1,5 +1,6 @@
 //! The stores under test: their servers, and the ways to them.
 
+pub(crate) mod etcd;
 mod file;
 mod mariadb;
 mod node;
@@ -9,9 +10,10 @@ mod shim;
 mod size;
 mod store;
 
+pub(crate) use self::etcd::start as start_etcd;
 pub(crate) use self::file::{LOCKS, start as start_file};
 pub(crate) use self::mariadb::{follow, start as start_mariadb, start_pair as start_mariadb_pair};
-pub(crate) use self::node::{Node, Program};
+pub(crate) use self::node::{LINKS, Node, Program};
 pub(crate) use self::postgres::start as start_postgres;
 pub(crate) use self::redis::{start as start_redis, start_cluster, start_sentinel_set};
 pub(crate) use self::shim::{Full, Library, Shim};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::launch::resp::{Answer, ask};
-use leasehold_testkit::launch::{Lifetime, Process, Settings, mariadb, postgres, redis};
+use leasehold_testkit::launch::{Lifetime, Process, Settings, etcd, mariadb, postgres, redis};
 use leasehold_testkit::{Deadline, Proxy};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, Row};
@@ -32,7 +32,11 @@ pub(crate) enum Program {
     Redis,
     MariaDb,
     Postgres,
+    Etcd,
 }
+
+/// Starts a server on the data that it left, with these arguments beside its own.
+pub(crate) type Starts = Box<dyn Fn(&[&str]) -> Result<Process, String> + Send + Sync>;
 
 /// A server that can be ended and started again.
 pub(crate) struct Node {
@@ -41,8 +45,9 @@ pub(crate) struct Node {
     pub(crate) port: u16,
     pub(crate) links: Vec<Proxy>,
     pub(crate) shim: Option<Shim>,
-    folder: PathBuf,
-    settings: Settings,
+    /// Where its data are.
+    data: PathBuf,
+    starts: Starts,
     process: Mutex<Option<Process>>,
 }
 
@@ -63,10 +68,31 @@ impl Node {
             Program::Redis => redis::start(&folder, &settings, Lifetime::WithOwner),
             Program::MariaDb => mariadb::start(&folder, &settings, Lifetime::WithOwner),
             Program::Postgres => postgres::start(&folder, &settings, Lifetime::WithOwner),
+            Program::Etcd => etcd::start(&folder, &settings, Lifetime::WithOwner),
         }?;
         let port = process.port();
+        let data = folder.join(format!("redis-{port}")).join("appendonlydir");
+        let starts = move |_: &[&str]| match program {
+            Program::Redis => redis::start_on(port, &folder, &settings, Lifetime::WithOwner),
+            Program::MariaDb => mariadb::start_on(port, &folder, &settings, Lifetime::WithOwner),
+            Program::Postgres => postgres::start_on(port, &folder, &settings, Lifetime::WithOwner),
+            Program::Etcd => etcd::start_member(port, &[port], &folder, &settings, Lifetime::WithOwner),
+        };
+        Ok(Self::of(program, name, process, data, shim, Box::new(starts)))
+    }
+
+    /// A server that was started.
+    pub(crate) fn of(
+        program: Program,
+        name: String,
+        process: Process,
+        data: PathBuf,
+        shim: Option<Shim>,
+        starts: Starts,
+    ) -> Self {
+        let port = process.port();
         let links = (0..LINKS).map(|_| Proxy::start(port)).collect();
-        Ok(Self { program, name, port, links, shim, folder, settings, process: Mutex::new(Some(process)) })
+        Self { program, name, port, links, shim, data, starts, process: Mutex::new(Some(process)) }
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
@@ -97,12 +123,13 @@ impl Node {
 
     /// Starts it again on the data that are there.
     pub(crate) fn revive(&self) -> Result<(), String> {
-        let started = match self.program {
-            Program::Redis => redis::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
-            Program::MariaDb => mariadb::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
-            Program::Postgres => postgres::start_on(self.port, &self.folder, &self.settings, Lifetime::WithOwner),
-        };
-        *self.process() = Some(started?);
+        self.revive_with(&[])
+    }
+
+    /// The same with these arguments beside its own.
+    pub(crate) fn revive_with(&self, arguments: &[&str]) -> Result<(), String> {
+        let started = (self.starts)(arguments)?;
+        *self.process() = Some(started);
         let deadline = Deadline::after(PATIENCE);
         // A server that still reads its data answers, too.
         while self.program == Program::Redis && self.ask(&["PING"]).text() != "PONG" {
@@ -116,8 +143,7 @@ impl Node {
 
     /// Removes the data of a server that is not running.
     pub(crate) fn forget(&self) -> Result<(), String> {
-        let data = self.folder.join(format!("redis-{}", self.port)).join("appendonlydir");
-        fs::remove_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))
+        fs::remove_dir_all(&self.data).map_err(|e| format!("{}: {e}", self.data.display()))
     }
 
     /// Whether it answers within a moment.
@@ -129,6 +155,7 @@ impl Node {
             match self.program {
                 Program::Redis => stream.write_all(b"PING\r\n")?,
                 Program::Postgres => stream.write_all(ASKS_FOR_TLS)?,
+                Program::Etcd => stream.write_all(b"GET /version HTTP/1.0\r\n\r\n")?,
                 Program::MariaDb => {}
             }
             stream.read_exact(&mut [0])

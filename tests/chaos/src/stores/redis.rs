@@ -36,9 +36,10 @@ pub(crate) fn start(folder: &Path, library: Option<&Library>, count: usize, sche
 }
 
 /// A primary, two replicas, and three Sentinels. Clients are told by these where the primary is, so no link leads to it.
-pub(crate) fn start_sentinel_set(folder: &Path) -> Result<Store, String> {
-    let start = |name: &str, more: &[&str]| {
-        Node::start(Program::Redis, name.to_owned(), folder.to_owned(), &[&DURABLE[..], &AT_ONCE, more].concat(), None)
+pub(crate) fn start_sentinel_set(folder: &Path, more: &[&str]) -> Result<Store, String> {
+    let start = |name: &str, role: &[&str]| {
+        let arguments = [&DURABLE[..], &AT_ONCE, more, role].concat();
+        Node::start(Program::Redis, name.to_owned(), folder.to_owned(), &arguments, None)
     };
     let primary = start("redis-0", &[])?;
     let follows = format!("127.0.0.1 {}", primary.port);

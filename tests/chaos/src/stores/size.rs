@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use leasehold_testkit::launch::etcd;
 use tokio::runtime::Runtime;
 
 use super::node::{Node, Program};
@@ -31,6 +32,7 @@ pub(crate) fn size(store: &Store, runtime: &Runtime) -> Result<Size, String> {
             Program::Redis => of_redis(node),
             Program::MariaDb => of_mariadb(node, runtime)?,
             Program::Postgres => of_postgres(node, runtime)?,
+            Program::Etcd => of_etcd(node)?,
         };
         all.entries += one.entries;
         all.bytes += one.bytes;
@@ -81,5 +83,22 @@ fn of_postgres(node: &Node, runtime: &Runtime) -> Result<Size, String> {
             "SELECT pg_total_relation_size('leasehold.locks') + pg_total_relation_size('leasehold.readers')",
         )?,
         sessions: number("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")?,
+    })
+}
+
+fn of_etcd(node: &Node) -> Result<Size, String> {
+    let metrics = etcd::get(node.port, "metrics").map_err(|error| error.to_string())?;
+    let number = |name: &str| -> Result<u64, String> {
+        let told = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        // It is told as a float.
+        let whole = |told: &str| told.parse::<f64>().ok().and_then(|told| format!("{told:.0}").parse().ok());
+        told.and_then(whole).ok_or_else(|| format!("etcd tells no {name}"))
+    };
+    let leases = etcd::control(&[node.port], &["lease", "list"])?;
+    let leases = leases.lines().filter(|line| !line.starts_with("found ")).count() as u64;
+    Ok(Size {
+        entries: number("etcd_debugging_mvcc_keys_total")? + leases,
+        bytes: number("etcd_mvcc_db_total_size_in_use_in_bytes")?,
+        sessions: number("etcd_debugging_mvcc_watcher_total")? + number("etcd_debugging_mvcc_watch_stream_total")?,
     })
 }

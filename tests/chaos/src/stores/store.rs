@@ -28,6 +28,10 @@ pub(crate) enum Shape {
     /// These watch over a primary and its replicas.
     Sentinels(Vec<Process>),
     Cluster,
+    /// They agree by majority. Each is heard by the others over one of these ways.
+    Members {
+        ways: Vec<Proxy>,
+    },
     /// A primary and its replica, and the address at which clients find the primary.
     Pair {
         address: Proxy,
