@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_redis_single::RedisSingle;
 
-use super::setup::{Setup, Stays, TTL_MS};
+use super::setup::{Setup, Stays};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
@@ -29,7 +29,8 @@ pub(super) static SETUP: Setup = Setup {
         })
     },
     repair: None,
-    ttl_ms: TTL_MS,
+    // Each grant waits for the disks of three servers.
+    ttl_ms: 3000,
     deck: &[&[Fault::FailOver, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
     either: None,
     exempt: &[],
