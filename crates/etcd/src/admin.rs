@@ -3,7 +3,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use leasehold_core::{Cursor, Error, ErrorKind, FencingToken, Holder, Holders, LockKey, Page, Result};
 
-use crate::line::{Entry, Line};
+use crate::line::{Base, Entry, Line};
 use crate::proto::{Compare, Operation, TxnRequest};
 use crate::store::{ROUNDS, Store};
 
@@ -27,7 +27,13 @@ pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
 
 /// The holders of a line whose leases have not ended.
 async fn shown(store: &Store, operation: &'static str, key: &LockKey, line: &Line) -> Result<Holders> {
-    let held: Vec<_> = line.holders().map(|entry| (holder(entry, line.epoch(entry)), entry.lease)).collect();
+    let held: Vec<_> = line.holders().collect();
+    Ok(Holders { key: key.clone(), holders: those_of(store, operation, line.base, &held).await? })
+}
+
+/// Those of these holders whose leases have not ended.
+async fn those_of(store: &Store, operation: &'static str, base: Base, held: &[&Entry]) -> Result<Vec<Holder>> {
+    let held: Vec<_> = held.iter().map(|entry| (holder(entry, entry.epoch(base)), entry.lease)).collect();
     let mut holders = Vec::with_capacity(held.len());
     for some in held.chunks(AT_A_TIME) {
         let left = join_all(some.iter().map(|(_, lease)| store.left(operation, *lease))).await;
@@ -39,7 +45,7 @@ async fn shown(store: &Store, operation: &'static str, key: &LockKey, line: &Lin
             holders.push(holder);
         }
     }
-    Ok(Holders { key: key.clone(), holders })
+    Ok(holders)
 }
 
 fn holder(entry: &Entry, epoch: u64) -> Holder {
@@ -86,25 +92,31 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 /// Deletes the entries of all who hold a key, and leaves word for each. Who waits stays in the line.
 pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
     const FORCE: &str = "force-release";
+    // Also those of a round after which others were left.
+    let mut released = Holders { key: key.clone(), holders: Vec::new() };
     for _ in 0..ROUNDS {
         let (line, _) = store.line(FORCE, key).await?;
-        let was = shown(store, FORCE, key, &line).await?;
         let held: Vec<&Entry> = line.holders().collect();
-        let Some(longest) = held.iter().map(|entry| entry.text.ttl).max() else { return Ok(was) };
+        let Some(longest) = held.iter().map(|entry| entry.text.ttl).max() else { return Ok(released) };
         let lease = store.grant_lease(FORCE, longest.saturating_add(KNOWN)).await?;
-        let mut released = true;
+        let mut all = true;
         for some in held.chunks(RELEASES) {
+            let were = those_of(store, FORCE, line.base, some).await?;
             let compare = some.iter().map(|entry| Compare::unchanged(&entry.name, entry.modified)).collect();
             let mut success = Vec::new();
             for entry in some {
                 success.push(Operation::delete(&entry.name));
                 success.push(Operation::put(&store.names().forced(key, entry.owner), Vec::new(), lease));
             }
-            released &= store.txn(FORCE, true, TxnRequest { compare, success, failure: Vec::new() }).await?.succeeded;
+            if store.txn(FORCE, true, TxnRequest { compare, success, failure: Vec::new() }).await?.succeeded {
+                released.holders.extend(were);
+                store.revoke(some.iter().map(|entry| entry.lease));
+            } else {
+                all = false;
+            }
         }
-        if released {
-            store.revoke(held.iter().map(|entry| entry.lease));
-            return Ok(was);
+        if all {
+            return Ok(released);
         }
     }
     Err(Error::new(ErrorKind::Unavailable, FORCE).detail("who holds the key changes all the time"))

@@ -8,6 +8,7 @@ use crate::store::Store;
 /// before, by force, or by the end of its lease.
 pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStatus> {
     store.waits_no_more(&grant.key, grant.owner);
+    store.settled(grant.owner);
     let name = store.names().entry(&grant.key, grant.mode, grant.owner);
     let mut success = store.reads(&grant.key).to_vec();
     success.push(Operation::delete(&name));

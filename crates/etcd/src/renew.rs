@@ -1,3 +1,4 @@
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -37,7 +38,8 @@ async fn some(store: &Store, renewals: &[Renewal]) -> Result<Vec<Result<LeaseSta
     let mut reads = answer.reads().into_iter();
     let entries = renewals.iter().map(|renewal| read(store, base, &renewal.grant, &mut reads)).collect::<Vec<_>>();
     let kept = |(renewal, entry): (&Renewal, &Result<Entry, Gone>)| {
-        entry.as_ref().ok().filter(|entry| entry.text.ttl == seconds(renewal.ttl)).map(|entry| entry.lease)
+        let is_kept = |entry: &&Entry| entry.text.ttl == seconds(renewal.ttl) && !store.is_unsettled(entry.owner);
+        entry.as_ref().ok().filter(is_kept).map(|entry| entry.lease)
     };
     let kept: Vec<i64> = renewals.iter().zip(&entries).filter_map(kept).collect();
     let alive = if kept.is_empty() { Vec::new() } else { store.keep_alive(RENEW, &kept).await? };
@@ -75,14 +77,17 @@ fn read(
     reads: &mut impl Iterator<Item = Vec<KeyValue>>,
 ) -> Result<Entry, Gone> {
     let (found, mark) = (reads.next().unwrap_or_default(), reads.next().unwrap_or_default());
-    let Some(kv) = found.into_iter().next() else { return Err(Gone::Status(gone(&mark))) };
+    let Some(kv) = found.into_iter().next() else {
+        store.settled(grant.owner);
+        return Err(Gone::Status(gone(&mark)));
+    };
     let entry = Entry::read(RENEW, store.names(), kv).map_err(Gone::Odd)?;
     let is_the_same = grant.epoch.is_none_or(|epoch| epoch == entry.epoch(base));
     if is_the_same { Ok(entry) } else { Err(Gone::Status(LeaseStatus::NotHeld)) }
 }
 
-/// Gives one grant a lease of another length, or of the same once more if its lease was replaced meanwhile. etcd keeps the length
-/// of a lease, so that another length takes another lease.
+/// Gives one grant a lease of another length, or of the same once more if its lease was replaced meanwhile, or may still be. etcd
+/// keeps the length of a lease, so that another length takes another lease.
 async fn prolong(store: &Store, base: Base, renewal: &Renewal) -> Result<LeaseStatus> {
     let Renewal { grant, ttl } = renewal;
     let ttl = seconds(*ttl);
@@ -94,11 +99,15 @@ async fn prolong(store: &Store, base: Base, renewal: &Renewal) -> Result<LeaseSt
             Err(Gone::Status(status)) => return Ok(status),
             Err(Gone::Odd(error)) => return Err(error),
         };
-        let is_enough = match entry.text.ttl.cmp(&ttl) {
-            std::cmp::Ordering::Equal => store.keep_alive(RENEW, &[entry.lease]).await? == [true],
-            // A lease that lasts longer than asked is not made shorter.
-            std::cmp::Ordering::Greater => store.left(RENEW, entry.lease).await? >= Some(ttl),
-            std::cmp::Ordering::Less => false,
+        let stays = !store.is_unsettled(grant.owner);
+        let (is_enough, ttl) = match entry.text.ttl.cmp(&ttl) {
+            Ordering::Equal if stays => (store.keep_alive(RENEW, &[entry.lease]).await? == [true], ttl),
+            // A lease that lasts longer than asked is not made shorter. What is left is told in whole seconds, rounded down.
+            Ordering::Greater => {
+                let left = store.left(RENEW, entry.lease).await?.unwrap_or(-1);
+                (stays && left >= ttl, ttl.max(left.saturating_add(1)))
+            }
+            Ordering::Less | Ordering::Equal => (false, ttl),
         };
         if is_enough || replace(store, RENEW, &entry, &entry.name, ttl).await? {
             return Ok(LeaseStatus::Held);
@@ -116,9 +125,14 @@ async fn replace(store: &Store, operation: &'static str, entry: &Entry, name: &[
         success.push(Operation::delete(&entry.name));
     }
     let compare = vec![Compare::unchanged(&entry.name, entry.modified)];
-    let done = store.txn(operation, true, TxnRequest { compare, success, failure: Vec::new() }).await?;
-    store.revoke([if done.succeeded { entry.lease } else { lease }]);
-    Ok(done.succeeded)
+    let txn = TxnRequest { compare, success, failure: Vec::new() };
+    let done = if name == entry.name {
+        store.replace(operation, entry.owner, txn).await?
+    } else {
+        store.txn(operation, true, txn).await?.succeeded
+    };
+    store.revoke([if done { entry.lease } else { lease }]);
+    Ok(done)
 }
 
 /// Gives a grant to `new_owner`, with a lease of `ttl` or what is left if that is more.

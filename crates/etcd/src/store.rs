@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ struct Shared {
     names: Names,
     base: Mutex<Option<Base>>,
     waiting: Mutex<HashMap<LockKey, (OwnerId, Mode)>>,
+    /// Whose lease may still be replaced by a transaction that was sent, and whose answer did not come.
+    unsettled: Mutex<HashSet<OwnerId>>,
     /// Sent whenever somebody else waits.
     changed: watch::Sender<()>,
 }
@@ -39,8 +41,8 @@ fn read(operation: &'static str, path: &'static str) -> Step {
 impl Store {
     pub(crate) fn new(nodes: Nodes) -> Self {
         let names = Names::new(&nodes.address().namespace);
-        let (base, waiting, changed) = (Mutex::default(), Mutex::default(), watch::Sender::new(()));
-        Self(Arc::new(Shared { nodes, names, base, waiting, changed }))
+        let (base, waiting, unsettled) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { nodes, names, base, waiting, unsettled, changed: watch::Sender::new(()) }))
     }
 
     pub(crate) fn nodes(&self) -> &Nodes {
@@ -160,6 +162,33 @@ impl Store {
     /// Who of this process waits for a key.
     pub(crate) fn waiter(&self, key: &LockKey) -> Option<(OwnerId, Mode)> {
         locked(&self.0.waiting).get(key).copied()
+    }
+
+    /// Carries out a transaction that replaces the lease of this owner's entry, if nobody changed the entry since it was read.
+    /// If the answer does not come, or is not waited for, the owner is [unsettled](Self::is_unsettled) from then on.
+    pub(crate) async fn replace(&self, operation: &'static str, owner: OwnerId, txn: TxnRequest) -> Result<bool> {
+        let is_first = locked(&self.0.unsettled).insert(owner);
+        let done = self.txn(operation, true, txn).await;
+        let is_settled = match &done {
+            // The entry is another one than was compared, here and in whatever was sent before.
+            Ok(_) => true,
+            Err(error) => is_first && error.kind() != ErrorKind::Indeterminate,
+        };
+        if is_settled {
+            self.settled(owner);
+        }
+        Ok(done?.succeeded)
+    }
+
+    /// Whether the lease of this owner's entry may still be replaced by one that was granted earlier, so that to keep the present
+    /// one alive says nothing. Only to replace the lease, which changes the entry, keeps that from happening.
+    pub(crate) fn is_unsettled(&self, owner: OwnerId) -> bool {
+        locked(&self.0.unsettled).contains(&owner)
+    }
+
+    /// Notes that this owner is gone, or that its entry was changed.
+    pub(crate) fn settled(&self, owner: OwnerId) {
+        locked(&self.0.unsettled).remove(&owner);
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<()> {

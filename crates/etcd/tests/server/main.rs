@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod clients;
+mod late;
 mod members;
 mod settings;
 mod waiters;
@@ -15,6 +16,8 @@ leasehold_testkit::main! {
     @multi_thread waiters::a_caller_that_is_not_polled_while_it_connects_stalls_nobody,
     @multi_thread waiters::a_waiter_asks_nothing_when_others_wait_for_other_keys,
     @multi_thread waiters::a_place_that_came_late_has_the_lease_that_its_waiter_is_told,
+    @multi_thread late::a_renewal_that_was_given_up_replaces_no_lease_once_a_later_one_was_answered,
+    @multi_thread late::a_forced_release_in_two_rounds_names_all,
     @multi_thread settings::a_user_needs_the_rights_that_the_readme_names_and_no_more,
     @multi_thread settings::tokens_grow_after_all_data_was_lost,
     @multi_thread settings::a_waiter_is_woken_although_the_history_was_compacted,

@@ -1,7 +1,5 @@
 //! Callers of one process that have nothing to do with each other.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use futures::poll;
@@ -9,7 +7,7 @@ use leasehold_etcd::{Attempt, Backed, Backend, Claim, Clock, Etcd, LockerExt, Mo
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, Proxy, eventually};
 
-use crate::clients::{clients, key, take};
+use crate::clients::{clients, count, key, take};
 
 pub(crate) async fn a_caller_that_is_not_polled_while_it_connects_stalls_nobody() {
     let cluster = Cluster::one(&[]).await;
@@ -24,17 +22,6 @@ pub(crate) async fn a_caller_that_is_not_polled_while_it_connects_stalls_nobody(
     // From here on it is kept, and polled no more.
     eventually("others are answered", async || ours.try_lock("k").await.is_ok()).await;
     drop(stalled);
-}
-
-/// How many requests of this method the server was sent.
-fn count(port: u16, method: &str) -> u64 {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-    let mut metrics = String::new();
-    stream.read_to_string(&mut metrics).unwrap();
-    let is_it = |line: &&str| line.starts_with("grpc_server_started_total") && line.contains(method);
-    let count = metrics.lines().find(is_it).and_then(|line| line.rsplit(' ').next()?.parse().ok());
-    count.unwrap_or_else(|| panic!("no {method} in the metrics"))
 }
 
 pub(crate) async fn a_waiter_asks_nothing_when_others_wait_for_other_keys() {
