@@ -109,7 +109,11 @@ fn secured(endpoint: Endpoint, ca: Option<&str>) -> Result<Endpoint> {
 
     let tls = match ca {
         Some(file) => {
-            let pem = std::fs::read(file).map_err(|why| refuse(format!("ca: {file:?} cannot be read: {why}")))?;
+            let pem = std::fs::read_to_string(file);
+            let pem = pem.map_err(|why| refuse(format!("ca: {file:?} cannot be read: {why}")))?;
+            if !pem.contains("-----BEGIN CERTIFICATE-----") {
+                return Err(refuse(format!("ca: {file:?} has no certificate in PEM")));
+            }
             ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
         }
         None => ClientTlsConfig::new().with_native_roots(),

@@ -1,4 +1,5 @@
 use std::error::Error as StdError;
+use std::io;
 
 use leasehold_core::{Error, ErrorKind, Secrets};
 use tonic::{Code, ConnectError, Status};
@@ -86,6 +87,18 @@ fn said(status: &Status) -> String {
         Some(source) => format!("{}: {}", status.message(), innermost(source)),
         None => status.message().to_owned(),
     }
+}
+
+/// Whether a connection failed because of TLS: the certificate is not trusted, or the server does not speak it.
+pub(crate) fn is_about_tls(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|why| why.kind() == io::ErrorKind::InvalidData) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The text of the innermost cause of an error.

@@ -19,7 +19,7 @@ use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use crate::address::Address;
-use crate::failure::{Failure, classify, innermost};
+use crate::failure::{Failure, classify, innermost, is_about_tls};
 use crate::proto::{AUTHENTICATE, AuthenticateRequest, AuthenticateResponse};
 
 /// The servers of one address. All requests go to one of them, as long as that answers; then to the next one. It need not be the
@@ -48,6 +48,8 @@ type Connecting = Shared<BoxFuture<'static, Result<Connection, NotConnected>>>;
 #[derive(Clone)]
 enum NotConnected {
     Unreachable(String),
+    /// Why there is no agreement on TLS.
+    Untrusted(String),
     /// What the server says to the login.
     Refused(Status),
 }
@@ -196,9 +198,11 @@ impl Nodes {
                 let next = turn.wrapping_add(1);
                 let _ = self.current.compare_exchange(turn, next, Ordering::Relaxed, Ordering::Relaxed);
             }
-            let is_final = !elsewhere || error.kind() != ErrorKind::Unavailable;
-            // What a server says explains more than that another one cannot be reached.
-            let error = told.filter(|_| !is_final && !answered).unwrap_or(error);
+            let is_final = !elsewhere || error.kind() == ErrorKind::Indeterminate;
+            // What a server says explains more than that another one cannot be reached. Only if none can be trusted, waiting
+            // does not help.
+            let known = told.filter(|told: &Error| !is_final && !answered && told.kind() == ErrorKind::Unavailable);
+            let error = known.unwrap_or(error);
             if is_final || tries == 0 {
                 return Err(error);
             }
@@ -241,6 +245,10 @@ impl Nodes {
                 let error = Error::new(ErrorKind::Unavailable, operation).detail(self.address.secrets.hide(&why));
                 Failure { error, elsewhere: true, answered: false }
             }
+            NotConnected::Untrusted(why) => {
+                let error = Error::new(ErrorKind::Backend, operation).detail(UNTRUSTED).caused_by(why);
+                Failure { error, elsewhere: true, answered: false }
+            }
         })
     }
 
@@ -276,12 +284,18 @@ impl Nodes {
     }
 }
 
+/// The advice for a server that waiting does not make a trusted one.
+const UNTRUSTED: &str = "no agreement on TLS: check the certificate, its name and the CA, or name another: ?ca=/path";
+
 /// Connects, and logs in where there is a user.
 async fn connect(endpoint: Endpoint, user: Option<(String, String)>) -> Result<Connection, NotConnected> {
     let host = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
     let unreachable = |why: String| NotConnected::Unreachable(format!("{host}: {why}"));
     let channel = match timeout(CONNECT, endpoint.connect()).await {
         Ok(Ok(channel)) => channel,
+        Ok(Err(why)) if is_about_tls(&why) => {
+            return Err(NotConnected::Untrusted(format!("{host}: {}", innermost(&why))));
+        }
         Ok(Err(why)) => return Err(unreachable(innermost(&why))),
         Err(_) => return Err(unreachable(format!("no connection within {CONNECT:?}"))),
     };

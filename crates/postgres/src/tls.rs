@@ -34,6 +34,9 @@ pub(crate) fn tls(config: &Config, sslrootcert: Option<&str>) -> Result<Tls> {
             let unusable = |why| refuse(format!("sslrootcert: {file:?} has a certificate that cannot be used: {why}"));
             roots.add(certificate.map_err(unreadable)?).map_err(unusable)?;
         }
+        if roots.is_empty() {
+            return Err(refuse(format!("sslrootcert: {file:?} has no certificate in PEM")));
+        }
     } else if config.get_ssl_mode() != SslMode::Disable {
         // Those of the system that cannot be read are not trusted.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

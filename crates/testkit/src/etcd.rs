@@ -8,7 +8,7 @@ use leasehold_core::conformance::needs_or_why;
 use tempfile::TempDir;
 
 use crate::launch::etcd as launcher;
-use crate::launch::{Lifetime, Process, Settings};
+use crate::launch::{Lifetime, Process, Settings, free_port};
 use crate::waiting::{Deadline, PATIENCE};
 
 /// A private etcd of one or more members on free ports of the loopback interface. It ends with this value, and with this process
@@ -27,6 +27,19 @@ impl Cluster {
         let settings = Settings::arguments(arguments);
         let start = move |folder: &Path| Ok(vec![launcher::start(folder, &settings, Lifetime::WithOwner)?]);
         needs_or_why("etcd", Self::start(start).await)
+    }
+
+    /// Starts one server that also speaks TLS, with these: the authority, its certificate and its key. Answers the port of TLS,
+    /// too. Does not return where there is no server.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    pub async fn one_with_tls([_, cert, key]: [&Path; 3]) -> (Self, u16) {
+        let (cert, key) = (cert.to_owned(), key.to_owned());
+        let tls = free_port().expect("a free port");
+        let start =
+            move |folder: &Path| Ok(vec![launcher::start_with_tls(folder, tls, [&cert, &key], Lifetime::WithOwner)?]);
+        (needs_or_why("etcd", Self::start(start).await), tls)
     }
 
     /// Starts a cluster of three members, and waits until they have a leader. Does not return where there is no server.

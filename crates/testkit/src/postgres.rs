@@ -37,6 +37,14 @@ impl Server {
         Self::start(move |folder| launcher::start(folder, &settings, Lifetime::WithOwner)).await
     }
 
+    /// Starts a server that also speaks TLS, with these: the authority, its certificate and its key. Does not return where there
+    /// is no server.
+    pub async fn with_tls([_, cert, key]: [&Path; 3]) -> Self {
+        let (cert, key) = (cert.to_owned(), key.to_owned());
+        let start = move |folder: &Path| launcher::start_with_tls(folder, [&cert, &key], Lifetime::WithOwner);
+        needs_or_why("PostgreSQL", Self::start(start).await)
+    }
+
     /// Starts a standby of this server, which follows it and answers queries.
     ///
     /// # Errors

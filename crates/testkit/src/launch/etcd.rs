@@ -24,11 +24,19 @@ pub const CONTROL: &str = "etcdctl";
 /// # Errors
 /// When the server is not installed or does not start; with the end of its log.
 pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
+    on_a_free_port(|port| started(port, parent, settings, lifetime))
+}
+
+/// Starts a server as [`start`] does, which also speaks TLS on the port `tls`, with the certificate and key in these files.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_with_tls(parent: &Path, tls: u16, [cert, key]: [&Path; 2], lifetime: Lifetime) -> Result<Process, String> {
     on_a_free_port(|port| {
-        let mut server = begin(port, &[port], parent, settings, lifetime)?;
-        // Go writes it in small letters.
-        server.wait_until(is_healthy).map_err(|why| why.replace("address already", "Address already"))?;
-        Ok(server)
+        let clients = format!("--listen-client-urls=http://127.0.0.1:{port},https://127.0.0.1:{tls}");
+        let files = [format!("--cert-file={}", cert.display()), format!("--key-file={}", key.display())];
+        let settings = Settings { arguments: [clients].into_iter().chain(files).collect(), variables: Vec::new() };
+        started(port, parent, &settings, lifetime)
     })
 }
 
@@ -106,6 +114,13 @@ pub fn control(ports: &[u16], arguments: &[&str]) -> Result<String, String> {
 pub fn url(ports: &[u16]) -> String {
     let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     format!("etcd://{}", hosts.join(","))
+}
+
+fn started(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
+    let mut server = begin(port, &[port], parent, settings, lifetime)?;
+    // Go writes it in small letters.
+    server.wait_until(is_healthy).map_err(|why| why.replace("address already", "Address already"))?;
+    Ok(server)
 }
 
 fn begin(

@@ -29,6 +29,29 @@ pub fn start(parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<P
     start_from(&template()?, parent, settings, lifetime)
 }
 
+/// Starts a server as [`start`] does, which also speaks TLS, with copies of the certificate and key in these files.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_with_tls(parent: &Path, [cert, key]: [&Path; 2], lifetime: Lifetime) -> Result<Process, String> {
+    let folder = parent.join("tls");
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    fs::create_dir(&folder).map_err(failed)?;
+    passable(parent, &folder)?;
+    let mut arguments = vec!["-c".to_owned(), "ssl=on".to_owned()];
+    for (setting, original) in [("ssl_cert_file", cert), ("ssl_key_file", key)] {
+        let file = folder.join(setting);
+        fs::copy(original, &file).map_err(failed)?;
+        // The server takes no key that others can read.
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).map_err(failed)?;
+        if let Some((user, group)) = server_user()? {
+            chown(&file, Some(user), Some(group)).map_err(failed)?;
+        }
+        arguments.extend(["-c".to_owned(), format!("{setting}={}", file.display())]);
+    }
+    start(parent, &Settings { arguments, variables: Vec::new() }, lifetime)
+}
+
 /// Starts a server as [`start`] does, on a copy of the data in this folder.
 ///
 /// # Errors
