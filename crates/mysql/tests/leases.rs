@@ -158,7 +158,9 @@ async fn a_grant_is_taken_over_once_from_the_owner_with_its_epoch() {
     for other in [None, Some(EPOCH + 1)] {
         assert_eq!(take("k", other, new).await, NotHeld);
     }
+    let before = database.server.status("Com_stmt_execute").await;
     assert_eq!(take("k", Some(EPOCH), new).await, Held);
+    assert_eq!(database.server.status("Com_stmt_execute").await - before, 1, "nothing has to be asked");
     assert_eq!(database.number("SELECT lease FROM leasehold.t WHERE name = 'k'").await, micros(SECOND));
     // The new owner asks again, because it did not hear of it.
     assert_eq!(take("k", Some(EPOCH), new).await, Held);

@@ -150,6 +150,7 @@ async fn a_statement_is_sent_again_once_its_first_sending_is_over() {
     let database = Database::new().await;
     database.server.sql(&["UPDATE leasehold.t SET pause = IF(k = 1, 8, 0)"]).await;
     until_ended(async || {
+        eventually("nothing of an earlier attempt runs", async || !is_running(&database.server).await).await;
         let step = Step::new("test", SLEEPS).repeatable().limit(PATIENCE * 60);
         let mut run = pin!(database.sessions.run(step, Params::Empty));
         tokio::select! {

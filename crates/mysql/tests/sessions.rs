@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold_core::{Clock, ErrorKind};
 use leasehold_mysql::{Params, Sessions, Step, examine, named};
 use leasehold_testkit::mysql::Server;
-use leasehold_testkit::{Proxy, needs_or_why};
+use leasehold_testkit::{Proxy, needs_or_why, shown};
 use mysql_async::prelude::Queryable;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -159,6 +159,16 @@ async fn an_answer_whose_caller_has_left_is_nobody_elses() {
     sessions.close().await;
 }
 
+async fn what_the_server_quotes_of_a_statement_does_not_show_the_password() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
+    let sessions = Sessions::at(&server.url_of("u", "canary")).unwrap();
+    let error = sessions.run(Step::new("test", "SELECT wrong FROM 'canary'"), Params::Empty).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(shown(&error).contains("1064") && !shown(&error).contains("canary"), "{}", shown(&error));
+    sessions.close().await;
+}
+
 async fn settings_that_lose_locks_are_found_and_what_to_do() {
     let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
     let warnings = async |flush: u8, read_only: u8| {
@@ -181,6 +191,7 @@ async fn settings_that_lose_locks_are_found_and_what_to_do() {
 
 leasehold_testkit::main! {
     settings_that_lose_locks_are_found_and_what_to_do,
+    what_the_server_quotes_of_a_statement_does_not_show_the_password,
     an_answer_whose_caller_has_left_is_nobody_elses,
     a_statement_that_was_given_up_is_ended_in_the_server,
     an_exhausted_pool_is_an_error_after_a_bounded_wait,

@@ -78,12 +78,8 @@ impl Encryption {
                        allow_public_key_retrieval=true";
             return Err(refuse(why));
         }
-        self.with_certificates(opts)
-    }
-
-    #[cfg(not(feature = "tls-rustls"))]
-    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "there are none")]
-    fn with_certificates(self, opts: Opts) -> Result<Opts> {
+        #[cfg(feature = "tls-rustls")]
+        let opts = self.with_certificates(opts)?;
         Ok(opts)
     }
 
