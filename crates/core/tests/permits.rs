@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Admin, Clock, ErrorKind, LockKey, LockOptions, LockerExt, Memory, Semaphore, Wait};
+use async_trait::async_trait;
+use leasehold_core::{
+    Admin, Capabilities, Clock, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory, Result,
+    Semaphore, Wait,
+};
 use leasehold_testkit::{Does, PATIENCE, Scripted, Step, eventually};
 use tokio::time::timeout;
 
@@ -43,4 +48,44 @@ async fn whoever_lost_the_turn_gathers_no_more() {
     here.force_release(&turn).await.unwrap();
     let error = timeout(PATIENCE, gathering).await.unwrap().unwrap().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Lost(_)), "{error}");
+}
+
+/// Notes how long each slot is waited for.
+#[derive(Clone, Debug)]
+struct Noted(Memory, Arc<Mutex<Vec<Duration>>>);
+
+#[async_trait]
+impl Locker for Noted {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {
+        if let (Wait::UpTo(wait), true) = (options.patience(), key.as_str().contains("#0")) {
+            self.1.lock().unwrap().push(wait);
+        }
+        self.0.acquire(key, options).await
+    }
+}
+
+#[tokio::test]
+async fn several_permits_have_one_wait_together() {
+    const LIMIT: Duration = Duration::from_secs(600);
+    const PAUSE: Duration = Duration::from_millis(100);
+    let here = Memory::new();
+    let held = Semaphore::new(here.contender(), "s", 3).unwrap().acquire_many(3, &LockOptions::new()).await.unwrap();
+    let noted = Noted(here, Arc::default());
+    let wanting = Semaphore::new(noted.clone(), "s", 3).unwrap();
+    let gathering =
+        tokio::spawn(async move { wanting.acquire_many(3, &LockOptions::new().wait(Wait::UpTo(LIMIT))).await });
+    // It waits for three slots, then for the two that are left, and then for the last.
+    let mut waits = Vec::new();
+    for (permit, asked) in held.unwrap().into_iter().zip([3, 5, 6]) {
+        eventually("it waits", async || noted.1.lock().unwrap().len() == asked).await;
+        waits.extend(noted.1.lock().unwrap().last().copied());
+        tokio::time::sleep(PAUSE).await;
+        permit.release().await.unwrap();
+    }
+    assert_eq!(gathering.await.unwrap().unwrap().map(|permits| permits.len()), Some(3));
+    assert!(waits[0] <= LIMIT && waits[1] + PAUSE <= waits[0] && waits[2] + PAUSE <= waits[1], "{waits:?}");
 }

@@ -91,6 +91,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "_ = leadership.lost() => Ended::Lost," => "_ = pending::<LossReason>() => Ended::Lost,";
     "memory": "a candidate that shuts down keeps the lead" in ELECTION,
         "let _ = leadership.resign().await;\n                    return Ok(None);" => "std::mem::forget(leadership);\n                    return Ok(None);";
+    "memory" by "elections": "a candidate that shuts down says so before it has resigned" in ELECTION,
+        "let _ = leadership.resign().await;\n                    return Ok(None);" => "drop(leadership.resign());\n                    return Ok(None);";
+    "memory" by "permits": "each of several permits is waited for as long as all of them" in SEMAPHORE,
+        "limit.saturating_sub(self.clock.now().since(self.since))" => "limit.saturating_sub(self.since.since(self.clock.now()))";
     "memory": "an observer tells of no change" in ELECTION,
         "matches!(&told, Observed::Leader(before) if *before == leader)" => "matches!(&told, Observed::Leader(_))";
     "memory" by "lib": "a claim has the owner id of a lease before it" in CLAIM,
@@ -239,4 +243,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         " AND l.written < :epoch" => "";
     "mysql-rw" by "readers": "a writer does not wait until the readers are gone" in "crates/mysql-rw/src/sql/count_readers.sql",
         "COUNT(IF(r.forced = 0, 1, NULL))" => "0 * COUNT(IF(r.forced = 0, 1, NULL))";
+
+    "etcd" by "server": "a renewal that was given up replaces a lease that was renewed since" in "crates/etcd/src/store.rs",
+        "locked(&self.0.unsettled).contains(&owner)" => "locked(&self.0.unsettled).contains(&owner) && false";
+    "etcd" by "server": "a forced release in two rounds names those of the last" in "crates/etcd/src/admin.rs",
+        "        let mut all = true;" => "        released.holders.clear();\n        let mut all = true;";
 };
