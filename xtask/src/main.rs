@@ -27,14 +27,16 @@ usage: cargo xtask <command>
                                       --install: first install the servers that are missing
   conformance [BACKEND...] [-- ARG...]
                                       run the conformance suite alone; ARG goes to its runner
-  mutants [--install] [--quick] [FILE...]
+  mutants [--install] [--quick] [--again] [FILE...]
                                       change the engine's state machine in every small way that cargo-mutants knows, and
                                       check that its search, simulation or unit tests notice each change
                                       FILE: change only these files, for example grant or key
                                       --install: first install cargo-mutants  --quick: only a first, small search
-  mutants redis | mysql [--install] [--quick] [FILE...]
+                                      --again: only the changes that no earlier run has noticed
+  mutants redis | mysql [--install] [--quick] [--again] [--tests=NAME] [FILE...]
                                       the same for the crate around this driver, its tests, and those of the backends on it
                                       FILE: for example store or script/batch, or a folder  --quick: only the crate's own tests
+                                      --tests: only the programs of tests with this name, for example --tests=signals
   mutants --suite [WORD...]           break real backends on purpose, and check that the suite, or the test that is named, notices
                                       WORD: only the faults of this backend, or with this word in their description
   model [NAME]                        search the states of the engine, or of `redlock`, further than the tests do; takes minutes

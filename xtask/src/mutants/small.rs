@@ -8,6 +8,7 @@ mod arms;
 mod drivers;
 mod equivalent;
 mod generated;
+mod kept;
 mod life;
 mod state;
 mod subject;
@@ -20,43 +21,64 @@ use std::thread;
 
 use self::equivalent::Equivalent;
 use self::generated::Mutant;
+use self::kept::Kept;
 use self::life::Run;
-use self::subject::Subject;
+use self::subject::{Look, Subject};
 use crate::mutants::end::End;
 use crate::services::Fleet;
 
 /// Runs the mutants of the state machine, or of the crate that the first word names: those of the files with these names, or of
-/// all files.
+/// all files. With `--again`, only those that no earlier run noticed; with `--tests=NAME`, only by the programs of tests with
+/// this name.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     let (flags, words): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
-    if let Some(unknown) = flags.iter().find(|flag| !["--install", "--quick"].contains(flag)) {
+    let tests: Vec<&str> = flags.iter().filter_map(|flag| flag.strip_prefix("--tests=")).collect();
+    let known = |flag: &str| ["--install", "--quick", "--again"].contains(&flag) || flag.starts_with("--tests=");
+    if let Some(unknown) = flags.iter().find(|flag| !known(flag)) {
         return Err(format!("no such option: {unknown}"));
     }
     if flags.contains(&"--install") {
         tool::install()?;
     }
-    let quick = flags.contains(&"--quick");
+    let choice = Choice { quick: flags.contains(&"--quick"), again: flags.contains(&"--again"), tests };
     match words.split_first() {
         Some((name, files)) if drivers::NAMES.contains(name) => {
             let fleet = Fleet::start()?;
             fleet.describe();
-            look_at(drivers::subject(name, &fleet.environment())?, files, quick)
+            look_at(drivers::subject(name, &fleet.environment())?, files, &choice)
         }
-        _ => look_at(state::subject()?, &words, quick),
+        _ => look_at(state::subject()?, &words, &choice),
     }
 }
 
-fn look_at(mut subject: Subject, files: &[&str], quick: bool) -> Result<ExitCode, String> {
+/// What is tried.
+struct Choice<'w> {
+    quick: bool,
+    again: bool,
+    /// Names of programs; none: all.
+    tests: Vec<&'w str>,
+}
+
+impl Choice<'_> {
+    fn is_for(&self, look: &Look) -> bool {
+        let named = self.tests.is_empty() || self.tests.contains(&look.program.tests);
+        named && !(self.quick && look.thorough)
+    }
+}
+
+fn look_at(mut subject: Subject, files: &[&str], choice: &Choice<'_>) -> Result<ExitCode, String> {
     // Before the build: programs that do not run are not built.
-    subject.looks.retain(|look| !(quick && look.thorough));
+    subject.looks.retain(|look| choice.is_for(look));
     let subject = &subject;
     let mutants = generated::list(subject, files)?;
     println!("{} mutants", mutants.len());
     let (programs, viable) = arms::build(subject, &mutants)?;
     println!("{} of them build", viable.len());
     let is_listed = |number: usize| subject.equivalent.iter().any(|entry| is(entry, &mutants[number]));
-    let mut ends: BTreeMap<usize, End> = viable.keys().map(|number| (*number, End::Survived)).collect();
-    let mut complete = true;
+    let mut kept = Kept::of(subject, &mutants);
+    let before = |number| kept.end(number).filter(|_| choice.again).unwrap_or(End::Survived);
+    let mut ends: BTreeMap<usize, End> = viable.keys().map(|number| (*number, before(*number))).collect();
+    let mut complete = choice.tests.is_empty();
     for look in &subject.looks {
         let run = match Run::on_what_is_right(subject, look, &programs) {
             Ok(run) => run,
@@ -70,7 +92,7 @@ fn look_at(mut subject: Subject, files: &[&str], quick: bool) -> Result<ExitCode
             ends.iter().filter(|(number, end)| **end == End::Survived && !(look.thorough && is_listed(**number)));
         let reached: Vec<_> = alive.map(|(number, _)| *number).filter(|number| run.reaches(viable[number])).collect();
         println!("{run}; {} mutants", reached.len());
-        ends.extend(lives(&mutants, &reached, subject.at_once, |number| run.on(number))?);
+        ends.extend(lives(&mutants, &reached, subject.at_once, &mut kept, |number| run.on(number, &mutants[number]))?);
     }
     for number in ends.iter().filter(|(_, end)| **end == End::Survived).map(|(number, _)| *number) {
         println!("{} {}", if is_listed(number) { "changes nothing" } else { "SURVIVED" }, mutants[number]);
@@ -94,14 +116,17 @@ fn lives(
     mutants: &[Mutant],
     numbers: &[usize],
     at_once: usize,
+    kept: &mut Kept,
     live: impl Fn(usize) -> Result<End, String> + Sync,
 ) -> Result<BTreeMap<usize, End>, String> {
     let waiting = Mutex::new(numbers.iter().copied());
-    let ended = Mutex::new(Ok(BTreeMap::new()));
+    let ended = Mutex::new((Ok(BTreeMap::new()), kept));
     let look = || {
         while let Some(number) = waiting.lock().ok().and_then(|mut waiting| waiting.next()) {
             let end = live(number);
             let Ok(mut ended) = ended.lock() else { return };
+            let (ended, kept) = &mut *ended;
+            let end = end.and_then(|end| kept.keep(number, &end).map(|()| end));
             if let Ok(end @ (End::Noticed(_) | End::Hung)) = &end {
                 println!("{}\n            {end}", mutants[number]);
             }
@@ -117,7 +142,7 @@ fn lives(
             scope.spawn(look);
         }
     });
-    ended.into_inner().map_err(|failure| failure.to_string())?
+    ended.into_inner().map_err(|failure| failure.to_string())?.0
 }
 
 /// The mutants that are listed as equivalent although they were noticed, or do not exist.

@@ -33,7 +33,7 @@ const REDIS_CRATE: Crate = Crate {
     root: "crates/redis/src/lib.rs",
     sources: "crates/redis/src",
     tests: &[
-        ("crates/redis", &["lib", "connection", "redirections", "signals", "tls"]),
+        ("crates/redis", &["lib", "redirections", "nodes", "sentinels", "store", "batches", "connection", "signals", "tls"]),
         ("crates/redis-single", SINGLE),
         ("crates/redis-reentrant", &["garbage", "waiters", "conformance"]),
         ("crates/redis-rw", &["readers", "conformance"]),
@@ -88,18 +88,21 @@ fn looks(driver: &Crate, servers: &[(&'static str, String)]) -> Vec<Look> {
         for tests in *all {
             let cluster = (*folder, *tests) == ("crates/redis-single", "conformance");
             let variants: &[&str] = if cluster { &["", "cluster"] } else { &[""] };
-            looks.extend(
-                variants.iter().map(|variant| Look {
-                    program: Program { folder, tests },
-                    arguments: &[],
-                    environment: servers
-                        .iter()
-                        .cloned()
-                        .chain([(VARIANT, (*variant).to_owned()), (CASES, FEW.to_owned())])
-                        .collect(),
-                    thorough: place > 0,
-                }),
-            );
+            let look = |variant: &str| Look {
+                program: Program { folder, tests },
+                arguments: &[],
+                environment: servers
+                    .iter()
+                    .cloned()
+                    .chain([(VARIANT, variant.to_owned()), (CASES, FEW.to_owned())])
+                    .collect(),
+                own: false,
+                thorough: place > 0,
+            };
+            if *tests == "lib" {
+                looks.push(Look { own: true, ..look("") });
+            }
+            looks.extend(variants.iter().map(|variant| look(variant)));
         }
     }
     looks

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::generated::Mutant;
 use super::subject::{Look, Programs, Subject, read, write};
 use crate::mutants::end::{End, end_of};
 
@@ -42,7 +43,7 @@ impl<'s> Run<'s> {
         write(&reached, "")?;
         let environment = ("LEASEHOLD_REACHED", reached.to_string_lossy().into_owned());
         let began = Instant::now();
-        let end = run.end(&environment)?;
+        let end = run.end(&environment, None)?;
         if end != End::Survived {
             return Err(format!("{}: {end}, and nothing is wrong", look.program));
         }
@@ -56,23 +57,24 @@ impl<'s> Run<'s> {
     }
 
     /// Runs the tests with the mutant of this number active.
-    pub(super) fn on(&self, number: usize) -> Result<End, String> {
-        self.end(&("LEASEHOLD_MUTANT", number.to_string()))
+    pub(super) fn on(&self, number: usize, mutant: &Mutant) -> Result<End, String> {
+        let only = Some(mutant.module()).filter(|_| self.look.own);
+        self.end(&("LEASEHOLD_MUTANT", number.to_string()), only.as_deref())
     }
 
-    fn end(&self, environment: &(&str, String)) -> Result<End, String> {
+    /// Runs the tests, all or only those with this in their names.
+    fn end(&self, environment: &(&str, String), only: Option<&str>) -> Result<End, String> {
         let patience = (self.took * self.subject.patience.slower).max(self.subject.patience.least);
-        let end = at(self.subject, self.look, self.program, environment, patience)?;
-        if self.subject.asks_twice && matches!(end, End::Noticed(_)) {
-            return at(self.subject, self.look, self.program, environment, patience);
-        }
-        Ok(end)
+        let tried = || at(self.subject, self.look, self.program, environment, only, patience);
+        let end = tried()?;
+        if self.subject.asks_twice && matches!(end, End::Noticed(_)) { tried() } else { Ok(end) }
     }
 }
 
 impl fmt::Display for Run<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} s, {} functions", self.look.program, self.took.as_secs(), self.reached.len())
+        let own = if self.look.own { ", the tests in the changed file" } else { "" };
+        write!(f, "{}{own}: {} s, {} functions", self.look.program, self.took.as_secs(), self.reached.len())
     }
 }
 
@@ -81,10 +83,11 @@ fn at(
     look: &Look,
     program: &Path,
     environment: &(&str, String),
+    only: Option<&str>,
     patience: Duration,
 ) -> Result<End, String> {
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v $0; exec \"$@\"", MEMORY]).arg(program).args(look.arguments);
+    command.args(["-c", "ulimit -v $0; exec \"$@\"", MEMORY]).arg(program).args(look.arguments).args(only);
     command.current_dir(subject.tree.join(look.program.folder));
     command.env("RUST_MIN_STACK", STACK).envs(look.environment.iter().cloned()).env(environment.0, &environment.1);
     Ok(match end_of(&mut command, patience)? {

@@ -39,6 +39,7 @@ pub(super) fn subject() -> Result<Subject, String> {
         program: Program { folder: "", tests: "lib" },
         arguments,
         environment: vec![("LEASEHOLD_SEARCH_SHARE", share.to_string())],
+        own: false,
         thorough,
     };
     Ok(Subject {

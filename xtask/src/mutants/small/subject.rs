@@ -60,6 +60,8 @@ pub(super) struct Look {
     pub(super) program: Program,
     pub(super) arguments: &'static [&'static str],
     pub(super) environment: Vec<(&'static str, String)>,
+    /// Whether only the unit tests in the changed file run: they notice most, in no time.
+    pub(super) own: bool,
     /// Whether a quick run leaves it out.
     pub(super) thorough: bool,
 }
