@@ -141,15 +141,18 @@ async fn attend(state: Arc<State>, index: usize, config: Config) {
     loop {
         let Err(error) = state.converse(index, &config, listens).await;
         let refused = error::refusal(&error).is_some();
-        // It lets us ask, but not listen.
-        let deaf = listens && refused;
-        if refused && !listens && !warned {
+        if refused && listens {
+            // It may let us ask, and not listen.
+            listens = false;
+            continue;
+        }
+        if refused && !warned {
             let (sentinel, why) = (config.server.hosts(), secrets::keep_out(&secrets::of(&state.config), &error));
             tracing::warn!(?sentinel, %why, "a Sentinel refuses to say who is the primary: a fail-over may go unnoticed");
             warned = true;
         }
         state.heard(index, View::Silent(error));
-        listens = !deaf;
+        listens = true;
         sleep(PAUSE).await;
     }
 }

@@ -60,8 +60,10 @@ impl FakeRedis {
 }
 
 async fn accept(listener: TcpListener, answers: Arc<Answers>, received: Arc<Mutex<Vec<Vec<String>>>>) {
+    // Its connections end with it.
+    let mut serving = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        tokio::spawn(serve(client, Arc::clone(&answers), Arc::clone(&received)));
+        serving.spawn(serve(client, Arc::clone(&answers), Arc::clone(&received)));
     }
 }
 
@@ -83,10 +85,17 @@ async fn serve(
 }
 
 async fn read(from: &mut BufReader<OwnedReadHalf>) -> std::io::Result<Option<Vec<String>>> {
-    let Some(count) = number(from, "*").await? else { return Ok(None) };
+    let mut line = String::new();
+    if from.read_line(&mut line).await? == 0 {
+        return Ok(None);
+    }
+    // The driver sends HELLO in one line, and everything else as a list of texts.
+    let Some(count) = line.strip_prefix('*').and_then(|count| count.trim_end().parse::<usize>().ok()) else {
+        return Ok(Some(line.split_whitespace().map(str::to_owned).collect()));
+    };
     let mut words = Vec::new();
     for _ in 0..count {
-        let Some(length) = number(from, "$").await? else { return Ok(None) };
+        let Some(length) = length(from).await? else { return Ok(None) };
         let mut bytes = vec![0; length + 2];
         from.read_exact(&mut bytes).await?;
         bytes.truncate(length);
@@ -95,8 +104,8 @@ async fn read(from: &mut BufReader<OwnedReadHalf>) -> std::io::Result<Option<Vec
     Ok(Some(words))
 }
 
-async fn number(from: &mut BufReader<OwnedReadHalf>, kind: &str) -> std::io::Result<Option<usize>> {
+async fn length(from: &mut BufReader<OwnedReadHalf>) -> std::io::Result<Option<usize>> {
     let mut line = String::new();
     from.read_line(&mut line).await?;
-    Ok(line.trim_end().strip_prefix(kind).and_then(|count| count.parse().ok()))
+    Ok(line.trim_end().strip_prefix('$').and_then(|length| length.parse().ok()))
 }
