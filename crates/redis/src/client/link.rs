@@ -200,3 +200,74 @@ impl Drop for Place<'_> {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fred::types::Builder;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(3);
+
+    /// Of a client that never connects.
+    fn borrowed(configure: impl FnOnce(&mut Builder)) -> Link {
+        let url = "redis-cluster://h:7000?node=i:7001";
+        let mut builder = Builder::from_config(Config::from_url(url).expect("a good URL"));
+        configure(&mut builder);
+        Link::borrow(builder.build().expect("a client"))
+    }
+
+    #[test]
+    fn a_command_is_tried_once_unless_the_client_itself_follows_redirections() {
+        let follows = borrowed(|_| {});
+        let stays = borrowed(|builder| {
+            builder.with_connection_config(|connection| connection.max_redirections = 0);
+        });
+        let one = Link::borrow(Client::default());
+        assert_eq!(one.shown(), "127.0.0.1:6379");
+        let node = Server::new("i", 7001);
+        for (link, attempts) in [(&follows, 4), (&stays, 1), (&one, 1)] {
+            let Options { max_attempts, fail_fast, timeout, cluster_node, .. } =
+                link.options(LIMIT, Some(node.clone()));
+            assert_eq!((max_attempts, fail_fast), (Some(attempts), attempts > 1));
+            assert_eq!((timeout, cluster_node), (Some(LIMIT), Some(node.clone())));
+        }
+    }
+
+    #[test]
+    fn only_so_many_commands_wait_for_their_answers() {
+        let link = Link::borrow(Client::default());
+        link.in_flight.store(MOST_IN_FLIGHT - 1, Ordering::Release);
+        let last = link.place().expect("there is room for one");
+        let error = link.place().map(drop).expect_err("there is room for none");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("10000 commands"), "{error}");
+        drop(last);
+        assert!(link.place().is_ok());
+        assert_eq!(link.in_flight.load(Ordering::Acquire), MOST_IN_FLIGHT - 1);
+    }
+
+    #[test]
+    fn a_refusal_is_believed_unless_it_was_told_to_others_who_wait_too() {
+        let link = Link::borrow(Client::default());
+        let told = |text: &'static str, others: bool| {
+            let place = link.place().expect("there is room");
+            let other = others.then(|| link.place().expect("there is room"));
+            let SendError::Sent(error) = place.blame(DriverError::new(DriverKind::Unknown, text)) else {
+                panic!("{text}")
+            };
+            drop(other);
+            error
+        };
+        for (text, others, expected) in [
+            ("READONLY no", false, DriverKind::Unknown),
+            ("READONLY no", true, DriverKind::Canceled),
+            ("NOPERM no", true, DriverKind::Unknown),
+            ("broken", true, DriverKind::Unknown),
+        ] {
+            let error = told(text, others);
+            assert_eq!(*error.kind(), expected, "{text} {others}");
+            assert!(error.details().contains(text), "{error}");
+        }
+    }
+}
