@@ -143,6 +143,14 @@ async fn a_key_that_is_denied_does_not_touch_the_others_of_its_batch() {
         }
     }
     assert_eq!(add(&store, "denied", None).await.unwrap_err().kind(), ErrorKind::Backend);
+    // One that was refused alone is not sent once more.
+    server.ask(&["CONFIG", "RESETSTAT"]).await;
+    server.pause();
+    let all = begin(["k5", "k6", "denied"].map(|name| add(&store, name, None)).into_iter()).await;
+    server.resume();
+    assert_eq!(kinds(&all.await), [None, None, Some(ErrorKind::Backend)]);
+    let errors = server.ask(&["INFO", "errorstats"]).await.text().to_owned();
+    assert!(errors.contains("errorstat_NOPERM:count=1\r"), "{errors}");
 }
 
 fn kinds(answers: &[Result<String>]) -> Vec<Option<ErrorKind>> {

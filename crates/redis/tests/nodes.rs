@@ -6,13 +6,16 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold_core::{Attempt, ErrorKind, LeaseStatus, LockKey, Notifications, Result};
+use leasehold_core::{Attempt, Clock, Cursor, ErrorKind, LeaseStatus, LockKey, Notifications, Result};
+use leasehold_redis::fred::interfaces::ClientLike;
+use leasehold_redis::fred::types::Builder;
+use leasehold_redis::fred::types::config::Config;
 use leasehold_redis::fred::util::redis_keyslot;
 use leasehold_redis::{
     ConnectionSettings, Endpoint, LOCK, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
 };
-use leasehold_testkit::eventually;
 use leasehold_testkit::redis::FakeRedis;
+use leasehold_testkit::{eventually, shown};
 
 static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
 
@@ -47,7 +50,8 @@ async fn node(map: &Map, says: Node) -> FakeRedis {
                 let ranges: Vec<_> = map
                     .iter()
                     .map(|(last, port)| {
-                        let range = format!("*3\r\n:{first}\r\n:{last}\r\n*2\r\n{}:{port}\r\n", bulk("127.0.0.1"));
+                        let (host, id) = (bulk("127.0.0.1"), bulk(&format!("id-{port}")));
+                        let range = format!("*3\r\n:{first}\r\n:{last}\r\n*3\r\n{host}:{port}\r\n{id}");
                         first = last + 1;
                         range
                     })
@@ -111,8 +115,9 @@ fn scripts(node: &FakeRedis) -> usize {
 
 /// A key in the slots of each of three nodes, and what is the slot of the last.
 fn keys() -> [String; 3] {
-    let in_slots =
-        |slots: Range<u16>| (0..).map(|n| format!("k{n}")).find(|key| slots.contains(&redis_keyslot(key.as_bytes())));
+    let in_slots = |slots: Range<u16>| {
+        (0..1000).map(|n| format!("k{n}")).find(|key| slots.contains(&redis_keyslot(key.as_bytes())))
+    };
     [0..5461, 5461..10923, 10923..16384].map(|slots| in_slots(slots).unwrap())
 }
 
@@ -128,7 +133,7 @@ async fn each_key_goes_straight_to_the_node_that_serves_its_slot() {
     }
     assert_eq!(nodes.iter().map(scripts).sum::<usize>(), 50);
     // One key in each script.
-    let locks = |range: Range<usize>| range.fold(ScriptArguments::default(), |locks, number| locks.text(number));
+    let locks = |range: Range<usize>| range.fold(ScriptArguments::default(), ScriptArguments::text);
     assert_eq!(store.run_for_each(&ECHO, 5, &locks, None).await.len(), 5);
     assert_eq!(nodes.iter().map(scripts).sum::<usize>(), 55);
     assert!(format!("{store:?}").contains("connected: true"), "{store:?}");
@@ -152,6 +157,9 @@ async fn all_nodes_are_listed_one_after_the_other() {
     }
     let expected = nodes.iter().flat_map(|node| ["0", "7"].map(|place| format!("{} {place}", node.port())));
     assert_eq!((found, after), (expected.collect(), None));
+    // A place on a node that is gone: from the beginning of the next one.
+    let (page, _) = store.keys(LOCK, "", Some(&Cursor("1 7 1".into()))).await.unwrap();
+    assert!(page[0].as_str().ends_with(" 0"), "{page:?}");
 }
 
 #[tokio::test]
@@ -215,6 +223,9 @@ async fn a_node_that_is_gone_costs_its_own_slots_until_another_serves_them() {
     })
     .await;
     assert_eq!(asked(&store, &first).await.unwrap(), one.port());
+    drop((one, two));
+    let nobody = async || asked(&store, &first).await.is_err() && format!("{store:?}").contains("connected: false");
+    eventually("nobody is there", nobody).await;
 }
 
 #[tokio::test]
@@ -225,13 +236,16 @@ async fn a_slot_of_which_two_nodes_have_a_part_is_asked_for_again_for_half_of_th
     let limit = Duration::from_millis(600);
     let settings = ConnectionSettings { command_timeout: limit, ..ConnectionSettings::default() };
     let store = open_with(&[&torn], &settings).await.unwrap();
-    let began = std::time::Instant::now();
+    let clock = Clock::system();
+    let began = clock.now();
     let error = asked(&store, "k").await.unwrap_err();
+    let took = clock.now().since(began);
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(began.elapsed() >= limit / 2, "{:?}", began.elapsed());
+    assert!(shown(&error).contains("on the way to another node"), "{}", shown(&error));
+    assert!(took >= limit / 2, "{took:?}");
     // Every 20 ms, and no more often.
     let times = scripts(&torn);
-    assert!(times >= 2 && times <= 2 + usize::try_from(began.elapsed().as_millis() / 20).unwrap(), "{times}");
+    assert!(times >= 2 && times <= 2 + usize::try_from(took.as_millis() / 20).unwrap(), "{times}");
 }
 
 #[tokio::test]
@@ -246,13 +260,44 @@ async fn replicas_are_asked_of_the_node_that_wrote() {
     let back = || Box::pin(async { Ok(LeaseStatus::Held) });
     assert_eq!(store.confirm(&first, 7, back()).await.unwrap(), Attempt::Granted { epoch: Some(7) });
     assert_eq!(store.confirm(&last, 7, back()).await.unwrap_err().kind(), ErrorKind::Unavailable);
-    let names = vec![first.clone(), last.clone(), first];
+    let names = vec![last.clone(), first, last];
     let renewed = (0..3).map(|_| Ok(LeaseStatus::Held)).collect();
     let renewed = store.confirm_renewals(Duration::from_secs(4), names, renewed).await;
     let counts: Vec<_> = renewed.iter().map(Result::is_ok).collect();
-    assert_eq!(counts, [true, false, true]);
+    assert_eq!(counts, [false, true, false]);
     let waits = |node: &FakeRedis| node.received().iter().filter(|words| words[0] == "WAIT").count();
     assert_eq!((waits(&one), waits(&none)), (2, 2));
+}
+
+#[tokio::test]
+async fn a_client_of_the_callers_that_looks_after_a_cluster_is_asked_for_all_nodes() {
+    let map = Map::default();
+    let one = node(&map, Node { replicas: 1, ..Node::default() }).await;
+    let none = node(&map, Node::default()).await;
+    *map.lock().unwrap() = vec![(8000, one.port()), (16383, none.port())];
+    let config = Config::from_url(&format!("redis-cluster://127.0.0.1:{}", one.port())).unwrap();
+    let client = Builder::from_config(config).build().unwrap();
+    client.init().await.unwrap();
+    let settings = ConnectionSettings { replicas: (1, Duration::from_millis(100)), ..ConnectionSettings::default() };
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    let store = Store::from_client(client.clone(), &settings, options);
+    let [first, _, last] = keys();
+    assert_eq!(asked(&store, &first).await.unwrap(), one.port());
+    assert_eq!(asked(&store, &last).await.unwrap(), none.port());
+    let (mut found, mut after) = (BTreeSet::new(), None);
+    for _ in 0..4 {
+        let (page, next) = store.keys(LOCK, "", after.as_ref()).await.unwrap();
+        found.extend(page);
+        after = next;
+    }
+    assert_eq!(found.len(), 4);
+    let back = || Box::pin(async { Ok(LeaseStatus::Held) });
+    assert!(store.confirm(&first, 7, back()).await.is_ok());
+    assert_eq!(store.confirm(&last, 7, back()).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    // Its slots have moved: the client follows.
+    map.lock().unwrap()[1].1 = one.port();
+    assert_eq!(asked(&store, &last).await.unwrap(), one.port());
+    client.quit().await.unwrap();
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use leasehold_core::{ErrorKind, LockKey, Notifications, Result};
 use leasehold_redis::{
     ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
 };
-use leasehold_testkit::redis::FakeRedis;
+use leasehold_testkit::redis::{FakeRedis, Recorder};
 use leasehold_testkit::{Deadline, PATIENCE, eventually, shown};
 
 static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
@@ -34,7 +34,8 @@ async fn sentinel(says: &Says, refuses: &'static [&'static str]) -> FakeRedis {
             _ if words.iter().any(|word| refuses.contains(word)) => "-NOPERM you may not\r\n".to_owned(),
             ["HELLO", ..] => format!("%1\r\n{}{}", bulk("server"), bulk("redis")),
             ["SUBSCRIBE", ref channels @ ..] => {
-                channels.iter().map(|channel| format!(">3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel))).collect()
+                let confirmed = |channel: &&str| format!(">3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel));
+                channels.iter().map(confirmed).collect()
             }
             ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"] if port == 0 => "_\r\n".to_owned(),
             ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"] => {
@@ -68,7 +69,8 @@ async fn primary(name: &'static str) -> FakeRedis {
 }
 
 async fn open(sentinels: &[&FakeRedis]) -> Result<Store> {
-    let nodes: String = sentinels[1..].iter().map(|node| format!("&node=127.0.0.1:{}", node.port())).collect();
+    let node = |sentinel: &&FakeRedis| format!("&node=127.0.0.1:{}", sentinel.port());
+    let nodes: String = sentinels[1..].iter().map(node).collect();
     let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main{nodes}", sentinels[0].port());
     let options = StoreOptions { functions: &[], notifications: Notify::Releases };
     let endpoint = Endpoint::of(&Source::Url(url))?;
@@ -162,6 +164,7 @@ async fn one_sentinel_that_answers_is_enough_and_a_primary_that_comes_late_is_fo
     let (one, two) = (primary("one").await, server("two", "slave", || {}).await);
     let says = says(1, &one);
     let (a, refuses) = (sentinel(&says, &[]).await, sentinel(&says, &["SENTINEL"]).await);
+    let log = Recorder::start();
     let store = open(&[&refuses, &a]).await.unwrap();
     assert_eq!(asked(&store).await.unwrap(), "one");
     // It is named, and does not say yet that it is the primary: until then nobody is asked.
@@ -174,6 +177,26 @@ async fn one_sentinel_that_answers_is_enough_and_a_primary_that_comes_late_is_fo
     assert!(!two.received().iter().any(|words| words[0] == "EVALSHA"));
     *says.lock().unwrap() = (3, one.port());
     is_asked(&store, "one").await;
+    let questions = || refuses.received().iter().filter(|words| words[0] == "SENTINEL").count();
+    eventually("it is asked again and again", async || questions() > 6).await;
+    assert_eq!(log.recorded().matches("a Sentinel refuses to say").count(), 1, "{}", log.recorded());
+}
+
+#[tokio::test]
+async fn what_the_sentinels_name_is_not_refused_as_a_replica() {
+    let promoted = FakeRedis::start(|words| match *words {
+        ["ROLE"] => format!("*1\r\n{}", bulk("master")).into(),
+        ["INFO", "replication"] => bulk("role:slave\r\nmaster_host:h\r\nmaster_port:7\r\n").into(),
+        _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+    })
+    .await;
+    let only = sentinel(&says(1, &promoted), &[]).await;
+    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", only.port());
+    let settings = ConnectionSettings { source: Some(Source::Url(url)), ..ConnectionSettings::default() };
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    assert!(Store::open(settings, options).await.is_ok());
+    let settings = ConnectionSettings { source: Some(Source::Url(promoted.url())), ..ConnectionSettings::default() };
+    assert_eq!(Store::open(settings, options).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -195,7 +218,7 @@ async fn an_answer_counts_for_nothing_when_another_has_become_primary_meanwhile(
     let one = server("one", "master", move || {
         let deadline = Deadline::after(PATIENCE);
         while held.load(Ordering::Acquire) && !came.load(Ordering::Acquire) && !deadline.is_over() {
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::park_timeout(Duration::from_millis(5));
         }
     })
     .await;

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
+use leasehold_core::LeaseStatus::{ForceReleased, Held, NotHeld};
 use leasehold_core::{
-    Attempt, Claim, Cursor, Error, ErrorKind, GrantRef, Holder, LeaseStatus, LockKey, Mode, Notification,
-    Notifications, OwnerId, Renewal, Result,
+    Attempt, Claim, Cursor, Error, ErrorKind, GrantRef, Holder, LockKey, Mode, Notification, Notifications, OwnerId,
+    Renewal, Result,
 };
 use leasehold_redis::{
-    ConnectionSettings, FORCED, LOCK, Notify, Script, ScriptArguments, Source, Store, StoreOptions, examine,
+    ConnectionSettings, FORCED, LOCK, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions, examine,
     read_queued,
 };
 use leasehold_testkit::redis::{Recorder, Server};
@@ -45,7 +46,7 @@ async fn a_script_for_many_locks_answers_for_each_in_their_order() {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = open(&server).await;
     let arguments = |range: Range<usize>| {
-        let locks = range.clone().fold(ScriptArguments::default(), |locks, number| locks.text(number));
+        let locks = range.clone().fold(ScriptArguments::default(), ScriptArguments::text);
         locks.text(format!("{}:", range.start))
     };
     // At most 250 at once.
@@ -139,7 +140,6 @@ async fn what_is_held_is_renewed_and_of_the_rest_it_is_told_whether_it_was_force
     let (ttl, second) = (Duration::from_secs(600), Duration::from_secs(1));
     let renewals = grants.clone().map(|grant| Renewal { grant, ttl });
     let statuses: Vec<_> = store.renew(&RENEW, &renewals, second).await.into_iter().map(Result::unwrap).collect();
-    use LeaseStatus::{ForceReleased, Held, NotHeld};
     assert_eq!(statuses, [Held, NotHeld, ForceReleased, NotHeld]);
     assert!(lease(&server, &store, &grants[0]).await > 500_000);
     let statuses: Vec<_> = store.renew(&RENEW, &renewals[..1], second).await.into_iter().map(Result::unwrap).collect();
@@ -238,7 +238,7 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     };
     let (none, one, two) = (awaiting(0).await, awaiting(1).await, awaiting(2).await);
     assert_eq!([&none, &one, &two].map(Store::awaits_replicas), [false, true, true]);
-    let given_back = || Box::pin(async { Ok(LeaseStatus::Held) });
+    let given_back = || Box::pin(async { Ok(Held) });
     let not_given_back = || Box::pin(async { Err(Error::new(ErrorKind::Unavailable, "release")) });
     for store in [&none, &one] {
         let granted = store.confirm("{k}:lock", 7, not_given_back()).await.unwrap();
@@ -251,27 +251,27 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     assert_eq!(unknown.kind(), ErrorKind::Indeterminate);
 
     let renewed = async |store: &Store| {
-        let statuses = vec![Ok(LeaseStatus::Held), Ok(LeaseStatus::NotHeld)];
+        let statuses = vec![Ok(Held), Ok(NotHeld)];
         let names = vec!["{k}:lock".to_owned(), "{l}:lock".to_owned()];
         store.confirm_renewals(Duration::from_secs(2), names, statuses).await
     };
     for store in [&none, &one] {
         let statuses: Vec<_> = renewed(store).await.into_iter().map(Result::unwrap).collect();
-        assert_eq!(statuses, [LeaseStatus::Held, LeaseStatus::NotHeld]);
+        assert_eq!(statuses, [Held, NotHeld]);
     }
     let waits = server.calls("wait").await;
     let statuses = renewed(&two).await;
     assert_eq!(server.calls("wait").await, waits + 1, "once for all");
     assert_eq!(statuses[0].as_ref().unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(*statuses[1].as_ref().unwrap(), LeaseStatus::NotHeld);
+    assert_eq!(*statuses[1].as_ref().unwrap(), NotHeld);
     // A quarter of the time that the renewal has, and no longer than is asked for.
     for (within, ms) in [(400, 100), (60_000, 300)] {
-        let statuses = vec![Ok(LeaseStatus::Held)];
+        let statuses = vec![Ok(Held)];
         let short = two.confirm_renewals(Duration::from_millis(within), vec!["{k}:lock".into()], statuses).await;
         let told = short[0].as_ref().unwrap_err().to_string();
         assert!(told.contains(&format!("within {ms}ms")), "{told}");
     }
-    let gone = vec![Ok(LeaseStatus::NotHeld)];
+    let gone = vec![Ok(NotHeld)];
     let waits = server.calls("wait").await;
     two.confirm_renewals(Duration::from_secs(2), vec!["{k}:lock".into()], gone).await;
     assert_eq!(server.calls("wait").await, waits, "nobody is asked about what is gone");
@@ -281,11 +281,11 @@ async fn a_grant_or_renewal_counts_when_enough_replicas_have_it() {
     let lease = Duration::from_secs(60);
     let in_doubt = two.take_over(&TAKE_OVER, &held, held.owner, lease).await.unwrap_err();
     assert_eq!(in_doubt.kind(), ErrorKind::Indeterminate);
-    assert_eq!(one.take_over(&TAKE_OVER, &held, held.owner, lease).await.unwrap(), LeaseStatus::Held);
+    assert_eq!(one.take_over(&TAKE_OVER, &held, held.owner, lease).await.unwrap(), Held);
     let renewals = [Renewal { grant: held, ttl: lease }];
     let renewed = two.renew(&RENEW, &renewals, lease).await;
     assert_eq!(renewed[0].as_ref().unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(*one.renew(&RENEW, &renewals, lease).await[0].as_ref().unwrap(), LeaseStatus::Held);
+    assert_eq!(*one.renew(&RENEW, &renewals, lease).await[0].as_ref().unwrap(), Held);
 }
 
 /// What is warned of, and what `examine` says.
@@ -310,7 +310,7 @@ async fn a_server_that_may_lose_locks_is_warned_of() {
     let recorder = Recorder::start();
     Store::connect(
         &leasehold_redis::Endpoint::of(&Source::Url(server.url())).unwrap(),
-        &Default::default(),
+        &Namespace::default(),
         &settings(&server),
         RELEASES,
     )

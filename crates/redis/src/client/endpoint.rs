@@ -232,7 +232,6 @@ fn credentials(url: &Url) -> Result<(Option<String>, Option<String>)> {
 fn first_host(url: &Url, topology: Topology) -> Result<Server> {
     let host = match url.host() {
         Some(Host::Domain(name)) if !name.is_empty() => name.to_owned(),
-        Some(Host::Ipv4(address)) => address.to_string(),
         Some(Host::Ipv6(address)) => address.to_string(),
         _ => return Err(invalid("there is no host in the URL")),
     };
@@ -326,7 +325,8 @@ mod tests {
         assert_eq!(endpoint.config().password.as_deref(), Some("p:/#"));
         assert_eq!(endpoint.config().database, Some(7));
         assert_eq!(endpoint.namespace().unwrap().to_string(), "a/b");
-        assert!(endpoint.config().fail_fast && endpoint.is_one_server());
+        assert!(endpoint.config().fail_fast && endpoint.is_one_server() && endpoint.client().is_none());
+        assert!(Endpoint::of(&Source::Client(Client::default())).unwrap().client().is_some());
     }
 
     #[test]

@@ -239,6 +239,8 @@ mod tests {
             (Unknown, "", Indeterminate),
             (InvalidCommand, "Invalid command", Refused),
             (Url, "EmptyHost", InvalidOptions),
+            #[cfg(feature = "tls-rustls")]
+            (Tls, "invalid peer name", Refused),
         ] {
             let error = DriverError::new(kind, text);
             assert_eq!(classify(&error), expected, "{error}");

@@ -64,6 +64,9 @@ pub fn decode_metadata(json: &str, holder: &mut Holder) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{LockKey, Mode};
     use proptest::prelude::*;
 
     use super::*;
@@ -86,5 +89,15 @@ mod tests {
     fn unknown_members_are_passed_over() {
         let metadata = Metadata::read(r#"{"since":1,"host":"a","label":"b"}"#);
         assert_eq!(metadata, Metadata { label: Some("b".into()), reason: None });
+    }
+    #[test]
+    fn what_a_claim_says_is_shown_of_its_holder() {
+        let key = LockKey::new("k").unwrap();
+        let mut claim = Claim::new(&key, Mode::Exclusive, Duration::from_secs(1));
+        assert_eq!(encode_metadata(&claim), "}");
+        (claim.label, claim.reason) = (Some("ada".into()), Some("\"why\"".into()));
+        let mut holder = Holder::new(Mode::Exclusive);
+        decode_metadata(&format!("{{\"since\":1{}", encode_metadata(&claim)), &mut holder);
+        assert_eq!((holder.label.as_deref(), holder.reason.as_deref()), (Some("ada"), Some("\"why\"")));
     }
 }

@@ -33,7 +33,10 @@ const REDIS_CRATE: Crate = Crate {
     root: "crates/redis/src/lib.rs",
     sources: "crates/redis/src",
     tests: &[
-        ("crates/redis", &["lib", "redirections", "nodes", "sentinels", "store", "batches", "connection", "signals", "tls"]),
+        (
+            "crates/redis",
+            &["lib", "redirections", "nodes", "sentinels", "store", "batches", "connection", "signals", "tls"],
+        ),
         ("crates/redis-single", SINGLE),
         ("crates/redis-reentrant", &["garbage", "waiters", "conformance"]),
         ("crates/redis-rw", &["readers", "conformance"]),
