@@ -82,7 +82,7 @@ fn is_told_twice(error: &Error) -> bool {
 
 /// Tries until the session of a broken statement was ended within the half second that this may take.
 async fn until_ended<T>(mut try_once: impl AsyncFnMut() -> Result<T, Error>) -> T {
-    let deadline = Deadline::after(PATIENCE * 2);
+    let deadline = Deadline::after(PATIENCE);
     loop {
         match try_once().await {
             Ok(done) => return done,
