@@ -34,6 +34,7 @@ pub(crate) enum Fault {
     DiskFull,
     RemoveLockFile,
     FailOver,
+    FallBehind,
     ClusterFailOver,
     MoveSlot,
     SwitchOver,
@@ -94,6 +95,7 @@ impl Fault {
             Self::DiskFull => "disk_full",
             Self::RemoveLockFile => "remove_lock_file",
             Self::FailOver => "fail_over",
+            Self::FallBehind => "fall_behind",
             Self::ClusterFailOver => "cluster_fail_over",
             Self::MoveSlot => "move_slot",
             Self::SwitchOver => "switch_over",
@@ -143,6 +145,9 @@ impl Fault {
             Self::DiskFull => "the disk is full",
             Self::RemoveLockFile => "somebody removes the file of a key that is in use",
             Self::FailOver => "Sentinels make a replica the primary, as before maintenance",
+            Self::FallBehind => {
+                "the replicas lose the connection to the primary and fall behind, that is killed, and one of them takes its place"
+            }
             Self::ClusterFailOver => {
                 "a replica in a Cluster takes over, while the old primary runs or after it was killed"
             }

@@ -34,17 +34,18 @@ fn of_any_kind(scene: &Scene<'_>, planned: &Planned) -> Result<u64, String> {
         (Fault::ServerClockBack, _) => jump(scene, node, planned, -1),
         (Fault::SlowDisk, _) => slow(node, planned),
         (Fault::FailOver, _) => topologies::fail_over(scene),
+        (Fault::FallBehind, _) => topologies::fall_behind(scene, planned.lasts),
         (Fault::ClusterFailOver, _) => topologies::cluster_fail_over(scene, planned),
         (Fault::MoveSlot, _) => Ok(topologies::move_slot(scene, planned)),
         (Fault::SwitchOver, _) => topologies::switch_over(scene),
-        (Fault::RestartServer, Program::Redis) => restart(node, planned, true),
+        (Fault::RestartServer, Program::Redis) => restart(node, planned, Some(&topologies::role(scene, node))),
         (_, Program::Etcd) if planned.fault != Fault::DiskFull => etcd::inflict(scene, node, planned),
         (Fault::RestartServer, _) => restart_database(node, planned.lasts),
         (Fault::DiskFull, _) => disk_full(node, planned.lasts),
         (_, Program::MariaDb) => mariadb::inflict(scene, node, planned),
         (_, Program::Postgres) => postgres::inflict(scene, node, planned),
         (Fault::EmptyServer, _) => {
-            let proved = restart(node, planned, false)?;
+            let proved = restart(node, planned, None)?;
             if let Some(repair) = scene.setup.repair {
                 scene.runtime.block_on(repair(&scene.store.direct))?;
             }
@@ -71,17 +72,18 @@ fn stop(nodes: &[&Node], lasts: Duration) -> u64 {
     u64::from(silent)
 }
 
-fn restart(node: &Node, planned: &Planned, keeps_data: bool) -> Result<u64, String> {
+/// With its data it comes back in the role that these arguments say.
+fn restart(node: &Node, planned: &Planned, keeps_data: Option<&[String]>) -> Result<u64, String> {
     let value = planned.choice.to_string();
     let marked = node.ask(&["SET", MARKER, &value]).text() == "OK";
     let entries = || node.ask(&["DBSIZE"]).number();
     let (process, had) = (node.pid(), entries());
     node.kill();
-    if !keeps_data {
+    if keeps_data.is_none() {
         node.forget()?;
     }
     thread::sleep(planned.lasts / 2);
-    node.revive()?;
+    node.revive_with(keeps_data.unwrap_or_default())?;
     // The node of a Cluster refuses while it looks for the others.
     let deadline = Deadline::after(Duration::from_secs(5));
     while marked && matches!(node.ask(&["GET", MARKER]), Answer::Refused(_)) && !deadline.is_over() {
@@ -89,7 +91,7 @@ fn restart(node: &Node, planned: &Planned, keeps_data: bool) -> Result<u64, Stri
     }
     // A replica takes no marker, nor does the node of a Cluster that has not its slot.
     let kept = if marked { node.ask(&["GET", MARKER]) == Answer::Text(value) } else { had == 0 || entries() > 0 };
-    Ok(u64::from(node.pid() != process && kept == keeps_data))
+    Ok(u64::from(node.pid() != process && kept == keeps_data.is_some()))
 }
 
 /// That the data are there again is seen from tokens, which would go back.

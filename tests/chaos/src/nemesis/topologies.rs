@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Has Sentinels make another server primary. The canary is the primary that they name.
 pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
-    let Shape::Sentinels(watchers) = &scene.store.shape else { return Err("there are no Sentinels".to_owned()) };
+    let Shape::Sentinels { watchers, .. } = &scene.store.shape else { return Err("there are no Sentinels".to_owned()) };
     let before = primary(watchers);
     let asks = || ask(watchers[0].port(), &[["SENTINEL", "FAILOVER", "main"]]).is_ok_and(|told| told.text() == "OK");
     // They refuse while the one before is under way.
@@ -27,22 +27,54 @@ pub(super) fn fail_over(scene: &Scene<'_>) -> Result<u64, String> {
     Ok(1)
 }
 
-/// Where a primary requires replicas, nothing is granted until all of them follow it: so long the fault lasts.
+/// The arguments by which a server that Sentinels watch begins in the role that it has: they write it into its configuration.
+pub(super) fn role(scene: &Scene<'_>, node: &Node) -> Vec<String> {
+    let part = |number: usize| match node.ask(&["ROLE"]) {
+        Answer::List(parts) => parts.get(number).cloned(),
+        _ => None,
+    };
+    let text = |part: Option<Answer>| part.map_or_else(String::new, |part| part.text().to_owned());
+    let follows = match (&scene.store.shape, text(part(0)).as_str()) {
+        (Shape::Sentinels { .. }, "master") => "no one".to_owned(),
+        (Shape::Sentinels { .. }, "slave") => format!("127.0.0.1 {}", part(2).map_or(0, |port| port.number())),
+        _ => return Vec::new(),
+    };
+    vec!["--replicaof".to_owned(), follows]
+}
+
+/// Has a replica take the place of a primary of which it did not receive the last. The canary is how many bytes it lacks.
+pub(super) fn fall_behind(scene: &Scene<'_>, lasts: Duration) -> Result<u64, String> {
+    let nodes = &scene.store.nodes;
+    let (primaries, replicas): (Vec<&Node>, Vec<&Node>) = nodes.iter().partition(|node| node.is_primary());
+    let primary = primaries.first().ok_or("there is no primary")?;
+    let has = |node: &Node| node.info("replication", "master_repl_offset");
+    for replica in &replicas {
+        replica.pause();
+    }
+    // What is on its way to them they would else receive when they go on.
+    primary.ask(&["CLIENT", "KILL", "TYPE", "replica"]);
+    thread::sleep(lasts);
+    let (written, role) = (has(primary), role(scene, primary));
+    primary.kill();
+    for replica in &replicas {
+        replica.resume();
+    }
+    let received = replicas.iter().map(|replica| has(replica)).max().unwrap_or(0);
+    until(|| replicas.iter().any(|replica| replica.is_primary()))?;
+    primary.revive_with(&role)?;
+    until(|| nodes.iter().filter(|node| node.is_primary()).count() == 1)?;
+    Ok(written.saturating_sub(received))
+}
+
+/// Where all replicas confirm, nothing is granted until all of them follow a primary: so long a fault lasts.
 pub(super) fn wait_for_replicas(scene: &Scene<'_>) -> Result<(), String> {
     let nodes = &scene.store.nodes;
-    if !matches!(scene.store.shape, Shape::Sentinels(_)) {
-        return Ok(());
-    }
-    let requires = |node: &Node| match node.ask(&["CONFIG", "GET", "min-replicas-to-write"]) {
-        Answer::List(parts) => parts.get(1).is_some_and(|number| number.text() != "0"),
-        _ => false,
-    };
-    let follow = |node: &&Node| node.ask(&["INFO", "replication"]).text().matches("state=online").count() + 1;
+    let followers = |node: &&Node| node.ask(&["INFO", "replication"]).text().matches("state=online").count();
     let is_whole = || {
         let primaries: Vec<&Node> = nodes.iter().filter(|node| node.is_primary()).collect();
-        primaries.len() == 1 && primaries.iter().all(|node| follow(node) == nodes.len())
+        primaries.len() == 1 && primaries.iter().all(|node| followers(node) + 1 == nodes.len())
     };
-    if nodes.iter().any(requires) { until(is_whole) } else { Ok(()) }
+    if matches!(scene.store.shape, Shape::Sentinels { all_confirm: true, .. }) { until(is_whole) } else { Ok(()) }
 }
 
 /// Has a replica in a Cluster take over from the primary of a key: while that runs, or after it was killed. The canary is the

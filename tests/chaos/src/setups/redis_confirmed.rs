@@ -13,15 +13,12 @@ use crate::stores;
 const REPLICAS: u32 = 2;
 const WITHIN: Duration = Duration::from_millis(300);
 
-/// A primary that has lost its replicas stops writing by itself.
-const REQUIRES: [&str; 4] = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"];
-
 pub(super) static SETUP: Setup = Setup {
     name: "redis-confirmed",
     backend: "redis-single",
     in_words: "`redis-single` on a primary and two replicas under three Sentinels, where both replicas confirm each grant \
                (`confirm_replicas`).",
-    start: |folder, _| stores::start_sentinel_set(folder, &REQUIRES),
+    start: |folder, _| stores::start_sentinel_set(folder, true),
     connect: |url| {
         Box::pin(async move {
             let connect = || RedisSingle::builder().url(url).confirm_replicas(REPLICAS, WITHIN).connect();
@@ -29,9 +26,9 @@ pub(super) static SETUP: Setup = Setup {
         })
     },
     repair: None,
-    // Each grant waits for the disks of three servers.
-    ttl_ms: 3000,
-    deck: &[&[Fault::FailOver, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
+    // Another primary takes over before a lease of the old one ends.
+    ttl_ms: 4000,
+    deck: &[&[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
     either: None,
     exempt: &[],
     stays: Stays { entries: 3, more_of_readers: 0, bytes: 3 * 200 },

@@ -3,7 +3,7 @@
 use leasehold_redis_single::RedisSingle;
 
 use super::exemptions::{Exemption, FAIL_OVER};
-use super::setup::{Setup, Stays, TTL_MS};
+use super::setup::{Setup, Stays};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
@@ -12,14 +12,16 @@ pub(super) static SETUP: Setup = Setup {
     name: "redis-sentinel",
     backend: "redis-single",
     in_words: "`redis-single` on a primary and two replicas under three Sentinels, where nothing confirms replication.",
-    start: |folder, _| stores::start_sentinel_set(folder, &[]),
+    start: |folder, _| stores::start_sentinel_set(folder, false),
     connect: |url| Box::pin(async move { Ok(Locks::exclusive(patiently(|| RedisSingle::connect(url)).await?)) }),
     repair: None,
-    ttl_ms: TTL_MS,
-    deck: &[&[Fault::FailOver, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
+    // Another primary takes over before a lease of the old one ends.
+    ttl_ms: 4000,
+    deck: &[&[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
     either: None,
     exempt: &[
         Exemption::from_exclusion(Fault::FailOver, FAIL_OVER),
+        Exemption::from_exclusion(Fault::FallBehind, FAIL_OVER),
         Exemption::from_exclusion(Fault::StopServer, FAIL_OVER),
         Exemption::from_exclusion(Fault::RestartServer, FAIL_OVER),
     ],

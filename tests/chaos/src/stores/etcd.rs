@@ -29,9 +29,9 @@ pub(crate) fn start(folder: &Path, library: Option<&Library>) -> Result<Store, S
     let node = |(number, ((process, settings), shim)): (usize, ((Process, Settings), Option<Shim>))| {
         let (port, members, parent) = (process.port(), ports.clone(), folder.to_owned());
         let data = folder.join(format!("etcd-{port}")).join("data");
-        let starts = move |more: &[&str]| {
+        let starts = move |more: &[String]| {
             let mut settings = settings.clone();
-            settings.arguments.extend(more.iter().map(ToString::to_string));
+            settings.arguments.extend_from_slice(more);
             etcd::start_member(port, &members, &parent, &settings, Lifetime::WithOwner)
         };
         Node::of(Program::Etcd, format!("etcd-{number}"), process, data, shim, Box::new(starts))

@@ -36,7 +36,7 @@ pub(crate) enum Program {
 }
 
 /// Starts a server on the data that it left, with these arguments beside its own.
-pub(crate) type Starts = Box<dyn Fn(&[&str]) -> Result<Process, String> + Send + Sync>;
+pub(crate) type Starts = Box<dyn Fn(&[String]) -> Result<Process, String> + Send + Sync>;
 
 /// A server that can be ended and started again.
 pub(crate) struct Node {
@@ -72,11 +72,15 @@ impl Node {
         }?;
         let port = process.port();
         let data = folder.join(format!("redis-{port}")).join("appendonlydir");
-        let starts = move |_: &[&str]| match program {
-            Program::Redis => redis::start_on(port, &folder, &settings, Lifetime::WithOwner),
-            Program::MariaDb => mariadb::start_on(port, &folder, &settings, Lifetime::WithOwner),
-            Program::Postgres => postgres::start_on(port, &folder, &settings, Lifetime::WithOwner),
-            Program::Etcd => etcd::start_member(port, &[port], &folder, &settings, Lifetime::WithOwner),
+        let starts = move |more: &[String]| {
+            let mut settings = settings.clone();
+            settings.arguments.extend_from_slice(more);
+            match program {
+                Program::Redis => redis::start_on(port, &folder, &settings, Lifetime::WithOwner),
+                Program::MariaDb => mariadb::start_on(port, &folder, &settings, Lifetime::WithOwner),
+                Program::Postgres => postgres::start_on(port, &folder, &settings, Lifetime::WithOwner),
+                Program::Etcd => etcd::start_member(port, &[port], &folder, &settings, Lifetime::WithOwner),
+            }
         };
         Ok(Self::of(program, name, process, data, shim, Box::new(starts)))
     }
@@ -127,7 +131,7 @@ impl Node {
     }
 
     /// The same with these arguments beside its own.
-    pub(crate) fn revive_with(&self, arguments: &[&str]) -> Result<(), String> {
+    pub(crate) fn revive_with(&self, arguments: &[String]) -> Result<(), String> {
         let started = (self.starts)(arguments)?;
         *self.process() = Some(started);
         let deadline = Deadline::after(PATIENCE);

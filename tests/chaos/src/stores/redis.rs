@@ -36,9 +36,9 @@ pub(crate) fn start(folder: &Path, library: Option<&Library>, count: usize, sche
 }
 
 /// A primary, two replicas, and three Sentinels. Clients are told by these where the primary is, so no link leads to it.
-pub(crate) fn start_sentinel_set(folder: &Path, more: &[&str]) -> Result<Store, String> {
+pub(crate) fn start_sentinel_set(folder: &Path, all_confirm: bool) -> Result<Store, String> {
     let start = |name: &str, role: &[&str]| {
-        let arguments = [&DURABLE[..], &AT_ONCE, more, role].concat();
+        let arguments = [&DURABLE[..], &AT_ONCE, role].concat();
         Node::start(Program::Redis, name.to_owned(), folder.to_owned(), &arguments, None)
     };
     let primary = start("redis-0", &[])?;
@@ -53,7 +53,7 @@ pub(crate) fn start_sentinel_set(folder: &Path, more: &[&str]) -> Result<Store, 
         "redis-sentinel://127.0.0.1:{}?sentinelServiceName=main&node=127.0.0.1:{}&node=127.0.0.1:{}",
         ports[0], ports[1], ports[2]
     );
-    Ok(Store { nodes, direct: url.clone(), urls: vec![url], shape: Shape::Sentinels(watchers) })
+    Ok(Store { nodes, direct: url.clone(), urls: vec![url], shape: Shape::Sentinels { watchers, all_confirm } })
 }
 
 /// Three nodes that share the hash slots, and a replica of each. A replica takes over when it is told to, and not because a busy

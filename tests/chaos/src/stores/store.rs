@@ -26,7 +26,11 @@ pub(crate) enum Shape {
     /// They do not.
     Plain,
     /// These watch over a primary and its replicas.
-    Sentinels(Vec<Process>),
+    Sentinels {
+        watchers: Vec<Process>,
+        /// Nothing is granted while a replica is away.
+        all_confirm: bool,
+    },
     Cluster,
     /// They agree by majority. Each is heard by the others over one of these ways.
     Members {
