@@ -95,7 +95,7 @@ fn a_lock_that_always_grants_is_found_out() {
 }
 
 leasehold_testkit::main! {
-    at_once: 4;
+    at_once: 3;
     etcd_survives_chaos,
     redis_with_confirming_replicas_survives_chaos,
     a_lock_that_always_grants_is_found_out,

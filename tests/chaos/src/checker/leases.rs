@@ -78,6 +78,9 @@ pub(super) fn leases<'h>(ops: &[Op<'h>], findings: &mut Findings<'_>, work: &Wor
             (_, None) => {}
         }
     }
+    for lease in &leases {
+        lost_by_a_part(lease, ops, findings, work);
+    }
     work.sort(&mut leases, |lease| (lease.key, lease.called));
     origins(&mut leases, findings, work);
     leases
@@ -129,6 +132,26 @@ fn join(lease: &mut Lease<'_>, level: Lease<'_>) {
     // Open as long as one of them is.
     lease.over = lease.over.and_then(|over| level.over.map(|other| over.max(other)));
     lease.ops.extend(level.ops);
+}
+
+/// Finds levels that were held, or joined the lease, after another level had lost it.
+fn lost_by_a_part(lease: &Lease<'_>, ops: &[Op<'_>], findings: &mut Findings<'_>, work: &Work) {
+    let lost = lease.ops.iter().filter_map(|op| {
+        work.count();
+        ops[*op].lost_for_all
+    });
+    let Some(lost) = lost.min() else { return };
+    for op in lease.ops.iter().map(|op| &ops[*op]).filter(|op| op.held_after_end.is_none()) {
+        work.count();
+        let joined = op.grant.map(|grant| grant.at).filter(|_| op.called > lost);
+        let held = op.held.filter(|held| *held > lost);
+        if let Some(at) = joined.or(held) {
+            let did = if joined.is_some() { "joined" } else { "held" };
+            let what =
+                format!("a session of client {} {did} {:?} after it had lost it on another level", op.client, op.key);
+            findings.add(Rule::HeldAfterEnd, vec![lost.line, at.line], what);
+        }
+    }
 }
 
 /// Finds where each token comes from: a text can be attached once.

@@ -27,6 +27,8 @@ pub(super) struct Op<'h> {
     pub(super) held: Option<At>,
     /// A loss: how long after the deadline, if it was noticed late by a process that ran.
     pub(super) lost: Option<(At, Option<u64>)>,
+    /// A loss of all levels of its session: not by its own limit on the time of holding.
+    pub(super) lost_for_all: Option<At>,
     /// The guard said that it is held although it had been lost or detached.
     pub(super) held_after_end: Option<At>,
     pub(super) detached: Option<At>,
@@ -101,6 +103,9 @@ pub(super) struct Fault<'h> {
     pub(super) proved: bool,
 }
 
+/// The reason of a loss that ends one level of a session.
+const MAX_HOLD: &str = "max_hold";
+
 /// A line that contradicts those before it, and why.
 pub(super) type Contradiction = (usize, &'static str);
 
@@ -140,6 +145,7 @@ fn op<'h>(history: &'h History, lines: &[usize], wrong: &mut Vec<Contradiction>)
         grant: None,
         held: None,
         lost: None,
+        lost_for_all: None,
         held_after_end: None,
         detached: None,
         released: None,
@@ -200,7 +206,10 @@ impl<'h> Op<'h> {
                 let ended = self.lost.map(|(at, _)| at).or(self.detached);
                 self.held_after_end = self.held_after_end.or(ended.map(|_| at));
             }
-            Event::Lost { deadline_overdue_ms, resumed, .. } => {
+            Event::Lost { reason, deadline_overdue_ms, resumed } => {
+                if reason != MAX_HOLD {
+                    self.lost_for_all.get_or_insert(at);
+                }
                 self.lost.get_or_insert((at, deadline_overdue_ms.filter(|_| !resumed)));
             }
             Event::Detached {} => self.detached = Some(at),

@@ -23,7 +23,8 @@ pub enum Rule {
     UnfencedLoss,
     /// No order of the requests to a register explains their answers.
     NotLinearizable,
-    /// A guard said that it is held after its client had learned of its loss, or had detached it.
+    /// A guard said that it is held after its client had learned of its loss, or had detached it; or after a loss that reached
+    /// another level of its session; or a session joined what it had lost.
     HeldAfterEnd,
     /// A call never returned although its client went on, or a key was never granted again after an unknown outcome.
     Unresolved,

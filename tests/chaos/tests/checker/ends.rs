@@ -168,3 +168,44 @@ fn calls_that_were_answered_in_time_do_not_hide_those_that_were_late() {
     let verdict = judged(&good(&story));
     assert_eq!(verdict.broken.keys().collect::<Vec<_>>(), [&Rule::LateAnswer]);
 }
+
+#[test]
+fn a_loss_that_reaches_one_level_of_a_session_only_is_found() {
+    differ(
+        &[Rule::HeldAfterEnd],
+        "c1 10 call k session=1
+         c1 20 granted 7
+         c1.1 30 call k session=1
+         c1.1 40 granted 7
+         c1.1 50 lost
+        -c1 60 lost
+        +c1 60 held",
+    );
+}
+
+#[test]
+fn a_session_that_joins_what_it_lost_is_found() {
+    differ(
+        &[Rule::HeldAfterEnd],
+        "c1 10 call k session=1
+         c1 20 granted 7
+         c1 30 lost
+         c1 40 call k session=1
+        -c1 50 granted 8
+        +c1 50 granted 7",
+    );
+}
+
+#[test]
+fn a_level_that_its_own_cap_ended_leaves_the_others_and_may_be_taken_again() {
+    let story = "c1 10 call k session=1
+                 c1 20 granted 7
+                 c1.1 30 call k session=1
+                 c1.1 40 granted 7
+                 c1.1 50 lost capped
+                 c1 60 held
+                 c1.1 70 call k session=1
+                 c1.1 80 granted 7
+                 c1.1 90 held";
+    assert!(judged(&good(story)).passed());
+}

@@ -22,7 +22,6 @@ pub(crate) struct Op {
     pub(crate) dead: bool,
     pub(crate) owner: u64,
     pub(crate) token: u64,
-    pub(crate) deadline: u64,
     pub(crate) uses: u32,
     /// What it is waiting for, by number: an answer to what it gave up comes too late.
     pub(crate) asked: u64,
@@ -35,7 +34,7 @@ pub(crate) struct Op {
 impl Op {
     pub(crate) fn exclusive(client: u32, key: usize) -> Self {
         let wait = Some(300 * MS);
-        let (session, text, owner, token, deadline, uses, asked) = (None, None, 0, 0, 0, 0, 0);
+        let (session, text, owner, token, uses, asked) = (None, None, 0, 0, 0, 0);
         let [calm, doomed, dead, unknown, releasing, writes] = [false; 6];
         Self {
             client,
@@ -49,7 +48,6 @@ impl Op {
             dead,
             owner,
             token,
-            deadline,
             uses,
             asked,
             unknown,
@@ -115,6 +113,30 @@ pub(crate) struct Store {
     pub(crate) holders: Vec<Holder>,
     pub(crate) fenced: Register,
     pub(crate) open: Register,
+}
+
+/// What a client knows of a lease of its own: one for all levels of a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lease {
+    pub(crate) deadline: u64,
+    pub(crate) levels: u32,
+    /// It ended while a level was there: no level has it from then on, and none joins it.
+    lost: bool,
+}
+
+impl Lease {
+    pub(crate) fn is_lost(&mut self, now: u64) -> bool {
+        self.lost |= self.levels > 0 && now > self.deadline;
+        self.lost
+    }
+
+    pub(crate) fn prolong(&mut self, deadline: u64) {
+        self.deadline = self.deadline.max(deadline);
+    }
+
+    pub(crate) fn lose(&mut self) {
+        self.lost = true;
+    }
 }
 
 #[derive(Clone, Debug)]

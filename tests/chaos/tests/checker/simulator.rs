@@ -2,13 +2,13 @@
 //! clients are stopped and killed. Deterministic by its seed.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use leasehold_chaos::history::{Event, Mode, NEMESIS, Phase, Record, Target, UNKNOWN};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::parts::{Holder, MS, Op, Planned, Step, Store, Told};
+use crate::parts::{Holder, Lease, MS, Op, Planned, Step, Store, Told};
 
 const TTL: u64 = 200 * MS;
 /// After this, a client does not wait for an answer any more.
@@ -43,6 +43,8 @@ struct World {
     serving: u64,
     ops: Vec<Op>,
     stores: Vec<Store>,
+    /// By key, owner and token.
+    leases: BTreeMap<(usize, u64, u64), Lease>,
     records: Vec<Record>,
 }
 
@@ -57,6 +59,7 @@ impl World {
             serving: 0,
             ops: Vec::new(),
             stores,
+            leases: BTreeMap::new(),
             records: Vec::new(),
         }
     }
@@ -236,13 +239,24 @@ impl World {
         self.ops[op].asked += 1;
         match *what {
             Told::Granted { token, sent } => {
-                (self.ops[op].token, self.ops[op].deadline) = (token, sent + TTL * 99 / 100 - 2 * MS);
+                self.ops[op].token = token;
+                let (now, lease) = (self.now, self.lease(op));
+                if lease.is_lost(now) {
+                    // What it joined stays with the store until it ends there.
+                    return self.note(op, Event::Refused { error: UNKNOWN.into() });
+                }
+                lease.prolong(deadline(sent));
+                lease.levels += 1;
                 self.note(op, Event::Granted { token, lease_ms: TTL / MS });
             }
             Told::Busy => return self.note(op, Event::Refused { error: "timed_out".into() }),
             Told::Renewed { sent, held } => {
-                let deadline = if held { sent + TTL * 99 / 100 - 2 * MS } else { 0 };
-                self.ops[op].deadline = if held { self.ops[op].deadline.max(deadline) } else { 0 };
+                let (now, lease) = (self.now, self.lease(op));
+                if held && !lease.is_lost(now) {
+                    lease.prolong(deadline(sent));
+                } else {
+                    lease.lose();
+                }
             }
             Told::Released { ok } => return self.note(op, Event::Released { ok }),
             Told::Wrote(previous) => self.note(op, Event::WriteAccepted { previous }),
@@ -273,8 +287,9 @@ impl World {
     }
 
     fn use_it(&mut self, op: usize) {
-        let late = self.now.saturating_sub(self.ops[op].deadline);
-        if late > 0 {
+        let (now, lease) = (self.now, self.lease(op));
+        if lease.is_lost(now) {
+            let late = now.saturating_sub(lease.deadline);
             let resumed = late > MS;
             return self
                 .note(op, Event::Lost { reason: "expired".into(), deadline_overdue_ms: Some(late / MS), resumed });
@@ -297,6 +312,7 @@ impl World {
             0..5 => {
                 self.note(op, Event::ReleaseCalled {});
                 self.ops[op].releasing = true;
+                self.lease(op).levels -= 1;
                 self.ask(op, Step::Release, None);
             }
             5 => {
@@ -315,6 +331,11 @@ impl World {
             }
             _ => self.ask(op, Step::Renew { sent: self.now }, None),
         }
+    }
+
+    fn lease(&mut self, op: usize) -> &mut Lease {
+        let Op { key, owner, token, .. } = self.ops[op];
+        self.leases.entry((key, owner, token)).or_default()
     }
 
     /// How long its process stands still.
@@ -345,4 +366,9 @@ impl World {
             self.add(at, Op { text: Some(owner), wait: Some(0), ..Op::exclusive(client, key) });
         }
     }
+}
+
+/// Until when a client counts on a lease that it asked for at this moment.
+fn deadline(sent: u64) -> u64 {
+    sent + TTL * 99 / 100 - 2 * MS
 }

@@ -68,7 +68,7 @@ fn event(what: &str, rest: &[&str]) -> Event {
         "gone" => Event::Released { ok: false },
         "failed" => Event::ReleaseFailed { error: text(0) },
         "lost" => Event::Lost {
-            reason: "unreachable".into(),
+            reason: if rest.contains(&"capped") { "max_hold" } else { "unreachable" }.into(),
             deadline_overdue_ms: given("late"),
             resumed: rest.contains(&"resumed"),
         },
