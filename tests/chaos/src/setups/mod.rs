@@ -13,6 +13,8 @@ mod redis_cluster;
 mod redis_confirmed;
 mod redis_reentrant;
 mod redis_rw;
+mod redis_rw_cluster;
+mod redis_rw_sentinel;
 mod redis_sentinel;
 mod redis_single;
 mod redlock;
@@ -22,7 +24,7 @@ mod setup;
 pub(crate) use self::setup::{Setup, Stays};
 
 /// All of them, in the order of documents and reports.
-pub(crate) static ALL: [&Setup; 14] = [
+pub(crate) static ALL: [&Setup; 16] = [
     &file::SETUP,
     &redis_single::SETUP,
     &redis_sentinel::SETUP,
@@ -30,6 +32,8 @@ pub(crate) static ALL: [&Setup; 14] = [
     &redis_cluster::SETUP,
     &redis_reentrant::SETUP,
     &redis_rw::SETUP,
+    &redis_rw_sentinel::SETUP,
+    &redis_rw_cluster::SETUP,
     &redlock::SETUP,
     &redlock_five::SETUP,
     &mysql_unique::SETUP,

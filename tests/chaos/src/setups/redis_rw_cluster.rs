@@ -1,0 +1,32 @@
+//! `redis-rw` on a Cluster.
+
+use leasehold_redis_rw::RedisRw;
+
+use super::exemptions::{Exemption, FAIL_OVER};
+use super::setup::{Setup, Stays, TTL_MS};
+use crate::fault::Fault;
+use crate::locks::{Locks, patiently};
+use crate::stores;
+
+pub(super) static SETUP: Setup = Setup {
+    name: "redis-rw-cluster",
+    backend: "redis-rw",
+    in_words: "`redis-rw` on a Cluster of three primaries with a replica each, where nothing confirms replication.",
+    start: |folder, _| stores::start_cluster(folder),
+    connect: |url| Box::pin(async move { Ok(Locks::shared(patiently(|| RedisRw::connect(url)).await?)) }),
+    repair: None,
+    ttl_ms: TTL_MS,
+    deck: &[&[
+        Fault::MoveSlot,
+        Fault::ClusterFailOver,
+        Fault::StopServer,
+        Fault::RestartServer,
+        Fault::KillConnections,
+        Fault::FlushScripts,
+        Fault::ForceRelease,
+    ]],
+    either: None,
+    exempt: &[Exemption::from_exclusion(Fault::ClusterFailOver, FAIL_OVER)],
+    // A Cluster keeps the names of each slot in another list, and all of it twice.
+    stays: Stays { entries: 2, more_of_readers: 0, bytes: 2 * 200 },
+};

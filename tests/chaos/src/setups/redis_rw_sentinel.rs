@@ -1,0 +1,29 @@
+//! `redis-rw` on servers of which Sentinels choose the primary.
+
+use leasehold_redis_rw::RedisRw;
+
+use super::exemptions::{Exemption, FAIL_OVER};
+use super::setup::{Setup, Stays};
+use crate::fault::Fault;
+use crate::locks::{Locks, patiently};
+use crate::stores;
+
+pub(super) static SETUP: Setup = Setup {
+    name: "redis-rw-sentinel",
+    backend: "redis-rw",
+    in_words: "`redis-rw` on a primary and two replicas under three Sentinels, where nothing confirms replication.",
+    start: |folder, _| stores::start_sentinel_set(folder, false),
+    connect: |url| Box::pin(async move { Ok(Locks::shared(patiently(|| RedisRw::connect(url)).await?)) }),
+    repair: None,
+    // Another primary takes over before a lease of the old one ends.
+    ttl_ms: 4000,
+    deck: &[&[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
+    either: None,
+    exempt: &[
+        Exemption::from_exclusion(Fault::FailOver, FAIL_OVER),
+        Exemption::from_exclusion(Fault::FallBehind, FAIL_OVER),
+        Exemption::from_exclusion(Fault::StopServer, FAIL_OVER),
+        Exemption::from_exclusion(Fault::RestartServer, FAIL_OVER),
+    ],
+    stays: Stays { entries: 3, more_of_readers: 0, bytes: 3 * 200 },
+};
