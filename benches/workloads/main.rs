@@ -13,11 +13,13 @@
 
 // A module imports only from modules further down: the workloads,
 mod batches;
+mod etcd;
 mod file;
 mod growth;
 mod hot_key;
 mod mysql;
 mod postgres;
+mod redis_rw;
 mod redis_single;
 mod redlock;
 mod renewals;
@@ -104,6 +106,14 @@ const ALL: &[Workload] = &[
     Workload { id: "P64", run: postgres::p64 },
     Workload { id: "PH1", run: postgres::one_process },
     Workload { id: "PH8", run: postgres::eight_processes },
+    Workload { id: "W1", run: redis_rw::w1 },
+    Workload { id: "W64", run: redis_rw::w64 },
+    Workload { id: "WR64", run: redis_rw::readers },
+    Workload { id: "WH8", run: redis_rw::eight_processes },
+    Workload { id: "E1", run: etcd::e1 },
+    Workload { id: "E64", run: etcd::e64 },
+    Workload { id: "EH1", run: etcd::one_process },
+    Workload { id: "EH8", run: etcd::eight_processes },
     Workload { id: "M-idle", run: mysql::one_beside_a_million },
 ];
 

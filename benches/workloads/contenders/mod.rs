@@ -1,6 +1,7 @@
 //! Everything that the workloads let lock, by a name that also a child process understands.
 
 pub(crate) mod bare;
+mod etcd;
 pub(crate) mod mysql;
 pub(crate) mod ours;
 mod postgres;
@@ -21,6 +22,8 @@ pub(crate) enum Locks {
     RedisSingle { url: String, local_handoff: bool },
     /// `leasehold-redis-reentrant`, with one session for all tasks.
     RedisReentrant { url: String },
+    /// `leasehold-redis-rw`, of which only the writers take part, or only the readers.
+    RedisRw { url: String, readers: bool },
     /// `leasehold-redlock`, with or without fencing.
     Redlock { urls: Vec<String>, fencing: bool },
     /// `leasehold-file`.
@@ -35,6 +38,14 @@ pub(crate) enum Locks {
     PgUpdates { url: String },
     /// A peer: PostgreSQL's own locks of sessions.
     PgAdvisory { url: String },
+    /// `leasehold-etcd`.
+    Etcd { url: String },
+    /// A floor: a bare put, and a bare delete, in etcd.
+    EtcdPuts { url: String },
+    /// A peer: the lock that etcd itself serves.
+    EtcdLock { url: String },
+    /// A peer: a process `etcdctl lock` for each lock.
+    Etcdctl { url: String },
     /// A floor: `SELECT 1` is a cycle.
     Select { url: String },
     /// A floor: two bare updates of a row.
@@ -72,6 +83,12 @@ impl Locks {
             Self::Postgres { url } => load.run(ours::postgres(url).await?, start()?).await,
             Self::PgUpdates { url } => load.run(postgres::Updates::connect(url).await?, start()?).await,
             Self::PgAdvisory { url } => load.run(postgres::Advisory::new(url), start()?).await,
+            Self::RedisRw { url, readers: false } => load.run(ours::redis_rw(url).await?, start()?).await,
+            Self::RedisRw { url, readers: true } => load.run(ours::redis_readers(url).await?, start()?).await,
+            Self::Etcd { url } => load.run(ours::etcd(url).await?, start()?).await,
+            Self::EtcdPuts { url } => load.run(etcd::Puts::connect(url).await?, start()?).await,
+            Self::EtcdLock { url } => load.run(etcd::Served::connect(url).await?, start()?).await,
+            Self::Etcdctl { url } => load.run(etcd::Processes::new(url), start()?).await,
             Self::Select { url } => load.run(mysql::Select::connect(url)?, start()?).await,
             Self::Updates { url } => load.run(mysql::Updates::connect(url).await?, start()?).await,
             Self::InsertDelete { url } => load.run(mysql::InsertDelete::connect(url).await?, start()?).await,

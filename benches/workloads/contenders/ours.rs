@@ -1,10 +1,14 @@
 use std::path::Path;
 
-use leasehold_core::{Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReleaseOutcome};
+use leasehold_core::{
+    Engine, EngineOptions, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReadGuard, ReleaseOutcome, RwLocker,
+};
+use leasehold_etcd::Etcd;
 use leasehold_file::FileLocks;
 use leasehold_mysql_rw::MysqlRw;
 use leasehold_postgres::Postgres;
 use leasehold_redis_reentrant::{RedisReentrant, Session};
+use leasehold_redis_rw::RedisRw;
 use leasehold_redis_single::RedisSingle;
 use leasehold_redlock::Redlock;
 
@@ -31,6 +35,18 @@ pub(crate) async fn redlock(urls: &[String], fencing: bool) -> Result<Ours<Redlo
 
 pub(crate) async fn redis_reentrant(url: &str) -> Result<Ours<Session>> {
     Ok(ours(RedisReentrant::connect(url).await?.session()))
+}
+
+pub(crate) async fn redis_rw(url: &str) -> Result<Ours<RedisRw>> {
+    Ok(ours(RedisRw::connect(url).await?))
+}
+
+pub(crate) async fn redis_readers(url: &str) -> Result<Readers<RedisRw>> {
+    Ok(Readers { locks: RedisRw::connect(url).await?, options: LockOptions::new() })
+}
+
+pub(crate) async fn etcd(url: &str) -> Result<Ours<Etcd>> {
+    Ok(ours(Etcd::connect(url).await?))
 }
 
 pub(crate) async fn mysql_rw(url: &str) -> Result<Ours<MysqlRw>> {
@@ -63,13 +79,44 @@ impl<L: Locker + 'static> Contender for Ours<L> {
     }
 
     async fn release(&self, held: LockGuard) -> Result<()> {
-        match held.release().await? {
-            ReleaseOutcome::Released => Ok(()),
-            ReleaseOutcome::AlreadyLost(reason) => Err(format!("lost while it was held: {reason}").into()),
-        }
+        was_held(held.release().await?)
     }
 
     fn token(held: &LockGuard) -> u64 {
+        held.fencing_token().map_or(0, u64::from)
+    }
+}
+
+fn was_held(outcome: ReleaseOutcome) -> Result<()> {
+    match outcome {
+        ReleaseOutcome::Released => Ok(()),
+        ReleaseOutcome::AlreadyLost(reason) => Err(format!("lost while it was held: {reason}").into()),
+    }
+}
+
+/// The readers of a backend, with default options.
+pub(crate) struct Readers<L> {
+    locks: L,
+    options: LockOptions,
+}
+
+impl<L: RwLocker + 'static> Contender for Readers<L> {
+    type Key = LockKey;
+    type Held = ReadGuard;
+
+    fn key(&self, name: &str) -> Result<LockKey> {
+        Ok(LockKey::new(name)?)
+    }
+
+    async fn acquire(&self, key: &LockKey) -> Result<ReadGuard> {
+        self.locks.acquire_read(key, &self.options).await?.ok_or_else(|| "a wait without end ended".into())
+    }
+
+    async fn release(&self, held: ReadGuard) -> Result<()> {
+        was_held(held.release().await?)
+    }
+
+    fn token(held: &ReadGuard) -> u64 {
         held.fencing_token().map_or(0, u64::from)
     }
 }

@@ -24,9 +24,17 @@ impl Cluster {
     /// Starts one server with these arguments, and waits until it answers. Does not return where there is no server: the test is
     /// ignored then.
     pub async fn one(arguments: &[&str]) -> Self {
+        needs_or_why("etcd", Self::one_or_why(arguments).await)
+    }
+
+    /// The same for what is no test.
+    ///
+    /// # Errors
+    /// When there is no server, or it does not start; with the end of its log.
+    pub async fn one_or_why(arguments: &[&str]) -> Result<Self, String> {
         let settings = Settings::arguments(arguments);
         let start = move |folder: &Path| Ok(vec![launcher::start(folder, &settings, Lifetime::WithOwner)?]);
-        needs_or_why("etcd", Self::start(start).await)
+        Self::start(start).await
     }
 
     /// Starts one server that also speaks TLS, with these: the authority, its certificate and its key. Answers the port of TLS,

@@ -1,0 +1,172 @@
+//! What is compared on etcd: a floor, the lock that the server itself has, and the program `etcdctl`.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use prost::Message;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::OnceCell;
+use tonic::Request;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
+use tonic_prost::ProstCodec;
+
+use crate::load::{Contender, Result};
+
+/// What is sent is so small that one message of the fields in use stands for all: each is a name, a value, or an id.
+#[derive(Clone, PartialEq, Message)]
+struct Named {
+    #[prost(bytes = "vec", tag = "1")]
+    name: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Nothing {}
+
+/// The count of what was deleted, or of seconds, is behind the header.
+#[derive(Clone, PartialEq, Message)]
+struct Count {
+    #[prost(int64, tag = "2")]
+    number: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Seconds {
+    #[prost(int64, tag = "1")]
+    ttl: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct LockRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    name: Vec<u8>,
+    #[prost(int64, tag = "2")]
+    lease: i64,
+}
+
+/// As many seconds as no run takes.
+const LEASE: i64 = 3_600;
+
+async fn connect(url: &str) -> Result<Channel> {
+    let endpoint = Channel::from_shared(url.replacen("etcd:", "http:", 1))?.tcp_nodelay(true);
+    Ok(endpoint.connect().await?)
+}
+
+async fn ask<Q: Message + 'static, A: Message + Default + 'static>(
+    channel: &Channel,
+    path: &'static str,
+    message: Q,
+) -> Result<A> {
+    let mut grpc = Grpc::new(channel.clone());
+    grpc.ready().await?;
+    let codec = ProstCodec::<Q, A>::default();
+    Ok(grpc.unary(Request::new(message), PathAndQuery::from_static(path), codec).await?.into_inner())
+}
+
+/// A put of a name, and its deletion: two writes, and nothing else.
+pub(crate) struct Puts(Channel);
+
+impl Puts {
+    pub(crate) async fn connect(url: &str) -> Result<Self> {
+        Ok(Self(connect(url).await?))
+    }
+}
+
+impl Contender for Puts {
+    type Key = Vec<u8>;
+    type Held = Vec<u8>;
+
+    fn key(&self, name: &str) -> Result<Vec<u8>> {
+        Ok(name.into())
+    }
+
+    async fn acquire(&self, key: &Vec<u8>) -> Result<Vec<u8>> {
+        let put = Named { name: key.clone(), value: b"1".to_vec() };
+        let Nothing {} = ask(&self.0, "/etcdserverpb.KV/Put", put).await?;
+        Ok(key.clone())
+    }
+
+    async fn release(&self, name: Vec<u8>) -> Result<()> {
+        let deleted: Count = ask(&self.0, "/etcdserverpb.KV/DeleteRange", Named { name, value: Vec::new() }).await?;
+        if deleted.number == 1 { Ok(()) } else { Err("what was put is not there".into()) }
+    }
+}
+
+/// The lock service of the server: a mutex of its package `concurrency`, with a lease for each task.
+pub(crate) struct Served(Channel);
+
+pub(crate) struct Name {
+    name: Vec<u8>,
+    lease: OnceCell<i64>,
+}
+
+impl Served {
+    pub(crate) async fn connect(url: &str) -> Result<Self> {
+        Ok(Self(connect(url).await?))
+    }
+
+    async fn lease(&self) -> Result<i64> {
+        let granted: Count = ask(&self.0, "/etcdserverpb.Lease/LeaseGrant", Seconds { ttl: LEASE }).await?;
+        Ok(granted.number)
+    }
+}
+
+impl Contender for Served {
+    type Key = Name;
+    type Held = Vec<u8>;
+
+    fn key(&self, name: &str) -> Result<Name> {
+        Ok(Name { name: name.into(), lease: OnceCell::new() })
+    }
+
+    async fn acquire(&self, key: &Name) -> Result<Vec<u8>> {
+        let lease = *key.lease.get_or_try_init(|| self.lease()).await?;
+        let locked: Named = ask(&self.0, "/v3lockpb.Lock/Lock", LockRequest { name: key.name.clone(), lease }).await?;
+        Ok(locked.value)
+    }
+
+    async fn release(&self, name: Vec<u8>) -> Result<()> {
+        let Nothing {} = ask(&self.0, "/v3lockpb.Lock/Unlock", Named { name, value: Vec::new() }).await?;
+        Ok(())
+    }
+}
+
+/// A process `etcdctl lock` for each lock, which says that it has it, and gives it back when it is interrupted.
+pub(crate) struct Processes(String);
+
+impl Processes {
+    pub(crate) fn new(url: &str) -> Self {
+        Self(url.replacen("etcd://", "", 1))
+    }
+}
+
+impl Contender for Processes {
+    type Key = Arc<str>;
+    type Held = Child;
+
+    fn key(&self, name: &str) -> Result<Arc<str>> {
+        Ok(name.into())
+    }
+
+    async fn acquire(&self, key: &Arc<str>) -> Result<Child> {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &self.0, "lock", key]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
+        let output = child.stdout.take().ok_or("etcdctl has no output")?;
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).await?;
+        if line.starts_with(&**key) { Ok(child) } else { Err(format!("etcdctl lock says {line:?}").into()) }
+    }
+
+    async fn release(&self, mut held: Child) -> Result<()> {
+        let id = held.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or("etcdctl has ended before")?;
+        kill_process(id, Signal::INT)?;
+        held.wait().await?;
+        Ok(())
+    }
+}
