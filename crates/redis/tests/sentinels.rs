@@ -11,6 +11,7 @@ use leasehold_redis::{
 };
 use leasehold_testkit::redis::{FakeRedis, Recorder};
 use leasehold_testkit::{Deadline, PATIENCE, eventually, shown};
+use tokio::runtime::Builder;
 
 static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
 
@@ -199,7 +200,7 @@ async fn what_the_sentinels_name_is_not_refused_as_a_replica() {
     assert_eq!(Store::open(settings, options).await.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn an_answer_counts_for_nothing_when_another_has_become_primary_meanwhile() {
     let (hangs, came) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let two = {
@@ -215,13 +216,15 @@ async fn an_answer_counts_for_nothing_when_another_has_become_primary_meanwhile(
         .await
     };
     let held = Arc::clone(&hangs);
-    let one = server("one", "master", move || {
+    let answers_late = move || {
         let deadline = Deadline::after(PATIENCE);
         while held.load(Ordering::Acquire) && !came.load(Ordering::Acquire) && !deadline.is_over() {
             std::thread::park_timeout(Duration::from_millis(5));
         }
-    })
-    .await;
+    };
+    // On a runtime of its own, which it may block.
+    let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let one = Box::leak(Box::new(elsewhere)).spawn(server("one", "master", answers_late)).await.unwrap();
     let says = says(1, &one);
     let only = sentinel(&says, &[]).await;
     let settings = ConnectionSettings { command_timeout: Duration::from_secs(60), ..ConnectionSettings::default() };
