@@ -164,8 +164,9 @@ impl<M: GuardMode> Guard<M> {
 impl LockGuard {
     /// Gives up this guard without releasing the key, for [`attach`](crate::Locker::attach) in another process.
     ///
-    /// Until then nobody renews the lease, so carry it over quickly. It can be attached once, here or elsewhere. `None` if
-    /// the grant was lost already.
+    /// Until then nobody renews the lease, so carry it over quickly. It can be attached once, here or elsewhere; once more, and
+    /// with the same token, where the store lost the first time in a fail-over (see "Under faults" in the backend's README).
+    /// `None` if the grant was lost already.
     #[must_use = "nobody renews or releases the grant until it is attached"]
     pub fn detach(self) -> Option<DetachedLock> {
         let GrantRef { key, owner, epoch, .. } = self.inner.state().grant();

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::fault::{Fault, TO_CLIENTS};
 use crate::setups::{ALL, Setup};
 
+/// What becomes of tokens where writes are lost.
+const STALE_ATTACH: &str = "yes; a detached lock may be attached once more, with the token that it had";
+
 /// Prints `docs/guarantees.md` without its introduction.
 pub(crate) fn print_all() -> bool {
     for setup in ALL {
@@ -40,7 +43,8 @@ fn table(setups: &[&Setup]) -> String {
         told.push((fault, holds));
         let place = if setup.name == setup.backend { String::new() } else { format!(" ({})", setup.name) };
         let holds = holds.map_or_else(|why| format!("**no**: {why}"), |()| "yes".to_owned());
-        let _ = writeln!(text, "| {}{place} | {holds} | yes | `{}` |", fault.in_words(), fault.name());
+        let grow = if setup.attaches_once(fault) { "yes" } else { STALE_ATTACH };
+        let _ = writeln!(text, "| {}{place} | {holds} | {grow} | `{}` |", fault.in_words(), fault.name());
     }
     text
 }

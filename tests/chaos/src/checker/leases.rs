@@ -188,5 +188,6 @@ fn duplicate(leases: &[Lease<'_>], one: usize, other: usize, findings: &mut Find
     let clients = [one.client, other.client];
     let from = one.called.at.min(other.called.at);
     let scene = Scene { from, to: other.granted.at, lease: one.nanos(), key: other.key, clients: &clients };
-    findings.add_at(Rule::DuplicateToken, &scene, one.lines().chain(other.lines()).collect(), what);
+    let rule = if other.attach { Rule::StaleAttach } else { Rule::DuplicateToken };
+    findings.add_at(rule, &scene, one.lines().chain(other.lines()).collect(), what);
 }

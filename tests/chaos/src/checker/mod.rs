@@ -85,7 +85,7 @@ fn figures(
         windows: leases.iter().filter(|lease| lease.window().is_some()).count() as u64,
         requests: sent.len() as u64,
         overlaps: count(&[Rule::Overlap, Rule::ReaderBesideWriter]),
-        duplicate_tokens: count(&[Rule::DuplicateToken]),
+        duplicate_tokens: count(&[Rule::DuplicateToken, Rule::StaleAttach]),
         backward_tokens: count(&[Rule::BackwardToken]),
         stale_writes_accepted: count(&[Rule::StaleWrite, Rule::NotLinearizable]),
         lost_updates: count(&[Rule::LostUpdate]),

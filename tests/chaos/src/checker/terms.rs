@@ -15,6 +15,8 @@ pub enum Rule {
     DuplicateToken,
     /// A grant that was called after another had returned has a smaller token.
     BackwardToken,
+    /// A detached lock was attached, and had been attached before, or a later holder had been granted its key.
+    StaleAttach,
     /// A register took a smaller token after a larger one, or a write of an earlier holder after one of a later holder.
     StaleWrite,
     /// An update that went with tokens overwrote a value that it had not read.
@@ -50,6 +52,7 @@ impl fmt::Display for Rule {
             Self::ReaderBesideWriter => "reader beside writer",
             Self::DuplicateToken => "duplicate token",
             Self::BackwardToken => "backward token",
+            Self::StaleAttach => "stale attach",
             Self::StaleWrite => "stale write accepted",
             Self::LostUpdate => "lost update",
             Self::UnfencedLoss => "lost update without a fence",

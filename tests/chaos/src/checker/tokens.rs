@@ -41,5 +41,6 @@ fn backward(before: &Lease<'_>, lease: &Lease<'_>, findings: &mut Findings<'_>) 
         key: lease.key,
         clients: &clients,
     };
-    findings.add_at(Rule::BackwardToken, &scene, before.lines().chain(lease.lines()).collect(), what);
+    let rule = if lease.attach { Rule::StaleAttach } else { Rule::BackwardToken };
+    findings.add_at(rule, &scene, before.lines().chain(lease.lines()).collect(), what);
 }

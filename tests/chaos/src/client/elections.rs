@@ -53,7 +53,7 @@ impl Task {
 
     /// Leads, and again after each loss, until the work of one term is done, or a shutdown comes.
     async fn lead_again_and_again<L: Locker>(&mut self, election: &Election<L>, wish: &Wish<'_>, time: Duration) {
-        let shutdown = time.mul_f64(self.random.random_range(0.5..3.0));
+        let shutdown = time.mul_f64(self.random.random_range(0.5..1.5));
         // The campaign for a term begins after this client led last.
         let (free, task) = (AtomicU64::new(self.recorder.now()), &*self);
         let work = |term: GuardHandle| async {

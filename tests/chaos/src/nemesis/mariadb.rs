@@ -14,6 +14,9 @@ use crate::stores::{Node, USER};
 /// The fewest that the server permits.
 const FEWEST_CONNECTIONS: u64 = 10;
 
+/// What the server says of a statement that has waited long enough for a lock.
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+
 pub(super) fn inflict(scene: &Scene<'_>, node: &Node, planned: &Planned) -> Result<u64, String> {
     match planned.fault {
         Fault::KillConnections => kill_connections(scene, node),
@@ -62,7 +65,8 @@ fn no_connections_left(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Resul
     })
 }
 
-/// The canary are the statements that wait: none may at a single look, when the clients are on their way back.
+/// The canary are the statements that wait: none may at a single look, when the clients are on their way back. With a clock that
+/// was set back, the server takes each wait for a lock as over at once, and the canary is a statement that ends so.
 fn locked_table(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result<u64, String> {
     let tables = node.sql(scene.runtime, "SHOW TABLES FROM leasehold LIKE 'leasehold%'")?;
     let locks: Vec<String> = tables.iter().map(|table| format!("{table} WRITE")).collect();
@@ -79,8 +83,17 @@ fn locked_table(scene: &Scene<'_>, node: &Node, lasts: Duration) -> Result<u64, 
             let now: Option<u64> = session.query_first(&waiting).await.map_err(failed)?;
             waited += now.unwrap_or(0);
         }
+        let refused = match tables.first().filter(|_| waited == 0) {
+            Some(table) => {
+                let write = format!("DELETE FROM leasehold.{table} WHERE name = 'no such name'");
+                let mut client = login(node).await?;
+                let asked = client.query_drop(format!("SET STATEMENT lock_wait_timeout = 1 FOR {write}")).await;
+                asked.is_err_and(|why| matches!(why, mysql_async::Error::Server(why) if why.code == LOCK_WAIT_TIMEOUT))
+            }
+            None => false,
+        };
         session.query_drop("UNLOCK TABLES").await.map_err(failed)?;
-        Ok(waited)
+        Ok(waited + u64::from(refused))
     })
 }
 

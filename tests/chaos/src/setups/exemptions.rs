@@ -1,6 +1,6 @@
 //! What a backend does not promise under which fault, in words that its README has, too.
 //!
-//! Nothing excuses a token that repeats or goes back, or a register that takes a smaller one than before.
+//! Nothing excuses that a grant has the token of another or a smaller one, or a register that takes a smaller one than before.
 
 use leasehold_chaos::checker::Rule;
 
@@ -27,6 +27,12 @@ impl Exemption {
         Self { fault, rules: EXCLUSION, why, takes_locks: false }
     }
 
+    /// What the old primary granted and the new one never received is lost, also that a detached lock was attached.
+    pub(super) const fn of_lost_writes(fault: Fault) -> Self {
+        let rules = &[Rule::Overlap, Rule::ReaderBesideWriter, Rule::UnfencedLoss, Rule::StaleAttach];
+        Self { fault, rules, why: FAIL_OVER, takes_locks: false }
+    }
+
     /// Exclusion ends until those who held locks notice that these are gone.
     pub(super) const fn until_noticed(fault: Fault, why: &'static str) -> Self {
         Self { fault, rules: EXCLUSION, why, takes_locks: true }
@@ -49,8 +55,7 @@ pub(super) const OF_ONE_REDIS: &[Exemption] =
     &[Exemption::until_noticed(Fault::EmptyServer, "holders learn of it at their next renewal"), CLOCK_AHEAD];
 
 /// Where no replica confirms what is granted.
-pub(super) const FAIL_OVER: &str =
-    "what the old primary granted and the new one never received is lost, unless replicas confirm";
+const FAIL_OVER: &str = "what the old primary granted and the new one never received is lost, unless replicas confirm";
 
 /// What leases that one server ends do not promise.
 pub(super) const CLOCK_AHEAD: Exemption =

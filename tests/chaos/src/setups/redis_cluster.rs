@@ -2,7 +2,7 @@
 
 use leasehold_redis_single::RedisSingle;
 
-use super::exemptions::{Exemption, FAIL_OVER};
+use super::exemptions::Exemption;
 use super::setup::{Setup, Stays, TTL_MS};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
@@ -26,7 +26,7 @@ pub(super) static SETUP: Setup = Setup {
         Fault::ForceRelease,
     ]],
     either: None,
-    exempt: &[Exemption::from_exclusion(Fault::ClusterFailOver, FAIL_OVER)],
+    exempt: &[Exemption::of_lost_writes(Fault::ClusterFailOver)],
     // A Cluster keeps the names of each slot in another list, and all of it twice.
     stays: Stays { entries: 2, more_of_readers: 0, bytes: 2 * 200 },
 };

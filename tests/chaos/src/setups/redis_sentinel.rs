@@ -2,7 +2,7 @@
 
 use leasehold_redis_single::RedisSingle;
 
-use super::exemptions::{Exemption, FAIL_OVER};
+use super::exemptions::Exemption;
 use super::setup::{Setup, Stays};
 use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
@@ -20,10 +20,10 @@ pub(super) static SETUP: Setup = Setup {
     deck: &[&[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
     either: None,
     exempt: &[
-        Exemption::from_exclusion(Fault::FailOver, FAIL_OVER),
-        Exemption::from_exclusion(Fault::FallBehind, FAIL_OVER),
-        Exemption::from_exclusion(Fault::StopServer, FAIL_OVER),
-        Exemption::from_exclusion(Fault::RestartServer, FAIL_OVER),
+        Exemption::of_lost_writes(Fault::FailOver),
+        Exemption::of_lost_writes(Fault::FallBehind),
+        Exemption::of_lost_writes(Fault::StopServer),
+        Exemption::of_lost_writes(Fault::RestartServer),
     ],
     stays: Stays { entries: 3, more_of_readers: 0, bytes: 3 * 200 },
 };

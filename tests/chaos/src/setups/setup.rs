@@ -106,4 +106,9 @@ impl Setup {
         let concerns = |one: &&Exemption| one.fault == fault && one.rules.contains(&Rule::Overlap);
         self.exemptions().find(concerns).map_or(Ok(()), |one| Err(one.why))
     }
+
+    /// Whether a detached lock is attached once at most under a fault, so that no two holders have its token.
+    pub(crate) fn attaches_once(&self, fault: Fault) -> bool {
+        !self.exemptions().any(|one| one.fault == fault && one.rules.contains(&Rule::StaleAttach))
+    }
 }

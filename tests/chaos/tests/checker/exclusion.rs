@@ -146,7 +146,7 @@ fn two_sessions_of_a_client_exclude_each_other() {
 #[test]
 fn a_text_that_is_attached_twice_is_found() {
     differ(
-        &[Rule::DuplicateToken],
+        &[Rule::StaleAttach],
         "c1 10 call k
          c1 20 granted 7
          c1 30 detached
@@ -162,7 +162,7 @@ fn a_text_that_is_attached_twice_is_found() {
 #[test]
 fn a_token_that_was_attached_without_a_text_is_found() {
     differ(
-        &[Rule::DuplicateToken],
+        &[Rule::StaleAttach],
         "c1 10 call k
          c1 20 granted 7
         -c1 30 detached
@@ -207,7 +207,7 @@ fn a_token_that_is_smaller_than_one_long_before_is_found() {
 #[test]
 fn a_lock_that_is_attached_after_a_later_grant_is_found() {
     differ(
-        &[Rule::BackwardToken],
+        &[Rule::StaleAttach],
         "c1 10 call k
          c1 20 granted 7
          c1 30 detached
