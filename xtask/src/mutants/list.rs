@@ -31,6 +31,15 @@ const READER_SQL: &str = "crates/mysql-rw/src/sql/try_acquire_reader.sql";
 const RENEWALS: &str = "crates/mysql/src/lease/statements.rs";
 const SEMAPHORE: &str = "crates/core/src/semaphore.rs";
 const ELECTION: &str = "crates/core/src/election.rs";
+const HOLDERS_LUA: &str = "crates/redis-rw/src/lua/holders.lua";
+const TRY_ACQUIRE_RW_LUA: &str = "crates/redis-rw/src/lua/try_acquire.lua";
+const RENEW_RW_LUA: &str = "crates/redis-rw/src/lua/renew.lua";
+const RELEASE_RW_LUA: &str = "crates/redis-rw/src/lua/release.lua";
+const DOWNGRADE_RW_LUA: &str = "crates/redis-rw/src/lua/downgrade.lua";
+const CLAIM_SQL: &str = "crates/postgres/src/sql/claim.sql";
+const RENEW_PG_SQL: &str = "crates/postgres/src/sql/renew.sql";
+const RELEASE_PG_SQL: &str = "crates/postgres/src/sql/release.sql";
+const ETCD_LINE: &str = "crates/etcd/src/line.rs";
 const FILE_GRANT: &str = "crates/file/src/grant.rs";
 
 macro_rules! mutants {
@@ -244,6 +253,56 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "mysql-rw" by "readers": "a writer does not wait until the readers are gone" in "crates/mysql-rw/src/sql/count_readers.sql",
         "COUNT(IF(r.forced = 0, 1, NULL))" => "0 * COUNT(IF(r.forced = 0, 1, NULL))";
 
+    "redis-rw": "a reader comes in beside a writer" in HOLDERS_LUA,
+        "if latest or mode == 'r' or not writer then\n    return latest, writer" => "if latest or mode == 'r' or not writer then\n    return mode == 'w' and latest or nil, writer";
+    "redis-rw": "a writer does not see the reader that asked last" in HOLDERS_LUA,
+        "for i = 1, #all, 2 do\n    local ends = live(all[i + 1])\n    if ends then\n      latest" => "for i = 1, #all - 2, 2 do\n    local ends = live(all[i + 1])\n    if ends then\n      latest";
+    "redis-rw": "readers that come later overtake a writer that waits" in TRY_ACQUIRE_RW_LUA,
+        "if there > (known[1] and 1 or 0) then" => "if mode == 'w' and there > (known[1] and 1 or 0) then";
+    "redis-rw": "a reader whose lease is over holds the key" in HOLDERS_LUA,
+        "if ends and tonumber(ends) > clock() then" => "if ends then";
+    "redis-rw": "a renewal brings back what has ended" in RENEW_RW_LUA,
+        "if number ~= epoch then\n    return 'gone'\n  end" => "if number ~= epoch then\n    field, ends, number, metadata = 'writer', 0, epoch, '}'\n  end";
+    "redis-rw": "anybody releases a writer" in RELEASE_RW_LUA,
+        "if string.match(known[1] or '', '^%d+ (%x+) ') == owner then" => "if string.match(known[1] or '', '^%d+ (%x+) ') then";
+    "redis-rw": "a reader has the token of the one before" in HOLDERS_LUA,
+        "local entry, written = entry_of(clock() + lease, owner, number," => "number = mode == 'r' and number - number % 16000 or number\n  local entry, written = entry_of(clock() + lease, owner, number,";
+    "redis-rw": "a writer that becomes a reader keeps its token" in DOWNGRADE_RW_LUA,
+        "local entry = entry_of(clock() + lease, owner, next_number, since() .. metadata)" => "next_number = epoch\n  local entry = entry_of(clock() + lease, owner, next_number, since() .. metadata)";
+    "redis-rw": "a late renewal shortens the lease" in RENEW_RW_LUA,
+        "local longer = math.max(ends, clock() + lease)" => "local longer = clock() + lease";
+    "redis-rw": "a release by force is not told as such" in "crates/redis-rw/src/lua/force_release.lua",
+        "table.concat(owners, ' ')" => "''";
+    "redis-rw": "a release leaves those who wait asleep" in RELEASE_RW_LUA,
+        "refused = not others and serve_waiters(lock, fence, line)" => "refused = nil";
+
+    "postgres": "a reader comes in beside a writer" in CLAIM_SQL,
+        "    IF l.owner IS NOT NULL THEN\n      until := l.expires_at;" => "    IF l.owner IS NOT NULL AND NOT shared[i] THEN\n      until := l.expires_at;";
+    "postgres": "a writer comes in beside readers" in CLAIM_SQL,
+        "SELECT max(r.expires_at) INTO until FROM" => "SELECT max(r.expires_at) - interval '1 day' INTO until FROM";
+    "postgres": "tokens stay the same" in CLAIM_SQL,
+        "l.epoch := greatest(l.epoch + 1, clock);" => "l.epoch := greatest(l.epoch, 1);";
+    "postgres": "anybody releases a writer" in RELEASE_PG_SQL,
+        "IF l.owner = owners[i] AND l.expires_at > moment THEN" => "IF l.expires_at > moment THEN";
+    "postgres": "a renewal brings a writer back whose lease has ended" in RENEW_PG_SQL,
+        "WHERE l.name = g.name AND l.owner = g.owner AND l.expires_at > moment;" => "WHERE l.name = g.name AND l.owner = g.owner;";
+    "postgres": "a late renewal shortens the lease" in RENEW_PG_SQL,
+        "UPDATE {schema}.locks AS l SET expires_at = greatest(l.expires_at," => "UPDATE {schema}.locks AS l SET expires_at = greatest(moment,";
+    "postgres": "a release by force is not told as such" in "crates/postgres/src/sql/force_release.sql",
+        "      l.forced := l.owner;\n" => "";
+    "postgres": "a detached lock is attached by all who have the text" in "crates/postgres/src/sql/take_over.sql",
+        "WHERE l.name = key AND l.owner IN (old_owner, new_owner) AND l.epoch = its_epoch" => "WHERE l.name = key AND l.epoch = its_epoch";
+
+    "etcd": "a reader comes in beside a writer" in ETCD_LINE,
+        "let excludes = |other: &Entry| other.mode == Mode::Exclusive || mode == Mode::Exclusive;" => "let excludes = |_: &Entry| mode == Mode::Exclusive;";
+    "etcd": "a writer does not wait for the readers before it" in ETCD_LINE,
+        "other.position < entry.position && (other.mode == Mode::Exclusive || entry.mode == Mode::Exclusive)" => "other.position < entry.position && other.mode == Mode::Exclusive";
+    "etcd": "a downgrade keeps the token of the writer" in ETCD_LINE,
+        "base.epoch(self.position).saturating_add(u64::from(self.text.downgraded))" => "base.epoch(self.position)";
+    "etcd": "a writer that becomes a reader goes to the end of the line" in ETCD_LINE,
+        "let position = if text.position > 0 { text.position } else { kv.create_revision };" => "let position = kv.create_revision;";
+    "etcd": "a renewal does not prolong the lease" in "crates/etcd/src/renew.rs",
+        "let alive = if kept.is_empty() { Vec::new() } else { store.keep_alive(RENEW, &kept).await? };" => "let alive = vec![true; kept.len()];";
     "etcd" by "server": "a renewal that was given up replaces a lease that was renewed since" in "crates/etcd/src/store.rs",
         "locked(&self.0.unsettled).contains(&owner)" => "locked(&self.0.unsettled).contains(&owner) && false";
     "etcd" by "server": "a forced release in two rounds names those of the last" in "crates/etcd/src/admin.rs",
