@@ -293,8 +293,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "postgres": "a detached lock is attached by all who have the text" in "crates/postgres/src/sql/take_over.sql",
         "WHERE l.name = key AND l.owner IN (old_owner, new_owner) AND l.epoch = its_epoch" => "WHERE l.name = key AND l.epoch = its_epoch";
 
-    "etcd": "a reader comes in beside a writer" in ETCD_LINE,
-        "let excludes = |other: &Entry| other.mode == Mode::Exclusive || mode == Mode::Exclusive;" => "let excludes = |_: &Entry| mode == Mode::Exclusive;";
+    "etcd": "a reader that waits comes in beside a writer" in ETCD_LINE,
+        "other.position < entry.position && (other.mode == Mode::Exclusive || entry.mode == Mode::Exclusive)" => "other.position < entry.position && entry.mode == Mode::Exclusive";
     "etcd": "a writer does not wait for the readers before it" in ETCD_LINE,
         "other.position < entry.position && (other.mode == Mode::Exclusive || entry.mode == Mode::Exclusive)" => "other.position < entry.position && other.mode == Mode::Exclusive";
     "etcd": "a downgrade keeps the token of the writer" in ETCD_LINE,
