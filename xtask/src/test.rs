@@ -120,7 +120,8 @@ impl Steps {
 /// The programs of tests that this command builds.
 fn built(command: &mut Command) -> Result<Vec<Program>, String> {
     let messages = printed(command, io::read_to_string)?;
-    Ok(messages.lines().filter_map(Program::read).collect())
+    let programs: Vec<_> = messages.lines().filter_map(Program::read).collect();
+    if programs.is_empty() { Err("no program of tests was built".into()) } else { Ok(programs) }
 }
 
 /// What is made of a command's output. Where the command fails, that is the error.

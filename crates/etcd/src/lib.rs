@@ -22,6 +22,7 @@ mod failure;
 mod nodes;
 mod proto;
 mod store;
+mod unsettled;
 
 pub use leasehold_core::*;
 

@@ -127,7 +127,7 @@ async fn replace(store: &Store, operation: &'static str, entry: &Entry, name: &[
     let compare = vec![Compare::unchanged(&entry.name, entry.modified)];
     let txn = TxnRequest { compare, success, failure: Vec::new() };
     let done = if name == entry.name {
-        store.replace(operation, entry.owner, txn).await?
+        store.replace(operation, entry.owner, entry.modified, txn).await?
     } else {
         store.txn(operation, true, txn).await?.succeeded
     };

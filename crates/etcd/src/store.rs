@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::proto::{
     Compare, LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, LEASE_TIME_TO_LIVE, LeaseGrantRequest, LeaseRequest,
     LeaseResponse, Operation, RANGE, Range, RangeRequest, RangeResponse, TXN, TxnRequest, TxnResponse,
 };
+use crate::unsettled::Unsettled;
 
 /// The locks of one namespace: the servers, the names, and who of this process waits. A clone shares them.
 #[derive(Clone, Debug)]
@@ -24,8 +25,7 @@ struct Shared {
     names: Names,
     base: Mutex<Option<Base>>,
     waiting: Mutex<HashMap<LockKey, (OwnerId, Mode)>>,
-    /// Whose lease may still be replaced by a transaction that was sent, and whose answer did not come.
-    unsettled: Mutex<HashSet<OwnerId>>,
+    unsettled: Mutex<Unsettled>,
     /// Sent whenever somebody else waits.
     changed: watch::Sender<()>,
 }
@@ -166,29 +166,28 @@ impl Store {
 
     /// Carries out a transaction that replaces the lease of this owner's entry, if nobody changed the entry since it was read.
     /// If the answer does not come, or is not waited for, the owner is [unsettled](Self::is_unsettled) from then on.
-    pub(crate) async fn replace(&self, operation: &'static str, owner: OwnerId, txn: TxnRequest) -> Result<bool> {
-        let is_first = locked(&self.0.unsettled).insert(owner);
-        let done = self.txn(operation, true, txn).await;
-        let is_settled = match &done {
-            // The entry is another one than was compared, here and in whatever was sent before.
-            Ok(_) => true,
-            Err(error) => is_first && error.kind() != ErrorKind::Indeterminate,
-        };
-        if is_settled {
-            self.settled(owner);
-        }
-        Ok(done?.succeeded)
+    pub(crate) async fn replace(
+        &self,
+        operation: &'static str,
+        owner: OwnerId,
+        modified: i64,
+        txn: TxnRequest,
+    ) -> Result<bool> {
+        locked(&self.0.unsettled).sent(owner, modified);
+        let done = self.txn(operation, true, txn).await?;
+        locked(&self.0.unsettled).answered(owner, modified);
+        Ok(done.succeeded)
     }
 
     /// Whether the lease of this owner's entry may still be replaced by one that was granted earlier, so that to keep the present
     /// one alive says nothing. Only to replace the lease, which changes the entry, keeps that from happening.
     pub(crate) fn is_unsettled(&self, owner: OwnerId) -> bool {
-        locked(&self.0.unsettled).contains(&owner)
+        locked(&self.0.unsettled).contains(owner)
     }
 
-    /// Notes that this owner is gone, or that its entry was changed.
+    /// Notes that this owner is gone.
     pub(crate) fn settled(&self, owner: OwnerId) {
-        locked(&self.0.unsettled).remove(&owner);
+        locked(&self.0.unsettled).gone(owner);
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<()> {

@@ -152,7 +152,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn give_up_late(&mut self, step: &mut Step<'_, W, L>, index: usize) -> bool {
         let late = |waiter: &&Waiter<W>| !waiter.is_try && step.now >= step.latest(waiter.member, waiter.limit);
         let Some(waiter) = self.waiters.get(index).filter(late) else { return false };
-        let last = if waiter.asked() {
+        let last = if waiter.asked() || waiter.last.is_some() {
             waiter.last.clone().filter(|_| self.asks(step, &self.queue_front(step), index))
         } else {
             // Nothing was asked for this one; but silence to another is no sign that the key is held.
