@@ -15,6 +15,7 @@ mod test;
 // and what they share.
 mod install;
 mod tally;
+mod test_program;
 mod workspace;
 
 use std::env;

@@ -5,12 +5,11 @@ mod programs;
 use std::io;
 use std::process::{ChildStdout, Command, ExitCode, Stdio};
 
-use programs::Program;
-
 use crate::install;
 use crate::matrix;
 use crate::services::Fleet;
 use crate::tally::Tally;
+use crate::test_program::TestProgram;
 use crate::workspace::cargo;
 
 const FMT: &[&str] = &["fmt", "--all", "--check"];
@@ -118,9 +117,9 @@ impl Steps {
 }
 
 /// The programs of tests that this command builds.
-fn built(command: &mut Command) -> Result<Vec<Program>, String> {
+fn built(command: &mut Command) -> Result<Vec<TestProgram>, String> {
     let messages = printed(command, io::read_to_string)?;
-    let programs: Vec<_> = messages.lines().filter_map(Program::read).collect();
+    let programs: Vec<_> = messages.lines().filter_map(TestProgram::read).collect();
     if programs.is_empty() { Err("no program of tests was built".into()) } else { Ok(programs) }
 }
 

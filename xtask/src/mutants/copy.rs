@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::list::Mutant;
+use crate::test_program::TestProgram;
 use crate::workspace::{cargo, root, target};
 
 /// A copy of the workspace in which mutants are built, with a target folder of its own.
@@ -99,25 +100,10 @@ impl Copy {
             .env("CARGO_TARGET_DIR", &self.target);
         let built = command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo test --no-run: {e}"))?;
         let messages = String::from_utf8_lossy(&built.stdout);
-        let program = messages.lines().filter_map(executable).next_back();
-        program.filter(|_| built.status.success()).ok_or_else(|| format!("{package} does not build"))
-    }
-}
-
-/// Reads the path in `… "executable":"/where/it/is" …`, from a message of cargo.
-pub(super) fn executable(message: &str) -> Option<PathBuf> {
-    let (_, path) = message.split_once("\"executable\":\"")?;
-    Some(Path::new(path.split_once('"')?.0).to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_program_is_found_in_what_cargo_says() {
-        let message = r#"{"reason":"compiler-artifact","executable":"/t/deps/conformance-1","fresh":true}"#;
-        assert_eq!(executable(message), Some("/t/deps/conformance-1".into()));
-        assert_eq!(executable(r#"{"executable":null}"#), None);
+        let program = messages.lines().filter_map(TestProgram::read).next_back();
+        program
+            .map(|program| program.executable)
+            .filter(|_| built.status.success())
+            .ok_or_else(|| format!("{package} does not build"))
     }
 }

@@ -63,7 +63,7 @@ pub fn start_cluster_with(
         tries -= 1;
         let ports = (0..size).map(|_| free_port()).collect::<Result<Vec<_>, _>>()?;
         let of_each = ports.iter().zip(settings(&ports));
-        let started = of_each.map(|(port, settings)| begin(*port, &ports, parent, &settings, lifetime));
+        let started = of_each.map(|(port, settings)| start_member(*port, &ports, parent, &settings, lifetime));
         let mut members = started.collect::<Result<Vec<_>, _>>()?;
         match members.iter_mut().try_for_each(|member| member.wait_until(is_healthy)) {
             Err(why) if tries > 0 && why.contains("address already in use") => {}
@@ -84,7 +84,29 @@ pub fn start_member(
     settings: &Settings,
     lifetime: Lifetime,
 ) -> Result<Process, String> {
-    begin(port, members, parent, settings, lifetime)
+    let folder: PathBuf = parent.join(format!("etcd-{port}"));
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let for_clients = format!("http://127.0.0.1:{port}");
+    let for_peers = |port: u16| format!("http://127.0.0.1:{}", peer_port(port));
+    let cluster: Vec<_> = members.iter().map(|port| format!("{}={}", name(*port), for_peers(*port))).collect();
+    let mut arguments = Vec::new();
+    for (name, value) in [
+        ("name", name(port)),
+        ("data-dir", folder.join("data").display().to_string()),
+        ("listen-client-urls", for_clients.clone()),
+        ("advertise-client-urls", for_clients),
+        ("listen-peer-urls", for_peers(port)),
+        ("initial-advertise-peer-urls", for_peers(port)),
+        ("initial-cluster", cluster.join(",")),
+        ("logger", "zap".to_owned()),
+        ("log-outputs", "stderr".to_owned()),
+        ("log-level", "warn".to_owned()),
+    ] {
+        arguments.push(format!("--{name}={value}"));
+    }
+    arguments.extend(settings.arguments.iter().cloned());
+    let settings = Settings { arguments, variables: settings.variables.clone() };
+    Process::start(&need(PROGRAM)?, &settings, port, &folder, lifetime)
 }
 
 /// The port on which the server on `port` hears other members.
@@ -117,42 +139,10 @@ pub fn url(ports: &[u16]) -> String {
 }
 
 fn started(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetime) -> Result<Process, String> {
-    let mut server = begin(port, &[port], parent, settings, lifetime)?;
+    let mut server = start_member(port, &[port], parent, settings, lifetime)?;
     // Go writes it in small letters.
     server.wait_until(is_healthy).map_err(|why| why.replace("address already", "Address already"))?;
     Ok(server)
-}
-
-fn begin(
-    port: u16,
-    members: &[u16],
-    parent: &Path,
-    settings: &Settings,
-    lifetime: Lifetime,
-) -> Result<Process, String> {
-    let folder: PathBuf = parent.join(format!("etcd-{port}"));
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let for_clients = format!("http://127.0.0.1:{port}");
-    let for_peers = |port: u16| format!("http://127.0.0.1:{}", peer_port(port));
-    let cluster: Vec<_> = members.iter().map(|port| format!("{}={}", name(*port), for_peers(*port))).collect();
-    let mut arguments = Vec::new();
-    for (name, value) in [
-        ("name", name(port)),
-        ("data-dir", folder.join("data").display().to_string()),
-        ("listen-client-urls", for_clients.clone()),
-        ("advertise-client-urls", for_clients),
-        ("listen-peer-urls", for_peers(port)),
-        ("initial-advertise-peer-urls", for_peers(port)),
-        ("initial-cluster", cluster.join(",")),
-        ("logger", "zap".to_owned()),
-        ("log-outputs", "stderr".to_owned()),
-        ("log-level", "warn".to_owned()),
-    ] {
-        arguments.push(format!("--{name}={value}"));
-    }
-    arguments.extend(settings.arguments.iter().cloned());
-    let settings = Settings { arguments, variables: settings.variables.clone() };
-    Process::start(&need(PROGRAM)?, &settings, port, &folder, lifetime)
 }
 
 /// Whether the server takes part in a majority.

@@ -27,5 +27,9 @@ pub(super) const TO_A_SERVER: &[Fault] = &[
     Fault::SlowDisk,
 ];
 
+/// What is done to a primary and its replicas.
+pub(super) const TO_A_SENTINEL_SET: &[Fault] =
+    &[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections];
+
 pub(super) const TO_REDIS: &[Fault] = &[Fault::FlushScripts, Fault::MemoryFull, Fault::EmptyServer, Fault::DiskFull];
 pub(super) const TO_A_DATABASE: &[Fault] = &[Fault::LockedTable, Fault::ReadOnly, Fault::DiskFull];

@@ -57,6 +57,14 @@ pub(super) const OF_ONE_REDIS: &[Exemption] =
 /// Where no replica confirms what is granted.
 const FAIL_OVER: &str = "what the old primary granted and the new one never received is lost, unless replicas confirm";
 
+/// What a primary and its replicas do not promise where no replica confirms.
+pub(super) const OF_A_SENTINEL_SET: &[Exemption] = &[
+    Exemption::of_lost_writes(Fault::FailOver),
+    Exemption::of_lost_writes(Fault::FallBehind),
+    Exemption::of_lost_writes(Fault::StopServer),
+    Exemption::of_lost_writes(Fault::RestartServer),
+];
+
 /// What leases that one server ends do not promise.
 pub(super) const CLOCK_AHEAD: Exemption =
     Exemption::from_exclusion(Fault::ServerClockAhead, "leases end early by as much");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_redis_single::RedisSingle;
 
+use super::decks::TO_A_SENTINEL_SET;
 use super::setup::{Setup, Stays};
-use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
 
@@ -28,7 +28,7 @@ pub(super) static SETUP: Setup = Setup {
     repair: None,
     // Another primary takes over before a lease of the old one ends.
     ttl_ms: 4000,
-    deck: &[&[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
+    deck: &[TO_A_SENTINEL_SET],
     either: None,
     exempt: &[],
     stays: Stays { entries: 3, more_of_readers: 0, bytes: 3 * 200 },

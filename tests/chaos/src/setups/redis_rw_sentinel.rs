@@ -2,9 +2,9 @@
 
 use leasehold_redis_rw::RedisRw;
 
-use super::exemptions::Exemption;
+use super::decks::TO_A_SENTINEL_SET;
+use super::exemptions::OF_A_SENTINEL_SET;
 use super::setup::{Setup, Stays};
-use crate::fault::Fault;
 use crate::locks::{Locks, patiently};
 use crate::stores;
 
@@ -17,13 +17,8 @@ pub(super) static SETUP: Setup = Setup {
     repair: None,
     // Another primary takes over before a lease of the old one ends.
     ttl_ms: 4000,
-    deck: &[&[Fault::FailOver, Fault::FallBehind, Fault::StopServer, Fault::RestartServer, Fault::KillConnections]],
+    deck: &[TO_A_SENTINEL_SET],
     either: None,
-    exempt: &[
-        Exemption::of_lost_writes(Fault::FailOver),
-        Exemption::of_lost_writes(Fault::FallBehind),
-        Exemption::of_lost_writes(Fault::StopServer),
-        Exemption::of_lost_writes(Fault::RestartServer),
-    ],
+    exempt: OF_A_SENTINEL_SET,
     stays: Stays { entries: 3, more_of_readers: 0, bytes: 3 * 200 },
 };

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::equivalent::Equivalent;
+use crate::test_program::TestProgram;
 use crate::workspace::cargo;
 
 /// The functions that read the number of the active mutant from the environment, and that write down which changed functions
@@ -152,13 +151,10 @@ impl Subject {
 
     /// Reads a message of cargo about a program that it built.
     fn program(&self, message: &str, wanted: &BTreeSet<Program>) -> Option<(Program, PathBuf)> {
-        let message: Value = serde_json::from_str(message).ok()?;
-        let executable = message["executable"].as_str()?;
-        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.strip_prefix(&self.tree).ok()?;
-        let target = &message["target"];
-        let name = if target["kind"][0] == "test" { target["name"].as_str()? } else { "lib" };
-        let program = wanted.iter().find(|program| folder == Path::new(program.folder) && program.tests == name)?;
-        Some((*program, executable.into()))
+        let TestProgram { folder, tests, executable, .. } = TestProgram::read(message)?;
+        let folder = folder.strip_prefix(&self.tree).ok()?;
+        let program = wanted.iter().find(|program| folder == Path::new(program.folder) && program.tests == tests)?;
+        Some((*program, executable))
     }
 
     fn cargo(&self, arguments: &[&str]) -> Result<(String, bool), String> {
