@@ -7,8 +7,10 @@ mod kinds;
 mod unknown_scheme;
 // those that are built in,
 mod backends;
-// and the URL itself, which may contain a password.
+// the URL itself, which may contain a password,
 mod address;
+// and what is written under a lock.
+pub mod fenced;
 
 pub use leasehold_core::*;
 
