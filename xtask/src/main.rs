@@ -10,6 +10,7 @@ mod conformance;
 mod matrix;
 mod model;
 mod mutants;
+mod new_backend;
 mod services;
 mod test;
 // and what they share.
@@ -28,6 +29,8 @@ usage: cargo xtask <command>
                                       --install: first install the servers that are missing
   conformance [BACKEND...] [-- ARG...]
                                       run the conformance suite alone; ARG goes to its runner
+  new-backend NAME [--standalone DIR] write a crate for a store that has none: it compiles, and fails the suite until its steps
+                                      are written  --standalone: a crate in DIR, outside of this workspace
   mutants [--install] [--quick] [--again] [FILE...]
                                       change the engine's state machine in every small way that cargo-mutants knows, and
                                       check that its search, simulation or unit tests notice each change
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         ["model", rest @ ..] if !asks_for_help(rest) => model::run(rest),
         ["bench", rest @ ..] if !asks_for_help(rest) => bench::run(rest),
         ["chaos", rest @ ..] if !asks_for_help(rest) => chaos::run(rest),
+        ["new-backend", rest @ ..] if !asks_for_help(rest) => new_backend::run(rest),
         ["services", "up"] => services::by_hand::up(),
         ["services", "env"] => services::by_hand::print_environment(),
         ["services", "down"] => services::by_hand::down(),

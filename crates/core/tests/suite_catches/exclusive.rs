@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Clock, Error, ErrorKind, GrantRef, Holders, LeaseStatus, LockKey, Mode, OwnerId, Renewal,
+    Result,
 };
 
 use crate::double::{Client, Double};
 use crate::{Catch, catches};
 
 pub(crate) const CATCHES: &[Catch] = catches! {
+    NeverGrants NeverGrants => c01_of_claims_at_one_moment_one_is_granted,
+    NeverGrantsReaders NeverGrants => c01_readers_and_writers_at_one_moment_exclude_each_other,
+    NeverGivesTokens NeverGrants => c04_tokens_grow_also_within_one_moment_of_the_clock,
     NeverExcludes NeverExcludes => c01_a_second_holder_is_excluded,
     ChecksBeforeItInserts ChecksBeforeItInserts => c01_of_claims_at_one_moment_one_is_granted,
     IgnoresTheLease Grants(|_| Duration::from_secs(86_400)) => c03_an_unrenewed_holder_frees_the_key,
@@ -58,6 +62,15 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     JoinsWithColons Joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
     NeverSignals NeverSignals => c13_a_release_is_signalled,
 };
+
+pub(crate) struct NeverGrants;
+
+#[async_trait]
+impl Double for NeverGrants {
+    async fn try_acquire(&self, _client: &Client, _claim: &Claim) -> Result<Attempt> {
+        Err(Error::new(ErrorKind::Unsupported, "acquire"))
+    }
+}
 
 pub(crate) struct NeverExcludes;
 

@@ -64,6 +64,7 @@ struct Working(mpsc::UnboundedSender<Told>, &'static str);
 enum Told {
     Began(&'static str, Option<FencingToken>),
     Stopped(&'static str),
+    Failed(String),
 }
 
 impl Drop for Working {
@@ -89,19 +90,26 @@ fn works(
                 std::future::pending::<()>().await;
             }
         };
-        election.run_while_leader_until(until, work).await
+        let ended = election.run_while_leader_until(until, work).await;
+        if let Err(error) = &ended {
+            let _ = told.send(Told::Failed(error.to_string()));
+        }
+        ended
     };
     (tokio::spawn(work), shutdown)
 }
 
 async fn next(told: &mut mpsc::UnboundedReceiver<Told>) -> Result<Told, Failure> {
-    soon("a candidate begins or stops", told.recv()).await?.ok_or_else(|| Failure("all candidates have ended".into()))
+    match soon("a candidate begins or stops", told.recv()).await? {
+        Some(Told::Failed(why)) => Err(Failure(why)),
+        told => told.ok_or_else(|| Failure("all candidates have ended".into())),
+    }
 }
 
 async fn began(told: &mut mpsc::UnboundedReceiver<Told>) -> Result<(&'static str, Option<FencingToken>), Failure> {
     match next(told).await? {
         Told::Began(who, term) => Ok((who, term)),
-        Told::Stopped(who) => Err(Failure(format!("{who} stopped where a candidate should have begun"))),
+        told => Err(Failure(format!("{told:?} where a candidate should have begun"))),
     }
 }
 

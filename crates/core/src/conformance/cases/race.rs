@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::context::{AMPLE, TestContext};
+use super::context::{AMPLE, TestContext, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, GrantRef, LockKey, LockOptions, Mode, Wait};
+use crate::{Attempt, Claim, FencingToken, GrantRef, LockKey, LockOptions, Mode, Wait};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -35,6 +35,8 @@ pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(context: TestCont
         let granted = at_once(&clients, &context.key(), |_| Mode::Exclusive).await;
         ensure!(granted.len() <= 1, "{} of {} claims: {granted:?}", granted.len(), clients.len());
     }
+    // Of claims that all fail, none is granted twice.
+    clients[0].take(&context.key(), &patient()).await?.release().await?;
     Ok(())
 }
 
@@ -46,6 +48,7 @@ pub(super) async fn c01_readers_and_writers_at_one_moment_exclude_each_other(con
         let writers = granted.iter().filter(|grant| grant.mode == Mode::Exclusive).count();
         ensure!(writers == 0 || granted.len() == 1, "{granted:?}");
     }
+    clients[0].take(&context.key(), &patient()).await?.release().await?;
     Ok(())
 }
 
@@ -114,6 +117,10 @@ pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(context:
     let all: Vec<_> = issued.into_iter().flatten().collect();
     let different: BTreeSet<_> = all.iter().collect();
     ensure!(different.len() == all.len(), "{} numbers for {} grants", different.len(), all.len());
+    let next = clients[0].take(&key, &patient()).await?;
+    let (epoch, last) = (next.fencing_token().map(FencingToken::epoch), all.iter().copied().flatten().max());
+    ensure!(epoch > last, "{epoch:?} after {last:?}");
+    next.release().await?;
     Ok(())
 }
 

@@ -1,0 +1,126 @@
+//! The name of a new backend.
+
+use std::fmt;
+use std::fs;
+
+use crate::workspace::root;
+
+/// The name of a backend that can be a folder, a package, a feature, a module and a URL scheme.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name(String);
+
+/// The words of Rust that cannot be the name of a module, in so far as they can be the name of a package.
+const RESERVED: &str = "abstract as async await become box break const continue crate do dyn else enum extern false final fn for \
+    gen if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try type \
+    typeof unsafe unsized use virtual where while yield";
+
+impl Name {
+    pub(crate) fn new(name: &str) -> Result<Self, String> {
+        let lock = root().join("Cargo.lock");
+        let packages = fs::read_to_string(&lock).map_err(|e| format!("{}: {e}", lock.display()))?;
+        Self::beside(name, &packages)
+    }
+
+    /// A name that none of the packages of this `Cargo.lock` has.
+    fn beside(name: &str, packages: &str) -> Result<Self, String> {
+        let refuse = |why: &str| Err(format!("a backend cannot be named {name:?}: {why}"));
+        let words: Vec<&str> = name.split('-').collect();
+        let is_word = |word: &&str| {
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        if !words.iter().all(is_word) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+            return refuse(
+                "it has to be words of a-z and 0-9 with single hyphens between them, and begin with a letter",
+            );
+        }
+        if name.len() > 40 {
+            return refuse("40 characters are the most");
+        }
+        if RESERVED.split_whitespace().any(|word| word == name) {
+            return refuse("it is a word of Rust, and becomes the name of a module");
+        }
+        let name = Self(name.to_owned());
+        if packages.lines().any(|line| line == format!("name = \"{}\"", name.package())) {
+            return refuse(&format!("the package {} exists already", name.package()));
+        }
+        if ["memory", "default", "tls-rustls"].contains(&name.as_str()) {
+            return refuse("core or a feature of every crate has this name");
+        }
+        Ok(name)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// `leasehold-some-store`
+    pub(crate) fn package(&self) -> String {
+        format!("leasehold-{}", self.0)
+    }
+
+    /// `some_store`
+    pub(crate) fn module(&self) -> String {
+        self.0.replace('-', "_")
+    }
+
+    /// `SOME_STORE`
+    pub(crate) fn variable(&self) -> String {
+        self.module().to_uppercase()
+    }
+
+    /// `SomeStore`
+    pub(crate) fn type_name(&self) -> String {
+        let capital = |word: &str| word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default();
+        self.0.split('-').map(capital).collect()
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_written_as_rust_and_cargo_want_it() {
+        let name = Name::beside("dynamo-db2", "").unwrap();
+        assert_eq!((name.package(), name.module()), ("leasehold-dynamo-db2".to_owned(), "dynamo_db2".to_owned()));
+        assert_eq!((name.type_name(), name.variable()), ("DynamoDb2".to_owned(), "DYNAMO_DB2".to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_a_name_is_refused_with_the_reason() {
+        let packages = "[[package]]\nname = \"leasehold-etcd\"\nversion = \"0.1.0\"\n";
+        for (bad, why) in [
+            ("", "begin with a letter"),
+            ("Dynamo", "words of a-z"),
+            ("dynamo_db", "words of a-z"),
+            ("dynamo--db", "single hyphens"),
+            ("-dynamo", "single hyphens"),
+            ("dynamo-", "single hyphens"),
+            ("2dynamo", "begin with a letter"),
+            ("../dynamo", "words of a-z"),
+            ("dynämo", "words of a-z"),
+            ("gen", "a word of Rust"),
+            ("etcd", "leasehold-etcd exists already"),
+            ("memory", "core or a feature"),
+            (&"x".repeat(41), "40 characters"),
+        ] {
+            let refusal = Name::beside(bad, packages).unwrap_err();
+            assert!(refusal.contains(why), "{bad}: {refusal}");
+        }
+        assert!(Name::beside("etc", packages).is_ok() && Name::beside("etcd2", packages).is_ok());
+    }
+
+    #[test]
+    fn the_crates_of_this_workspace_are_there_already() {
+        for name in ["core", "testkit", "cli", "redis", "redis-single"] {
+            let refusal = Name::new(name).unwrap_err();
+            assert!(refusal.contains("exists already"), "{refusal}");
+        }
+    }
+}

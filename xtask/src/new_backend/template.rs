@@ -1,0 +1,86 @@
+//! The files of a new crate: those of `xtask/templates/backend`, under another name.
+
+use std::fs;
+use std::path::Path;
+
+use super::name::Name;
+
+macro_rules! templates {
+    ($($file:literal)+) => {
+        &[$(($file, include_str!(concat!("../../templates/backend/", $file)))),+]
+    };
+}
+
+/// What every backend has. The template is the crate of a store that is named `new-store`.
+const FILES: &[(&str, &str)] = templates! {
+    "README.md"
+    "src/acquire.rs"
+    "src/admin.rs"
+    "src/backend.rs"
+    "src/builder.rs"
+    "src/kind.rs"
+    "src/lib.rs"
+    "src/locker.rs"
+    "src/release.rs"
+    "src/renew.rs"
+    "src/store.rs"
+    "tests/conformance.rs"
+};
+const WORKSPACE: &str = include_str!("../../templates/backend/workspace.toml");
+const STANDALONE: &str = include_str!("../../templates/backend/standalone.toml");
+
+/// The files of a crate of this workspace.
+pub(crate) fn workspace(name: &Name) -> Vec<(&'static str, String)> {
+    files(name, WORKSPACE)
+}
+
+/// The files of a crate that depends on the checkout in this folder.
+pub(crate) fn standalone(name: &Name, checkout: &Path) -> Result<Vec<(&'static str, String)>, String> {
+    let manifest = checkout.join("Cargo.toml");
+    let workspace = fs::read_to_string(&manifest).map_err(|e| format!("{}: {e}", manifest.display()))?;
+    let value = |key: &str| {
+        let found = workspace.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"'));
+        found.ok_or_else(|| format!("{} does not say {key}", manifest.display()))
+    };
+    // A text in JSON is one in TOML.
+    let core = serde_json::to_string(&checkout.join("crates/core").to_string_lossy()).map_err(|e| e.to_string())?;
+    let manifest = STANDALONE
+        .replace("RUST_VERSION", value("rust-version")?)
+        .replace("REPOSITORY", value("repository")?)
+        .replace("CORE_VERSION", value("version")?)
+        .replace("CORE_PATH", &core);
+    Ok(files(name, &manifest))
+}
+
+fn files(name: &Name, manifest: &str) -> Vec<(&'static str, String)> {
+    let named = |text: &str| {
+        text.replace("new-store", name.as_str())
+            .replace("new_store", &name.module())
+            .replace("NEW_STORE", &name.variable())
+            .replace("NewStore", &name.type_name())
+    };
+    let manifest = ("Cargo.toml", named(manifest));
+    FILES.iter().map(|(file, text)| (*file, named(text))).chain([manifest]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_template_is_written() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/backend");
+        let mut there = BTreeSet::new();
+        for below in ["", "src", "tests"] {
+            let files = fs::read_dir(folder.join(below)).unwrap().map(|entry| entry.unwrap().path());
+            let files = files.filter(|file| file.is_file());
+            there.extend(files.map(|file| file.strip_prefix(&folder).unwrap().to_path_buf()));
+        }
+        let manifests = ["workspace.toml", "standalone.toml"].map(PathBuf::from);
+        let written: BTreeSet<_> = FILES.iter().map(|(file, _)| PathBuf::from(file)).chain(manifests).collect();
+        assert_eq!(there, written);
+    }
+}
