@@ -55,7 +55,8 @@ impl NewStoreBuilder {
     /// The address and the namespace. No error shows the URL: somebody may have written a password into it.
     fn settings(&self) -> Result<(String, Namespace)> {
         let url = self.url.as_deref().ok_or_else(|| refuse("there is no URL"))?;
-        let rest = url.strip_prefix("new-store://").ok_or_else(|| refuse("the URL does not begin with new-store://"))?;
+        let rest =
+            url.strip_prefix("new-store://").ok_or_else(|| refuse("the URL does not begin with new-store://"))?;
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         if address.is_empty() {
             return Err(refuse("the URL names no store"));

@@ -1,8 +1,9 @@
 //! What the suite does not look at: URLs, the kind, closing.
 
-use leasehold_core::{Backend, Claim, Locker, LockerExt, LockKey, Mode, Target};
-use leasehold_sample_store::{KIND, SampleStore};
 use std::time::Duration;
+
+use leasehold_core::{Backend, Claim, LockKey, Locker, LockerExt, Mode, Target};
+use leasehold_sample_store::{KIND, SampleStore};
 
 #[tokio::test]
 async fn a_url_names_one_store_and_one_namespace() {
