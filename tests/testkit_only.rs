@@ -39,11 +39,17 @@ fn no_published_crate_has_a_feature_or_a_dependency_for_tests_alone() {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
-/// The pattern `crates/[!t]*` of the workspace's default members is for all crates but the testkit.
+/// The pattern `crates/[!t]*` of the workspace's default members leaves out the testkit, and what else begins like it: such a
+/// crate is named beside it.
 #[test]
 fn every_published_crate_is_a_default_member() {
-    assert!(read(&root().join("Cargo.toml")).contains("default-members = [\"crates/[!t]*\"]"));
-    let missed = |folder: &PathBuf| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with('t'));
+    let manifest = read(&root().join("Cargo.toml"));
+    let members = manifest.lines().find(|line| line.starts_with("default-members = [\"crates/[!t]*\""));
+    let members = members.expect("the pattern is there");
+    let missed = |folder: &PathBuf| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with('t') && !members.contains(&format!("\"crates/{name}\""))
+    };
     let missed: Vec<PathBuf> = published().into_iter().filter(missed).collect();
     assert!(missed.is_empty(), "`cargo build` leaves these out: {missed:?}");
 }

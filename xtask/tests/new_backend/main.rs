@@ -20,13 +20,13 @@ const PASS_WITHOUT_A_STORE: [&str; 7] = [
 
 #[test]
 fn a_new_crate_compiles_and_fails_each_case_that_asks_the_store_because_no_step_is_written() {
-    let folder = standalone("not-written");
+    let folder = standalone("unwritten-store");
     let run = told(&cargo(&folder, &["test", "--offline", "--no-fail-fast"]));
     assert!(run.contains("test builder::tests::a_bad_url_is_refused_and_not_shown ... ok"), "{run}");
     assert!(run.contains("README.md - (line 5) - compile ... ok"), "{run}");
 
     let passed = |line: &str| {
-        let case = line.strip_prefix("test sample-store::")?.strip_suffix("... ok")?.trim_end();
+        let case = line.strip_prefix("test unwritten-store::")?.strip_suffix("... ok")?.trim_end();
         (!case.ends_with("local_handoff_off")).then(|| case.to_owned())
     };
     let mut passed: Vec<_> = run.lines().filter_map(passed).collect();
@@ -41,7 +41,7 @@ fn a_new_crate_compiles_and_fails_each_case_that_asks_the_store_because_no_step_
 
 #[test]
 fn a_new_crate_with_the_steps_of_the_memory_backend_passes() {
-    let folder = standalone("filled");
+    let folder = standalone("sample-store");
     let filled = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/new_backend/filled");
     for step in ["store", "acquire", "release", "renew", "admin"] {
         copy(&filled.join(format!("{step}.rs")), &folder.join(format!("src/{step}.rs")));
@@ -81,18 +81,19 @@ fn a_new_crate_of_the_workspace_is_in_the_library_and_in_the_program() {
 
 #[test]
 fn a_folder_with_something_in_it_is_left_alone() {
-    let folder = standalone("in-use");
+    let folder = standalone("used-store");
     let before = fs::read(folder.join("src/lib.rs")).expect("it was written");
     let run = xtask(&["new-backend", "other-store", "--standalone", &folder.to_string_lossy()], root());
     assert!(!run.status.success() && told(&run).contains("exists already, and is not empty"), "{}", told(&run));
     assert_eq!(fs::read(folder.join("src/lib.rs")).expect("it is there"), before);
 }
 
-/// A new crate in an own folder, with the versions of dependencies that this workspace has.
-fn standalone(folder: &str) -> PathBuf {
-    let folder = scratch().join(folder);
+/// A new crate in an own folder, with the versions of dependencies that this workspace has. Each test has a name of its own:
+/// cargo takes two crates that are called alike for one, wherever they are.
+fn standalone(name: &str) -> PathBuf {
+    let folder = scratch().join(name);
     let _ = fs::remove_dir_all(&folder);
-    let run = xtask(&["new-backend", "sample-store", "--standalone", &folder.to_string_lossy()], root());
+    let run = xtask(&["new-backend", name, "--standalone", &folder.to_string_lossy()], root());
     assert!(run.status.success(), "{}", told(&run));
     copy(&root().join("Cargo.lock"), &folder.join("Cargo.lock"));
     folder
