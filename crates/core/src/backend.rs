@@ -46,8 +46,9 @@ use crate::{Capabilities, Cursor, Error, ErrorKind, Holders, LockKey, Mode, Page
 /// a call. Detaching costs one method, `take_over`; the detach itself sends nothing to the store.
 ///
 /// # Implementing
-/// `CONTRIBUTING.md` has the steps ("Add a backend in six steps"), the memory backend is the reference, and the conformance
-/// suite (feature `conformance`) checks an implementation.
+/// `cargo xtask new-backend NAME --standalone DIR` in a checkout of Leasehold writes a crate whose methods are not written yet,
+/// and `CONTRIBUTING.md` ("Add a backend") leads from there to a green suite. The memory backend is the reference, and the
+/// conformance suite (feature `conformance`) checks an implementation.
 #[async_trait]
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// What this backend claims and what it declines. The answer is always the same. No I/O.
