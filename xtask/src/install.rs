@@ -12,8 +12,10 @@ use crate::services;
 
 /// Installs the missing programs with the system's package manager, without starting a service of the system.
 pub(crate) fn run() -> Result<(), String> {
-    let missing = services::missing_programs();
-    let mut packages: Vec<&str> = missing.iter().map(|program| package(program)).collect();
+    // The client in Python of docs/clients is tested beside ours.
+    let python = find("python3").is_none().then_some("python3");
+    let missing = services::missing_programs().into_iter().chain(python);
+    let mut packages: Vec<&str> = missing.map(package).collect();
     packages.sort_unstable();
     packages.dedup();
     if packages.is_empty() {
@@ -77,6 +79,7 @@ fn package(program: &str) -> &'static str {
         "redis-server" => "redis-server",
         "postgres" | "initdb" => "postgresql",
         "pgbouncer" => "pgbouncer",
+        "python3" => "python3",
         "etcd" => "etcd-server",
         "etcdctl" => "etcd-client",
         _ => "mariadb-server",

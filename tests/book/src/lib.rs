@@ -2,6 +2,8 @@
 
 mod links;
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use mdbook_driver::MDBook;
@@ -11,11 +13,67 @@ use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
 
 pub use links::broken_links;
 
+macro_rules! about {
+    ($step:literal) => {
+        concat!(
+            "-- ",
+            $step,
+            " of leasehold-redis-single, written by `cargo run -p leasehold-book` from the files of crates/*/src/lua.\n"
+        )
+    };
+}
+
+macro_rules! lua {
+    ($krate:literal, $name:literal) => {
+        include_str!(concat!("../../../crates/", $krate, "/src/lua/", $name, ".lua"))
+    };
+}
+
+macro_rules! shared {
+    () => {
+        concat!(
+            lua!("redis", "script_error"),
+            lua!("redis", "next_epoch"),
+            lua!("redis-single", "entry"),
+            lua!("redis", "queue")
+        )
+    };
+}
+
 /// Where the files of the repository are shown that are not a part of the book.
 pub const REPOSITORY: &str = "https://github.com/leasehold/leasehold/blob/main/";
 
 /// The pictures that the documents of the repository show and that are not in `docs/`.
 const PICTURES: &str = "benches/plots";
+
+/// The scripts of `redis:` as a client in another language sends them, by the names of their files in [`CLIENTS`].
+pub const SCRIPTS: [(&str, &str); 3] = [
+    (
+        "acquire.lua",
+        concat!(
+            about!("acquire"),
+            shared!(),
+            lua!("redis-single", "try_acquire"),
+            "return try_acquire(#KEYS / 3, 0, 0)\n"
+        ),
+    ),
+    ("renew.lua", concat!(about!("renew"), lua!("redis", "prolong"), lua!("redis-single", "renew"))),
+    (
+        "release.lua",
+        concat!(about!("release"), shared!(), lua!("redis-single", "release"), "return release(#KEYS / 3, 0, 0)\n"),
+    ),
+];
+
+/// Where the scripts and the client in Python are.
+pub const CLIENTS: &str = "docs/clients";
+
+/// Writes the [`SCRIPTS`].
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_scripts() -> io::Result<()> {
+    SCRIPTS.iter().try_for_each(|(name, text)| fs::write(root().join(CLIENTS).join(name), text))
+}
 
 /// Builds the book into this folder, which is emptied first.
 ///
@@ -26,10 +84,10 @@ pub fn build(to: &Path) -> Result<()> {
     book.config.build.build_dir = to.to_path_buf();
     book.with_preprocessor(OutOfTheBook).build()?;
     let pictures = to.join(PICTURES);
-    std::fs::create_dir_all(&pictures)?;
-    for picture in std::fs::read_dir(root().join(PICTURES))? {
+    fs::create_dir_all(&pictures)?;
+    for picture in fs::read_dir(root().join(PICTURES))? {
         let picture = picture?;
-        std::fs::copy(picture.path(), pictures.join(picture.file_name()))?;
+        fs::copy(picture.path(), pictures.join(picture.file_name()))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use leasehold_book::{broken_links, build, root};
+use leasehold_book::{CLIENTS, SCRIPTS, broken_links, build, root};
 
 #[test]
 fn the_book_builds_and_what_it_links_to_is_there() {
@@ -16,6 +16,14 @@ fn the_book_builds_and_what_it_links_to_is_there() {
         let name = file.file_name().into_string().expect("a name in UTF-8");
         let is_chapter = name != "SUMMARY.md" && file.path().extension().is_some_and(|extension| extension == "md");
         assert!(!is_chapter || chapters.contains(&format!("({name})")), "docs/SUMMARY.md does not list {name}");
+    }
+}
+
+#[test]
+fn the_scripts_for_other_languages_are_those_of_the_crate() {
+    for (name, text) in SCRIPTS {
+        let written = fs::read_to_string(root().join(CLIENTS).join(name)).expect("the script is there");
+        assert!(written == text, "{CLIENTS}/{name} is out of date; `cargo run -p leasehold-book` writes it");
     }
 }
 

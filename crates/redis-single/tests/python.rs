@@ -1,0 +1,203 @@
+//! Programs in Python (`docs/clients/leasehold.py`) and ours share locks on a real Redis. Without `redis-server` or `python3` the tests
+//! are ignored.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod waiters;
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::PathBuf;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use leasehold_redis_single::{Admin, LockGuard, LockKey, LockOptions, LockerExt, RedisSingle, Result, Wait};
+use leasehold_testkit::launch::find;
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{KilledOnDrop, eventually, needs};
+use tokio::task::spawn_blocking;
+
+use self::waiters::{key, locker, places};
+
+/// Carries out what it reads, a line each, and prints what comes of it.
+const PROGRAM: &str = "
+import sys
+sys.path.insert(0, sys.argv[1])
+import leasehold
+locks, lock = leasehold.Locks(port=int(sys.argv[2]), namespace=sys.argv[3]), None
+for line in sys.stdin:
+    word, *rest = line.rstrip('\\n').split('|')
+    if word == 'acquire':
+        lock = locks.acquire(rest[0], ttl=float(rest[1]), wait=float(rest[2]), label='pythön')
+        answer = lock.token if lock else 'none'
+    elif word == 'renew':
+        answer = lock.renew()
+    elif word == 'is_held':
+        answer = lock.is_held()
+    elif word == 'release':
+        answer = lock.release()
+    print(answer, flush=True)
+";
+
+/// A program in Python with a connection of its own.
+struct Python {
+    _process: KilledOnDrop,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Python {
+    fn start(server: &Server, namespace: &str) -> Self {
+        let python = needs("python3", find("python3"));
+        let clients = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
+        let mut command = Command::new(python);
+        command.env("PYTHONDONTWRITEBYTECODE", "1").args(["-c", PROGRAM]).arg(clients);
+        command.args([&server.port().to_string(), namespace]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = KilledOnDrop::spawn(&mut command).unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()).lines());
+        Self { _process: process, input, output }
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        self.begin(line);
+        self.answer()
+    }
+
+    fn begin(&mut self, line: &str) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    fn answer(&mut self) -> String {
+        self.output.next().expect("the program in Python goes on").unwrap()
+    }
+}
+
+/// The answer of a program, for which a test on a runtime may wait.
+async fn answer(mut python: Python) -> (String, Python) {
+    spawn_blocking(move || (python.answer(), python)).await.unwrap()
+}
+
+fn token(guard: &LockGuard) -> u64 {
+    guard.fencing_token().expect("Redis gives tokens").get()
+}
+
+async fn each_excludes_the_other_and_tokens_grow_from_one_to_the_other() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+    let mut last = 0;
+    for _ in 0..5 {
+        let guard = ours.lock("k").await?;
+        assert!(token(&guard) > last, "{} is not above {last}", token(&guard));
+        last = token(&guard);
+        assert_eq!(python.ask("acquire|k|30|0"), "none");
+        assert_eq!(python.ask("acquire|k|30|0.05"), "none", "a wait that ends leaves no lock and no place");
+        let _ = guard.release().await?;
+
+        let theirs: u64 = python.ask("acquire|k|30|0").parse().unwrap();
+        assert!(theirs > last, "{theirs} is not above {last}");
+        last = theirs;
+        assert!(ours.try_lock("k").await?.is_none());
+        let seen = ours.inspect(&key()).await?;
+        let holder = &seen.holders[0];
+        assert_eq!((holder.label.as_deref(), holder.token.map(|token| token.get())), (Some("pythön"), Some(theirs)));
+        assert_eq!([python.ask("renew"), python.ask("is_held")], ["True", "True"]);
+        assert_eq!([python.ask("release"), python.ask("release"), python.ask("is_held")], ["True", "False", "False"]);
+    }
+    assert_eq!(places(&server).await, 0);
+    Ok(())
+}
+
+async fn a_release_grants_the_key_to_the_waiter_of_the_other_language() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+
+    // A lease of an hour, so that only the release can be why the waiter is granted the key.
+    let hour = LockOptions::new().ttl(Duration::from_secs(3600));
+    let guard = ours.lock_with("k", &hour).await?;
+    python.begin("acquire|k|3600|inf");
+    eventually("the program in Python has a place", async || places(&server).await == 1).await;
+    let _ = guard.release().await?;
+    let (answered, mut python) = answer(python).await;
+    assert!(answered.parse::<u64>().is_ok(), "{answered}");
+    assert_eq!(python.ask("is_held"), "True");
+    let left = ours.inspect(&key()).await?.holders[0].remaining;
+    assert!(left > Some(Duration::from_secs(3000)), "a first lease out of the queue is prolonged at once: {left:?}");
+
+    let waiter = tokio::spawn({
+        let ours = ours.clone();
+        async move { ours.lock_with("k", &hour).await }
+    });
+    eventually("ours has a place", async || places(&server).await == 1).await;
+    assert_eq!(python.ask("release"), "True");
+    let guard = waiter.await.unwrap()?;
+    assert!(token(&guard) > answered.parse().unwrap());
+    Ok(())
+}
+
+async fn waiters_of_both_languages_stand_in_one_queue() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+    let guard = ours.lock("k").await?;
+    python.begin("acquire|k|30|inf");
+    eventually("the program in Python has a place", async || places(&server).await == 1).await;
+    let second = tokio::spawn(async move { locker(&server).await?.lock("k").await.map(|guard| (guard, server)) });
+    // It cannot overtake, however soon it asks.
+    let _ = guard.release().await?;
+    let (answered, mut python) = answer(python).await;
+    let first: u64 = answered.parse().unwrap();
+    assert!(!second.is_finished());
+    assert_eq!(python.ask("release"), "True");
+    let (guard, _server) = second.await.unwrap()?;
+    assert!(token(&guard) > first);
+    Ok(())
+}
+
+async fn a_holder_in_python_that_dies_is_followed_after_its_lease() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+    let theirs: u64 = python.ask("acquire|k|1.5|0").parse().unwrap();
+    drop(python);
+    assert!(ours.try_lock("k").await?.is_none(), "its lease goes on");
+    let guard = ours.lock("k").await?;
+    assert!(token(&guard) > theirs);
+    Ok(())
+}
+
+async fn a_holder_in_python_learns_that_its_lock_was_taken_away_or_ran_out() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+    python.ask("acquire|k|30|0").parse::<u64>().unwrap();
+    assert_eq!(ours.force_release(&key()).await?.holders.len(), 1);
+    let guard = ours.lock("k").await?;
+    assert_eq!([python.ask("renew"), python.ask("is_held"), python.ask("release")], ["False"; 3]);
+    assert!(guard.is_held() && ours.try_lock("k").await?.is_none(), "the one that came after it is left alone");
+    let _ = guard.release().await?;
+
+    python.ask("acquire|k|0.3|0").parse::<u64>().unwrap();
+    let wait = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)));
+    let guard = ours.lock_with("k", &wait).await?;
+    assert_eq!([python.ask("is_held"), python.ask("renew")], ["False", "False"], "it stopped before ours began");
+    assert!(guard.is_held());
+    Ok(())
+}
+
+async fn names_are_the_same_in_both_languages() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let namespace = "a:b {c}%é";
+    let ours = RedisSingle::builder().url(server.url()).namespace(namespace).connect().await?;
+    let mut python = Python::start(&server, namespace);
+    for name in ["plain/42", "a b", "{x}", "100%", "é:ü", "\"quoted\\", "~tilde^`", "\u{1}\u{7f}"] {
+        python.ask(&format!("acquire|{name}|30|0")).parse::<u64>().unwrap();
+        let seen = ours.inspect(&LockKey::new(name)?).await?;
+        assert_eq!(seen.holders.len(), 1, "{name:?}");
+        assert_eq!(python.ask("release"), "True");
+    }
+    Ok(())
+}
+
+leasehold_testkit::main! {
+    @multi_thread each_excludes_the_other_and_tokens_grow_from_one_to_the_other,
+    @multi_thread a_release_grants_the_key_to_the_waiter_of_the_other_language,
+    @multi_thread waiters_of_both_languages_stand_in_one_queue,
+    @multi_thread a_holder_in_python_that_dies_is_followed_after_its_lease,
+    @multi_thread a_holder_in_python_learns_that_its_lock_was_taken_away_or_ran_out,
+    @multi_thread names_are_the_same_in_both_languages,
+}
