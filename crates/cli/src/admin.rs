@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use leasehold::{Admin, Holders, LockKey, Locks};
+use leasehold::{Admin, Clock, Holders, LockKey, Locks};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -100,13 +100,14 @@ async fn everything(store: &Locks, prefix: &str) -> leasehold::Result<BTreeMap<L
 struct KeyFields<'a> {
     key: &'a str,
     held: bool,
+    waiters: Option<u64>,
     holders: Vec<HolderFields<'a>>,
 }
 
 impl<'a> From<&'a Holders> for KeyFields<'a> {
     fn from(holders: &'a Holders) -> Self {
         let all = HolderFields::all(holders);
-        Self { key: holders.key.as_str(), held: !all.is_empty(), holders: all }
+        Self { key: holders.key.as_str(), held: !all.is_empty(), waiters: holders.waiters, holders: all }
     }
 }
 
@@ -116,7 +117,7 @@ fn json(value: &impl Serialize) -> String {
 
 /// A table of the holders, one line for each.
 fn table(held: &[&Holders]) -> String {
-    let heading = ["KEY", "MODE", "HOLDER", "REASON", "LEFT", "TOKEN"].map(str::to_owned);
+    let heading = ["KEY", "MODE", "HOLDER", "REASON", "HELD", "LEFT", "WAITING", "TOKEN"].map(str::to_owned);
     let rows = held.iter().flat_map(|holders| {
         holders.holders.iter().map(|holder| {
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -125,7 +126,9 @@ fn table(held: &[&Holders]) -> String {
                 wording::mode(holder.mode).to_owned(),
                 or_dash(holder.label.as_deref().map(wording::shown)),
                 or_dash(holder.reason.as_deref().map(wording::shown)),
+                or_dash(holder.held_for(&Clock::system()).map(spoken)),
                 or_dash(holder.remaining.map(spoken)),
+                or_dash(holders.waiters.map(|count| count.to_string())),
                 or_dash(holder.token.map(|token| token.to_string())),
             ]
         })
@@ -166,26 +169,32 @@ mod tests {
         holder.token = Some(FencingToken::from(7));
         holder.remaining = remaining.map(Duration::from_secs);
         holder.label = Some("ada@db1 pid 7".to_owned());
-        Holders { key: LockKey::new(key).unwrap(), holders: vec![holder] }
+        Holders::new(&LockKey::new(key).unwrap(), vec![holder])
     }
 
     #[test]
     fn a_table_is_aligned_whatever_the_keys_look_like() {
-        let text = table(&[&held("k", Some(23)), &held("鍵\n", None)]);
+        let mut waited_for = held("k", Some(23));
+        waited_for.waiters = Some(12);
+        let text = table(&[&waited_for, &held("鍵\n", None)]);
         assert_eq!(
             text,
-            "KEY     MODE       HOLDER         REASON  LEFT  TOKEN\n\
-             k       exclusive  ada@db1 pid 7  -       23 s  7\n\
-             \"鍵\\n\"  exclusive  ada@db1 pid 7  -       -     7\n"
+            "KEY     MODE       HOLDER         REASON  HELD  LEFT  WAITING  TOKEN\n\
+             k       exclusive  ada@db1 pid 7  -       -     23 s  12       7\n\
+             \"鍵\\n\"  exclusive  ada@db1 pid 7  -       -     -     -        7\n"
         );
     }
 
     #[test]
     fn programs_get_every_field_of_every_holder() {
-        let line = json(&KeyFields::from(&held("k", None)));
+        let mut seen = held("k", None);
+        // Ahead of every clock, so that it is shown as no time at all.
+        seen.holders[0].granted_at = Holder::of_epoch(Mode::Exclusive, u64::MAX).granted_at;
+        seen.waiters = Some(2);
+        let line = json(&KeyFields::from(&seen));
         assert_eq!(
             line,
-            r#"{"key":"k","held":true,"holders":[{"mode":"exclusive","token":7,"remaining_ms":null,"label":"ada@db1 pid 7","reason":null}]}"#
+            r#"{"key":"k","held":true,"waiters":2,"holders":[{"mode":"exclusive","token":7,"held_for_ms":0,"remaining_ms":null,"label":"ada@db1 pid 7","reason":null}]}"#
                 .to_owned()
                 + "\n"
         );

@@ -1,4 +1,4 @@
-use leasehold::{Holder, Holders, Mode};
+use leasehold::{Clock, Holder, Holders, Mode};
 use serde::Serialize;
 
 use crate::duration::{millis, spoken};
@@ -40,6 +40,7 @@ pub(crate) fn holder(holder: &Holder) -> String {
 pub(crate) struct HolderFields<'a> {
     mode: &'static str,
     token: Option<u64>,
+    held_for_ms: Option<u64>,
     remaining_ms: Option<u64>,
     label: Option<&'a str>,
     reason: Option<&'a str>,
@@ -56,6 +57,7 @@ impl<'a> From<&'a Holder> for HolderFields<'a> {
         Self {
             mode: mode(holder.mode),
             token: holder.token.map(Into::into),
+            held_for_ms: holder.held_for(&Clock::system()).map(millis),
             remaining_ms: holder.remaining.map(millis),
             label: holder.label.as_deref(),
             reason: holder.reason.as_deref(),
@@ -103,7 +105,7 @@ mod tests {
         full.label = Some("ada@db1 pid 7".to_owned());
         full.reason = Some("nightly\treport".to_owned());
         full.remaining = Some(Duration::from_secs(23));
-        let told = |all: Vec<Holder>| holders(&Holders { key: key.clone(), holders: all });
+        let told = |all: Vec<Holder>| holders(&Holders::new(&key, all));
         assert_eq!(told(vec![]), None);
         assert_eq!(told(vec![bare.clone()]).unwrap(), "somebody");
         let one = r#"ada@db1 pid 7 ("nightly\treport"), shared, 23 s left"#;

@@ -138,13 +138,12 @@ impl MemoryBackend {
     fn holders(&self, key: &LockKey, grants: &[Grant]) -> Holders {
         let now = self.store.clock.now();
         let holders = grants.iter().filter(|grant| grant.ends > now).map(|grant| Holder {
-            mode: grant.claim.mode,
-            token: Some(FencingToken::of_epoch(grant.epoch)),
             remaining: Some(grant.ends.since(now)),
             label: grant.claim.label.as_deref().map(str::to_owned),
             reason: grant.claim.reason.as_deref().map(str::to_owned),
+            ..Holder::of_epoch(grant.claim.mode, grant.epoch)
         });
-        Holders { key: key.clone(), holders: holders.collect() }
+        Holders::new(key, holders.collect())
     }
 }
 

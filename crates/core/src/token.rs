@@ -1,5 +1,5 @@
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::LocalHandoff;
 
@@ -29,6 +29,11 @@ impl FencingToken {
     #[must_use]
     pub fn epoch_at(since_1970: Duration) -> u64 {
         u64::try_from(since_1970.as_nanos() / 62_500).unwrap_or(u64::MAX).min(Self::MAX_EPOCH)
+    }
+
+    /// The moment at which a clock reads this epoch, the opposite of [`epoch_at`](Self::epoch_at). Saturates as that does.
+    pub(crate) fn time_of(epoch: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(epoch.min(Self::MAX_EPOCH) * 62_500)
     }
 
     /// How far an epoch may be ahead of the store's clock: a millisecond.
@@ -115,6 +120,16 @@ mod tests {
         assert_eq!(FencingToken::epoch_at(Duration::MAX), FencingToken::MAX_EPOCH);
         let in_2247 = Duration::from_secs(8_741_000_000);
         assert!(FencingToken::epoch_at(in_2247) < FencingToken::MAX_EPOCH);
+    }
+
+    #[test]
+    fn an_epoch_is_read_as_the_time_at_which_the_clock_was_there() {
+        for epoch in [0, 1, 16_000, 28_000_000_000_001, FencingToken::MAX_EPOCH] {
+            let since_1970 = FencingToken::time_of(epoch).duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            assert_eq!(FencingToken::epoch_at(since_1970), epoch);
+        }
+        // Nothing that stands in a store makes it panic.
+        assert_eq!(FencingToken::time_of(u64::MAX), FencingToken::time_of(FencingToken::MAX_EPOCH));
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Backend for Hostile {
         if first(&self.releases) { Err(refusal()) } else { Ok(LeaseStatus::Held) }
     }
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        Ok(Holders { key: key.clone(), holders: Vec::new() })
+        Ok(Holders::new(key, Vec::new()))
     }
     async fn list(&self, _: &str, _: Option<&Cursor>) -> Result<Page> {
         Ok(Page::default())

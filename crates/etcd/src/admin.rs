@@ -25,10 +25,12 @@ pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
     shown(store, "inspect", key, &line).await
 }
 
-/// The holders of a line whose leases have not ended.
+/// The holders of a line whose leases have not ended, and how many wait behind them.
 async fn shown(store: &Store, operation: &'static str, key: &LockKey, line: &Line) -> Result<Holders> {
     let held: Vec<_> = line.holders().collect();
-    Ok(Holders { key: key.clone(), holders: those_of(store, operation, line.base, &held).await? })
+    let mut shown = Holders::new(key, those_of(store, operation, line.base, &held).await?);
+    shown.waiters = u64::try_from(line.entries.len() - held.len()).ok();
+    Ok(shown)
 }
 
 /// Those of these holders whose leases have not ended.
@@ -93,7 +95,7 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
     const FORCE: &str = "force-release";
     // Also those of a round after which others were left.
-    let mut released = Holders { key: key.clone(), holders: Vec::new() };
+    let mut released = Holders::new(key, Vec::new());
     for _ in 0..ROUNDS {
         let (line, _) = store.line(FORCE, key).await?;
         let held: Vec<&Entry> = line.holders().collect();

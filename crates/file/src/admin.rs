@@ -21,7 +21,7 @@ pub(crate) fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
         Some(lock) => holders(store, &files, &lock, &mut LivenessCache::default())?,
         None => Vec::new(),
     };
-    Ok(Holders { key: key.clone(), holders })
+    Ok(Holders::new(key, holders))
 }
 
 /// Returns one page of the held keys, in the order of the names of their files. A page ends after 100 held keys, or
@@ -66,7 +66,7 @@ pub(crate) fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Resul
 pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
     store.reopen_if_replaced()?;
     let files = store.directory.key_files(key);
-    let free = Holders { key: key.clone(), holders: Vec::new() };
+    let free = Holders::new(key, Vec::new());
     if !files.lock.exists()? {
         return Ok(free);
     }
@@ -87,7 +87,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
     let holders = holders(store, &files, &old, &mut LivenessCache::default())?;
     // This process's own grants of the old file keep it open, and nobody will release them.
     store.held().retain(|_, ours| ours.key != *key || ours.is_in_place().unwrap_or(true));
-    Ok(Holders { holders, ..free })
+    Ok(Holders::new(key, holders))
 }
 
 /// The key and holders of the lock file with this name, if its key is held and starts with `prefix`.
@@ -104,7 +104,7 @@ fn holders_of_stem(store: &Store, stem: &str, prefix: &str, liveness: &mut Liven
         return Ok(None);
     }
     let holders = holders(store, &files, &lock, liveness)?;
-    Ok((!holders.is_empty()).then_some(Holders { key, holders }))
+    Ok((!holders.is_empty()).then(|| Holders::new(&key, holders)))
 }
 
 /// The live holders that the open lock file and the reader files beside it name.

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use leasehold_core::{FencingToken, Holder, Mode, Result};
+use leasehold_core::{Holder, Mode, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::error::unavailable;
@@ -40,11 +40,11 @@ impl Record<'_> {
     }
 
     pub(crate) fn to_holder(&self) -> Holder {
-        let mut holder = Holder::new(match self.mode {
+        let mode = match self.mode {
             ModeName::Exclusive => Mode::Exclusive,
             ModeName::Shared => Mode::Shared,
-        });
-        holder.token = Some(FencingToken::of_epoch(self.epoch));
+        };
+        let mut holder = Holder::of_epoch(mode, self.epoch);
         holder.label = self.label.as_deref().map(str::to_owned);
         holder.reason = self.reason.as_deref().map(str::to_owned);
         holder

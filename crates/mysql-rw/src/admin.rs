@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 8;
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
     let name = store.namespace.name_of(key);
     let holders = holders_within(store, name.clone(), name).await?.remove(key).unwrap_or_default();
-    Ok(Holders { key: key.clone(), holders })
+    Ok(Holders::new(key, holders))
 }
 
 /// A page of the held keys that start with `prefix` and come after `after`.
@@ -34,7 +34,7 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
         let names: Vec<_> = found.iter().take(PAGE).map(name).collect::<Result<_>>()?;
         if let (Some(first), Some(last)) = (names.first(), names.last()) {
             let held = holders_within(store, first.clone(), last.clone()).await?;
-            keys.extend(held.into_iter().map(|(key, holders)| Holders { key, holders }));
+            keys.extend(held.into_iter().map(|(key, holders)| Holders::new(&key, holders)));
         }
         let full = names.last().filter(|_| found.len() > PAGE).cloned();
         let Some(end) = full.or(chunk.last) else { return Ok(Page { keys, next: None }) };
@@ -93,8 +93,7 @@ async fn holders_within(store: &Store, from: Vec<u8>, to: Vec<u8>) -> Result<BTr
         let mut columns = Columns::of(row, "inspect");
         let name = columns.bytes()?;
         let mode = if columns.number()? == 1 { Mode::Exclusive } else { Mode::Shared };
-        let mut holder = Holder::new(mode);
-        holder.token = Some(FencingToken::of_epoch(columns.number()?));
+        let mut holder = Holder::of_epoch(mode, columns.number()?);
         holder.remaining = Some(columns.micros()?);
         holder.label = columns.text()?;
         holder.reason = columns.text()?;

@@ -17,7 +17,7 @@ pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
     let params = named([("name", store.name(key))]);
     let reply = store.sessions.run(Step::new("inspect", &store.statements.inspect).repeatable(), params).await?;
     let found = reply.rows.first().map(|row| holders(store, row)).transpose()?.flatten();
-    Ok(found.unwrap_or_else(|| Holders { key: key.clone(), holders: Vec::new() }))
+    Ok(found.unwrap_or_else(|| Holders::new(key, Vec::new())))
 }
 
 /// A page of the held keys that start with `prefix` and come after `after`.
@@ -70,10 +70,9 @@ pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
 fn holders(store: &Store, row: &Row) -> Result<Option<Holders>> {
     let mut columns = Columns::of(row, "inspect");
     let name = columns.bytes()?;
-    let mut holder = Holder::new(Mode::Exclusive);
-    holder.token = Some(FencingToken::of_epoch(columns.number()?));
+    let mut holder = Holder::of_epoch(Mode::Exclusive, columns.number()?);
     holder.remaining = Some(columns.micros()?);
     holder.label = columns.text()?;
     holder.reason = columns.text()?;
-    Ok(store.namespace.key_of(&name).map(|key| Holders { key, holders: vec![holder] }))
+    Ok(store.namespace.key_of(&name).map(|key| Holders::new(&key, vec![holder])))
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Cursor, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
+use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, Page, Result};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -32,7 +32,7 @@ async fn of_key(store: &Store, key: &LockKey, step: Step) -> Result<Holders> {
     let name = store.sessions.address().namespace.name_of(key);
     let rows = store.sessions.run(step, &[(&name, Type::BYTEA)]).await?;
     let holders = rows.iter().map(|row| holder(row, step.operation)).collect::<Result<_>>()?;
-    Ok(Holders { key: key.clone(), holders })
+    Ok(Holders::new(key, holders))
 }
 
 /// A page of the held keys that start with `prefix` and come after `after`: those of the next 5,000 rows.
@@ -54,7 +54,7 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
                     let holder = holder(row, "list")?;
                     keys.last_mut().into_iter().for_each(|last| last.holders.push(holder.clone()));
                 }
-                Some(key) => keys.push(Holders { key, holders: vec![holder(row, "list")?] }),
+                Some(key) => keys.push(Holders::new(&key, vec![holder(row, "list")?])),
                 None => {}
             }
         }
@@ -69,8 +69,8 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 
 fn holder(row: &Row, operation: &'static str) -> Result<Holder> {
     let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let mut holder = Holder::new(if column(row, 1, operation)? { Mode::Exclusive } else { Mode::Shared });
-    holder.token = Some(FencingToken::of_epoch(epoch(column(row, 2, operation)?, operation)?));
+    let mode = if column(row, 1, operation)? { Mode::Exclusive } else { Mode::Shared };
+    let mut holder = Holder::of_epoch(mode, epoch(column(row, 2, operation)?, operation)?);
     holder.remaining = u64::try_from(column::<i64>(row, 3, operation)?).ok().map(Duration::from_micros);
     holder.label = text(column(row, 4, operation)?);
     holder.reason = text(column(row, 5, operation)?);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Cursor, FencingToken, Holder, Holders, LockKey, Mode, Page, Result};
+use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, Page, Result};
 use leasehold_redis::{CHANNEL, Lease, Script, ScriptArguments, decode_metadata, read_epoch};
 
 use crate::store::{FORCED, LOCK, Store};
@@ -30,7 +30,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
     if let ["held", _, _, _, reason @ ..] = &words[..] {
         store.redis.warn_of_waiters(reason);
     }
-    Ok(Holders { key: key.clone(), holders: holders(store, &words)? })
+    Ok(Holders::new(key, holders(store, &words)?))
 }
 
 /// Reads what a script says of one key.
@@ -47,8 +47,7 @@ fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
 
 /// What the fields of a lock's hash, as text, say of its holder. `None`: they are none that a script tells.
 fn holder(epoch: &str, metadata: &str, left: &str) -> Option<Holder> {
-    let mut holder = Holder::new(Mode::Exclusive);
-    holder.token = Some(FencingToken::of_epoch(read_epoch(epoch)?));
+    let mut holder = Holder::of_epoch(Mode::Exclusive, read_epoch(epoch)?);
     holder.remaining = Lease::read(left)?.remaining();
     decode_metadata(metadata, &mut holder);
     Some(holder)
@@ -56,6 +55,7 @@ fn holder(epoch: &str, metadata: &str, left: &str) -> Option<Holder> {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_core::FencingToken;
     use proptest::prelude::*;
 
     use super::*;

@@ -22,12 +22,12 @@ static FORCE_RELEASE: Script = Script::new(&[
 
 /// Reads who holds a key.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
-    store.redis.inspect(&INSPECT, key, &|words| holders(store, words)).await
+    store.redis.inspect_queued(&INSPECT, key, &|words| holders(store, words)).await
 }
 
 /// Reads one page of the held keys that start with `prefix`.
 pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    store.redis.list(&INSPECT, prefix, after, &|words| holders(store, words)).await
+    store.redis.list_queued(&INSPECT, prefix, after, &|words| holders(store, words)).await
 }
 
 /// Frees a key whoever holds it, leaves word for the holders, and answers who they were.
@@ -40,7 +40,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
     // The release of an owner that holds nothing grants a free key to the first in the queue. If this one fails, those in the
     // queue ask again.
     let _ = release_owner(store, &names, OwnerId::random()).await;
-    Ok(Holders { key: key.clone(), holders: holders(store, &reply.words())? })
+    Ok(Holders::new(key, holders(store, &reply.words())?))
 }
 
 /// Reads what `holders_of.lua` says of one key.

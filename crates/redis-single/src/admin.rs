@@ -8,12 +8,22 @@ use crate::store::{FORCED, LOCK, Store};
 
 /// Reads who holds a key.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
-    store.redis.inspect(&INSPECT, key, &|words| holders(store, words)).await
+    let read = |words: &[&str]| holders(store, words);
+    if store.queues {
+        store.redis.inspect_queued(&INSPECT, key, &read).await
+    } else {
+        store.redis.inspect(&INSPECT, key, &read).await
+    }
 }
 
 /// Reads one page of the held keys that start with `prefix`.
 pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-    store.redis.list(&INSPECT, prefix, after, &|words| holders(store, words)).await
+    let read = |words: &[&str]| holders(store, words);
+    if store.queues {
+        store.redis.list_queued(&INSPECT, prefix, after, &read).await
+    } else {
+        store.redis.list(&INSPECT, prefix, after, &read).await
+    }
 }
 
 /// Frees a key whoever holds it, leaves word for the holder, and answers who that was.
@@ -30,7 +40,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
     if let ["held", _, _, reason @ ..] = &words[..] {
         store.redis.warn_of_waiters(reason);
     }
-    Ok(Holders { key: key.clone(), holders: holders(store, &words)? })
+    Ok(Holders::new(key, holders(store, &words)?))
 }
 
 /// Reads what a script says of one key.

@@ -117,7 +117,7 @@ fn holders(store: &Store, key: &LockKey, view: View, operation: &'static str) ->
         let label = holder.label.take().map(|label| label + " ").unwrap_or_default();
         holder.label = Some(format!("{label}(on {on} of {nodes} nodes; {})", failed.join("; ")));
     }
-    Ok(Holders { key: key.clone(), holders })
+    Ok(Holders::new(key, holders))
 }
 
 impl View {

@@ -73,6 +73,7 @@ leasehold_testkit::main! {
     postgres::a_postgres_that_cannot_be_written_or_that_forgets_is_found,
     postgres::what_cannot_be_connected_to_has_its_exit_code,
     redis::a_held_key_exits_with_75_and_a_free_one_runs_the_command,
+    redis::who_waits_is_counted_and_how_long_it_is_held_is_shown,
     redis::the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed,
     redis::a_holder_that_was_stopped_past_its_lease_kills_its_command_when_it_wakes_up,
     redis::a_holder_whose_server_dies_loses_its_lock_on_time,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use leasehold::Clock;
 use leasehold_testkit::launch::free_port;
-use leasehold_testkit::needs;
 use leasehold_testkit::redis::Server;
+use leasehold_testkit::{eventually_some, needs};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::support::{Place, Running, text};
 
@@ -27,6 +28,26 @@ pub(crate) fn a_held_key_exits_with_75_and_a_free_one_runs_the_command() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let expires: u64 = text(&output.stdout).trim().parse().unwrap();
     assert!((1..=30_000).contains(&expires), "{expires}");
+}
+
+pub(crate) fn who_waits_is_counted_and_how_long_it_is_held_is_shown() {
+    let server = needs("redis-server", Server::start_blocking(&[]));
+    let place = place(&server);
+    let holder = place.hold("k");
+    let waiters: Vec<_> =
+        (0..2).map(|_| Running::start(&mut place.leasehold(&["run", "-w", "60s", "k", "--", "true"]))).collect();
+    let seen = |command: &str| serde_json::from_slice::<Value>(&place.run(&[command, "--json", "k"]).stdout).unwrap();
+    for command in ["inspect", "list"] {
+        let held = || Some(seen(command)).filter(|held| held["waiters"] == 2);
+        let held = eventually_some("both are counted", held);
+        let held_for = held["holders"][0]["held_for_ms"].as_u64().unwrap();
+        assert!((1..600_000).contains(&held_for), "the server is on this machine, and has its clock: {held}");
+    }
+    let table = text(&place.run(&["list"]).stdout);
+    let heading: Vec<_> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(heading[4..], ["HELD", "LEFT", "WAITING", "TOKEN"]);
+    assert!(table.lines().nth(1).unwrap().contains(" 2 "), "{table}");
+    drop((waiters, holder));
 }
 
 pub(crate) fn the_next_holder_gets_the_key_within_the_lease_when_the_holder_is_killed() {

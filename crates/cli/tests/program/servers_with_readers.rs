@@ -2,6 +2,7 @@
 
 use leasehold_testkit::{eventually_some, launch::free_port};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::support::{Place, Running, text};
 
@@ -45,7 +46,7 @@ fn said(place: &Place, args: &[&str]) -> (i32, String) {
 fn all_that_the_program_does(place: &Place, store: &str) {
     writers_exclude_and_wait_for_each_other(place);
     readers_share_and_keep_writers_out(place);
-    what_is_held_is_shown_and_taken_away(place);
+    what_is_held_is_shown_and_taken_away(place, store);
     as_many_run_as_there_are_permits(place);
     the_key_of_a_holder_that_was_killed_is_free_after_its_lease(place);
 
@@ -92,11 +93,30 @@ fn readers_share_and_keep_writers_out(place: &Place) {
     assert_eq!(place.code(&["run", "-n", "-s", "k", "--", "true"]), 0);
 }
 
-fn what_is_held_is_shown_and_taken_away(place: &Place) {
+/// What `inspect --json` shows.
+fn seen(place: &Place, key: &str) -> Value {
+    serde_json::from_slice(&place.run(&["inspect", "--json", key]).stdout).unwrap()
+}
+
+fn what_is_held_is_shown_and_taken_away(place: &Place, store: &str) {
     let writer = place.hold_with(&["--label", "ada", "--reason", "nightly"], "shown/writer");
     let reader = place.hold_with(&["-s", "--label", "bob"], "shown/reader");
     let (code, out) = said(place, &["inspect", "shown/writer"]);
     assert!(code == 0 && ["exclusive", "ada", "nightly"].iter().all(|word| out.contains(word)), "{out}");
+    let first = seen(place, "shown/writer");
+    // Counted by a store that keeps a queue.
+    assert_eq!(first["waiters"], if store == "postgres" { Value::Null } else { 0.into() }, "{first}");
+    let waiter = Running::start(&mut place.leasehold(&["run", "-w", "60s", "shown/writer", "--", "true"]));
+    if store != "postgres" {
+        let counted = || (seen(place, "shown/writer")["waiters"] == 1).then_some(());
+        eventually_some("who waits is counted", counted);
+    }
+    // The store is on this machine, and has its clock.
+    let held_for = |shown: &Value| shown["holders"][0]["held_for_ms"].as_u64();
+    let (before, now) = (held_for(&first), held_for(&seen(place, "shown/writer")));
+    assert_eq!(now.is_some(), store != "etcd", "{first}");
+    assert!(before <= now && now.is_none_or(|ms| (1..600_000).contains(&ms)), "{before:?}, then {now:?}");
+    drop(waiter);
     let (code, out) = said(place, &["list", "shown/"]);
     let rows: Vec<_> = out.lines().filter(|line| line.contains("shown/")).collect();
     assert!(code == 0 && rows.len() == 2, "{out}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use leasehold_core::{
@@ -19,6 +19,9 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ShowsAlwaysFiveSeconds Shows(|holder| holder.remaining = Some(Duration::from_secs(5)))
         => c25_what_is_left_follows_the_lease,
     ShowsNothingLeft Shows(|holder| holder.remaining = None) => c25_what_is_left_follows_the_lease,
+    ShowsWhenItWasRenewed ShowsWhenItWasRenewed => c25_held_since_is_when_the_lease_was_granted,
+    ShowsHeldSinceAlways Shows(|holder| holder.granted_at = Some(SystemTime::UNIX_EPOCH))
+        => c25_held_since_is_when_the_lease_was_granted,
     ShowsNoLabel Shows(|holder| holder.label = None) => c25_inspect_shows_the_holder,
     ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_epoch(1)))
         => c25_inspect_shows_the_holder,
@@ -71,13 +74,13 @@ impl Double for ShowsWhatExpired {
     async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
         let seen = client.store.inspect(key).await?;
         let stale = seen.holders.is_empty() && self.inspects;
-        Ok(if stale { Holders { holders: self.shown(key), ..seen } } else { seen })
+        Ok(if stale { Holders::new(key, self.shown(key)) } else { seen })
     }
 
     async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
         let mut page = client.store.list(prefix, after).await?;
         let key = LockKey::new(prefix).ok().filter(|key| page.keys.iter().all(|seen| seen.key != *key));
-        let stale = key.map(|key| Holders { holders: self.shown(&key), key });
+        let stale = key.map(|key| Holders::new(&key, self.shown(&key)));
         page.keys.extend(stale.filter(|stale| !stale.holders.is_empty()));
         Ok(page)
     }
@@ -92,6 +95,29 @@ impl Double for Shows {
         let mut seen = client.store.inspect(key).await?;
         seen.holders.iter_mut().for_each(self.0);
         Ok(seen)
+    }
+}
+
+/// Takes what is left of the lease for what is left of the first one.
+struct ShowsWhenItWasRenewed;
+
+#[async_trait]
+impl Double for ShowsWhenItWasRenewed {
+    async fn inspect(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+        let mut seen = client.store.inspect(key).await?;
+        for holder in &mut seen.holders {
+            let ends = SystemTime::UNIX_EPOCH + client.clock.since_1970() + holder.remaining.unwrap_or_default();
+            holder.granted_at = Some(ends - Duration::from_secs(60));
+        }
+        Ok(seen)
+    }
+
+    async fn list(&self, client: &Client, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        let mut page = client.store.list(prefix, after).await?;
+        for held in &mut page.keys {
+            held.holders = self.inspect(client, &held.key).await?.holders;
+        }
+        Ok(page)
     }
 }
 

@@ -103,7 +103,7 @@ fn without_token(mut seen: Holders) -> Holders {
 }
 
 fn nobody(seen: Holders) -> Holders {
-    Holders { holders: Vec::new(), ..seen }
+    Holders::new(&seen.key, Vec::new())
 }
 
 /// Whoever asks a store that fails is told that nobody holds the key.
@@ -121,7 +121,7 @@ struct Blind(Arc<dyn Admin>);
 #[async_trait]
 impl Admin for Blind {
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        Ok(self.0.inspect(key).await.unwrap_or_else(|_| Holders { key: key.clone(), holders: Vec::new() }))
+        Ok(self.0.inspect(key).await.unwrap_or_else(|_| Holders::new(key, Vec::new())))
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {

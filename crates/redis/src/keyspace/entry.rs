@@ -1,6 +1,6 @@
 use std::fmt;
 
-use leasehold_core::{FencingToken, Holder, Mode};
+use leasehold_core::{Holder, Mode};
 
 use crate::keyspace::metadata::Metadata;
 use crate::keyspace::number::read_epoch;
@@ -42,8 +42,8 @@ impl Entry {
 
     /// What `inspect` shows of the holder, without the remaining lease.
     pub fn to_holder(&self) -> Holder {
-        let mut holder = Holder::new(Mode::Exclusive);
-        holder.token = self.epoch.map(FencingToken::of_epoch);
+        let mode = Mode::Exclusive;
+        let mut holder = self.epoch.map_or_else(|| Holder::new(mode), |epoch| Holder::of_epoch(mode, epoch));
         self.metadata.clone().describe(&mut holder);
         holder
     }
@@ -60,6 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use leasehold_core::FencingToken;
     use leasehold_testkit::corpus_of_text;
 
     const OWNER: &str = "0123456789abcdef0123456789abcdef";

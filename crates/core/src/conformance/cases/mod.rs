@@ -234,6 +234,8 @@ const CASES: &[Case] = cases! {
     admin::c25_list_pages_through_held_keys
     admin::c25_list_takes_the_prefix_literally
     seen::c25_what_is_left_follows_the_lease [Lease]
+    seen::c25_held_since_is_when_the_lease_was_granted
+    seen::c25_who_waits_in_the_store_is_counted [Queue]
     seen::c25_an_expired_holder_is_not_shown [Lease]
     seen::c25_an_expired_reader_is_not_shown [Shared, Lease]
     seen::c25_every_reader_is_shown [Shared]
