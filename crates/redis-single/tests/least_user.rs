@@ -22,7 +22,7 @@ const UNREPORTED: Unreported = Unreported {
         "does not let a release serve those who wait",
         "whether the server evicts",
     ],
-    silent: &["+type", "+pubsub|numsub", "+unsubscribe"],
+    silent: &["+type", "+pubsub|numsub", "+unsubscribe", "+hlen"],
 };
 
 fn patiently() -> LockOptions {
