@@ -27,6 +27,66 @@ fn the_scripts_for_other_languages_are_those_of_the_crate() {
     }
 }
 
+/// A column, a part of a name or a number that is changed in the code and not in the text would mislead whoever writes a client.
+#[test]
+fn the_storage_formats_are_those_of_the_code() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("the file is there");
+    let text = read("docs/storage-formats.md");
+    let part = |from: &str, to: &str| {
+        let from = text.find(from).expect("the part is there");
+        &text[from..from + text[from..].find(to).expect("another part follows")]
+    };
+    let names = |source: &str| -> Vec<String> {
+        let names = source.split("Column { name: \"").skip(1).filter_map(|rest| rest.split('"').next());
+        names.map(str::to_owned).collect()
+    };
+    let (redis, mysql, postgres) =
+        (part("## `redis:`", "\n## "), part("## `mysql:`", "\n## "), part("## `postgres:`", "\n## "));
+    let rw = part("| `mysql-rw:`", "\n");
+    let mut missing = Vec::new();
+    let mut look = |part: &str, what: String| {
+        if !part.contains(&what) {
+            missing.push(what);
+        }
+    };
+
+    for (source, part) in [("mysql-unique", mysql), ("mysql-rw", rw)] {
+        let columns = names(&read(&format!("crates/{source}/src/sql.rs")));
+        assert!(columns.len() > 7, "{columns:?}");
+        // A cell may have several columns before their type.
+        columns.iter().for_each(|name| look(&part.replace([',', ' '], "`"), format!("`{name}`")));
+    }
+    let tables = read("crates/postgres/src/sql/tables.sql");
+    let columns = tables.lines().take_while(|line| !line.contains("VIEW")).filter_map(|line| line.strip_prefix("  "));
+    let columns = columns.filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()) && line.contains(' '));
+    let columns: Vec<&str> = columns.filter_map(|line| line.split(' ').next()).collect();
+    assert!(columns.len() > 15, "{columns:?}");
+    columns.iter().for_each(|name| look(postgres, format!("`{name}`")));
+
+    for (part, of) in [("lock", redis), ("fence", redis), ("queue", redis), ("forced", redis), ("freed", redis)] {
+        look(of, format!("`{{…}}:{part}`"));
+    }
+    let (queue, epoch) = (read("crates/redis/src/lua/queue.lua"), read("crates/redis/src/lua/next_epoch.lua"));
+    for (number, source, line) in [
+        ("3000", &queue, "COUNTS, KEPT = 3000, 60000"),
+        ("140737488355327", &epoch, "number > 140737488355327"),
+        ("16,016", &epoch, "number <= most + 16000"),
+        ("clock plus 16", &epoch, "most = now + 16"),
+    ] {
+        assert!(source.contains(line), "the code has no {line:?} any more: see what the text says of it");
+        look(&text, number.to_owned());
+    }
+    let answers = SCRIPTS.iter().flat_map(|(_, script)| script.lines().filter(|line| line.starts_with("-- Answers")));
+    let words = answers.flat_map(|line| line.split(['·', ':', ';', ',']).map(str::trim).map(str::to_owned));
+    let answers = ["granted", "busy", "queued", "endless", "spent", "older", "foreign", "refused", "held", "gone"];
+    let known: Vec<String> = words.collect();
+    assert!(known.iter().any(|word| word == "busy") && known.iter().any(|word| word == "gone"), "{known:?}");
+    answers.iter().for_each(|answer| look(redis, format!("`{answer}")));
+    let lines = read("docs/clients/leasehold.py").lines().count();
+    look(redis, format!("in {lines} lines"));
+    assert!(missing.is_empty(), "docs/storage-formats.md does not have {missing:?}");
+}
+
 #[test]
 fn a_link_that_leads_nowhere_is_found() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken");
