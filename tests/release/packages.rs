@@ -96,8 +96,8 @@ fn fault(package: &Published, link: &str) -> Option<String> {
         };
         let item = link.split_once("#method.").map(|(_, item)| item)?;
         let sources = [shown.folder.join("src"), root().join("crates/redis/src")];
-        let defines = |text: &str| text.contains(&format!("fn {item}("));
-        let defined = sources.iter().flat_map(|folder| rust_files(folder)).any(|file| defines(&read(&file)));
+        let has_item = |text: &str| text.contains(&format!("fn {item}("));
+        let defined = sources.iter().flat_map(|folder| rust_files(folder)).any(|file| has_item(&read(&file)));
         return (!defined).then(|| format!("names a method {item} that is not there"));
     }
     if let Some(heading) = link.strip_prefix('#') {

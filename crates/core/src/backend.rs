@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use uuid::Uuid;
 
+use crate::random::fill;
 use crate::{Capabilities, Cursor, Error, ErrorKind, Holders, LockKey, Mode, Page, Result};
 
 /// What the author of a backend writes: one atomic step of the store per method.
@@ -293,32 +293,47 @@ pub enum LeaseStatus {
 /// The random id of one lease in the store. A client that knows it can renew and release the grant, so `Debug` shows only its
 /// first digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OwnerId(Uuid);
+pub struct OwnerId([u8; 16]);
 
 impl OwnerId {
     /// A new owner id from the randomness of the operating system (UUID v4).
+    ///
+    /// # Panics
+    /// If the operating system has no randomness: another could guess an id that was made without.
     pub fn random() -> Self {
-        Self(Uuid::new_v4())
+        let mut bytes = [0; 16];
+        fill(&mut bytes);
+        Self::from_random(bytes)
     }
 
     /// The owner id of these random bytes.
-    pub(crate) fn from_random(bytes: [u8; 16]) -> Self {
-        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    pub(crate) fn from_random(mut bytes: [u8; 16]) -> Self {
+        // Version and variant of a UUID v4.
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Self(bytes)
     }
 
     /// The 16 bytes of the id, for stores with a binary column.
     pub fn as_bytes(&self) -> &[u8; 16] {
-        self.0.as_bytes()
+        &self.0
     }
 
     /// The id as 32 lower-case hexadecimal digits, for stores that keep text.
     pub fn to_hex(&self) -> String {
-        self.0.simple().to_string()
+        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+        let mut hex = String::with_capacity(32);
+        for byte in self.0 {
+            hex.push(DIGITS[usize::from(byte >> 4)]);
+            hex.push(DIGITS[usize::from(byte & 15)]);
+        }
+        hex
     }
 
     /// Reads the digits that [`to_hex`](Self::to_hex) writes. `None` for every other text.
     pub fn parse_hex(hex: &str) -> Option<Self> {
-        Uuid::try_parse(hex).ok().filter(|_| hex.len() == 32).map(Self)
+        let digits = hex.len() == 32 && hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        u128::from_str_radix(hex, 16).ok().filter(|_| digits).map(|number| Self(number.to_be_bytes()))
     }
 }
 
@@ -376,4 +391,39 @@ pub enum Notification {
     /// The subscription has ended, because its connection broke for good. The engine sends the claim again, and subscribes
     /// anew.
     Ended,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_id_is_a_random_uuid_that_is_written_and_read_as_32_digits() {
+        let owner = OwnerId::random();
+        let hex = owner.to_hex();
+        assert_eq!(hex.len(), 32);
+        assert!(hex.as_bytes()[12] == b'4' && b"89ab".contains(&hex.as_bytes()[16]), "{hex} is no UUID v4");
+        assert!(OwnerId::parse_hex(&hex) == Some(owner) && OwnerId::random() != owner);
+        let fixed = OwnerId::parse_hex("00112233445566778899aabbccddeeff").unwrap();
+        assert_eq!((fixed.to_hex().as_str(), fixed.as_bytes()[15]), ("00112233445566778899aabbccddeeff", 0xff));
+        assert_eq!(format!("{fixed:?}"), "OwnerId(001122…)");
+    }
+
+    #[test]
+    fn no_other_text_is_an_owner_id() {
+        let digits = "00112233445566778899aabbccddeeff";
+        let others = [
+            String::new(),
+            digits[1..].to_owned(),
+            format!("{digits}0"),
+            format!("+{}", &digits[1..]),
+            digits.to_uppercase(),
+            digits.replace('a', "g"),
+            "é".repeat(16),
+            "00112233-4455-6677-8899-aabbccddeeff".to_owned(),
+        ];
+        for text in others {
+            assert_eq!(OwnerId::parse_hex(&text), None, "{text}");
+        }
+    }
 }

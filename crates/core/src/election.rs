@@ -3,11 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
-use rand::Rng;
 
 use crate::{
     Admin, Error, ErrorKind, FencingToken, GuardHandle, LockGuard, LockKey, LockOptions, Locker, LossReason, Mode,
-    ReleaseOutcome, Result, Wait,
+    ReleaseOutcome, Result, Wait, jittered,
 };
 
 /// An election: of all candidates under one name, on any number of machines, one leads at a time.
@@ -222,13 +221,9 @@ impl<L: Locker> Election<L> {
     /// waited, and not all at once.
     fn pause(&self) -> Duration {
         let longest = (self.options.lease() / 10).min(Duration::from_secs(2));
-        jittered(longest)
+        // A random part is left out, up to a half.
+        jittered(longest, 0.5..=1.0)
     }
-}
-
-/// A pause of which a random part is left out, up to a half.
-fn jittered(pause: Duration) -> Duration {
-    pause.mul_f64(rand::rng().random_range(0.5..=1.0))
 }
 
 enum Ended<T> {
@@ -269,7 +264,7 @@ impl<L: Locker + Admin> Election<L> {
             Observed::End => return None,
         };
         loop {
-            tokio::time::sleep(jittered(pause)).await;
+            tokio::time::sleep(jittered(pause, 0.5..=1.0)).await;
             pause = (pause * 2).clamp(SHORTEST, LONGEST);
             match self.leader().await {
                 Ok(leader) if matches!(&told, Observed::Leader(before) if *before == leader) => {}

@@ -36,6 +36,7 @@ mod memory_backend;
 mod memory_faults;
 mod namespace;
 mod printable;
+mod random;
 mod secrets;
 
 pub use backend::{
@@ -68,6 +69,7 @@ pub use memory_backend::MemoryBackend;
 pub use mode::{Exclusive, GuardMode, Mode, Shared};
 pub use namespace::Namespace;
 pub use options::{LockOptions, Wait};
+pub use random::jittered;
 pub use secrets::Secrets;
 pub use semaphore::Semaphore;
 pub use token::FencingToken;

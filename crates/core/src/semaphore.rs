@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use rand::Rng;
 
 use crate::clock::Moment;
+use crate::random::position;
 use crate::{Clock, Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
 
 /// A number of permits that programs share: at most so many of them work at a time, on any number of machines.
@@ -205,7 +205,7 @@ impl<L: Locker> Semaphore<L> {
         let is_held = |slot: &LockKey| held.iter().any(|permit| permit.key() == slot);
         let mut slots: Vec<_> = self.slots.iter().filter(|slot| !is_held(slot)).collect();
         // Else all who come would ask for the first slot, and all but one in vain.
-        let first = rand::rng().random_range(0..slots.len().max(1));
+        let first = position(slots.len());
         slots.rotate_left(first);
         let once = options.clone().wait(Wait::Never);
         let (mut silent, mut asked) = (None, 0);

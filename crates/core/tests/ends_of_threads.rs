@@ -68,9 +68,6 @@ fn a_guard_that_its_thread_leaves_behind_is_handed_over_or_released() {
     // Older than a hand-off may be, so that who waits here lets others go first for a while.
     runtime.block_on(async { tokio::time::sleep(Duration::from_millis(30)).await });
     std::thread::spawn(move || {
-        // The guard is dropped behind the generator, which goes with its thread, too.
-        KEPT.with(|kept| *kept.borrow_mut() = None);
-        let _ = rand::random::<u64>();
         KEPT.with(|kept| *kept.borrow_mut() = Some(guard));
     })
     .join()

@@ -1,8 +1,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold_core::{Mode, Result};
-use uuid::Uuid;
+use leasehold_core::{Mode, OwnerId, Result};
 
 use crate::error::unavailable;
 use crate::file_lock::{FileLock, OpenFile};
@@ -90,7 +89,7 @@ impl Sessions {
     pub(crate) fn dead(&self, cache: &mut LivenessCache) -> Result<Vec<String>> {
         let mut dead = Vec::new();
         for id in self.dir().names()? {
-            if Uuid::try_parse(&id).is_ok() && !self.is_alive(&id, cache)? {
+            if is_id(&id) && !self.is_alive(&id, cache)? {
                 dead.push(id);
             }
         }
@@ -106,8 +105,7 @@ impl Sessions {
     }
 
     fn probe(&self, id: &str) -> Result<bool> {
-        if Uuid::try_parse(id).is_err() {
-            // A record can contain anything; it must not lead out of the directory.
+        if !is_id(id) {
             return Ok(false);
         }
         let path = self.dir().below(id);
@@ -121,11 +119,16 @@ impl Sessions {
     }
 }
 
+/// Whether the text is an id of a session. A record can contain anything; it must not lead out of the directory.
+fn is_id(text: &str) -> bool {
+    OwnerId::parse_hex(text).is_some()
+}
+
 impl Session {
     fn begin(dir: &PathAt) -> Result<Self> {
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
-            let id = Uuid::new_v4().simple().to_string();
+            let id = OwnerId::random().to_hex();
             let path = dir.below(&id);
             if let Some(locked) = Self::create_file(&path)? {
                 return Ok(Self { id: id.into(), path, locked });
@@ -192,7 +195,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let sessions = sessions(dir.path());
         let (ours, _) = sessions.current().unwrap();
-        let left = Uuid::new_v4().simple().to_string();
+        let left = OwnerId::random().to_hex();
         fs::write(dir.path().join(&left), "pid 1\n").unwrap();
         let dead = sessions.dead(&mut LivenessCache::default()).unwrap();
         assert_eq!(dead, [left]);

@@ -3,8 +3,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{BoxFuture, Clock, Error, ErrorKind, Home, Result};
-use rand::Rng;
+use leasehold_core::{BoxFuture, Clock, Error, ErrorKind, Home, Result, jittered};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
@@ -127,8 +126,7 @@ impl Sessions {
                     Remedy::Reconnect if std::mem::take(&mut reconnections) > 0 => self.idle().clear(),
                     _ => return Err(error),
                 }
-                let jitter = rand::rng().random_range(0.5..=1.0);
-                sleep(pause.mul_f64(jitter)).await;
+                sleep(jittered(pause, 0.5..=1.0)).await;
                 pause = (pause * 2).min(Duration::from_millis(50));
             }
         })

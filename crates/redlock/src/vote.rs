@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rand::Rng;
+use leasehold_core::jittered;
 
 use crate::answer::{Claimed, NodeHolder};
 use crate::error::Failure;
@@ -109,7 +109,7 @@ impl Vote {
 
 /// A random pause of some round trips, of which one `took` so long; at most 250 ms.
 pub(crate) fn jittered_pause(took: Duration) -> Duration {
-    took.mul_f64(rand::rng().random_range(0.5..8.0)).min(Duration::from_millis(250))
+    jittered(took, 0.5..=8.0).min(Duration::from_millis(250))
 }
 
 #[cfg(test)]

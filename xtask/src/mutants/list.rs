@@ -93,7 +93,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "memory": "a semaphore has a permit too many" in SEMAPHORE,
         "(0..permits).map(|slot|" => "(0..=permits).map(|slot|";
     "memory": "those who want several permits gather them at the same time" in SEMAPHORE,
-        "LockKey::new(format!(\"{}{MANY}\", key.as_str()))?" => "LockKey::new(format!(\"{}{MANY}{}\", key.as_str(), rand::rng().random::<u16>()))?";
+        "LockKey::new(format!(\"{}{MANY}\", key.as_str()))?" => "LockKey::new(format!(\"{}{MANY}{}\", key.as_str(), position(1 << 16)))?";
     "memory": "a store that fails is a semaphore without permits" in SEMAPHORE,
         "silent.map_or(Ok(None), Err)" => "Ok(silent.and(None))";
     "memory": "work goes on although another may lead" in ELECTION,

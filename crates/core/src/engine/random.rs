@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use rand::rngs::{OsRng, StdRng};
-use rand::{Rng, RngCore, SeedableRng, TryRngCore};
-
 use super::state::Randomness;
-use crate::OwnerId;
 use crate::clock::Moment;
+use crate::random::fill;
+use crate::{OwnerId, jittered};
 
-/// Random numbers that the operating system gave or seeded.
+/// Random numbers of which no test can tell the next.
 pub(crate) struct SystemRandom {
-    jitter: StdRng,
     owners: OwnerIds,
 }
 
@@ -49,7 +46,7 @@ impl OwnerIds {
         self.drawn = if fresh { (self.drawn * 2).min(MOST) } else { 1 };
         self.drawn_at = now;
         let mut bytes = [[0; 16]; MOST];
-        OsRng.unwrap_err().fill_bytes(bytes[..self.drawn].as_flattened_mut());
+        fill(bytes[..self.drawn].as_flattened_mut());
         let mut drawn = bytes[..self.drawn].iter().map(|bytes| OwnerId::from_random(*bytes));
         let first = drawn.next();
         self.left.extend(drawn);
@@ -59,7 +56,7 @@ impl OwnerIds {
 
 impl SystemRandom {
     pub(crate) fn new() -> Self {
-        Self { jitter: StdRng::from_os_rng(), owners: OwnerIds::new() }
+        Self { owners: OwnerIds::new() }
     }
 }
 
@@ -69,7 +66,7 @@ impl Randomness for SystemRandom {
     }
 
     fn jittered(&mut self, pause: Duration) -> Duration {
-        pause.mul_f64(self.jitter.random_range(0.5..=1.0))
+        jittered(pause, 0.5..=1.0)
     }
 }
 

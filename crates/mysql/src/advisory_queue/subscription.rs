@@ -2,8 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_core::{Notification, Subscription};
-use rand::Rng;
+use leasehold_core::{Notification, Subscription, jittered};
 use tokio::time::{Instant, sleep_until};
 
 use super::lock::{AdvisoryLock, State};
@@ -37,7 +36,7 @@ impl Subscription for AdvisorySubscription {
         if let Some(next) = self.next {
             sleep_until(next).await;
         }
-        self.next = Some(Instant::now() + self.pause.mul_f64(rand::rng().random_range(0.5..=1.0)));
+        self.next = Some(Instant::now() + jittered(self.pause, 0.5..=1.0));
         self.pause = (self.pause * 2).min(PAUSES[1]);
         Notification::Freed
     }

@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use leasehold_core::{Answers, BoxFuture, Error, ErrorKind, LeaseStatus, Operations, OwnerId, Result};
 use mysql_async::Value;
-use rand::Rng;
 
 use super::statements::LeaseStatements;
 use crate::server::sessions::Sessions;
@@ -51,7 +50,7 @@ impl Releases {
 
     async fn many(&self, requests: &[&(Vec<u8>, OwnerId)]) -> Result<Answers<Self>> {
         // Of earlier releases of the same owners, and of those alone, the stamp differs.
-        let stamp = u64::from(rand::rng().random_range(1..u32::MAX));
+        let stamp = u64::from(stamp(OwnerId::random()));
         let [release, outcome] = self.batches(requests, stamp);
         let all = requests.len() as u64;
         let step = Step::new(Self::NAME, &release.0);
@@ -143,6 +142,12 @@ fn settle(known: Vec<Option<LeaseStatus>>, released: u64) -> Vec<Result<LeaseSta
     };
     let doubt = || Error::new(ErrorKind::Indeterminate, Releases::NAME).detail("somebody else has the key by now");
     known.into_iter().map(|status| status.or(rest).ok_or_else(doubt)).collect()
+}
+
+/// A number that no other batch of releases has, but for one in four billions.
+fn stamp(random: OwnerId) -> u32 {
+    let [a, b, c, d, ..] = *random.as_bytes();
+    u32::from_be_bytes([a, b, c, d]).clamp(1, u32::MAX - 1)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use leasehold_core::{BoxFuture, Clock, Error, ErrorKind, Result};
+use leasehold_core::{BoxFuture, Clock, Error, ErrorKind, Result, jittered};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Error as Failure, Pool};
-use rand::Rng;
 use tokio::time::{sleep, timeout};
 
 use super::address::Address;
@@ -114,8 +113,7 @@ impl Sessions {
                 let broke = error.kind() == ErrorKind::Indeterminate;
                 return Err(if doubtful && !broke { in_doubt(step.operation, &error) } else { error });
             }
-            let jitter = rand::rng().random_range(0.5..=1.0);
-            sleep(pause.mul_f64(jitter)).await;
+            sleep(jittered(pause, 0.5..=1.0)).await;
             pause = (pause * 2).min(Duration::from_millis(50));
         }
     }

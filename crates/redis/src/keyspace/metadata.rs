@@ -1,47 +1,26 @@
 use leasehold_core::{Claim, Holder};
-use serde::{Deserialize, Serialize};
+
+use super::json::{push_quoted, string_members};
 
 /// What is kept of a holder beside its owner and number, as JSON. Also has `since`, by the server's clock.
-///
-/// Members that are not known here are skipped: a newer version may write more.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Metadata {
     label: Option<String>,
     reason: Option<String>,
 }
 
-/// The label and the reason of a claim, to be written beside its grant.
-#[derive(Debug, Serialize)]
-struct Written<'c> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'c str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'c str>,
-}
-
-impl Written<'_> {
-    /// Its JSON without the opening brace, to follow a first member that the script writes: `since`.
-    fn tail(&self) -> String {
-        if self.label.is_none() && self.reason.is_none() {
-            return "}".to_owned();
-        }
-        match serde_json::to_string(self).as_deref().map(|object| object.trim_start_matches('{')) {
-            Ok("}") | Err(_) => "}".to_owned(),
-            Ok(members) => format!(",{members}"),
-        }
-    }
-}
-
 impl Metadata {
-    /// The label and the reason of a claim.
-    fn of(claim: &Claim) -> Written<'_> {
-        Written { label: claim.label.as_deref(), reason: claim.reason.as_deref() }
-    }
-
-    /// Reads the JSON; empty if it is none.
+    /// Reads the JSON; empty if it is none. Members that are not known here are skipped: a newer version may write more.
     pub(crate) fn read(json: &str) -> Self {
-        serde_json::from_str(json).unwrap_or_default()
+        let mut metadata = Self::default();
+        for (name, value) in string_members(json).unwrap_or_default() {
+            match name.as_str() {
+                "label" => metadata.label = Some(value),
+                "reason" => metadata.reason = Some(value),
+                _ => {}
+            }
+        }
+        metadata
     }
 
     /// Copies the label and the reason into a holder.
@@ -54,7 +33,19 @@ impl Metadata {
 /// The label and the reason of a claim, as scripts keep them: a JSON object without its opening brace, to follow a first
 /// member that the script writes, `since`.
 pub fn encode_metadata(claim: &Claim) -> String {
-    Metadata::of(claim).tail()
+    tail(claim.label.as_deref(), claim.reason.as_deref())
+}
+
+fn tail(label: Option<&str>, reason: Option<&str>) -> String {
+    let mut json = String::with_capacity(64);
+    for (name, text) in [(",\"label\":", label), (",\"reason\":", reason)] {
+        if let Some(text) = text {
+            json.push_str(name);
+            push_quoted(&mut json, text);
+        }
+    }
+    json.push('}');
+    json
 }
 
 /// Adds to a holder the label and the reason that scripts kept as JSON. A text that is no such JSON adds nothing.
@@ -74,7 +65,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_a_script_writes_is_read_back(label in any::<Option<String>>(), reason in any::<Option<String>>()) {
-            let tail = Written { label: label.as_deref(), reason: reason.as_deref() }.tail();
+            let tail = tail(label.as_deref(), reason.as_deref());
             prop_assert_eq!(Metadata::read(&format!("{{\"since\":1{tail}")), Metadata { label, reason });
         }
 

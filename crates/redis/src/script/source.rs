@@ -2,7 +2,8 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use fred::bytes_utils::Str;
-use fred::util::sha1_hash;
+
+use super::sha1::sha1_hex;
 
 /// A Lua script that runs in the server as one atomic step.
 ///
@@ -34,14 +35,14 @@ impl Script {
 
 impl ScriptText {
     pub(super) fn new(source: String) -> Self {
-        let sha = Str::from(sha1_hash(&source));
+        let sha = Str::from(sha1_hex(&source));
         Self { source, sha }
     }
 }
 
 /// The 40 hexadecimal digits that `redis.sha1hex` answers for a text.
 pub fn digest(text: &str) -> String {
-    sha1_hash(text)
+    sha1_hex(text)
 }
 
 impl fmt::Debug for Script {

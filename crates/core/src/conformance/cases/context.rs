@@ -8,7 +8,8 @@ use crate::conformance::process::Role;
 use crate::conformance::subject::{Subject, TestClient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{
-    Attempt, Capability, Claim, Clock, GrantRef, LocalHandoff, LockGuard, LockKey, LockOptions, Mode, Result, Wait,
+    Attempt, Capability, Claim, Clock, GrantRef, LocalHandoff, LockGuard, LockKey, LockOptions, Mode, OwnerId, Result,
+    Wait,
 };
 
 /// What a case works with: clients of the backend under test, and keys that no other case uses.
@@ -65,7 +66,7 @@ impl TestContext {
     /// A key that no other case uses, with this ending.
     pub(super) fn key_with(&self, ending: &str) -> LockKey {
         let case: String = self.case.chars().take(60).collect();
-        LockKey::new(format!("{case}-{}{ending}", &uuid::Uuid::new_v4().simple().to_string()[..12]))
+        LockKey::new(format!("{case}-{}{ending}", &OwnerId::random().to_hex()[..12]))
             .unwrap_or_else(|error| unreachable!("the suite's own keys are short: {error}"))
     }
 
@@ -117,7 +118,7 @@ impl TestContext {
     /// The namespace of this run.
     pub(super) fn namespace() -> &'static str {
         static NAMESPACE: OnceLock<String> = OnceLock::new();
-        NAMESPACE.get_or_init(|| format!("conformance-{}", &uuid::Uuid::new_v4().simple().to_string()[..8]))
+        NAMESPACE.get_or_init(|| format!("conformance-{}", &OwnerId::random().to_hex()[..8]))
     }
 }
 

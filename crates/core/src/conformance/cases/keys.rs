@@ -1,7 +1,7 @@
 use super::admin::listed;
 use super::context::{AMPLE, TestContext, once, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Clock, ErrorKind, LockKey, LockOptions, ReleaseOutcome, Wait};
+use crate::{Clock, ErrorKind, LockKey, LockOptions, OwnerId, ReleaseOutcome, Wait};
 
 pub(super) async fn c22_keys_that_look_alike_are_distinct(context: TestContext) -> Verdict {
     let ours = context.client().await?;
@@ -59,7 +59,7 @@ pub(super) async fn c22_long_keys_are_distinct_to_their_last_byte(context: TestC
 
 pub(super) async fn c22_awkward_keys_are_ordinary(context: TestContext) -> Verdict {
     let (ours, theirs) = (context.client().await?, context.client().await?);
-    let unique = uuid::Uuid::new_v4().simple().to_string();
+    let unique = OwnerId::random().to_hex();
     let longest = format!("{}{unique}", "é".repeat((LockKey::MAX_BYTES - unique.len()) / 2));
     let keys = [
         format!("}}{unique}"),
@@ -101,7 +101,7 @@ pub(super) async fn c22_bad_keys_are_refused(context: TestContext) -> Verdict {
 
 pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -> Verdict {
     // Of its own, because this case may run twice at the same time.
-    let there = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let there = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
     let ours = context.client().await?;
     let theirs = context.client_in(&there, Clock::system()).await?;
     let key = context.key();
@@ -116,7 +116,7 @@ pub(super) async fn c22_namespaces_do_not_see_each_other(context: TestContext) -
 }
 
 pub(super) async fn c22_namespaces_that_look_alike_are_distinct(context: TestContext) -> Verdict {
-    let base = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let base = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
     let (key, mut held) = (context.key(), Vec::new());
     for ending in ["n", "N", "n ", "é", "É"] {
         // A name that a backend refuses meets no other.
@@ -130,7 +130,7 @@ pub(super) async fn c22_namespaces_that_look_alike_are_distinct(context: TestCon
 }
 
 pub(super) async fn c22_namespaces_that_begin_alike_do_not_meet(context: TestContext) -> Verdict {
-    let base = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let base = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
     let there = context.client_in(&base, Clock::system()).await?;
     // What joins a namespace with a key: nothing, or what a store's names are joined with.
     for joint in ["", ":", "/", ".", "-"] {

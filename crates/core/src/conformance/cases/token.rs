@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 use super::context::{TestContext, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode};
+use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode, OwnerId};
 
 fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
@@ -132,7 +132,7 @@ pub(super) async fn c04_tokens_fit_into_53_bits(context: TestContext) -> Verdict
 /// has given only if it begins at its clock.
 pub(super) async fn c04_an_empty_store_begins_at_its_clock(context: TestContext) -> Verdict {
     const A_DAY: Duration = Duration::from_secs(24 * 3600);
-    let empty = format!("{}-{}", TestContext::namespace(), uuid::Uuid::new_v4().simple());
+    let empty = format!("{}-{}", TestContext::namespace(), OwnerId::random().to_hex());
     let ours = context.client_in(&empty, Clock::system()).await?;
     let guard = ours.take(&context.key(), &patient()).await?;
     let epoch = token(&guard)?.epoch();
