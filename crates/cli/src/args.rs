@@ -346,6 +346,9 @@ pub(crate) struct CompletionsArgs {
 pub(crate) struct ManArgs {
     /// Print the page of this command instead of the program's
     pub(crate) command: Option<String>,
+    /// Write the pages of the program and of all its commands into this directory, for a package
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 fn key(text: &str) -> Result<LockKey, String> {

@@ -1,4 +1,5 @@
 use std::fmt::Write;
+use std::fs;
 
 use clap::CommandFactory;
 use leasehold::{Capabilities, Capability, Kind, kinds};
@@ -22,8 +23,13 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// `leasehold man`: prints a manual page.
+/// `leasehold man`: prints a manual page, or writes all of them.
 pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
+    if let Some(directory) = &args.directory {
+        let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+        written.map_err(|cause| Failure::Usage(format!("{}: {cause}", directory.display())))?;
+        return Ok(0);
+    }
     let mut program = Cli::command();
     program.build();
     let page = match &args.command {

@@ -113,4 +113,6 @@ leasehold_testkit::main! {
     usage::a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78,
     usage::help_shows_examples_and_exit_codes_and_succeeds,
     usage::man_pages_and_completions_come_from_the_same_definitions,
+    usage::a_package_gets_a_manual_page_for_each_command,
+    usage::a_package_has_the_program_its_pages_its_completions_and_the_licences,
 }

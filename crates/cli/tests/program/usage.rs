@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::support::{Place, Running, leasehold, text};
 
@@ -105,7 +106,7 @@ pub(crate) fn a_password_file_that_cannot_be_read_is_78_and_named() {
 pub(crate) fn a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
-    let made = std::process::Command::new("mkfifo").arg(file("pipe")).status().unwrap();
+    let made = Command::new("mkfifo").arg(file("pipe")).status().unwrap();
     assert!(made.success());
     fs::create_dir(file("folder")).unwrap();
     for (name, mode) in [("group", 0o620), ("others", 0o602)] {
@@ -162,4 +163,58 @@ pub(crate) fn man_pages_and_completions_come_from_the_same_definitions() {
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert!(text(&output.stdout).contains(part), "{args:?}");
     }
+}
+
+/// By the script that the image and the archives of a release are made with.
+pub(crate) fn a_package_has_the_program_its_pages_its_completions_and_the_licences() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docker/package.sh");
+    let made = Command::new(script).arg(env!("CARGO_BIN_EXE_leasehold")).arg(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let read = |file: &str| fs::read_to_string(folder.path().join("share").join(file)).unwrap();
+    assert!(read("man/man1/leasehold-run.1").contains("min\\-hold"));
+    for completions in [
+        "bash-completion/completions/leasehold",
+        "zsh/site-functions/_leasehold",
+        "fish/vendor_completions.d/leasehold.fish",
+    ] {
+        assert!(read(completions).contains("min-hold"), "{completions}");
+    }
+    assert!(
+        read("doc/leasehold/LICENSE-MIT").contains("MIT") && read("doc/leasehold/LICENSE-APACHE").contains("Apache")
+    );
+    let packaged = Command::new(folder.path().join("bin/leasehold")).arg("--version").output().unwrap();
+    assert_eq!(text(&packaged.stdout), format!("leasehold {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+pub(crate) fn a_package_gets_a_manual_page_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("share/man/man1");
+    let write = || leasehold(&["man", "--directory", pages.to_str().unwrap()]).output().unwrap();
+    // The second time it replaces what is there.
+    for output in [write(), write()] {
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+    let help = text(&leasehold(&["--help"]).output().unwrap().stdout);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let mut expected: Vec<String> = commands
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .map(|command| format!("leasehold-{command}.1"))
+        .collect();
+    assert!(expected.contains(&"leasehold-run.1".to_owned()), "{help}");
+    expected.push("leasehold.1".to_owned());
+    expected.sort();
+    let written = fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut written: Vec<String> = written.collect();
+    written.sort();
+    assert_eq!(written, expected);
+    for page in written {
+        assert!(fs::read_to_string(pages.join(&page)).unwrap().contains(".TH "), "{page:?} is no manual page");
+    }
+    let refused = leasehold(&["man", "--directory", "/dev/null/man"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(64), "{refused:?}");
+    assert!(text(&refused.stderr).contains("/dev/null/man"), "{refused:?}");
 }
