@@ -17,6 +17,7 @@ mod test;
 mod install;
 mod tally;
 mod test_program;
+mod tools;
 mod workspace;
 
 use std::env;
@@ -26,7 +27,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test [--install]                    run every check and every test, against private servers
-                                      --install: first install the servers that are missing
+                                      --install: first install the servers and programs that are missing
   conformance [BACKEND...] [-- ARG...]
                                       run the conformance suite alone; ARG goes to its runner
   new-backend NAME [--standalone DIR] write a crate for a store that has none: it compiles, and fails the suite until its steps

@@ -1,10 +1,13 @@
 //! `cargo xtask test`: runs every check and every test, with the servers that they need.
 
 mod programs;
+mod release;
+mod steps;
 
 use std::io;
 use std::process::{ChildStdout, Command, ExitCode, Stdio};
 
+use self::steps::{Steps, in_words};
 use crate::install;
 use crate::matrix;
 use crate::services::Fleet;
@@ -27,6 +30,7 @@ pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
     let mut steps = Steps::default();
     if install {
         steps.note("install", install::run());
+        steps.note("install", release::install());
     }
     let fleet = Fleet::start()?;
     fleet.describe();
@@ -45,75 +49,29 @@ pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
             (code == ExitCode::SUCCESS).then_some(()).ok_or_else(|| "README.md is out of date".to_owned())
         }),
     );
-    let tally = steps.run_tests(&fleet.environment());
+    release::check(&mut steps);
+    let tally = run_tests(&mut steps, &fleet.environment());
     drop(fleet);
 
     Ok(steps.close(&tally))
 }
 
-/// The steps that failed, and why.
-#[derive(Debug, Default)]
-struct Steps {
-    failed: Vec<String>,
-}
+fn run_tests(steps: &mut Steps, environment: &[(&'static str, String)]) -> Tally {
+    let mut tally = Tally::default();
+    Steps::announce("tests", &in_words(cargo().args(BUILD)));
+    let outcome = built(cargo().args(BUILD)).and_then(|programs| {
+        let failed = programs::run(programs, environment, &mut tally).map_err(|failure| failure.to_string())?;
+        if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+    });
+    steps.note("tests", outcome);
 
-impl Steps {
-    fn run(&mut self, name: &str, command: &mut Command) {
-        Self::announce(name, &in_words(command));
-        let outcome = match command.status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(status.to_string()),
-            Err(failure) => Err(failure.to_string()),
-        };
-        self.note(name, outcome);
+    Steps::announce("doc tests", &in_words(cargo().args(DOC_TESTS)));
+    let outcome = printed(cargo().args(DOC_TESTS), |output| tally.stream(output, io::stdout()));
+    steps.note("doc tests", outcome.map(drop));
+    if tally.passed == 0 {
+        steps.note("tests", Err("no test passed".into()));
     }
-
-    fn run_tests(&mut self, environment: &[(&'static str, String)]) -> Tally {
-        let mut tally = Tally::default();
-        Self::announce("tests", &in_words(cargo().args(BUILD)));
-        let outcome = built(cargo().args(BUILD)).and_then(|programs| {
-            let failed = programs::run(programs, environment, &mut tally).map_err(|failure| failure.to_string())?;
-            if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
-        });
-        self.note("tests", outcome);
-
-        Self::announce("doc tests", &in_words(cargo().args(DOC_TESTS)));
-        let outcome = printed(cargo().args(DOC_TESTS), |output| tally.stream(output, io::stdout()));
-        self.note("doc tests", outcome.map(drop));
-        if tally.passed == 0 {
-            self.note("tests", Err("no test passed".into()));
-        }
-        tally
-    }
-
-    fn announce(name: &str, what: &str) {
-        println!("\n==> {name}: {what}");
-    }
-
-    fn note(&mut self, name: &str, outcome: Result<(), String>) {
-        if let Err(why) = outcome {
-            println!("{name} failed: {why}");
-            // One line a step: the whole of it was printed where it happened.
-            self.failed.push(format!("{name} ({})", why.lines().next().unwrap_or_default()));
-        }
-    }
-
-    /// Prints what failed, and then the counts, alone on the last line.
-    fn close(self, tally: &Tally) -> ExitCode {
-        println!();
-        // What failed was printed long before: here it is found.
-        for line in &tally.failures {
-            println!("  {line}");
-        }
-        for suite in &tally.suites {
-            println!("{suite}");
-        }
-        if !self.failed.is_empty() {
-            println!("failed: {}", self.failed.join(", "));
-        }
-        println!("total: {} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.ignored);
-        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-    }
+    tally
 }
 
 /// The programs of tests that this command builds.
@@ -130,10 +88,4 @@ fn printed<T>(command: &mut Command, read: impl FnOnce(ChildStdout) -> io::Resul
     let read = read(output);
     let status = child.wait().map_err(|failure| failure.to_string())?;
     if status.success() { read.map_err(|failure| failure.to_string()) } else { Err(status.to_string()) }
-}
-
-/// The command as text, for example `cargo fmt --check`, without the path of cargo.
-fn in_words(command: &Command) -> String {
-    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
-    ["cargo".into()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }

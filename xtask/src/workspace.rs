@@ -28,6 +28,24 @@ pub(crate) fn backends() -> Result<Vec<Backend>, String> {
     Ok([memory].into_iter().chain(others).collect())
 }
 
+/// The packages of the libraries that are published.
+pub(crate) fn libraries() -> Result<Vec<String>, String> {
+    let crates = root().join("crates");
+    let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
+    let mut packages = Vec::new();
+    for folder in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = "));
+        if let Some(name) =
+            name.filter(|_| folder.join("src/lib.rs").is_file() && !manifest.contains("publish = false"))
+        {
+            packages.push(name.trim_matches('"').to_owned());
+        }
+    }
+    packages.sort();
+    Ok(packages)
+}
+
 /// The folder of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     // Read at run time first: a build of this program may outlive a move of the folder.
