@@ -1,9 +1,9 @@
 //! Builds the book of `docs/` with mdBook, and finds what its pages link to that is not there.
 
+mod figures;
 mod links;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use mdbook_driver::MDBook;
@@ -11,6 +11,7 @@ use mdbook_driver::book::Book;
 use mdbook_driver::errors::Result;
 use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
 
+pub use figures::with_figures;
 pub use links::broken_links;
 
 macro_rules! about {
@@ -67,12 +68,20 @@ pub const SCRIPTS: [(&str, &str); 3] = [
 /// Where the scripts and the client in Python are.
 pub const CLIENTS: &str = "docs/clients";
 
-/// Writes the [`SCRIPTS`].
+/// The chapter with the figures of the last run of chaos, and the report of that run.
+pub const PROOF: [&str; 2] = ["docs/proof.md", "docs/proof.json"];
+
+/// Writes the [`SCRIPTS`], and the figures into the first file of [`PROOF`].
 ///
 /// # Errors
-/// When a file cannot be written.
-pub fn write_scripts() -> io::Result<()> {
-    SCRIPTS.iter().try_for_each(|(name, text)| fs::write(root().join(CLIENTS).join(name), text))
+/// When a file cannot be read or written, or the report is none.
+pub fn write_generated() -> Result<()> {
+    for (name, text) in SCRIPTS {
+        fs::write(root().join(CLIENTS).join(name), text)?;
+    }
+    let [chapter, report] = PROOF.map(|file| root().join(file));
+    let text = with_figures(&fs::read_to_string(&chapter)?, &fs::read_to_string(report)?)?;
+    Ok(fs::write(chapter, text)?)
 }
 
 /// Builds the book into this folder, which is emptied first.

@@ -1,7 +1,7 @@
-//! `cargo run -p leasehold-book`: builds the book into `target/book`, and writes the scripts that clients in other languages send.
+//! `cargo run -p leasehold-book`: writes what is made from other files into `docs/`, and builds the book into `target/book`.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    leasehold_book::write_scripts()?;
+    leasehold_book::write_generated()?;
     let to = leasehold_book::root().join("target/book");
     Ok(leasehold_book::build(&to)?)
 }

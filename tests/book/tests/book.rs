@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use leasehold_book::{CLIENTS, SCRIPTS, broken_links, build, root};
+use leasehold_book::{CLIENTS, PROOF, SCRIPTS, broken_links, build, root, with_figures};
 
 #[test]
 fn the_book_builds_and_what_it_links_to_is_there() {
@@ -17,6 +17,16 @@ fn the_book_builds_and_what_it_links_to_is_there() {
         let is_chapter = name != "SUMMARY.md" && file.path().extension().is_some_and(|extension| extension == "md");
         assert!(!is_chapter || chapters.contains(&format!("({name})")), "docs/SUMMARY.md does not list {name}");
     }
+}
+
+#[test]
+fn the_figures_of_the_last_run_are_those_of_its_report() {
+    let [chapter, report] = PROOF.map(|file| fs::read_to_string(root().join(file)).expect("the file is there"));
+    let text = with_figures(&chapter, &report).expect("the report of a run");
+    assert!(text == chapter, "{} is out of date; `cargo run -p leasehold-book` writes it", PROOF[0]);
+    assert!(
+        with_figures(&chapter, &report.replacen("\"overlaps\": 0", "\"overlaps\": 1", 1)).expect("a report") != chapter
+    );
 }
 
 #[test]

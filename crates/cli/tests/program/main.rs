@@ -22,6 +22,7 @@ mod servers_with_readers;
 mod signals;
 mod support;
 mod terminal;
+mod tutorial;
 mod usage;
 
 leasehold_testkit::main! {
@@ -106,6 +107,13 @@ leasehold_testkit::main! {
     terminal::an_interrupt_from_the_keyboard_reaches_the_command_before_and_after_it_has_the_terminal,
     terminal::the_line_about_waiting_is_drawn_on_a_terminal_and_taken_off_again,
     terminal::the_keyboard_stops_and_the_shell_continues_program_and_command_before_and_after_it_has_the_terminal,
+    tutorial::every_section_with_commands_is_followed,
+    tutorial::on_files,
+    tutorial::on_redis,
+    tutorial::on_three_redis_servers,
+    tutorial::on_mysql,
+    tutorial::on_postgres,
+    tutorial::on_etcd,
     usage::bad_usage_is_64_and_runs_nothing,
     usage::arguments_that_are_not_utf8_are_bad_usage_or_go_to_the_command,
     usage::a_directory_that_cannot_be_used_is_78_and_named,
