@@ -26,6 +26,7 @@ pub struct LockOptions {
     pub(crate) wait: Wait,
     pub(crate) renew: bool,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) warn_after: Option<Duration>,
     pub(crate) label: Option<Text>,
     pub(crate) reason: Option<Text>,
     pub(crate) given: Given,
@@ -82,6 +83,7 @@ impl LockOptions {
             wait: Wait::Forever,
             renew: true,
             max_hold: None,
+            warn_after: None,
             label: None,
             reason: None,
             given: Given::default(),
@@ -107,6 +109,27 @@ impl LockOptions {
     /// [`LossReason::MaxHold`](crate::LossReason::MaxHold).
     pub fn max_hold(self, cap: Duration) -> Self {
         Self { max_hold: Some(cap), ..self }
+    }
+
+    /// Logs a warning that names the holder when the acquisition has waited for so long. Without it, or a default of the locker,
+    /// there is none; with [`Duration::MAX`] there is none in spite of a default.
+    ///
+    /// The warning is the event `waiting long`, once for each acquisition. For it the store is asked once who holds the key
+    /// ([`inspect`](crate::Admin::inspect)), while the wait goes on, and for one waiter of a locker at a time; an acquisition
+    /// that is granted earlier sends nothing more. A waiter of a [`Semaphore`](crate::Semaphore) waits for every slot, and warns for each.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
+    /// use std::time::Duration;
+    /// use leasehold_core::{LockOptions, LockerExt, Memory};
+    ///
+    /// let locks = Memory::new().with_defaults(LockOptions::new().warn_after(Duration::from_secs(30)));
+    /// let guard = locks.lock("invoice/42").await?;
+    /// # drop(guard);
+    /// # Ok(()) }
+    /// ```
+    pub fn warn_after(self, wait: Duration) -> Self {
+        Self { warn_after: Some(wait), ..self }
     }
 
     /// Who holds the lock: free text of at most [`MAX_TEXT_BYTES`](Self::MAX_TEXT_BYTES), stored beside the grant and shown
@@ -138,12 +161,13 @@ impl LockOptions {
     /// assert_eq!(options.label_text(), Some("billing"));
     /// ```
     pub fn or(self, defaults: &Self) -> Self {
-        let Self { ttl, wait, renew, max_hold, label, reason, given } = self;
+        let Self { ttl, wait, renew, max_hold, warn_after, label, reason, given } = self;
         Self {
             ttl: if given.ttl { ttl } else { defaults.ttl },
             wait: if given.wait { wait } else { defaults.wait },
             renew: if given.renew { renew } else { defaults.renew },
             max_hold: max_hold.or(defaults.max_hold),
+            warn_after: warn_after.or(defaults.warn_after),
             label: if given.label { label } else { defaults.label.clone() },
             reason: reason.or_else(|| defaults.reason.clone()),
             given: Given {
@@ -173,6 +197,11 @@ impl LockOptions {
     /// The limit on the total time of holding: see [`max_hold`](Self::max_hold).
     pub fn hold_limit(&self) -> Option<Duration> {
         self.max_hold
+    }
+
+    /// After which wait a warning names the holder: see [`warn_after`](Self::warn_after).
+    pub fn warns_after(&self) -> Option<Duration> {
+        self.warn_after
     }
 
     /// Who holds it: see [`label`](Self::label).

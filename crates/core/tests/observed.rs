@@ -12,7 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::{Admin, FencingToken, LockOptions, LockerExt, Memory, RwLockerExt, Wait, describe_metrics};
+use leasehold_core::{
+    Admin, Backed, Clock, Engine, EngineOptions, FencingToken, LocalHandoff, LockOptions, LockerExt, Memory,
+    RwLockerExt, Wait, describe_metrics,
+};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };
@@ -245,4 +248,78 @@ fn the_spans_of_a_lock_have_its_token() {
     assert!(has("hold in", &["key=\"k\"", &token]), "{lines:#?}");
     assert!(has("release in [hold]", &["key=\"k\"", &token]), "{lines:#?}");
     assert!(has("event in [release]", &["hold ended", &token]), "{lines:#?}");
+}
+
+/// What is told of long waits while `work` runs in paused time, on a store that follows it.
+fn told_of_long_waits(work: impl AsyncFnOnce(Memory)) -> Vec<String> {
+    let _alone = alone();
+    let story = Story::default();
+    tracing::subscriber::with_default(story.clone(), || {
+        block_on(async {
+            tokio::time::pause();
+            work(Memory::with_clock(Clock::tokio())).await;
+        });
+    });
+    let lines = story.0.lock().unwrap();
+    lines.iter().filter(|line| line.contains("waiting long")).cloned().collect()
+}
+
+fn warns_after(after: u64) -> LockOptions {
+    LockOptions::new().wait(Wait::UpTo(Duration::from_secs(10))).warn_after(Duration::from_secs(after))
+}
+
+#[test]
+fn a_long_wait_names_the_holder_once() {
+    let mut token = 0;
+    let told = told_of_long_waits(async |locks| {
+        let held = locks.lock_with("k", &LockOptions::new().label("ada").reason("invoices")).await.unwrap();
+        token = held.fencing_token().unwrap().get();
+        locks.contender().lock_with("k", &warns_after(2)).await.unwrap_err();
+        // As a default of the locker, which a request can call off.
+        let defaults = locks.contender().with_defaults(warns_after(3));
+        defaults.lock("k").await.unwrap_err();
+        defaults.lock_with("k", &LockOptions::new().warn_after(Duration::MAX)).await.unwrap_err();
+    });
+    assert_eq!(told.len(), 2, "{told:#?}");
+    let token = format!("token={token}");
+    let parts = ["event in [acquire]", "key=\"k\"", "holders=1", "holder=\"ada\"", "reason=\"invoices\""];
+    let numbers = ["mode=exclusive", token.as_str(), "held_ms=", "remaining_ms="];
+    assert!(parts.iter().chain(&numbers).all(|part| told.iter().all(|line| line.contains(part))), "{told:#?}");
+    assert!(told[0].contains("waited_ms=200") && told[1].contains("waited_ms=300"), "{told:#?}");
+}
+
+#[test]
+fn a_short_wait_tells_of_nothing() {
+    let told = told_of_long_waits(async |locks| {
+        let _held = locks.lock("k").await.unwrap();
+        locks.contender().lock_with("k", &warns_after(11)).await.unwrap_err();
+        locks.contender().lock_for("k", LONG).await.unwrap_err();
+    });
+    assert!(told.is_empty(), "{told:#?}");
+}
+
+#[test]
+fn a_warning_on_a_store_that_is_silent_delays_no_grant() {
+    let told = told_of_long_waits(async |locks| {
+        // Another locker on the store, which hands off locks that are older than usual.
+        let handoff = LocalHandoff::new().age(LONG);
+        let options = EngineOptions::new().clock(Clock::tokio()).local_handoff(handoff);
+        let ours = Engine::with(locks.engine().backend().clone(), options);
+        let (warns, start) = (warns_after(2).ttl(LONG), tokio::time::Instant::now());
+        let held = ours.lock_with("k", &warns).await.unwrap();
+        locks.silent_for(Duration::from_millis(7500));
+        let waits = || async { drop(ours.lock_with("k", &warns).await.unwrap()) };
+        let releases = async {
+            tokio::time::sleep(Duration::from_millis(4500)).await;
+            held.release().await.unwrap();
+        };
+        let all = futures::future::join_all([waits(), waits(), waits(), waits()]);
+        tokio::join!(all, releases);
+        // Each guard was passed on in the process, while the last question had no answer.
+        assert_eq!(start.elapsed().as_millis() / 10, 450);
+    });
+    // The questions go out one after the other, and each is given up after a second.
+    let waited = |ms| told.iter().filter(|line| line.contains(&format!("waited_ms={ms}"))).count();
+    assert_eq!((waited(300), waited(400), told.len()), (1, 1, 2), "{told:#?}");
+    assert!(told.iter().all(|line| line.contains("holders=0") && line.contains("gave no answer")), "{told:#?}");
 }

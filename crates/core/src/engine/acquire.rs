@@ -8,6 +8,7 @@ use super::caller::{Caller, DetachOnDrop};
 use super::cell::Cell;
 use super::guard_inner::GuardInner;
 use super::inner::Inner;
+use super::long_wait::LongWait;
 use super::observe::Acquired;
 use super::state::{Collected, Event, Granted, Join, Outcome, WaiterId};
 use crate::clock::Moment;
@@ -51,11 +52,13 @@ impl Inner {
         joined: Joined,
     ) -> Result<OrBusy<GuardInner>> {
         let _queued = waiting.is_behind.then(|| self.driver.observer.queued(request.key));
+        let mut long_wait = LongWait::of(self, request.key, joined.at, request.options.warn_after);
         let mut limit = if joined.limit == joined.at { Moment::NEVER } else { joined.limit };
         loop {
             let outcome = tokio::select! {
                 biased;
                 outcome = request.caller.outcome(&*self.driver) => outcome,
+                () = long_wait.warns() => continue,
                 () = self.clock.reach(limit) => {
                     let latest = self.driver.look(|state| state.latest(self.member, joined.limit));
                     limit = if limit < latest { latest } else { Moment::NEVER };

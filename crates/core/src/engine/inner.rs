@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 
 use super::driver::Driver;
 use super::state::{Event, Member};
@@ -21,6 +21,8 @@ pub(super) struct Inner {
     pub(super) defaults: LockOptions,
     pub(super) driver: Arc<Driver<Self>>,
     pub(super) member: Member,
+    /// Held by the waiter that asks who holds its key, for a warning: a thousand that wait long ask one after the other.
+    pub(super) asks: Mutex<()>,
     /// Set when the engine is closed: the moment at which it stops waiting for what is under way.
     pub(super) closed: OnceLock<Moment>,
     /// `Backend::close` was called.

@@ -1,7 +1,7 @@
 //! The engine: everything about a lock that is the same for every store.
 //!
 //! `state/` is the protocol as a state machine without I/O; `driver.rs` applies events to it and carries its actions out.
-//! Imports point downwards in this order: this file, `acquire` and `take_over`, `guard_inner`, `requests`, `inner`, `driver`,
+//! Imports point downwards in this order: this file, `acquire` and `take_over`, `long_wait`, `guard_inner`, `requests`, `inner`, `driver`,
 //! `caller`, `observe` and `random`, `cell`, `state`.
 
 mod acquire;
@@ -11,6 +11,7 @@ mod driver;
 mod guard_inner;
 mod inner;
 mod local_handoff;
+mod long_wait;
 mod observe;
 mod random;
 mod requests;
@@ -81,6 +82,7 @@ impl<B: Backend> Engine<B> {
                 defaults,
                 member: state.add(traits),
                 driver: Arc::clone(&driver),
+                asks: tokio::sync::Mutex::default(),
                 closed: OnceLock::new(),
                 backend_closed: AtomicBool::new(false),
                 idle: Notify::new(),

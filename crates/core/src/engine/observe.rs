@@ -7,7 +7,7 @@ use metrics::{
     with_recorder,
 };
 
-use crate::{Error, FencingToken, LeaseStatus, LockKey, LossReason, Mode, Result};
+use crate::{Clock, Error, FencingToken, Holders, LeaseStatus, LockKey, LossReason, Mode, Result};
 
 /// How an acquisition ended.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +84,31 @@ impl Observer {
         gauge(&self.queue_length).increment(1.0);
         tracing::debug!(backend = self.backend, key = key.as_str(), "waiting behind others of this process");
         Queued(self)
+    }
+
+    /// A wait takes longer than its caller expects: `asked` is what the store says of the key.
+    pub(super) fn waits_long(&self, key: &LockKey, waited: Duration, asked: &Result<Holders>, clock: &Clock) {
+        let (backend, key, waited_ms) = (self.backend, key.as_str(), millis(waited));
+        let (holders, error) = match asked {
+            Ok(asked) => (asked.holders.as_slice(), None),
+            Err(error) => (&[][..], Some(tracing::field::display(error))),
+        };
+        // Of several readers, the one who holds it longest.
+        let holder = holders.iter().min_by_key(|holder| holder.token);
+        tracing::warn!(
+            backend,
+            key,
+            waited_ms,
+            holders = holders.len(),
+            holder = holder.and_then(|holder| holder.label.as_deref()),
+            reason = holder.and_then(|holder| holder.reason.as_deref()),
+            mode = holder.map(|holder| tracing::field::display(holder.mode)),
+            token = holder.and_then(|holder| holder.token).map(FencingToken::get),
+            held_ms = holder.and_then(|holder| holder.held_for(clock)).map(millis),
+            remaining_ms = holder.and_then(|holder| holder.remaining).map(millis),
+            error,
+            "waiting long"
+        );
     }
 
     pub(super) fn renewed(&self, key: &LockKey, answer: &Result<LeaseStatus>) {

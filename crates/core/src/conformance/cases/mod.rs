@@ -245,6 +245,7 @@ const CASES: &[Case] = cases! {
     admin::c25_the_holder_learns_that_the_release_was_forced [ForceNotice]
     ends::c25_force_release_spares_a_later_grant
 
+    observe::c26_a_long_wait_names_the_holder
     observe::c26_metrics_have_the_same_names_everywhere
     observe::c26_acquiring_is_a_span
 

@@ -1,16 +1,18 @@
 use std::collections::HashSet;
+use std::fmt::{Debug, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
-use super::context::{SHORT, TestContext, eventually, patient, soon};
+use super::context::{AMPLE, SHORT, TestContext, eventually, patient, soon};
 use crate::conformance::Op;
-use crate::conformance::verdict::{Verdict, ensure};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{LockOptions, Wait};
 
-/// Every metric name and backend that was used in this process, and every span.
+/// Every metric name and backend that was used in this process, every span, and every warning of a long wait.
 #[derive(Debug, Default)]
 struct Seen(Mutex<HashSet<String>>);
 
@@ -67,7 +69,7 @@ impl Recorder for Witness {
 
 impl Subscriber for Witness {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.is_span() && metadata.target().starts_with("leasehold")
+        metadata.target().starts_with("leasehold")
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
@@ -77,9 +79,53 @@ impl Subscriber for Witness {
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
     fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, _: &Event<'_>) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        if fields.0.contains(" message=waiting long") {
+            Seen::here().note(format!("event{} ", fields.0));
+        }
+    }
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}
+}
+
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = write!(self.0, " {}={value:?}", field.name());
+    }
+}
+
+pub(super) async fn c26_a_long_wait_names_the_holder(context: TestContext) -> Verdict {
+    let seen = Seen::here();
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    let guard = ours.take(&key, &patient().label("ada").reason("invoices")).await?;
+    let told = || {
+        let all = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_this_key = all.iter().filter(|told| told.contains(&format!(" key={:?} ", key.as_str())));
+        of_this_key.cloned().collect::<Vec<_>>()
+    };
+    let short = LockOptions::new().wait(Wait::UpTo(SHORT / 30)).warn_after(AMPLE);
+    ensure!(theirs.acquire(&key, &short).await?.is_none(), "a held key was granted");
+    ensure!(told().is_empty(), "a short wait was told of: {:?}", told());
+    let long = patient().warn_after(SHORT / 30);
+    let release = async {
+        eventually("the wait is told of", || async { Ok(!told().is_empty()) }).await?;
+        Ok(guard.release().await?)
+    };
+    let (granted, released): (_, Result<_, Failure>) = futures::join!(theirs.take(&key, &long), release);
+    released?;
+    granted?.release().await?;
+    let told = told();
+    let backend = context.subject.capabilities().backend();
+    for part in
+        [&format!(" backend={backend:?} "), " holders=1 ", " holder=\"ada\" ", " reason=\"invoices\" ", " waited_ms="]
+    {
+        ensure!(told.len() == 1 && told[0].contains(part), "the one warning has not {part}: {told:?}");
+    }
+    Ok(())
 }
 
 pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestContext) -> Verdict {

@@ -54,7 +54,7 @@ pub(super) struct Terms {
 impl Terms {
     pub(super) fn of(member: Member, traits: &Traits, options: &LockOptions, known: bool) -> Self {
         let &Traits { reentrant, session, .. } = traits;
-        let LockOptions { ttl, renew, label, reason, wait: _, max_hold, given: _ } = options.clone();
+        let LockOptions { ttl, renew, label, reason, wait: _, max_hold, warn_after: _, given: _ } = options.clone();
         Self { member, reentrant, session, ttl, renew, max_hold, label, reason, known }
     }
 

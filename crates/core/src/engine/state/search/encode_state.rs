@@ -289,7 +289,7 @@ impl Encoder {
     }
 
     pub(super) fn options(&mut self, options: &LockOptions) {
-        let LockOptions { ttl, wait: _, renew, max_hold, label: _, reason: _, given: _ } = options;
+        let LockOptions { ttl, wait: _, renew, max_hold, label: _, reason: _, given: _, warn_after: _ } = options;
         self.length(*ttl);
         self.flag(*renew);
         self.option(*max_hold, Self::length);
