@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use leasehold_redis_single::{Admin, LockGuard, LockKey, LockOptions, LockerExt, RedisSingle, Result, Wait};
+use leasehold_redis_single::{
+    Admin, FencingToken, LockGuard, LockKey, LockOptions, LockerExt, RedisSingle, Result, Wait,
+};
 use leasehold_testkit::launch::find;
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{KilledOnDrop, eventually, needs};
@@ -97,7 +99,7 @@ async fn each_excludes_the_other_and_tokens_grow_from_one_to_the_other() -> Resu
         assert!(ours.try_lock("k").await?.is_none());
         let seen = ours.inspect(&key()).await?;
         let holder = &seen.holders[0];
-        assert_eq!((holder.label.as_deref(), holder.token.map(|token| token.get())), (Some("pythön"), Some(theirs)));
+        assert_eq!((holder.label.as_deref(), holder.token.map(FencingToken::get)), (Some("pythön"), Some(theirs)));
         assert_eq!([python.ask("renew"), python.ask("is_held")], ["True", "True"]);
         assert_eq!([python.ask("release"), python.ask("release"), python.ask("is_held")], ["True", "False", "False"]);
     }
@@ -126,7 +128,9 @@ async fn a_release_grants_the_key_to_the_waiter_of_the_other_language() -> Resul
         async move { ours.lock_with("k", &hour).await }
     });
     eventually("ours has a place", async || places(&server).await == 1).await;
+    let told = server.calls("publish").await;
     assert_eq!(python.ask("release"), "True");
+    assert!(server.calls("publish").await > told, "the release by a program in Python wakes the waiter");
     let guard = waiter.await.unwrap()?;
     assert!(token(&guard) > answered.parse().unwrap());
     Ok(())
