@@ -29,7 +29,7 @@ class Lock:
     def __init__(self, locks, names, ttl):
         self.locks, self.names, self.ttl, self.owner, self.epoch, self.deadline = locks, names, ttl, uuid.uuid4().hex, 0, 0.0
     token = property(lambda self: self.epoch << 6)  # send it with every write
-    def is_held(self):  # false before the server may grant the key to another, if you renew in time or not
+    def is_held(self):  # false before the server may grant the key to another, whether or not it was renewed in time
         return now() < self.deadline
     def run(self, script, names, *arguments):  # the words of the answer; the moment before the question is kept
         self.asked = now()
