@@ -28,6 +28,8 @@ usage: cargo xtask <command>
 
   test [--install]                    run every check and every test, against private servers
                                       --install: first install the servers and programs that are missing
+  release [--install]                 only the steps of `test` that say whether a release could be made
+                                      --install: first install the programs that are missing
   conformance [BACKEND...] [-- ARG...]
                                       run the conformance suite alone; ARG goes to its runner
   new-backend NAME [--standalone DIR] write a crate for a store that has none: it compiles, and fails the suite until its steps
@@ -66,6 +68,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test"] => test::run(false),
         ["test", "--install"] => test::run(true),
+        ["release"] => test::run_release_steps(false),
+        ["release", "--install"] => test::run_release_steps(true),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
         ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
         ["mutants", rest @ ..] if !asks_for_help(rest) => mutants::small::run(rest),

@@ -74,6 +74,16 @@ fn run_tests(steps: &mut Steps, environment: &[(&'static str, String)]) -> Tally
     tally
 }
 
+/// Runs the steps alone that say whether a release could be made.
+pub(crate) fn run_release_steps(install: bool) -> Result<ExitCode, String> {
+    let mut steps = Steps::default();
+    if install {
+        steps.note("install", release::install());
+    }
+    release::check(&mut steps);
+    Ok(steps.end())
+}
+
 /// The programs of tests that this command builds.
 fn built(command: &mut Command) -> Result<Vec<TestProgram>, String> {
     let messages = printed(command, io::read_to_string)?;

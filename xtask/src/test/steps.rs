@@ -53,6 +53,16 @@ impl Steps {
             println!("failed: {}", self.failed.join(", "));
         }
         println!("total: {} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.ignored);
+        self.code()
+    }
+
+    /// Prints what failed, where no tests were run.
+    pub(super) fn end(self) -> ExitCode {
+        println!("\nfailed: {}", if self.failed.is_empty() { "nothing".to_owned() } else { self.failed.join(", ") });
+        self.code()
+    }
+
+    fn code(&self) -> ExitCode {
         if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
