@@ -23,7 +23,17 @@ pub(crate) fn compile(name: &str, version: &str, options: &[&str]) -> Result<(),
 pub(crate) fn fetch(name: &str, package: &str, version: &str) -> Result<(), String> {
     let mut pip = Command::new("python3");
     // `--upgrade` replaces the whole folder, also what an interrupted run left there.
-    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", "--upgrade", "--target"]);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--upgrade",
+        "--root-user-action=ignore",
+        "--target",
+    ]);
     pip.arg(folder(name)).arg(format!("{package}=={version}"));
     succeed(&mut pip, &format!("pip install {package}"))
 }
