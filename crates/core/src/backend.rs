@@ -127,7 +127,15 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page>;
 
     /// Frees the key whoever holds it, and answers who held it. Leaves the stored epoch as it is, so that later tokens grow.
-    async fn force_release(&self, key: &LockKey) -> Result<Holders>;
+    ///
+    /// With `only`, ends the grant with this epoch alone, if the key has it at that moment: every other grant, a later one and the
+    /// readers beside it, stays as it is. The answer then has this one holder; no holder, if nothing was changed.
+    ///
+    /// Atomic in the store: the comparison and the release. A look and then a release would free whoever was granted in between.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where the store cannot end that grant alone; nothing was changed then.
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders>;
 
     /// The source of this store's notifications. `None`, by default: waiters poll.
     fn notifications(&self) -> Option<&dyn Notifications> {

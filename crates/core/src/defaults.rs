@@ -1,8 +1,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    Admin, Capabilities, Cursor, DetachedLock, Holders, LockGuard, LockKey, LockOptions, Locker, OrBusy, Page,
-    ReadGuard, Result, RwLocker,
+    Admin, Capabilities, Cursor, DetachedLock, FencingToken, Holders, LockGuard, LockKey, LockOptions, Locker, OrBusy,
+    Page, ReadGuard, Result, RwLocker,
 };
 
 /// A locker with defaults for its requests: see [`LockerExt::with_defaults`](crate::LockerExt::with_defaults).
@@ -72,5 +72,9 @@ impl<L: Admin> Admin for Defaults<L> {
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         self.locker.force_release(key).await
+    }
+
+    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
+        self.locker.force_release_grant(key, token).await
     }
 }

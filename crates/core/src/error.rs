@@ -77,6 +77,14 @@ impl Error {
         self
     }
 
+    /// Puts the place of the store, such as its address, before the detail. Must not contain a credential.
+    #[must_use]
+    pub fn at(mut self, place: &str) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.detail = Some(inner.detail.take().map_or_else(|| place.to_owned(), |told| format!("{place}: {told}")));
+        self
+    }
+
     /// Adds the cause. Must not show a credential.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {

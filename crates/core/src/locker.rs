@@ -4,8 +4,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Busy, Capabilities, Cursor, DetachedLock, Error, ErrorKind, Holders, LockGuard, LockKey, LockOptions, OrBusy, Page,
-    ReadGuard, Result,
+    Busy, Capabilities, Cursor, DetachedLock, Error, ErrorKind, FencingToken, Holders, LockGuard, LockKey, LockOptions,
+    OrBusy, Page, ReadGuard, Result,
 };
 
 /// A lock service: hands out at most one [`LockGuard`] per key at a time.
@@ -116,6 +116,17 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// [`Stolen`](crate::LossReason::Stolen) no later than at its next renewal; until then it still believes that
     /// it holds. The next grant has a larger token all the same.
     async fn force_release(&self, key: &LockKey) -> Result<Holders>;
+
+    /// Frees `key` as [`force_release`](Self::force_release) does, if the grant with this token still holds it, and answers who
+    /// that was. If another has it by now, or nobody, nothing is changed, and the answer has no holders.
+    ///
+    /// The store compares in the step that frees, so that nobody who was granted the key meanwhile loses it. Of several readers only
+    /// the one with this token is released. All tokens of one lease, before and after a local hand-off, mean that lease.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the store cannot end this grant alone: a file that several readers
+    /// hold. Nothing was changed then.
+    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders>;
 }
 
 /// Implements a trait for a pointer to what implements it.
@@ -165,6 +176,10 @@ macro_rules! through {
 
             async fn force_release(&self, key: &LockKey) -> Result<Holders> {
                 (**self).force_release(key).await
+            }
+
+            async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
+                (**self).force_release_grant(key, token).await
             }
         }
     };

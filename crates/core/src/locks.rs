@@ -4,8 +4,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Admin, Backed, BoxFuture, Capabilities, Cursor, DetachedLock, Holders, LockGuard, LockKey, LockOptions, Locker,
-    OrBusy, Page, Result, RwLocker, SharedBackend,
+    Admin, Backed, BoxFuture, Capabilities, Cursor, DetachedLock, FencingToken, Holders, LockGuard, LockKey,
+    LockOptions, Locker, OrBusy, Page, Result, RwLocker, SharedBackend,
 };
 
 /// A connected store, whatever its kind: a [`Locker`] and an [`Admin`] that can be cloned, closed, and asked for readers.
@@ -118,5 +118,9 @@ impl Admin for Locks {
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         self.store.force_release(key).await
+    }
+
+    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
+        self.store.force_release_grant(key, token).await
     }
 }

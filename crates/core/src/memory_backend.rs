@@ -197,8 +197,8 @@ impl Backend for MemoryBackend {
         self.answer("list", || self.page(prefix, after)).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.answer("force-release", || self.free_by_force(key)).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.answer("force-release", || self.free_by_force(key, only)).await
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {
@@ -317,10 +317,11 @@ impl MemoryBackend {
         Page { keys, next }
     }
 
-    fn free_by_force(&self, key: &LockKey) -> Holders {
+    fn free_by_force(&self, key: &LockKey, only: Option<u64>) -> Holders {
         let mut state = self.state();
-        let grants =
-            state.keys.get_mut(&self.place(key)).map(|key| std::mem::take(&mut key.grants)).unwrap_or_default();
+        let meant = |grant: &mut Grant| only.is_none_or(|epoch| epoch == grant.epoch);
+        let place = state.keys.get_mut(&self.place(key));
+        let grants: Vec<_> = place.map(|key| key.grants.extract_if(.., meant).collect()).unwrap_or_default();
         state.forced.extend(grants.iter().map(|grant| (grant.claim.owner, grant.ends.plus(Duration::from_secs(60)))));
         self.store.released.send_replace(());
         self.holders(key, &grants)

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Capability, Claim, Cursor, Engine, EngineOptions, Error, ErrorKind, GrantRef,
-    Holders, LeaseStatus, LockKey, LockOptions, Locker, Memory, Notifications, Page, Renewal, Result, Subscription,
-    Wait,
+    Admin, Attempt, Backend, Capabilities, Capability, Claim, Cursor, Engine, EngineOptions, Error, ErrorKind,
+    FencingToken, GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, LossReason, Memory, Notifications,
+    Page, Renewal, Result, Subscription, Wait,
 };
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -60,7 +60,7 @@ impl Backend for Hostile {
     async fn list(&self, _: &str, _: Option<&Cursor>) -> Result<Page> {
         Ok(Page::default())
     }
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
+    async fn force_release(&self, key: &LockKey, _only: Option<u64>) -> Result<Holders> {
         self.inspect(key).await
     }
     fn notifications(&self) -> Option<&dyn Notifications> {
@@ -135,6 +135,32 @@ async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
         assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
         assert!(!line.contains(" key=k waited_ms=0"), "a key looks like a field of its own: {line}");
     }
+}
+
+#[tokio::test]
+async fn a_forced_release_is_told_with_the_holder_its_token_and_by_whom() {
+    let _ = tracing::subscriber::set_global_default(Witness);
+    let locks = Memory::new();
+    let options = LockOptions::new().label(NASTY);
+    let guard = locks.acquire(&LockKey::new("forced").unwrap(), &options).await.unwrap().unwrap();
+    let token = guard.fencing_token().unwrap();
+    let told = || {
+        let lines = lines().lock().unwrap();
+        lines
+            .iter()
+            .filter(|line| line.contains("released by force") && line.contains("forced"))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let later = FencingToken::from(token.get() + 64);
+    assert!(locks.force_release_grant(guard.key(), later).await.unwrap().holders.is_empty());
+    assert!(told().is_empty() && guard.is_held(), "nothing was released: {:?}", told());
+    locks.force_release_grant(guard.key(), token).await.unwrap();
+    assert_eq!(guard.loss(), Some(LossReason::ForceReleased));
+    let [line] = &told()[..] else { panic!("{:?}", told()) };
+    assert!(line.contains(&format!("token={token}")) && line.contains("mode=exclusive"), "{line}");
+    assert!(line.contains(&format!("holder={NASTY:?}")), "{line}");
+    assert!(line.contains(&format!("by={:?}", leasehold_core::default_label())), "{line}");
 }
 
 #[tokio::test]

@@ -67,8 +67,8 @@ impl Backend for Adversary {
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
         self.inner.list(prefix, after).await
     }
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.force_release(key).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.inner.force_release(key, only).await
     }
     fn notifications(&self) -> Option<&dyn Notifications> {
         self.inner.notifications()

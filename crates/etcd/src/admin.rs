@@ -91,14 +91,16 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     Ok(Page { keys, next })
 }
 
-/// Deletes the entries of all who hold a key, and leaves word for each. Who waits stays in the line.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+/// Deletes the entries of all who hold a key, or of the grant with this epoch alone, and leaves word for each. Who waits stays in the
+/// line. No entry is deleted that was changed since it was read.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     const FORCE: &str = "force-release";
     // Also those of a round after which others were left.
     let mut released = Holders::new(key, Vec::new());
     for _ in 0..ROUNDS {
         let (line, _) = store.line(FORCE, key).await?;
-        let held: Vec<&Entry> = line.holders().collect();
+        let meant = |entry: &&Entry| only.is_none_or(|epoch| epoch == line.epoch(entry));
+        let held: Vec<&Entry> = line.holders().filter(meant).collect();
         let Some(longest) = held.iter().map(|entry| entry.text.ttl).max() else { return Ok(released) };
         let lease = store.grant_lease(FORCE, longest.saturating_add(KNOWN)).await?;
         let mut all = true;

@@ -1,4 +1,4 @@
-use leasehold_core::{Cursor, ErrorKind, Holder, Holders, LockKey, Page, Result};
+use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Page, Result};
 
 use crate::counter::Counter;
 use crate::error::unavailable;
@@ -63,7 +63,10 @@ pub(crate) fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Resul
 /// Once the new file has its name, nothing is granted on the old one any more; so the counter is read from it then. The
 /// new file is locked until the counter is in it. If this process dies before that, counting continues as if the
 /// counter had been lost.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+///
+/// With `only`, this is undone if another than the grant with this epoch turns out to hold the old file: it came in after the look,
+/// and nobody can have been granted the new file, which is still locked. If this process dies in between, that grant is lost.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     store.reopen_if_replaced()?;
     let files = store.directory.key_files(key);
     let free = Holders::new(key, Vec::new());
@@ -74,20 +77,51 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holder
     let _alone = store.directory.lock_replacement().await?;
     let Some(old) = OpenFile::at(&files.lock, false)? else { return Ok(free) };
     files.parse(&old.read(&files.lock)?)?;
+    if let Some(epoch) = only {
+        // Nobody may be told of a release that does not concern them, so this comes before the first mark.
+        let holders = holders(store, &files, &old, &mut LivenessCache::default())?;
+        if !holds(&holders, epoch) {
+            return Ok(free);
+        }
+        if holders.len() > 1 {
+            let why = "several readers hold its file, and the kernel's lock of one cannot be taken away alone";
+            return Err(Error::new(ErrorKind::Unsupported, "force-release").detail(why));
+        }
+        // Left by a process that died.
+        files.kept().remove();
+        if !files.lock.link_to(&files.kept())? {
+            return Err(unavailable(&files.lock, "was removed just now"));
+        }
+    }
     let new = files.create_replacement()?;
-    // Before the replacement, for a holder that looks in the next moment; and after it, for one that came in between.
-    old.write(&[lock_file::FORCED], lock_file::MARK_AT, &files.lock)?;
+    let mark = || old.write(&[lock_file::FORCED], lock_file::MARK_AT, &files.lock);
+    if only.is_none() {
+        // For a holder that looks in the next moment; and after the replacement, for one that came in between.
+        mark()?;
+    }
     if !files.replacement().rename_to(&files.lock)? {
         return Err(unavailable(files.replacement(), "was removed just now"));
     }
-    old.write(&[lock_file::FORCED], lock_file::MARK_AT, &files.lock)?;
+    let holders = holders(store, &files, &old, &mut LivenessCache::default())?;
+    if let Some(epoch) = only
+        && !holders.is_empty()
+        && !(holds(&holders, epoch) && holders.len() == 1)
+    {
+        files.kept().rename_to(&files.lock)?;
+        return Ok(free);
+    }
+    files.kept().remove();
+    mark()?;
     if let Some(counter) = settled_counter(&old, &files)? {
         new.file.write(counter.to_line().as_bytes(), 0, &files.lock)?;
     }
-    let holders = holders(store, &files, &old, &mut LivenessCache::default())?;
     // This process's own grants of the old file keep it open, and nobody will release them.
     store.held().retain(|_, ours| ours.key != *key || ours.is_in_place().unwrap_or(true));
     Ok(Holders::new(key, holders))
+}
+
+fn holds(holders: &[Holder], epoch: u64) -> bool {
+    holders.iter().any(|holder| holder.token.is_some_and(|token| token.epoch() == epoch))
 }
 
 /// The key and holders of the lock file with this name, if its key is held and starts with `prefix`.
@@ -174,7 +208,7 @@ mod tests {
         let counter = Counter { epoch: ahead, reserved: ahead + 10 };
         fs::write(files.lock.full(), lock_file::render(Some(counter), &files.key, None)).unwrap();
         assert_eq!(epoch(&store, &key).await, ahead + 1);
-        assert_eq!(force_release(&store, &key).await.unwrap().holders.len(), 1);
+        assert_eq!(force_release(&store, &key, None).await.unwrap().holders.len(), 1);
         assert_eq!(epoch(&store, &key).await, ahead + 2);
     }
 
@@ -186,7 +220,7 @@ mod tests {
         let files = store.directory.key_files(&key);
         let before = epoch(&store, &key).await;
         fs::write(files.replacement().full(), "left over").unwrap();
-        assert_eq!(force_release(&store, &key).await.unwrap().holders.len(), 1);
+        assert_eq!(force_release(&store, &key, None).await.unwrap().holders.len(), 1);
         let after = epoch(&store, &key).await;
         assert!(after > before);
         // And one that died between its two steps.

@@ -82,8 +82,8 @@ impl Backend for FileBackend {
         admin::list(&self.store, prefix, after)
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        admin::force_release(&self.store, key).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        admin::force_release(&self.store, key, only).await
     }
 
     async fn close(&self) {

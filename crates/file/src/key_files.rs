@@ -39,6 +39,11 @@ impl KeyFiles {
         self.lock.with_ending("new")
     }
 
+    /// A second name of the lock file while one grant is released by force.
+    pub(crate) fn kept(&self) -> PathAt {
+        self.lock.with_ending("kept")
+    }
+
     /// Parses the content of a lock file, and refuses that of another key.
     pub(crate) fn parse<'b>(&self, bytes: &'b [u8]) -> Result<Content<'b>> {
         let Some(content) = Content::parse(bytes) else {

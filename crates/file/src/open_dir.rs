@@ -120,6 +120,16 @@ impl PathAt {
         }
     }
 
+    /// Gives the file the other name, too. Returns false if the file does not exist, or the other name does.
+    pub(crate) fn link_to(&self, other: &Self) -> Result<bool> {
+        let (from, to) = (&self.dir.fd, &other.dir.fd);
+        match rustix::fs::linkat(from, self.relative(), to, other.relative(), AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::EXIST) => Ok(false),
+            Err(cause) => Err(failed("link", self, cause.into())),
+        }
+    }
+
     /// Removes the file. Does nothing if it does not exist or cannot be removed.
     pub(crate) fn remove(&self) {
         let _ = rustix::fs::unlinkat(&self.dir.fd, self.relative(), AtFlags::empty());

@@ -48,25 +48,35 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
 
 /// Releases the writer that is seen, and the reader that it may be about to become, or all readers. If the key changes
 /// hands in between, looks again.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     for _ in 0..ATTEMPTS {
         let seen = inspect(store, key).await?;
+        let seen = Holders::new(key, seen.holders.into_iter().filter(|holder| is_meant(holder, only)).collect());
         let Some(first) = seen.holders.first() else { return Ok(seen) };
         let name = ("name", store.name(key));
         let release = |statement, params| store.sessions.run(Step::new("force-release", statement), params);
-        let mut newest = FencingToken::MAX_EPOCH;
+        // Of readers, all or the one that is meant; beside a writer, the one that it may be about to become.
+        let mut oldest = only.filter(|_| first.mode == Mode::Shared).unwrap_or(0);
+        let mut newest = only.unwrap_or(FencingToken::MAX_EPOCH);
         let mut released = false;
         if let (Mode::Exclusive, Some(token)) = (first.mode, first.token) {
             let written = ("written", Value::UInt(token.epoch()));
             let reply = release(&store.statements.force_release_writer, named([name.clone(), written])).await?;
             (released, newest) = (reply.affected > 0, reply.id);
+            // A writer that is not there any more has become a reader under another epoch, or has gone.
+            oldest = if only.is_some() && !released { FencingToken::MAX_EPOCH } else { 0 };
         }
-        let readers = named([name, ("newest", Value::UInt(newest))]);
+        let readers = named([name, ("oldest", Value::UInt(oldest)), ("newest", Value::UInt(newest))]);
         if release(&store.statements.force_release_readers, readers).await?.affected > 0 || released {
             return Ok(seen);
         }
     }
     Err(Error::new(ErrorKind::Unavailable, "force-release").detail("it changes hands too fast"))
+}
+
+/// Whether this grant is to be ended: `only` is the epoch of the one that is, if not all are.
+fn is_meant(holder: &Holder, only: Option<u64>) -> bool {
+    only.is_none_or(|epoch| holder.token.is_some_and(|token| token.epoch() == epoch))
 }
 
 /// Deletes the rows of readers that have been expired, and of keys that have been free, for longer than `older_than`, and

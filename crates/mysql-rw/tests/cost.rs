@@ -153,13 +153,14 @@ fn trials(name: &str, text: &str, statements: &Statements, held: &Held) -> Vec<T
     let (ours, reader, stranger) = (owner(held.writers[0].1), owner(held.crowd[0].1), owner(OwnerId::random()));
     let params = |owner: &Value| {
         let owner = [("owner", owner.clone()), ("writer", owner.clone()), ("client", owner.clone())];
-        let rest: [(&str, Value); 8] = [
+        let rest: [(&str, Value); 9] = [
             ("epoch", 1000.into()),
             ("ttl", 60_000_000.into()),
             ("count", 3.into()),
             ("waits", 1.into()),
             ("away", 0.into()),
             ("written", 1000.into()),
+            ("oldest", 0.into()),
             ("newest", 1_000_000.into()),
             ("new_owner", OwnerId::random().as_bytes().into()),
         ];

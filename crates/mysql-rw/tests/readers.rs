@@ -164,7 +164,7 @@ async fn a_readers_renewal_that_races_the_deletion_of_its_row_leaves_one_holder(
         assert!(!(kept && taken), "{isolation}: a writer beside a reader");
         let later = store.try_acquire(&claim(isolation, Duration::from_secs(60))).await.unwrap();
         assert!(!matches!(later, Attempt::Granted { .. }), "{isolation}: kept {kept}, taken {taken}");
-        store.force_release(&reader.key).await.unwrap();
+        store.force_release(&reader.key, None).await.unwrap();
     }
 }
 
@@ -193,7 +193,7 @@ async fn the_rows_of_readers_that_died_are_deleted_by_the_next_writer() {
             assert!(matches!(store.try_acquire(&brief()).await.unwrap(), Attempt::Granted { .. }));
         }
         if forced {
-            assert_eq!(store.force_release(&brief().key).await.unwrap().holders.len(), 3);
+            assert_eq!(store.force_release(&brief().key, None).await.unwrap().holders.len(), 3);
         }
         let mut session = server.session().await.unwrap();
         let all =
@@ -253,7 +253,7 @@ async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
         let Attempt::Granted { epoch } = store.try_acquire(&reader).await.unwrap() else { panic!("it is free") };
         assert_eq!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { epoch }, "the same while it holds");
         if forced {
-            assert_eq!(store.force_release(&reader.key).await.unwrap().holders.len(), 1);
+            assert_eq!(store.force_release(&reader.key, None).await.unwrap().holders.len(), 1);
         }
         while !store.inspect(&reader.key).await.unwrap().holders.is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;

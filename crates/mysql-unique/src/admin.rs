@@ -43,12 +43,14 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     }
 }
 
-/// Frees a key, whoever holds it, and answers who held it.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+/// Frees a key, whoever holds it, or only the grant with this epoch, and answers who held it.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     // Only the holder that was seen is released; if the key changes hands in between, it is looked at again.
     for _ in 0..ATTEMPTS {
         let seen = inspect(store, key).await?;
-        let Some(token) = seen.holders.first().and_then(|holder| holder.token) else { return Ok(seen) };
+        let token = seen.holders.first().and_then(|holder| holder.token);
+        let meant = token.filter(|token| only.is_none_or(|epoch| epoch == token.epoch()));
+        let Some(token) = meant else { return Ok(Holders::new(key, Vec::new())) };
         let params = named([("name", store.name(key)), ("epoch", Value::UInt(token.epoch()))]);
         let step = Step::new("force-release", &store.statements.force_release);
         if store.sessions.run(step, params).await?.affected > 0 {

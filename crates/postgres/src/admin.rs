@@ -5,12 +5,12 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::reply::{column, epoch, micros};
-use crate::sessions::Step;
+use crate::sessions::{Param, Step};
 use crate::store::Store;
 
 const INSPECT: &str = "SELECT * FROM {schema}.holders WHERE name = $1";
 
-const FORCE_RELEASE: &str = "SELECT * FROM {schema}.force_release($1)";
+const FORCE_RELEASE: &str = "SELECT * FROM {schema}.force_release($1, $2)";
 
 /// The shortest age at which rows are deleted: longer than a statement may wait in the server.
 const LEAST_AGE: Duration = Duration::from_secs(5);
@@ -20,17 +20,20 @@ const SWEEP: Duration = Duration::from_secs(30);
 
 /// Who holds a key: the writer, or the readers.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
-    of_key(store, key, Step::new("inspect", INSPECT)).await
+    of_key(store, key, Step::new("inspect", INSPECT), &[]).await
 }
 
-/// Frees a key, and answers who held it.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
-    of_key(store, key, Step::new("force-release", FORCE_RELEASE)).await
+/// Frees a key, or ends the grant with this epoch alone, and answers who held it.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+    // What no epoch can be is nobody's.
+    let epoch = only.map(|epoch| i64::try_from(epoch).unwrap_or(-1));
+    of_key(store, key, Step::new("force-release", FORCE_RELEASE), &[(&epoch, Type::INT8)]).await
 }
 
-async fn of_key(store: &Store, key: &LockKey, step: Step) -> Result<Holders> {
+async fn of_key(store: &Store, key: &LockKey, step: Step, more: &[Param<'_>]) -> Result<Holders> {
     let name = store.sessions.address().namespace.name_of(key);
-    let rows = store.sessions.run(step, &[(&name, Type::BYTEA)]).await?;
+    let params: Vec<Param<'_>> = [(&name as _, Type::BYTEA)].into_iter().chain(more.iter().cloned()).collect();
+    let rows = store.sessions.run(step, &params).await?;
     let holders = rows.iter().map(|row| holder(row, step.operation)).collect::<Result<_>>()?;
     Ok(Holders::new(key, holders))
 }

@@ -23,6 +23,7 @@ pub(crate) fn classify(operation: &'static str, failure: &Failure, sent: bool, s
         }
         Some(code) => of_code(code.code(), unknown),
         None if !sent && is_permanent(failure) => (ErrorKind::Backend, Remedy::None, ""),
+        None if !sent => (unknown, Remedy::None, not_there(failure)),
         None => (unknown, Remedy::None, ""),
     };
     let (error, said) = (Error::new(kind, operation), text(failure));
@@ -32,6 +33,19 @@ pub(crate) fn classify(operation: &'static str, failure: &Failure, sent: bool, s
         error.detail(advice).caused_by(secrets.quote(&said))
     };
     (error, remedy)
+}
+
+/// Why there is no connection, where the system says so.
+fn not_there(failure: &Failure) -> &'static str {
+    let why = failure.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    match why.map(std::io::Error::kind) {
+        Some(std::io::ErrorKind::ConnectionRefused) => "nothing listens there; is the server running?",
+        Some(std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset) => {
+            "the connection broke; is it a PostgreSQL server or a pooler?"
+        }
+        _ if why.is_some_and(|why| why.to_string().contains("lookup")) => "the host name cannot be resolved",
+        _ => "",
+    }
 }
 
 fn of_code(code: &str, unknown: ErrorKind) -> (ErrorKind, Remedy, &'static str) {

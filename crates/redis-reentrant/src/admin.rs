@@ -18,13 +18,14 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     store.redis.list(&INSPECT, prefix, after, &|words| holders(store, words)).await
 }
 
-/// Frees a key with all its levels whoever holds it, leaves word for the holder, and answers who that was.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+/// Frees a key with all its levels whoever holds it, or only the lease with this epoch, leaves word for the holder, and answers who that was.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
     let names = store.redis.names(key);
     let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED);
     let arguments = arguments.name(&names, CHANNEL).text(GRACE.as_millis());
+    let arguments = arguments.text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
     let reply = store.redis.run(&FORCE_RELEASE, 2, arguments, None).await?;
     let words = reply.words();
     if let ["held", _, _, _, reason @ ..] = &words[..] {

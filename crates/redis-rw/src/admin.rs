@@ -30,12 +30,13 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     store.redis.list_queued(&INSPECT, prefix, after, &|words| holders(store, words)).await
 }
 
-/// Frees a key whoever holds it, leaves word for the holders, and answers who they were.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+/// Frees a key whoever holds it, or ends the grant with this epoch alone, leaves word for the holders, and answers who they were.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
     let names = store.redis.names(key);
     let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED).text(GRACE.as_millis());
+    let arguments = arguments.text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
     let reply = store.redis.run(&FORCE_RELEASE, 2, arguments, None).await?;
     // The release of an owner that holds nothing grants a free key to the first in the queue. If this one fails, those in the
     // queue ask again.

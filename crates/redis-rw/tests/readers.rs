@@ -326,7 +326,7 @@ async fn all_holders_that_were_released_by_force_are_told_so() -> Result<()> {
     for reader in &readers {
         granted(&store, reader).await?;
     }
-    assert_eq!(store.force_release(&key()).await?.holders.len(), 3);
+    assert_eq!(store.force_release(&key(), None).await?.holders.len(), 3);
     for reader in &readers {
         assert_eq!(store.release(&reader.grant(None)).await?, LeaseStatus::ForceReleased);
     }

@@ -26,13 +26,14 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     }
 }
 
-/// Frees a key whoever holds it, leaves word for the holder, and answers who that was.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+/// Frees a key whoever holds it, or only the grant with this epoch, leaves word for the holder, and answers who that was.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
     let names = store.redis.names(key);
     let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED);
     let arguments = arguments.name(&names, CHANNEL).text(GRACE.as_millis());
+    let arguments = arguments.text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
     let reply = store.redis.run(&FORCE_RELEASE, 2, arguments, None).await?;
     // A release of a free key grants it to the first in the queue. If this one fails, those in the queue ask again.
     let _ = release_owner(store, &names, OwnerId::random()).await;

@@ -57,8 +57,8 @@ impl Backend for RedisSingleBackend {
         admin::list(&self.store, prefix, after).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        admin::force_release(&self.store, key).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        admin::force_release(&self.store, key, only).await
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {

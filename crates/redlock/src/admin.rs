@@ -65,12 +65,29 @@ async fn held_keys(store: &Store, position: &ListPosition, keys: &[LockKey]) -> 
 }
 
 /// Frees a key on all nodes whoever holds it, leaves word for the holder, and answers who that was.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+///
+/// With `only`, it is first asked who holds the key. If that is not a grant with this epoch, nothing is changed; else each node frees
+/// the key in one step if it still has the owner of that grant. The owner is compared, as a node that was repaired or answered
+/// late may have the grant under another epoch, and no other grant has its owner.
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
+    let majority = store.nodes.majority();
+    let owner: Arc<str> = match only {
+        None => "".into(),
+        Some(epoch) => {
+            let view = views(store, slice::from_ref(key)).await.pop().unwrap_or_default();
+            let owner = view.owner_of(epoch, majority);
+            let seen = holders(store, key, view, "force-release")?;
+            let Some(owner) = owner.filter(|_| !seen.holders.is_empty()) else {
+                return Ok(Holders::new(key, Vec::new()));
+            };
+            owner.into()
+        }
+    };
     let mut answers = store.nodes.ask(|node| {
-        let key = key.clone();
-        async move { node.force_release(&key, GRACE).await }
+        let (key, owner) = (key.clone(), Arc::clone(&owner));
+        async move { node.force_release(&key, GRACE, &owner).await }
     });
     let mut view = View::default();
     while let Some((index, answer)) = answers.next().await {
@@ -133,6 +150,13 @@ impl View {
         let (foreign, failed): (Vec<_>, Vec<_>) = self.failed.into_iter().partition(|(_, failure)| failure.foreign);
         self.entries.extend(foreign.into_iter().map(|(index, _)| (index, None)));
         Self { failed, ..self }
+    }
+
+    /// The owner of the [`holder`](Self::holder), if that has this epoch.
+    fn owner_of(&self, epoch: u64, majority: usize) -> Option<String> {
+        self.holder(majority)?.token.filter(|token| token.epoch() == epoch)?;
+        let entries = self.entries.iter().filter_map(|(_, entry)| entry.as_ref());
+        entries.map(|(entry, _)| entry).find(|entry| entry.epoch == Some(epoch)).map(|entry| entry.owner.clone())
     }
 
     /// The holder that a majority of the nodes may have, if the nodes that failed are counted for it.

@@ -253,10 +253,10 @@ impl Node {
     }
 
     /// Frees the key on the node whoever holds it, and answers the entry that was there.
-    pub(crate) async fn force_release(&self, key: &LockKey, grace: Duration) -> Result<NodeEntry, Failure> {
+    pub(crate) async fn force_release(&self, key: &LockKey, grace: Duration, only: &str) -> Result<NodeEntry, Failure> {
         let names = self.namespace.of(key);
         let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED);
-        let arguments = arguments.name(&names, CHANNEL).text(grace.as_millis());
+        let arguments = arguments.name(&names, CHANNEL).text(grace.as_millis()).text(only);
         let (peer, reply) = self.run(&FORCE_RELEASE, 2, arguments, self.settings.command_timeout).await?;
         let words = reply.words();
         if let ["held", _, _, reason @ ..] = &words[..] {

@@ -203,8 +203,8 @@ impl Backend for Scripted {
         self.store.list(prefix, after).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.store.force_release(key).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.store.force_release(key, only).await
     }
 
     fn answers_within(&self) -> Duration {

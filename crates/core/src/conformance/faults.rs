@@ -240,8 +240,8 @@ impl<B: Backend> Backend for Faulty<B> {
         self.inner.list(prefix, after).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.faults.around(Op::ForceRelease, self.inner.force_release(key)).await?
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.faults.around(Op::ForceRelease, self.inner.force_release(key, only)).await?
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {

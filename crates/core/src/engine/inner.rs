@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, Notify};
 use super::driver::Driver;
 use super::state::{Event, Member};
 use crate::clock::Moment;
-use crate::{Backend, Capabilities, Capability, Clock, Error, ErrorKind, LockKey, LockOptions, Mode, Result};
+use crate::{Backend, Capabilities, Capability, Clock, Error, ErrorKind, Holders, LockKey, LockOptions, Mode, Result};
 
 /// The part of an engine that its handles, guards and requests share.
 pub(super) struct Inner {
@@ -90,6 +90,22 @@ impl Inner {
             // Nothing waits for the rest any more, and it would keep the connections open.
             () = self.clock.reach(limit) => self.apply(Event::Abandon(self.member)),
         }
+    }
+
+    /// Frees a key, or ends the grant with the epoch `only` alone, in the store and in this process.
+    pub(super) async fn force_release(self: &Arc<Self>, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        // A lease that is granted while this is under way must not be ended by it.
+        let leases = self.driver.look(|state| state.leases(key, only));
+        let released = self.backend.force_release(key, only).await;
+        let released = released.map_err(|error| error.within("force-release", self.name(), Some(key)))?;
+        let defaults = self.defaults.label_text().map(Into::into);
+        let by: Arc<str> = defaults.unwrap_or_else(crate::default_label);
+        released.holders.iter().for_each(|holder| self.driver.observer.forced(key, holder, &by));
+        // A grant that the store does not have any more is found gone by its next renewal.
+        if only.is_none() || !released.holders.is_empty() {
+            self.apply(Event::ForceReleased { key: key.clone(), leases });
+        }
+        Ok(released)
     }
 
     pub(super) fn apply(self: &Arc<Self>, event: Event) {

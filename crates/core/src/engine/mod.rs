@@ -33,11 +33,11 @@ pub(crate) use self::state::BackOff;
 
 use self::driver::Driver;
 use self::inner::Inner;
-use self::state::{Event, Traits};
+use self::state::Traits;
 use crate::{
-    Admin, Backend, Capabilities, Capability, Clock, Cursor, DetachedLock, Error, ErrorKind, Exclusive, Guard, Holders,
-    LockGuard, LockKey, LockOptions, Locker, Mode, OrBusy, Page, ReadGuard, Result, RwLocker, SharedBackend,
-    default_label,
+    Admin, Backend, Capabilities, Capability, Clock, Cursor, DetachedLock, Error, ErrorKind, Exclusive, FencingToken,
+    Guard, Holders, LockGuard, LockKey, LockOptions, Locker, Mode, OrBusy, Page, ReadGuard, Result, RwLocker,
+    SharedBackend, default_label,
 };
 
 /// Turns a [`Backend`] into a [`Locker`]: everything about a lock that is the same for every store.
@@ -299,13 +299,10 @@ impl<T: Backed> Admin for T {
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        let core = &self.engine().inner;
-        // A lease that is granted while this is under way must not be ended by it.
-        let leases = core.driver.look(|state| state.leases(key));
-        let held = core.backend.force_release(key).await;
-        if held.is_ok() {
-            core.apply(Event::ForceReleased { key: key.clone(), leases });
-        }
-        held.map_err(|error| error.within("force-release", core.name(), Some(key)))
+        self.engine().inner.force_release(key, None).await
+    }
+
+    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
+        self.engine().inner.force_release(key, Some(token.epoch())).await
     }
 }

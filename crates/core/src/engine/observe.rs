@@ -7,7 +7,7 @@ use metrics::{
     with_recorder,
 };
 
-use crate::{Clock, Error, FencingToken, Holders, LeaseStatus, LockKey, LossReason, Mode, Result};
+use crate::{Clock, Error, FencingToken, Holder, Holders, LeaseStatus, LockKey, LossReason, Mode, Result};
 
 /// How an acquisition ended.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +129,13 @@ impl Observer {
         let backend = self.backend;
         counter!(LOSSES, "backend" => backend, "reason" => reason.as_str()).increment(1);
         tracing::warn!(backend, key = key.as_str(), reason = reason.as_str(), held_ms = millis(held), "lock lost");
+    }
+
+    /// This process released somebody's lease by force. The store does not keep who did, and when.
+    pub(super) fn forced(&self, key: &LockKey, holder: &Holder, by: &str) {
+        let (backend, mode, token) = (self.backend, holder.mode, holder.token.map(FencingToken::get));
+        let holder = holder.label.as_deref();
+        tracing::warn!(backend, key = key.as_str(), %mode, token, holder, by, "released by force");
     }
 
     pub(super) fn handed_off(&self) {

@@ -103,7 +103,7 @@ async fn rule_5_a_grant_whose_waiter_left_is_not_handed_over_beside_a_newer_one(
     leaves.abort();
     assert!(leaves.await.is_err());
     assert_eq!(bench.claims(), 1);
-    bench.store.force_release(&LockKey::new("k").unwrap()).await.unwrap();
+    bench.store.force_release(&LockKey::new("k").unwrap(), None).await.unwrap();
     let newer = bench.take().await;
     let waiter = bench.waiter().await;
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -123,7 +123,7 @@ impl Backend for Queueing {
             std::mem::take(&mut state.force_before_renewal)
         };
         if force {
-            self.inner.force_release(&key()).await.unwrap();
+            self.inner.force_release(&key(), None).await.unwrap();
         }
         self.inner.renew(renewals, within).await
     }
@@ -145,8 +145,8 @@ impl Backend for Queueing {
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
         self.inner.list(prefix, after).await
     }
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.force_release(key).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.inner.force_release(key, only).await
     }
     fn notifications(&self) -> Option<&dyn Notifications> {
         Some(self)

@@ -30,6 +30,10 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
     ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
     ForcesNothing ForcesNothing => c25_force_release_frees_the_key_and_tells_the_holder,
+    ForcesWhoeverHoldsIt ForcesWhoeverHoldsIt => c25_a_grant_that_is_over_is_not_released_by_its_token,
+    ForcesAllReaders ForcesWhoeverHoldsIt => c25_of_readers_only_the_one_with_the_token_is_released,
+    LooksBeforeItForces LooksBeforeItForces => c25_a_grant_that_began_meanwhile_is_spared,
+    ForcesNoGrantAlone ForcesNoGrantAlone => c25_a_grant_that_is_over_is_not_released_by_its_token,
     ForgetsThatItWasForced ForgetsThatItWasForced => c25_the_holder_learns_that_the_release_was_forced,
 };
 
@@ -145,7 +149,7 @@ struct ForcesNothing;
 
 #[async_trait]
 impl Double for ForcesNothing {
-    async fn force_release(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+    async fn force_release(&self, client: &Client, key: &LockKey, _only: Option<u64>) -> Result<Holders> {
         client.store.inspect(key).await
     }
 }
@@ -160,5 +164,44 @@ impl Double for ForgetsThatItWasForced {
             .into_iter()
             .map(|held| held.map(|held| if held == LeaseStatus::ForceReleased { LeaseStatus::NotHeld } else { held }))
             .collect()
+    }
+}
+
+/// Ignores which grant is meant.
+struct ForcesWhoeverHoldsIt;
+
+#[async_trait]
+impl Double for ForcesWhoeverHoldsIt {
+    async fn force_release(&self, client: &Client, key: &LockKey, _only: Option<u64>) -> Result<Holders> {
+        client.store.force_release(key, None).await
+    }
+}
+
+/// Compares in one step, and frees in the next.
+struct LooksBeforeItForces;
+
+#[async_trait]
+impl Double for LooksBeforeItForces {
+    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        let seen = client.store.inspect(key).await?;
+        let is_meant = |holder: &Holder| only.is_none() || holder.token.map(FencingToken::epoch) == only;
+        if !seen.holders.iter().any(is_meant) {
+            return Ok(Holders::new(key, Vec::new()));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        client.store.force_release(key, None).await
+    }
+}
+
+/// Never finds the one that is meant.
+struct ForcesNoGrantAlone;
+
+#[async_trait]
+impl Double for ForcesNoGrantAlone {
+    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        match only {
+            None => client.store.force_release(key, None).await,
+            Some(_) => Ok(Holders::new(key, Vec::new())),
+        }
     }
 }

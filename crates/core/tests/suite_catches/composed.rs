@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use leasehold_core::conformance::TestClient;
 use leasehold_core::{
-    Admin, Backend, Cursor, GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, Page, Result, Wait,
+    Admin, Backend, Cursor, FencingToken, GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, Page, Result,
+    Wait,
 };
 
 use crate::double::{Client, Double};
@@ -77,7 +78,7 @@ struct ForcesNothing;
 
 #[async_trait]
 impl Double for ForcesNothing {
-    async fn force_release(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+    async fn force_release(&self, client: &Client, key: &LockKey, _only: Option<u64>) -> Result<Holders> {
         client.store.inspect(key).await
     }
 }
@@ -130,5 +131,9 @@ impl Admin for Blind {
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         self.0.force_release(key).await
+    }
+
+    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
+        self.0.force_release_grant(key, token).await
     }
 }

@@ -62,8 +62,8 @@ pub(crate) trait Double: Send + Sync + 'static {
         client.store.list(prefix, after).await
     }
 
-    async fn force_release(&self, client: &Client, key: &LockKey) -> Result<Holders> {
-        client.store.force_release(key).await
+    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        client.store.force_release(key, only).await
     }
 
     fn signals(&self) -> bool {
@@ -137,8 +137,8 @@ impl Backend for Broken {
         self.double.list(&self.client, prefix, after).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        self.double.force_release(&self.client, key).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.double.force_release(&self.client, key, only).await
     }
 
     fn notifications(&self) -> Option<&dyn Notifications> {

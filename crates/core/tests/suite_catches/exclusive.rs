@@ -78,7 +78,7 @@ pub(crate) struct NeverExcludes;
 impl Double for NeverExcludes {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         if let Attempt::Busy { .. } = client.store.try_acquire(claim).await? {
-            client.store.force_release(&claim.key).await?;
+            client.store.force_release(&claim.key, None).await?;
         }
         client.store.try_acquire(claim).await
     }
@@ -138,7 +138,7 @@ impl ExpiresByTheClientsClock {
 
     async fn let_expire(&self, client: &Client, key: &LockKey) -> Result<()> {
         if self.ends(key).is_some_and(|ends| ends <= Self::now(client)) {
-            client.store.force_release(key).await?;
+            client.store.force_release(key, None).await?;
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         }
         Ok(())
@@ -277,7 +277,7 @@ struct ReleasesWithoutComparing;
 #[async_trait]
 impl Double for ReleasesWithoutComparing {
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
-        let holders = client.store.force_release(&grant.key).await?;
+        let holders = client.store.force_release(&grant.key, None).await?;
         Ok(if holders.holders.is_empty() { LeaseStatus::NotHeld } else { LeaseStatus::Held })
     }
 }

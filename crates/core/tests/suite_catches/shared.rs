@@ -136,7 +136,7 @@ impl Double for ForgetsReaders {
     async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
         let attempt = client.store.try_acquire(claim).await?;
         if claim.mode == Mode::Shared && matches!(attempt, Attempt::Granted { .. }) {
-            client.store.force_release(&claim.key).await?;
+            client.store.force_release(&claim.key, None).await?;
             return client.store.try_acquire(claim).await;
         }
         Ok(attempt)
@@ -245,7 +245,7 @@ impl Double for OneReaderReleasesAll {
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         let held = client.store.release(grant).await?;
         if held == LeaseStatus::Held && grant.mode == Mode::Shared {
-            client.store.force_release(&grant.key).await?;
+            client.store.force_release(&grant.key, None).await?;
         }
         Ok(held)
     }
@@ -277,7 +277,7 @@ struct StrangersReleaseReaders;
 impl Double for StrangersReleaseReaders {
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Shared] {
-            client.store.force_release(&grant.key).await?;
+            client.store.force_release(&grant.key, None).await?;
             return Ok(LeaseStatus::Held);
         }
         client.store.release(grant).await
@@ -290,7 +290,7 @@ struct StaleReadersReleaseWriters;
 impl Double for StaleReadersReleaseWriters {
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
         if grant.mode == Mode::Shared && modes(client, &grant.key).await? == [Mode::Exclusive] {
-            client.store.force_release(&grant.key).await?;
+            client.store.force_release(&grant.key, None).await?;
         }
         client.store.release(grant).await
     }
@@ -327,11 +327,11 @@ struct ForceSparesReaders;
 
 #[async_trait]
 impl Double for ForceSparesReaders {
-    async fn force_release(&self, client: &Client, key: &LockKey) -> Result<Holders> {
+    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
         if modes(client, key).await?.contains(&Mode::Shared) {
             return client.store.inspect(key).await;
         }
-        client.store.force_release(key).await
+        client.store.force_release(key, only).await
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) async fn a_forced_release_in_two_rounds_names_all() {
         proxy.delay(Duration::from_millis(200));
         let released = tokio::spawn({
             let (ours, key) = (ours.clone(), key(&name));
-            async move { ours.engine().backend().force_release(&key).await }
+            async move { ours.engine().backend().force_release(&key, None).await }
         });
         let prefix = format!("leasehold/leasehold/forced/{name}/");
         eventually("some are released", async || {

@@ -34,6 +34,9 @@ pub(crate) fn classify(failure: &Failure, progress: Progress) -> FailureClass {
         {
             simple(ErrorKind::Backend)
         }
+        Failure::Io(IoError::Io(why)) if progress == Progress::Connecting => {
+            FailureClass { advice: not_there(why), ..simple(unknown) }
+        }
         // Other: the driver panicked at an answer, and nobody knows how far the server had come.
         Failure::Other(_)
         | Failure::Io(IoError::Io(_))
@@ -46,6 +49,18 @@ pub(crate) fn classify(failure: &Failure, progress: Progress) -> FailureClass {
         }
         // The feature for TLS adds one more variant of Io, of the same kind.
         _ => simple(ErrorKind::Backend),
+    }
+}
+
+/// Why there is no connection, where the system says so.
+fn not_there(why: &std::io::Error) -> Option<&'static str> {
+    match why.kind() {
+        std::io::ErrorKind::ConnectionRefused => Some("nothing listens there; is the server running?"),
+        std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset => {
+            Some("the connection broke; is it a MySQL or MariaDB server, and has it a connection left?")
+        }
+        _ if why.to_string().contains("lookup") => Some("the host name cannot be resolved"),
+        _ => None,
     }
 }
 

@@ -1,17 +1,20 @@
--- Frees the key whoever holds it, and notes the owners, so that their next renewals are told. Answers who held it, as the view does.
-CREATE OR REPLACE FUNCTION {schema}.force_release(key bytea) RETURNS SETOF {schema}.holders
+-- Frees the key whoever holds it, or, with an epoch, ends the grant with this epoch alone; notes the owners, so that their next
+-- renewals are told. Answers whose grants it ended, as the view does.
+CREATE OR REPLACE FUNCTION {schema}.force_release(key bytea, its_epoch bigint) RETURNS SETOF {schema}.holders
 LANGUAGE plpgsql SET lock_timeout = '1s' AS $$
 DECLARE
   l {schema}.locks;
+  is_reader boolean;
 BEGIN
   SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = key FOR UPDATE;
-  RETURN QUERY SELECT * FROM {schema}.holders AS h WHERE h.name = key;
+  RETURN QUERY SELECT * FROM {schema}.holders AS h WHERE h.name = key AND (its_epoch IS NULL OR h.epoch = its_epoch);
   IF FOUND THEN
-    IF l.owner IS NOT NULL THEN
+    UPDATE {schema}.readers AS r SET forced = true WHERE r.name = key AND (its_epoch IS NULL OR r.epoch = its_epoch);
+    is_reader := FOUND AND its_epoch IS NOT NULL;
+    IF l.owner IS NOT NULL AND NOT is_reader THEN
       l.forced := l.owner;
       l := {schema}.end_writer(l, clock_timestamp());
     END IF;
-    UPDATE {schema}.readers AS r SET forced = true WHERE r.name = key;
     PERFORM {schema}.store(l), {schema}.wake(l);
   END IF;
 END $$;

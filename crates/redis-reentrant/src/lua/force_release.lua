@@ -1,10 +1,11 @@
--- Frees a key with all its levels whoever holds it, leaves a note for the holder, and notifies waiters.
--- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the note is kept.
+-- Frees a key with all its levels whoever holds it, or only a lease with one epoch, leaves a note for the holder, and notifies
+-- waiters.
+-- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the note is kept, that epoch, or nothing for any.
 -- Answers: held, epoch, metadata, ms left (as it was), and what the server refused to do for the waiters ·
--- free · foreign, key, type · refused, reply.
+-- free (of the one that is meant) · foreign, key, type · refused, reply.
 -- Invariant: the counter stays. Where there is no room for the note, the holder learns that it lost the key, not why.
 local lock, forced = KEYS[1], KEYS[2]
-local channel, grace = ARGV[1], ARGV[2]
+local channel, grace, only = ARGV[1], ARGV[2], ARGV[3]
 
 local held = redis.pcall('HMGET', lock, 'owner', 'epoch', 'metadata')
 if held.err then
@@ -23,6 +24,9 @@ if not owner or not is_epoch(epoch) then
   if fields > 0 then
     return not_ours(lock)
   end
+  return { 'free' }
+end
+if only ~= '' and only ~= epoch then
   return { 'free' }
 end
 local left = redis.pcall('PTTL', lock)

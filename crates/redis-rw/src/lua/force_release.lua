@@ -1,17 +1,40 @@
--- Frees a key whoever holds it, and leaves word for the holders.
--- Keys: lock, forced. Argument: how many ms beyond the longest lease the word is kept.
--- Answers as `holders_of`, what it was.
+-- Frees a key whoever holds it, or ends one grant, and leaves word for the holders.
+-- Keys: lock, forced. Arguments: how many ms beyond the longest lease the word is kept, and the epoch of the one grant; empty for all.
+-- Answers as `holders_of`, what it was, of those whose grants it ended.
 -- Never touches the counter. Where there is no room for the word, holders learn that they lost the key, not why.
-local lock, forced, grace = KEYS[1], KEYS[2], ARGV[1]
+local lock, forced, grace, only = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
 local holders = holders_of(lock)
 if holders[1] ~= 'held' then
   return holders
 end
-local owners, longest = {}, 0
+local ended, owners, longest = { 'held' }, {}, 0
 for i = 2, #holders, 3 do
-  owners[#owners + 1] = string.match(holders[i + 2], '^%x+')
-  longest = math.max(longest, tonumber(holders[i + 1]))
+  local owner, epoch = string.match(holders[i + 2], '^(%x+) (%d+)')
+  if only == '' or only == epoch then
+    ended[#ended + 1], ended[#ended + 2], ended[#ended + 3] = holders[i], holders[i + 1], holders[i + 2]
+    owners[#owners + 1] = owner
+    longest = math.max(longest, tonumber(holders[i + 1]))
+  end
 end
-redis.pcall('SET', forced, table.concat(owners, ' '), 'PX', string.format('%d', longest + grace))
-return refusal(redis.pcall('DEL', lock), 'DEL') or holders
+if #owners == 0 then
+  return { 'free' }
+end
+-- What was left for others who were ended one by one stays, up to a hundred owners.
+local word = table.concat(owners, ' ')
+local known, left = redis.pcall('GET', forced), redis.pcall('PTTL', forced)
+if only ~= '' and type(known) == 'string' and type(left) == 'number' then
+  word, longest = string.sub(known, -33 * 99 + 1) .. ' ' .. word, math.max(longest, left - tonumber(grace))
+end
+redis.pcall('SET', forced, word, 'PX', string.format('%d', longest + grace))
+local refused
+if only == '' or ended[2] == 'w' then
+  refused = refusal(redis.pcall('DEL', lock), 'DEL')
+else
+  refused = refusal(redis.pcall('HDEL', lock, owners[1]), 'HDEL')
+  -- What is left when no reader is: the field `writer`.
+  if not refused and redis.pcall('HLEN', lock) == 1 then
+    refused = refusal(redis.pcall('DEL', lock), 'DEL')
+  end
+end
+return refused or ended

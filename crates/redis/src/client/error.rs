@@ -76,6 +76,7 @@ fn why_not_connected(error: &DriverError) -> (ErrorKind, &'static str) {
         DriverKind::Sentinel => "no Sentinel named a primary that answers; check addresses, service name and passwords",
         DriverKind::Cluster => "no node of the Cluster answers",
         DriverKind::Auth => "check user and password",
+        DriverKind::Protocol => "what answers there is no Redis; is it this port?",
         _ => "it could not be set up",
     });
     (kind, advice)

@@ -1,10 +1,11 @@
--- Frees a key whoever holds it, leaves word for the holder, and signals.
--- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept.
+-- Frees a key whoever holds it, or only one grant, leaves word for the holder, and signals.
+-- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept, and whom to take it from: an owner or
+-- an epoch; empty for whoever holds it.
 -- Answers: held, entry, ms left (what it was), and what the server refused to do for those who wait ·
--- free · foreign, key, type · refused, reply.
+-- free (of the one that is meant) · foreign, key, type · refused, reply.
 -- Never touches the counter. Where there is no room for the word, the holder learns that it lost the key, not why.
 local lock, forced = KEYS[1], KEYS[2]
-local channel, grace = ARGV[1], ARGV[2]
+local channel, grace, only = ARGV[1], ARGV[2], ARGV[3]
 
 local held = redis.pcall('GET', lock)
 if not held then
@@ -16,6 +17,10 @@ if type(held) == 'table' then
   end
   local kind = redis.pcall('TYPE', lock)
   return { 'foreign', lock, kind.ok or '' }
+end
+local owner, epoch = string.match(held, '^(%x+) (%S+) ')
+if only ~= '' and only ~= owner and only ~= epoch then
+  return { 'free' }
 end
 local left = redis.pcall('PTTL', lock)
 if type(left) == 'table' then

@@ -129,7 +129,7 @@ pub async fn each_release_of_a_batch_is_answered_for_itself<S: Subject>() {
     // 2 and 3 expire, 4 and 5 are released by force; 3 and 5 are theirs by now; 6 was released before.
     server.sql(&[&over(2), &over(3)]).await;
     for forced in &held[4..6] {
-        theirs.force_release(&forced.key).await.unwrap();
+        theirs.force_release(&forced.key, None).await.unwrap();
     }
     for taken in [3, 5] {
         assert!(is_granted(&theirs.try_acquire(&claim(&format!("k/{taken}"), MINUTE)).await));

@@ -244,7 +244,7 @@ pub async fn many_leases_are_renewed_by_few_statements<S: Subject>() {
 
     // One that was released and one that was evicted are told apart from the rest.
     assert_eq!(store.release(&claims[7].grant(None)).await.unwrap(), LeaseStatus::Held);
-    store.force_release(&claims[9].key).await.unwrap();
+    store.force_release(&claims[9].key, None).await.unwrap();
     let answers = store.renew(&renewals, Step::LIMIT).await;
     for (index, answer) in answers.iter().enumerate() {
         let expected = if index == 7 {

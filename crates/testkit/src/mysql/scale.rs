@@ -53,7 +53,7 @@ pub async fn no_statement_reads_far_in_a_table_of_a_million_rows<S: Subject>() {
         let renewal = |claim: &leasehold_core::Claim| Renewal { grant: claim.grant(None), ttl: claim.ttl };
         let answers = store.renew(&claims[..count].iter().map(renewal).collect::<Vec<_>>(), Step::LIMIT).await;
         assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-        store.force_release(&claims[0].key).await.unwrap();
+        store.force_release(&claims[0].key, None).await.unwrap();
         store.renew(&[renewal(&claims[0])], Step::LIMIT).await;
         for claim in &claims {
             store.release(&claim.grant(None)).await.unwrap();

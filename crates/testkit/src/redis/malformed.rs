@@ -99,7 +99,7 @@ pub async fn rejects_malformed_answers(store: &impl Backend, answer: &str) {
     assert!(!matches!(released, Ok(LeaseStatus::Held | LeaseStatus::ForceReleased)), "{answer:?}: {released:?}");
     let errors = [
         store.inspect(&key).await.err(),
-        store.force_release(&key).await.err(),
+        store.force_release(&key, None).await.err(),
         store.list("", None).await.err(),
         released.err(),
         attempt.err(),

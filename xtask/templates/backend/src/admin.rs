@@ -17,9 +17,10 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     store.not_written("list", prefix).await
 }
 
-/// Frees a key, whoever holds it, and answers who held it.
+/// Frees a key, whoever holds it, and answers who held it; with `only`, ends the grant with this epoch alone, if it is there.
 ///
 /// One atomic step. The epoch stays, so that later tokens grow.
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+    let _ = only;
     store.not_written("force_release", key.as_str()).await
 }

@@ -41,8 +41,8 @@ impl Backend for NewStoreBackend {
         admin::list(&self.store, prefix, after).await
     }
 
-    async fn force_release(&self, key: &LockKey) -> Result<Holders> {
-        admin::force_release(&self.store, key).await
+    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        admin::force_release(&self.store, key, only).await
     }
 
     fn answers_within(&self) -> Duration {

@@ -10,6 +10,6 @@ pub(crate) async fn list(store: &Store, prefix: &str, after: Option<&Cursor>) ->
     store.memory()?.list(prefix, after).await
 }
 
-pub(crate) async fn force_release(store: &Store, key: &LockKey) -> Result<Holders> {
-    store.memory()?.force_release(key).await
+pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+    store.memory()?.force_release(key, only).await
 }

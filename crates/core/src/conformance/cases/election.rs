@@ -44,6 +44,10 @@ impl Admin for Locks {
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {
         self.1.force_release(key).await
     }
+
+    async fn force_release_grant(&self, key: &LockKey, token: FencingToken) -> Result<Holders> {
+        self.1.force_release_grant(key, token).await
+    }
 }
 
 /// With a lease that outlasts every wait of a case: nobody leads because another's lease has ended.

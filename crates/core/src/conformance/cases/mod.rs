@@ -8,6 +8,7 @@ mod election;
 mod ends;
 mod errors;
 mod exclusion;
+mod forced;
 mod horizon;
 mod keys;
 mod lease;
@@ -243,6 +244,9 @@ const CASES: &[Case] = cases! {
     seen::c25_force_release_frees_readers_too [Shared]
     admin::c25_force_release_frees_the_key_and_tells_the_holder
     admin::c25_the_holder_learns_that_the_release_was_forced [ForceNotice]
+    forced::c25_a_grant_that_is_over_is_not_released_by_its_token [Fencing]
+    forced::c25_a_grant_that_began_meanwhile_is_spared [Fencing]
+    forced::c25_of_readers_only_the_one_with_the_token_is_released [Shared, Fencing]
     ends::c25_force_release_spares_a_later_grant
 
     observe::c26_a_long_wait_names_the_holder

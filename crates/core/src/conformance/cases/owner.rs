@@ -144,7 +144,7 @@ pub(super) async fn c02_a_claim_repeated_after_a_forced_release_is_granted_in_th
     for mode in context.modes() {
         let claim = Claim { mode: *mode, ..claim(&context.key(), LONG) };
         let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
-        theirs.store.steps().force_release(&claim.key).await?;
+        theirs.store.steps().force_release(&claim.key, None).await?;
         is_granted_in_the_store(&ours, &theirs, &claim, &ended).await?;
     }
     Ok(())

@@ -87,7 +87,7 @@ pub(super) async fn c25_an_expired_holder_is_not_shown(context: TestContext) -> 
     theirs.sees_nobody(&key).await?;
     let shown = listed(&theirs, key.as_str()).await?;
     ensure!(shown.is_empty(), "a listing shows {shown:?}");
-    let taken = theirs.store.steps().force_release(&key).await?.holders;
+    let taken = theirs.store.steps().force_release(&key, None).await?.holders;
     ensure!(taken.is_empty(), "taken by force from {taken:?}");
     Ok(())
 }

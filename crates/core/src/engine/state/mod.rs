@@ -44,6 +44,7 @@ pub(crate) use self::event::{
 
 use self::key::Key;
 use self::keys::{KeyEntry, Keys};
+use self::lease::Lease;
 use self::step::{Batches, Engine, Step};
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LockKey};
@@ -199,10 +200,11 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         self.schedule.first().map_or(Moment::NEVER, |(moment, _)| *moment)
     }
 
-    /// The leases on a key that this process holds.
-    pub(crate) fn leases(&self, key: &LockKey) -> Vec<LeaseId> {
+    /// The leases on a key that this process holds; with `only`, the one of this epoch.
+    pub(crate) fn leases(&self, key: &LockKey, only: Option<u64>) -> Vec<LeaseId> {
         let Some(entry) = self.keys.get(key) else { return Vec::new() };
-        entry.leases().iter().filter(|lease| lease.end.is_none()).map(|lease| lease.id).collect()
+        let meant = |lease: &&Lease<L>| lease.end.is_none() && (only.is_none() || lease.epoch() == only);
+        entry.leases().iter().filter(meant).map(|lease| lease.id).collect()
     }
 
     /// Whether a subscription is still wanted.

@@ -194,9 +194,9 @@ impl World {
             self.subscribed.retain(|known| *known != (side, request));
         }
         let key = name_of(self.listens_to(side, request));
-        let before = self.sides[side].leases(&key).len();
+        let before = self.sides[side].leases(&key, None).len();
         self.feed(side, Event::Notified { request, notification })?;
-        if matches!(notification, Notification::Granted { .. }) && self.sides[side].leases(&key).len() > before {
+        if matches!(notification, Notification::Granted { .. }) && self.sides[side].leases(&key, None).len() > before {
             self.seen.push("a message grants");
         }
         Ok(())

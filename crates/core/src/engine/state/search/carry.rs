@@ -91,7 +91,8 @@ impl World {
             return broken(Property::Tokens, "a session claims what it is giving back, and may join that");
         }
         let Request::Renew(Batch { leases, renewals, .. }) = request else { return Ok(()) };
-        let held: Vec<_> = renewals.iter().flat_map(|renewal| self.sides[side].leases(&renewal.grant.key)).collect();
+        let held: Vec<_> =
+            renewals.iter().flat_map(|renewal| self.sides[side].leases(&renewal.grant.key, None)).collect();
         if leases.iter().any(|lease| !held.contains(lease)) {
             return broken(Property::OneEnd, "a renewal is sent for a lease that ended");
         }
@@ -221,9 +222,9 @@ impl World {
             (Asks::Store(Request::Claim(request, Claim { key, .. })), Answer::Claim(answer)) => {
                 let orphaned = self.sides[side].is_orphaned(&key, request);
                 let granted = matches!(answer, Ok(Attempt::Granted { .. }));
-                let before = self.sides[side].leases(&key).len();
+                let before = self.sides[side].leases(&key, None).len();
                 self.feed(side, Event::Answered { request, answer })?;
-                if granted && self.sides[side].leases(&key).len() > before {
+                if granted && self.sides[side].leases(&key, None).len() > before {
                     self.seen.push(if orphaned { "an heir takes what another asked for" } else { "a lease begins" });
                 } else if granted && orphaned {
                     self.seen.push("a grant that nobody wants goes back");

@@ -96,7 +96,7 @@ impl World {
             Move::Force(side) => {
                 self.spend(Fault::Force);
                 let key = self.store.holders[0].key;
-                let leases = self.sides[side as usize].leases(&name_of(key));
+                let leases = self.sides[side as usize].leases(&name_of(key), None);
                 let member = self.members.iter().position(|(of, ..)| *of == side as usize).unwrap();
                 self.flights.push(Flight {
                     side: side as usize,

@@ -65,7 +65,7 @@ fn what_another_engine_has_of_a_key_stays_when_one_is_gone() {
     play.join_in(other, "c", Mode::Shared, renewing(), Moment::NEVER);
     let (request, _) = play.claim();
     play.ask(|state, _| state.remove(gone));
-    assert_eq!(play.state.leases(&key()), [of_other]);
+    assert_eq!(play.state.leases(&key(), None), [of_other]);
     play.grant(request, 4);
     play.granted("c");
 }

@@ -127,7 +127,7 @@ fn a_level_of_a_lease_that_was_lost_meanwhile_is_given_back_once_and_asked_for_a
     play.answer(request, Err(lost()));
     play.pass(millis(20));
     let (request, claim) = play.claim();
-    let leases = play.state.leases(&key());
+    let leases = play.state.leases(&key(), None);
     play.apply(Event::ForceReleased { key: key(), leases });
     play.release_guard(outer.guard, None);
     play.grant(request, 2);

@@ -13,7 +13,7 @@ fn that_lost(traits: Traits, epoch: u64) -> (Play, Member) {
 
 fn loses(play: &mut Play, member: Member, epoch: u64) {
     let held = play.holds(member, "lost", epoch);
-    let leases = play.state.leases(&key());
+    let leases = play.state.leases(&key(), None);
     play.apply(Event::ForceReleased { key: key(), leases });
     play.release_guard(held.guard, None);
 }

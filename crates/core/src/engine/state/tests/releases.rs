@@ -197,7 +197,7 @@ fn what_does_not_end_by_itself_is_given_back_at_once() {
 fn what_was_released_by_force_is_not_given_back() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "a", 2);
-    let leases = play.state.leases(&key());
+    let leases = play.state.leases(&key(), None);
     play.apply(Event::ForceReleased { key: key(), leases });
     assert_eq!(play.ends(), [End::Lost(LossReason::ForceReleased)]);
     assert_eq!(play.release_guard(held.guard, None), GuardRelease::Gone);
@@ -339,7 +339,7 @@ fn of_two_readers_with_a_grant_each_only_the_one_that_was_released_by_force_has_
         granted
     });
     play.apply(Event::ForceReleased { key: key(), leases: vec![held[1].guard.lease] });
-    assert_eq!(play.state.leases(&key()), [held[0].guard.lease]);
+    assert_eq!(play.state.leases(&key(), None), [held[0].guard.lease]);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn the_claim_of_one_who_waits_goes_on_when_a_lease_ends_and_nobodys_does() {
         (play, id)
     };
     let ends = |play: &mut Play| {
-        let leases = play.state.leases(&key());
+        let leases = play.state.leases(&key(), None);
         play.apply(Event::ForceReleased { key: key(), leases });
         play.detached()
     };

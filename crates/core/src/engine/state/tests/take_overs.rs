@@ -49,7 +49,7 @@ fn who_attached_has_no_place_in_the_line_to_go_back_to() {
     let (id, request, _) = attaches(&mut play, member);
     taken_over(&mut play, request, Ok(HAS));
     let granted = play.granted("a");
-    let leases = play.state.leases(&key());
+    let leases = play.state.leases(&key(), None);
     play.apply(Event::ForceReleased { key: key(), leases });
     assert!(play.claims().is_empty());
     assert_eq!(play.ask(|state, _| state.collect(id, &granted.guard)), Collected::TooLate);
@@ -83,7 +83,7 @@ fn who_attaches_is_told_when_no_answer_comes() {
     assert_eq!(play.release().1.owner, owner);
     taken_over(&mut play, request, Ok(HAS));
     assert!(play.releases().iter().all(|(_, grant)| grant.owner == owner));
-    assert!(play.state.leases(&key()).is_empty());
+    assert!(play.state.leases(&key(), None).is_empty());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_downgrade_that_gets_no_answer_is_called_so() {
 fn what_is_held_no_more_is_not_downgraded() {
     let (mut play, member) = Play::with(PLAIN);
     let held = play.holds(member, "writer", 7);
-    let leases = play.state.leases(&key());
+    let leases = play.state.leases(&key(), None);
     play.apply(Event::ForceReleased { key: key(), leases });
     let join = Join { member, key: key(), mode: Mode::Shared, options: renewing(), limit: play.now, handle: "a" };
     assert_eq!(play.ask(|state, at| state.downgrade(at, &held.guard, join)), None);

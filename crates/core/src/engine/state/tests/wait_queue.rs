@@ -280,7 +280,7 @@ fn under_a_guard_that_lost_the_key_its_session_gets_no_other() {
     let (mut play, member) = Play::with(session(1));
     let other = play.state.add(session(2));
     let outer = play.holds(member, "outer", 2);
-    let leases = play.state.leases(&key());
+    let leases = play.state.leases(&key(), None);
     play.apply(Event::ForceReleased { key: key(), leases });
     play.waits(other, "other");
     play.claim();
@@ -297,7 +297,7 @@ fn what_another_session_lost_keeps_nobody_from_asking() {
     let (mut play, one) = Play::with(session(1));
     let (two, three) = (play.state.add(session(2)), play.state.add(session(3)));
     play.holds(one, "lost", 2);
-    let leases = play.state.leases(&key());
+    let leases = play.state.leases(&key(), None);
     play.apply(Event::ForceReleased { key: key(), leases });
     play.waits(three, "first");
     play.waits(two, "second");
