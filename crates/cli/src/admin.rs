@@ -11,52 +11,64 @@ use crate::duration::spoken;
 use crate::exit::Failure;
 use crate::wording::{self, HolderFields};
 
-/// The exit code of `inspect --exit-code` and `force-release` for a key that nobody holds.
+/// The exit code of `inspect --exit-code` for a key that nobody holds, and of `force-release` that released nothing.
 const FREE: u8 = 1;
 
 /// `leasehold inspect`: shows who holds a key.
 pub(crate) async fn inspect(args: &InspectArgs, store: &StoreArgs) -> Result<u8, Failure> {
-    let store = open(store).await?;
-    let seen = store.inspect(&args.key).await;
-    close(&store).await;
-    let holders = seen?;
+    let place = Place::open(store).await?;
+    let holders = place.ask(async |store| store.inspect(&args.key).await).await?;
     let free = holders.holders.is_empty();
     print(&match (args.json, free) {
-        (true, _) => json(&KeyFields::from(&holders)),
-        (false, true) => format!("{} is free\n", wording::shown(args.key.as_str())),
-        (false, false) => table(&[&holders]),
+        (true, _) => json(&place.fields(&holders)),
+        (false, true) => format!("{} is free in {}\n", wording::shown(args.key.as_str()), place.shown()),
+        (false, false) => place.table(&[&holders]),
     })?;
     Ok(if free && args.exit_code { FREE } else { 0 })
 }
 
 /// `leasehold list`: shows all held keys with a prefix.
 pub(crate) async fn list(args: &ListArgs, store: &StoreArgs) -> Result<u8, Failure> {
-    let store = open(store).await?;
-    let seen = everything(&store, &args.prefix).await;
-    close(&store).await;
-    let held = seen?;
+    let place = Place::open(store).await?;
+    let held = place.ask(async |store| everything(store, &args.prefix).await).await?;
     let text = if args.json {
-        held.values().map(|holders| json(&KeyFields::from(holders))).collect()
+        held.values().map(|holders| json(&place.fields(holders))).collect()
     } else if held.is_empty() {
-        "nothing is held\n".to_owned()
+        format!("nothing is held in {}\n", place.shown())
     } else {
-        table(&held.values().collect::<Vec<_>>())
+        place.table(&held.values().collect::<Vec<_>>())
     };
     print(&text)?;
     Ok(0)
 }
 
-/// `leasehold force-release`: frees a key, and shows who held it.
+/// `leasehold force-release`: frees a key, or ends one grant, and shows who held it.
 pub(crate) async fn force_release(args: &ForceReleaseArgs, store: &StoreArgs) -> Result<u8, Failure> {
-    let store = open(store).await?;
-    let taken = store.force_release(&args.key).await;
-    close(&store).await;
-    let holders = taken?;
-    let free = holders.holders.is_empty();
-    print(&match (args.json, free) {
-        (true, _) => json(&KeyFields::from(&holders)),
-        (false, true) => format!("{} was free\n", wording::shown(args.key.as_str())),
-        (false, false) => format!("taken away from\n{}", table(&[&holders])),
+    let place = Place::open(store).await?;
+    let (released, present) = place
+        .ask(async |store| {
+            let Some(token) = args.token else { return Ok((store.force_release(&args.key).await?, None)) };
+            let released = store.force_release_grant(&args.key, token.into()).await?;
+            // Who has it instead, for people to read: it may have changed hands again by then.
+            let present = if released.holders.is_empty() { Some(store.inspect(&args.key).await?) } else { None };
+            Ok((released, present))
+        })
+        .await?;
+    let (key, free) = (wording::shown(args.key.as_str()), released.holders.is_empty());
+    let not_meant = present.as_ref().filter(|present| !present.holders.is_empty()).zip(args.token);
+    print(&match (args.json, not_meant) {
+        (true, _) => {
+            let fields = place.fields(present.as_ref().unwrap_or(&released));
+            json(&ForcedFields { released: !free, of_key: fields })
+        }
+        (false, Some((present, token))) => {
+            format!(
+                "nothing is released: {key} is not held under the token {token}, but by\n{}",
+                place.table(&[present])
+            )
+        }
+        (false, None) if free => format!("{key} was free in {}\n", place.shown()),
+        (false, None) => format!("taken away from\n{}", place.table(&[&released])),
     })?;
     Ok(if free { FREE } else { 0 })
 }
@@ -77,8 +89,44 @@ pub(crate) async fn gc(args: &GcArgs, store: &StoreArgs) -> Result<u8, Failure> 
     Ok(0)
 }
 
-async fn open(args: &StoreArgs) -> Result<Locks, Failure> {
-    Ok(choose(args)?.connect().await?)
+/// The store that is asked, and what it is called.
+struct Place {
+    store: Locks,
+    name: String,
+}
+
+impl Place {
+    async fn open(args: &StoreArgs) -> Result<Self, Failure> {
+        let choice = choose(args)?;
+        Ok(Self { store: choice.connect().await?, name: choice.shown() })
+    }
+
+    /// Asks the store, and closes it.
+    async fn ask<T>(&self, question: impl AsyncFnOnce(&Locks) -> leasehold::Result<T>) -> Result<T, Failure> {
+        let answer = question(&self.store).await;
+        close(&self.store).await;
+        Ok(answer?)
+    }
+
+    fn shown(&self) -> String {
+        wording::shown(&self.name)
+    }
+
+    fn fields<'a>(&'a self, holders: &'a Holders) -> KeyFields<'a> {
+        let all = HolderFields::all(holders);
+        KeyFields {
+            key: holders.key.as_str(),
+            backend: &self.name,
+            held: !all.is_empty(),
+            waiters: holders.waiters,
+            holders: all,
+        }
+    }
+
+    /// A table of the holders, and below it where they are.
+    fn table(&self, held: &[&Holders]) -> String {
+        format!("{}in {}\n", table(held), self.shown())
+    }
 }
 
 /// Collects all pages of a listing, sorted by key: a store that scans may list a key twice.
@@ -99,16 +147,18 @@ async fn everything(store: &Locks, prefix: &str) -> leasehold::Result<BTreeMap<L
 #[derive(Serialize)]
 struct KeyFields<'a> {
     key: &'a str,
+    backend: &'a str,
     held: bool,
     waiters: Option<u64>,
     holders: Vec<HolderFields<'a>>,
 }
 
-impl<'a> From<&'a Holders> for KeyFields<'a> {
-    fn from(holders: &'a Holders) -> Self {
-        let all = HolderFields::all(holders);
-        Self { key: holders.key.as_str(), held: !all.is_empty(), waiters: holders.waiters, holders: all }
-    }
+/// What `force-release` did: if it released nothing, the holders are those that the key has instead.
+#[derive(Serialize)]
+struct ForcedFields<'a> {
+    released: bool,
+    #[serde(flatten)]
+    of_key: KeyFields<'a>,
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -160,7 +210,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold::{FencingToken, Holder, Mode};
+    use leasehold::{FencingToken, Holder, Memory, Mode};
 
     use super::*;
 
@@ -191,10 +241,11 @@ mod tests {
         // Ahead of every clock, so that it is shown as no time at all.
         seen.holders[0].granted_at = Holder::of_epoch(Mode::Exclusive, u64::MAX).granted_at;
         seen.waiters = Some(2);
-        let line = json(&KeyFields::from(&seen));
+        let place = Place { store: Locks::shared(Memory::new()), name: "memory:".to_owned() };
+        let line = json(&place.fields(&seen));
         assert_eq!(
             line,
-            r#"{"key":"k","held":true,"waiters":2,"holders":[{"mode":"exclusive","token":7,"held_for_ms":0,"remaining_ms":null,"label":"ada@db1 pid 7","reason":null}]}"#
+            r#"{"key":"k","backend":"memory:","held":true,"waiters":2,"holders":[{"mode":"exclusive","token":7,"held_for_ms":0,"remaining_ms":null,"label":"ada@db1 pid 7","reason":null}]}"#
                 .to_owned()
                 + "\n"
         );

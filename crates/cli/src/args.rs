@@ -72,7 +72,8 @@ pub(crate) struct StoreArgs {
     /// The store: file:DIR, redis://HOST:PORT, ... (see `leasehold backends`) [default: file:, in a directory of yours]
     ///
     /// A password in the URL is visible to everybody who may run `ps`. Use LEASEHOLD_BACKEND, LEASEHOLD_PASSWORD or
-    /// --password-file instead.
+    /// --password-file instead. With LEASEHOLD_BACKEND=none there is no default: a command without --backend is bad
+    /// usage (exit 64).
     #[arg(long, global = true, value_name = "URL", env = "LEASEHOLD_BACKEND", hide_env_values = true)]
     pub(crate) backend: Option<String>,
 
@@ -287,12 +288,21 @@ pub(crate) struct ListArgs {
 /// Release a lock by force, whoever holds it
 ///
 /// The holder notices it at its next renewal, within a third of its lease; until then it still believes that it holds
-/// the lock. Exits with 0 if somebody held the lock, and with 1 if it was free.
+/// the lock. Exits with 0 if somebody held the lock, and with 1 if it was free, or if --token is not of a grant that
+/// holds it. Nobody keeps who released what by force, but the output and the log (-v and RUST_LOG, event "released by
+/// force") of this command.
 #[derive(Args, Debug)]
 pub(crate) struct ForceReleaseArgs {
     /// The key
     #[arg(value_parser = key)]
     pub(crate) key: LockKey,
+
+    /// Release only the grant with this token, as `leasehold inspect` shows it
+    ///
+    /// The store compares in the step that frees: whoever was granted the lock meanwhile, and every other reader, keeps
+    /// it.
+    #[arg(long, value_name = "N")]
+    pub(crate) token: Option<u64>,
 
     /// Print one JSON object
     #[arg(long)]

@@ -2,15 +2,19 @@ use std::cell::Cell;
 use std::env::VarError;
 use std::time::Duration;
 
-use leasehold::{Address, Kind, Locks, Result, Tables, Target, UnknownScheme, Wait, kind_of, kinds};
+use leasehold::{Address, Error, ErrorKind, Kind, Locks, Result, Tables, Target, UnknownScheme, Wait, kind_of, kinds};
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::password::read_password;
 use crate::report::Report;
+use crate::suggestion::did_you_mean;
 
 /// The store that is used when none is named. It is a directory of the user, so that the program works without a server.
 const DEFAULT: &str = "file:";
+
+/// What stands in place of a URL for no store at all, so that a command that names none is refused.
+const NONE: &str = "none";
 
 /// The store that the user chose: its kind, its address, and the session to lock as.
 pub(crate) struct Choice {
@@ -21,8 +25,13 @@ pub(crate) struct Choice {
 
 /// Reads the options, the environment and the password file, and returns the store that the user chose.
 pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
-    let address = Address::new(args.backend.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT));
-    let kind = kind_of(address.expose()).map_err(|unknown| refuse(&unknown))?;
+    let named = args.backend.as_deref().filter(|url| !url.is_empty());
+    if named == Some(NONE) {
+        let why = "no store is named, and LEASEHOLD_BACKEND=none takes the default away: use --backend URL";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let address = Address::new(named.unwrap_or(DEFAULT));
+    let kind = kind_of(address.expose()).map_err(|unknown| refuse(address.expose(), &unknown))?;
     if args.session.is_some() && !kind.takes_session {
         return Err(Failure::Usage(format!(
             "the {} store has no sessions: --session needs --backend reentrant:redis://HOST",
@@ -51,8 +60,37 @@ fn with_password(address: Address, password: &str, replace: bool) -> Result<Addr
 }
 
 impl Choice {
+    /// What the store is called where people and programs read it: the URL without passwords, with the default directory where
+    /// none is named.
+    pub(crate) fn shown(&self) -> String {
+        match self.address.public() {
+            #[cfg(feature = "file")]
+            DEFAULT => leasehold::file::FileLocks::default_dir()
+                .map_or_else(|_| DEFAULT.to_owned(), |dir| format!("{DEFAULT}{}", dir.display())),
+            // An address of which it is not certain what is a password.
+            "…" => format!("{}:…", self.kind.name),
+            public => public.to_owned(),
+        }
+    }
+
     pub(crate) async fn connect(&self) -> Result<Locks> {
-        (self.kind.connect)(Target::new(self.address.expose()).session(self.session.as_deref())).await
+        let target = Target::new(self.address.expose()).session(self.session.as_deref());
+        (self.kind.connect)(target).await.map_err(|error| self.located(error))
+    }
+
+    /// The error with the address of the store, if it does not name that already.
+    fn located(&self, error: Error) -> Error {
+        let is_of_a_server =
+            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Indeterminate | ErrorKind::Backend);
+        let shown = self.shown();
+        let server = shown.rsplit_once("://").map_or(shown.as_str(), |(_, rest)| rest);
+        let server = server.split(['/', '?', ',']).next().unwrap_or_default();
+        let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
+        if !is_of_a_server || server.is_empty() || error.to_string().contains(server) {
+            error
+        } else {
+            error.at(&shown)
+        }
     }
 
     /// Connects within `wait`, and tells once that the store cannot be reached yet.
@@ -90,14 +128,19 @@ pub(crate) async fn close(store: &Locks) {
 }
 
 /// An address that names no kind of store, in the words of this program's options and of its own features.
-fn refuse(unknown: &UnknownScheme) -> Failure {
+fn refuse(url: &str, unknown: &UnknownScheme) -> Failure {
     let known = unknown.known.join(", ");
     Failure::Usage(match (&unknown.scheme, unknown.feature) {
-        (None, _) => format!("the backend is not a URL; it starts with one of {known}"),
+        (None, _) => {
+            format!("the backend is not a URL such as redis://HOST:6379 or file:DIR; it starts with one of {known}")
+        }
         (Some(scheme), Some(feature)) => {
             format!("this program was built with {known}; for {scheme}: build it with `--features {feature}` as well")
         }
-        (Some(scheme), None) => format!("unknown backend scheme {scheme:?}; this program was built with {known}"),
+        (Some(scheme), None) => match did_you_mean(url, &kinds()) {
+            Some(meant) => format!("unknown backend scheme {scheme:?}: did you mean {meant}?"),
+            None => format!("unknown backend scheme {scheme:?}; this program was built with {known}"),
+        },
     })
 }
 
@@ -108,7 +151,7 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        refuse(&kind_of(url).unwrap_err()).to_string()
+        refuse(url, &kind_of(url).unwrap_err()).to_string()
     }
 
     #[tokio::test]
@@ -139,10 +182,28 @@ mod tests {
     }
 
     #[test]
+    fn the_store_that_is_asked_is_named_without_its_password() {
+        let of = |url: &str| {
+            let choice = StoreArgs { backend: Some(url.to_owned()), session: None, password_file: None };
+            choose(&choice).map(|choice| choice.shown())
+        };
+        assert_eq!(of("file:/var/lock/app").unwrap(), "file:/var/lock/app");
+        let default = of("").unwrap();
+        assert!(default.starts_with("file:/") && default.ends_with("leasehold"), "{default}");
+        assert!(matches!(of("none"), Err(Failure::Usage(why)) if why.contains("LEASEHOLD_BACKEND=none")));
+        #[cfg(feature = "redis")]
+        for (url, shown) in
+            [("redis://ada:pw@db1:6379/1", "redis://ada@db1:6379/1"), ("redis://:p/w@h", "redis-single:…")]
+        {
+            assert_eq!(of(url).unwrap(), shown);
+        }
+    }
+
+    #[test]
     fn a_feature_that_the_program_lacks_is_named() {
         let mut unknown = kind_of("rods://:pw@h").unwrap_err();
         unknown.feature = Some("fishing");
-        let refused = refuse(&unknown).to_string();
+        let refused = refuse("rods://:pw@h", &unknown).to_string();
         assert!(refused.ends_with("; for rods: build it with `--features fishing` as well"), "{refused}");
     }
 

@@ -175,16 +175,33 @@ pub(crate) fn of_signal(signal: i32) -> u8 {
 /// Prints an error and its causes on one line, each cause once: some drivers print their sources themselves, and some
 /// print several lines.
 fn with_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
-    let mut text = one_line(&error.to_string());
+    let mut text = in_words(one_line(&error.to_string()));
     let mut cause = error.source();
     while let Some(source) = cause {
-        let next = one_line(&source.to_string());
+        let next = in_words(one_line(&source.to_string()));
         if !text.contains(&next) {
             text = format!("{text}: caused by {next}");
         }
         cause = source.source();
     }
     f.write_str(&text)
+}
+
+/// The text as a person would say it: a failure of the system as its message, and without what drivers put before it.
+fn in_words(mut text: String) -> String {
+    // As `io::Error` shows itself to programmers: `Os { code: 111, kind: ConnectionRefused, message: "Connection refused" }`.
+    for (begins, told_behind) in [("Os { code: ", "message: \""), ("Custom { kind: ", "error: \"")] {
+        while let Some(from) = text.find(begins) {
+            let Some(end) = text[from..].find("\" }") else { break };
+            let Some(message) = text[from..from + end].find(told_behind) else { break };
+            let message = text[from + message + told_behind.len()..from + end].to_lowercase();
+            text.replace_range(from..from + end + "\" }".len(), &message);
+        }
+    }
+    for said_before in ["IO Error: ", "Input/output error: "] {
+        text = text.replace(said_before, "");
+    }
+    text
 }
 
 /// The text without characters that end a line, move a cursor, or change the direction of reading.
@@ -219,6 +236,28 @@ mod tests {
         assert_eq!(start(io::ErrorKind::NotFound).exit_code(codes), 127);
         assert_eq!(start(io::ErrorKind::PermissionDenied).exit_code(codes), 126);
         assert_eq!(Failure::Interrupted(Signal::TERM).exit_code(codes), 143);
+    }
+
+    #[test]
+    fn failures_of_the_system_are_told_in_words() {
+        let os = r#"Os { code: 111, kind: ConnectionRefused, message: "Connection refused" }"#;
+        for (told, words) in [
+            (format!("IO Error: {os}"), "connection refused"),
+            (format!("{os}, then {os}"), "connection refused, then connection refused"),
+            (
+                "Input/output error: Input/output error: Connection refused (os error 111)".to_owned(),
+                "Connection refused (os error 111)",
+            ),
+            (
+                r#"IO Error: Custom { kind: Uncategorized, error: "failed to lookup address information" }"#.to_owned(),
+                "failed to lookup address information",
+            ),
+            ("Os { code: 1".to_owned(), "Os { code: 1"),
+            (r#"Os { code: 1, kind: Other" }"#.to_owned(), r#"Os { code: 1, kind: Other" }"#),
+            (r#"message: "x" Os { code: 1 " }"#.to_owned(), r#"message: "x" Os { code: 1 " }"#),
+        ] {
+            assert_eq!(in_words(told), words);
+        }
     }
 
     #[test]

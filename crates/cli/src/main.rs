@@ -24,6 +24,7 @@ mod choice;
 mod duration;
 mod exit;
 mod password;
+mod suggestion;
 // and the other commands.
 mod admin;
 mod describe;

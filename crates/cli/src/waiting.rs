@@ -107,7 +107,7 @@ impl<'a> Waiting<'a> {
     }
 
     async fn inspect(&self) -> Result<Holders> {
-        let mut all = Holders::new(&self.key, Vec::new());
+        let mut all = Holders::new(self.key, Vec::new());
         for key in self.keys {
             all.holders.extend(self.admin.inspect(key).await?.holders);
         }

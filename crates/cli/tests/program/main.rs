@@ -5,6 +5,7 @@ mod admin;
 mod command;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 mod doctor;
+mod errors;
 mod holding;
 mod json;
 mod loss;
@@ -30,6 +31,8 @@ leasehold_testkit::main! {
     admin::who_holds_it_is_user_host_and_process_unless_told_otherwise,
     admin::list_shows_the_held_keys_with_a_prefix_in_order,
     admin::force_release_says_whom_it_took_it_from,
+    admin::force_release_with_a_token_spares_every_other_grant,
+    admin::without_a_default_every_command_that_names_no_store_is_64,
     admin::backends_shows_every_store_that_was_built_in,
     admin::a_reader_that_has_seen_enough_is_no_failure,
     admin::doctor_says_what_is_well_and_what_is_not,
@@ -43,6 +46,10 @@ leasehold_testkit::main! {
     command::options_of_the_command_are_left_to_it,
     doctor::a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error,
     doctor::a_mysql_that_cannot_be_written_or_that_forgets_is_found,
+    errors::a_server_that_is_down_is_named_with_what_to_do,
+    errors::a_host_that_is_not_known_is_named,
+    errors::a_port_of_something_else_is_named,
+    errors::what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password,
     holding::a_held_key_exits_with_75_or_the_chosen_code,
     holding::a_waiter_gets_the_key_when_the_holder_ends,
     holding::the_next_holder_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it,

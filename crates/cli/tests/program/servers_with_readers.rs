@@ -47,6 +47,7 @@ fn all_that_the_program_does(place: &Place, store: &str) {
     writers_exclude_and_wait_for_each_other(place);
     readers_share_and_keep_writers_out(place);
     what_is_held_is_shown_and_taken_away(place, store);
+    one_grant_of_several_is_taken_away_by_its_token(place);
     as_many_run_as_there_are_permits(place);
     the_key_of_a_holder_that_was_killed_is_free_after_its_lease(place);
 
@@ -127,8 +128,28 @@ fn what_is_held_is_shown_and_taken_away(place: &Place, store: &str) {
         assert!(code == 0 && out.contains(who), "{out}");
         assert_eq!(place.code(&[&["run", "-w", "60s"], mode, &[key, "--", "true"]].concat()), 0);
     }
-    assert_eq!(said(place, &["force-release", "shown/writer"]), (1, "shown/writer was free\n".to_owned()));
+    let (code, out) = said(place, &["force-release", "shown/writer"]);
+    assert!(code == 1 && out.starts_with("shown/writer was free in "), "{out}");
+    assert!(out.ends_with(&format!("{}\n", place.backend())), "{out}");
     drop((writer, reader));
+}
+
+fn one_grant_of_several_is_taken_away_by_its_token(place: &Place) {
+    let readers = [place.hold_with(&["-s", "--label", "one"], "t"), place.hold_with(&["-s", "--label", "two"], "t")];
+    let held = || seen(place, "t")["holders"].as_array().unwrap().clone();
+    let [first, second] = &held()[..] else { panic!("{:?}", held()) };
+    let token = first["token"].to_string();
+    let (code, out) = said(place, &["force-release", "t", "--token", &token]);
+    assert!(code == 0 && out.contains(first["label"].as_str().unwrap()), "{out}");
+    let left = held();
+    assert!(left.len() == 1 && left[0]["token"] == second["token"], "{left:?}");
+    let (code, out) = said(place, &["force-release", "t", "--token", &token]);
+    assert!(
+        code == 1 && out.contains("nothing is released") && out.contains(second["label"].as_str().unwrap()),
+        "{out}"
+    );
+    assert_eq!(place.code(&["run", "-n", "t", "--", "true"]), 75, "the other reader is still there");
+    drop(readers);
 }
 
 fn as_many_run_as_there_are_permits(place: &Place) {
