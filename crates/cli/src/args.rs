@@ -10,6 +10,8 @@ use leasehold::{LockKey, LockOptions, Wait};
 
 use crate::duration;
 use crate::exit::{self, Codes};
+#[cfg(feature = "watch")]
+use crate::watch::WatchArgs;
 
 /// Run a command while holding a lock: on this machine, or on any number of them.
 ///
@@ -98,6 +100,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     List(ListArgs),
     ForceRelease(ForceReleaseArgs),
+    #[cfg(feature = "watch")]
+    Watch(WatchArgs),
     Migrate(MigrateArgs),
     Gc(GcArgs),
     Doctor(DoctorArgs),

@@ -5,9 +5,9 @@
 // The program's main job,
 mod restarts;
 mod run;
-// how it watches the command,
+// how it supervises the command,
 mod ending;
-mod watch;
+mod supervise;
 // how it starts, signals and stops the command,
 mod child;
 mod parent_death;
@@ -29,6 +29,8 @@ mod suggestion;
 mod admin;
 mod describe;
 mod doctor;
+#[cfg(feature = "watch")]
+mod watch;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,6 +53,8 @@ fn main() -> ExitCode {
         Command::Inspect(inspect) => on_runtime(admin::inspect(inspect, &cli.store)),
         Command::List(list) => on_runtime(admin::list(list, &cli.store)),
         Command::ForceRelease(force) => on_runtime(admin::force_release(force, &cli.store)),
+        #[cfg(feature = "watch")]
+        Command::Watch(watch) => on_runtime(watch::watch(watch, &cli.store)),
         Command::Migrate(_) => on_runtime(admin::migrate(&cli.store)),
         Command::Gc(gc) => on_runtime(admin::gc(gc, &cli.store)),
         Command::Doctor(_) => on_runtime(doctor::doctor(&cli.store)),

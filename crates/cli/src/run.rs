@@ -14,8 +14,8 @@ use crate::exit::{Codes, Failure};
 use crate::report::{Acquired, Report};
 use crate::restarts::Restarts;
 use crate::signals::Signals;
+use crate::supervise::Supervisor;
 use crate::waiting::Waiting;
-use crate::watch::Watch;
 
 /// How long the program waits for the answer to its release.
 const RELEASE_BOUND: Duration = Duration::from_secs(5);
@@ -126,8 +126,8 @@ impl Job<'_> {
         let outcome = match self.start(&guard, signals) {
             Ok(mut child) => {
                 let since = (clock.clone(), acquired_at);
-                let watch = Watch::new(&guard, &mut child, args, self.report, since);
-                let (ended, loss) = watch.until_it_ends(signals).await;
+                let supervisor = Supervisor::new(&guard, &mut child, args, self.report, since);
+                let (ended, loss) = supervisor.until_it_ends(signals).await;
                 Ok((ended, loss, self.keep(&guard, held(), signals).await))
             }
             Err(failure) => Err(failure),

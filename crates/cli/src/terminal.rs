@@ -84,7 +84,8 @@ impl Drop for Terminal {
     }
 }
 
-fn stop_our_job() {
+/// Stops all of this program's process group, until somebody continues it.
+pub(crate) fn stop_our_job() {
     let _ = kill_current_process_group(Signal::STOP);
 }
 

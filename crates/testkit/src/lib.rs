@@ -19,6 +19,8 @@ pub mod postgres;
 mod proxy;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(all(feature = "terminal", target_os = "linux"))]
+pub mod terminal;
 // and what they need beside servers.
 #[cfg(feature = "harness")]
 mod authority;

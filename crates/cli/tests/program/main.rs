@@ -12,6 +12,8 @@ mod loss;
 #[cfg(any(feature = "redis", feature = "mysql"))]
 mod partition;
 mod permits;
+#[cfg(all(feature = "watch", feature = "redis", target_os = "linux"))]
+mod picture;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
@@ -25,6 +27,12 @@ mod support;
 mod terminal;
 mod tutorial;
 mod usage;
+#[cfg(all(feature = "watch", target_os = "linux"))]
+mod watch;
+#[cfg(all(feature = "watch", feature = "redis", target_os = "linux"))]
+mod watch_lines;
+#[cfg(all(feature = "watch", feature = "redis", target_os = "linux"))]
+mod watch_pictures;
 
 leasehold_testkit::main! {
     admin::inspect_tells_who_holds_a_key_and_what_for,
@@ -130,4 +138,20 @@ leasehold_testkit::main! {
     usage::man_pages_and_completions_come_from_the_same_definitions,
     usage::a_package_gets_a_manual_page_for_each_command,
     usage::a_package_has_the_program_its_pages_its_completions_and_the_licences,
+    watch::the_table_follows_what_is_held,
+    watch::the_table_is_sorted_filtered_and_shows_details,
+    watch::a_grant_is_released_by_force_after_a_question_and_not_without,
+    watch::of_several_readers_one_is_chosen_and_the_question_says_what_happens_to_the_others,
+    watch::it_is_drawn_in_whatever_size_the_terminal_has,
+    watch::colours_are_left_out_where_they_are_not_wanted_and_the_words_are_the_same,
+    watch::the_terminal_is_as_it_was_after_every_end,
+    watch::it_stops_for_the_shell_and_goes_on,
+    watch::keys_and_labels_cannot_play_with_the_terminal,
+    watch::thousands_of_keys_are_paged_and_only_the_screen_is_drawn,
+    watch::without_a_terminal_it_says_what_to_do_instead,
+    watch_lines::a_line_is_printed_for_each_change,
+    watch_lines::it_ends_quietly_when_nobody_reads_it_although_nothing_changes,
+    watch_lines::a_redis_that_goes_away_is_told_and_the_table_goes_on_when_it_is_back,
+    watch_lines::a_store_that_cannot_be_reached_at_first_is_69,
+    watch_pictures::the_pictures_are_what_the_program_shows,
 }

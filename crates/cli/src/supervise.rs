@@ -17,8 +17,8 @@ use crate::terminal::Terminal;
 /// timer would fire too late.
 const SLICE: Duration = Duration::from_secs(1);
 
-/// Watches a command that runs under a lock: forwards signals, and ends the command in time when the lock is lost.
-pub(crate) struct Watch<'a, M: GuardMode> {
+/// Supervises a command that runs under a lock: forwards signals, and ends the command in time when the lock is lost.
+pub(crate) struct Supervisor<'a, M: GuardMode> {
     guard: &'a Guard<M>,
     child: &'a mut Child,
     args: &'a RunArgs,
@@ -31,7 +31,7 @@ pub(crate) struct Watch<'a, M: GuardMode> {
     kill_at: Option<Instant>,
 }
 
-impl<'a, M: GuardMode> Watch<'a, M> {
+impl<'a, M: GuardMode> Supervisor<'a, M> {
     /// `since` is the moment at which the lock was acquired.
     pub(crate) fn new(
         guard: &'a Guard<M>,

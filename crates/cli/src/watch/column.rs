@@ -1,0 +1,173 @@
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthStr;
+
+/// The columns of the table, in the order in which they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Key,
+    Mode,
+    Holders,
+    Label,
+    Reason,
+    Token,
+    Held,
+    Left,
+    Waiting,
+}
+
+impl Column {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Key,
+        Self::Mode,
+        Self::Holders,
+        Self::Label,
+        Self::Reason,
+        Self::Token,
+        Self::Held,
+        Self::Left,
+        Self::Waiting,
+    ];
+
+    /// The columns that a narrow terminal lacks, the first to go first. The key is always there.
+    const FIRST_TO_GO: [Self; 8] =
+        [Self::Token, Self::Holders, Self::Held, Self::Waiting, Self::Mode, Self::Reason, Self::Label, Self::Left];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Key => "KEY",
+            Self::Mode => "MODE",
+            Self::Holders => "HOLDERS",
+            Self::Label => "LABEL",
+            Self::Reason => "REASON",
+            Self::Token => "TOKEN",
+            Self::Held => "HELD",
+            Self::Left => "LEFT",
+            Self::Waiting => "WAITING",
+        }
+    }
+
+    /// Numbers and times, which are read from the right.
+    pub(super) fn is_number(self) -> bool {
+        !matches!(self, Self::Key | Self::Mode | Self::Label | Self::Reason)
+    }
+
+    /// The width that a column has at least while anything is known for it: the times in it go on, and shall not move the others.
+    pub(super) fn steady(self) -> usize {
+        match self {
+            Self::Held | Self::Left => "23 h 59 m".len(),
+            _ => 0,
+        }
+    }
+
+    /// The width below which the column is of no use, if all of its cells need `whole`.
+    fn least(self, whole: usize) -> usize {
+        match self {
+            Self::Key | Self::Label => whole.min(12),
+            Self::Reason => whole.min(10),
+            _ => whole,
+        }
+    }
+}
+
+/// The space between two columns.
+pub(super) const GAP: usize = 2;
+
+/// Chooses the columns that fit into `width`, and the width of each. `whole` are the columns to choose from, each with the width
+/// that its cells need.
+pub(super) fn fit(mut whole: Vec<(Column, usize)>, width: usize) -> Vec<(Column, usize)> {
+    let needed = |columns: &[(Column, usize)]| {
+        columns.iter().map(|(column, whole)| column.least(*whole) + GAP).sum::<usize>().saturating_sub(GAP)
+    };
+    for goes in Column::FIRST_TO_GO {
+        if needed(&whole) > width {
+            whole.retain(|(column, _)| *column != goes);
+        }
+    }
+    let mut spare = width.saturating_sub(needed(&whole));
+    let mut fitted: Vec<_> = whole.iter().map(|(column, whole)| (*column, column.least(*whole).min(width))).collect();
+    // One cell to each that needs more, in turn, so that one long text does not take all.
+    loop {
+        let before = spare;
+        for ((_, has), (_, wants)) in fitted.iter_mut().zip(&whole) {
+            if *has < *wants && spare > 0 {
+                *has += 1;
+                spare -= 1;
+            }
+        }
+        if before == spare {
+            return fitted;
+        }
+    }
+}
+
+/// Cuts a text to `width` cells of a terminal; a text that was cut ends in `…`.
+pub(super) fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    let ends = text.char_indices().map(|(at, _)| at);
+    let end = ends.take_while(|end| text[..*end].width() < width).last();
+    Cow::Owned(end.map_or_else(String::new, |end| format!("{}…", &text[..end])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: [(Column, usize); 8] = [
+        (Column::Key, 30),
+        (Column::Mode, 9),
+        (Column::Holders, 7),
+        (Column::Label, 20),
+        (Column::Reason, 40),
+        (Column::Token, 16),
+        (Column::Held, 9),
+        (Column::Left, 9),
+    ];
+
+    fn total(fitted: &[(Column, usize)]) -> usize {
+        (fitted.iter().map(|(_, width)| width + GAP).sum::<usize>()).saturating_sub(GAP)
+    }
+
+    #[test]
+    fn all_that_fits_is_shown_and_the_key_always() {
+        for width in 0..220 {
+            let fitted = fit(WIDE.to_vec(), width);
+            assert!(total(&fitted) <= width, "{width}: {fitted:?}");
+            assert_eq!(fitted.first().map(|(column, _)| *column), Some(Column::Key));
+            for (column, given) in &fitted {
+                let whole = WIDE.iter().find(|(of, _)| of == column).unwrap().1;
+                assert!(*given <= whole, "{width}: {column:?} has more than it needs");
+            }
+        }
+        assert_eq!(fit(WIDE.to_vec(), 500), WIDE);
+        let at_80: Vec<_> = fit(WIDE.to_vec(), 78).into_iter().map(|(column, _)| column).collect();
+        assert_eq!(at_80, [Column::Key, Column::Mode, Column::Label, Column::Reason, Column::Held, Column::Left]);
+    }
+
+    #[test]
+    fn what_is_spare_goes_to_the_texts_in_equal_parts() {
+        let fitted = fit(vec![(Column::Key, 100), (Column::Label, 14), (Column::Left, 4)], 60);
+        assert_eq!(fitted, [(Column::Key, 38), (Column::Label, 14), (Column::Left, 4)]);
+    }
+
+    #[test]
+    fn a_text_is_cut_at_the_cell_and_says_so() {
+        for (text, width, cell) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("abcd", 1, "…"),
+            ("abcd", 0, ""),
+            ("鍵鍵鍵", 6, "鍵鍵鍵"),
+            ("鍵鍵鍵", 5, "鍵鍵…"),
+            ("鍵鍵鍵", 4, "鍵…"),
+            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
+            ("", 0, ""),
+        ] {
+            let shown = cut(text, width);
+            assert_eq!(shown, cell, "{text} in {width}");
+            assert!(shown.width() <= width);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use super::column::{Column, fit};
+use super::grid::{Look, MARK, cells, grid};
+use super::panel;
+use super::row::Now;
+use super::state::{State, View};
+use super::table::Sort;
+use crate::duration::spoken;
+use crate::wording;
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State, look: &Look, now: Now) {
+    let old = state.answers.why_old(now.since, look.interval).map(str::to_owned);
+    let warned = u16::from(old.is_some());
+    let [top, warning, middle, bottom] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(warned),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(summary(state, look, now), top);
+    if let Some(why) = &old {
+        frame.render_widget(Line::styled(age_of_the_table(state, why, now), look.alarm()), warning);
+    }
+    table(frame, state, look, now, (middle, old.is_some()));
+    match &state.view {
+        View::Table | View::Filter => {}
+        View::Details(details) => panel::details(frame, state, details, look, now, middle),
+        View::Confirm(grant, _) => panel::question(frame, state, grant, look, middle),
+        View::Help => panel::help(frame, look, middle),
+    }
+    last_line(frame, state, look, bottom);
+}
+
+/// The store, the number of keys, and how they are sorted and filtered.
+fn summary(state: &State, look: &Look, now: Now) -> Line<'static> {
+    let (held, shown) = (state.table.rows().len(), state.table.count());
+    let number = |n: usize| if n == 1 { "1 key".to_owned() } else { format!("{n} keys") };
+    let mut parts = vec![match state.answers.last() {
+        None => "asking …".to_owned(),
+        Some(_) if state.table.filter().is_empty() => format!("{} held", number(held)),
+        Some(_) => format!("{shown} of {} with {}", number(held), wording::shown(state.table.filter())),
+    }];
+    if !look.prefix.is_empty() {
+        parts.push(format!("prefix {}", wording::shown(&look.prefix)));
+    }
+    let Sort { by, descending } = state.table.sort();
+    parts.push(format!("by {} {}", by.title().to_lowercase(), if descending { "▼" } else { "▲" }));
+    if let Some(last) = state.answers.last() {
+        parts.push(format!("{} ago", spoken(now.since.saturating_sub(last))));
+    }
+    Line::from(vec![
+        Span::styled(wording::shown(&look.store), look.heading()),
+        Span::raw(format!("  {}", parts.join("  "))),
+    ])
+}
+
+fn age_of_the_table(state: &State, why: &str, now: Now) -> String {
+    match state.answers.last() {
+        Some(last) => format!("OLD: no answer for {}: {why}", spoken(now.since.saturating_sub(last))),
+        None => format!("NO ANSWER: {why}"),
+    }
+}
+
+fn table(frame: &mut Frame<'_>, state: &mut State, look: &Look, now: Now, (area, old): (Rect, bool)) {
+    if state.table.count() == 0 {
+        let why = match state.answers.last() {
+            None => "",
+            Some(_) if state.table.rows().is_empty() => "nothing is held",
+            Some(_) => "no key matches the filter",
+        };
+        frame.render_widget(Line::raw(why), area);
+        return;
+    }
+    let whole = Column::ALL.map(|column| (column, state.table.width_of(column, now)));
+    let sort = state.table.sort();
+    // What the store does not tell of any key has no column.
+    let known = whole.into_iter().filter(|(_, width)| *width > 0);
+    let whole =
+        known.map(|(column, width)| (column, width.max(column.steady()).max(title(column, sort).width()))).collect();
+    let columns = fit(whole, usize::from(area.width).saturating_sub(MARK.len()));
+    let (rows, selected) = state.table.on_screen(usize::from(area.height).saturating_sub(1));
+    let rows: Vec<_> = rows.map(|row| cells(&columns, |column| row.cell(column, now).into_owned())).collect();
+    let titles = cells(&columns, |column| title(column, sort)).style(look.heading());
+    grid(frame, &columns, titles, rows, (area, selected, old));
+}
+
+/// The title of a column; the one that the rows are sorted by has a sign beside it.
+fn title(column: Column, sort: Sort) -> String {
+    match sort {
+        Sort { by, descending: false } if by == column => format!("{} ▲", column.title()),
+        Sort { by, .. } if by == column => format!("{} ▼", column.title()),
+        _ => column.title().to_owned(),
+    }
+}
+
+/// The filter while it is typed, else what came of the last thing that was asked for, else the keys.
+fn last_line(frame: &mut Frame<'_>, state: &State, look: &Look, area: Rect) {
+    if let (View::Filter, true) = (&state.view, area.width > 0 && area.height > 0) {
+        // A control character can be pasted.
+        let typed = format!("/{}", state.table.filter().escape_debug());
+        // The end of a long filter is seen, where it is typed.
+        let room = usize::from(area.width) - 1;
+        let from =
+            typed.char_indices().map(|(at, _)| at).find(|at| typed[*at..].width() <= room).unwrap_or(typed.len());
+        let seen = &typed[from..];
+        let end = area.x.saturating_add(u16::try_from(seen.width()).unwrap_or(u16::MAX));
+        frame.set_cursor_position((end.min(area.right() - 1), area.y));
+        frame.render_widget(Line::raw(seen.to_owned()), area);
+        return;
+    }
+    let line = match (&state.message, &state.view) {
+        (Some(message), _) => Line::styled(message.clone(), look.notice()),
+        (None, View::Table | View::Filter) => {
+            Line::raw("Enter details  x force-release  / filter  s sort  r reverse  ? help  q quit")
+        }
+        (None, View::Details(_)) => Line::raw("↑ ↓ choose  x force-release  Esc back  q quit"),
+        (None, View::Confirm(..)) => Line::raw("y release by force  n leave it"),
+        (None, View::Help) => Line::raw("any key: back"),
+    };
+    frame.render_widget(line, area);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use leasehold::{Holder, Mode};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use ratatui::buffer::Buffer;
+    use ratatui::style::Color;
+
+    use super::super::row::samples::{holder, now, row};
+    use super::*;
+
+    fn look(colour: bool) -> Look {
+        let interval = Duration::from_secs(60);
+        Look { store: "redis://db1:6379".to_owned(), prefix: "job/".to_owned(), interval, colour }
+    }
+
+    fn state() -> State {
+        let mut reader = holder("a very long label of somebody who is called bob", 9);
+        (reader.mode, reader.reason) = (Mode::Shared, Some("nightly\treport".to_owned()));
+        let mut ada = holder("ada", 7);
+        ada.reason = Some("nightly".to_owned());
+        let mut readers = row("job/鍵鍵\u{1b}[2J", vec![reader.clone(), holder("bob", 8), reader]);
+        readers.waiters = Some(3);
+        let mut state = State::default();
+        let rows = vec![row("job/a", vec![ada]), readers, row("job/z", vec![Holder::new(Mode::Exclusive)])];
+        state.answered(Ok(rows), Duration::from_secs(20), Duration::ZERO);
+        state
+    }
+
+    fn drawn(state: &mut State, colour: bool, (width, height): (u16, u16)) -> Buffer {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, state, &look(colour), now())).unwrap();
+        terminal.backend().buffer().clone()
+    }
+
+    fn text(buffer: &Buffer) -> Vec<String> {
+        let lines = buffer.content().chunks(usize::from(buffer.area.width.max(1)));
+        lines.map(|line| line.iter().map(ratatui::buffer::Cell::symbol).collect::<String>()).collect()
+    }
+
+    fn press(state: &mut State, keys: &str) {
+        for key in keys.chars() {
+            let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
+            state.pressed(KeyEvent::new(code, KeyModifiers::NONE));
+        }
+    }
+
+    #[test]
+    fn the_table_says_what_is_known_in_columns_that_line_up() {
+        let lines = text(&drawn(&mut state(), false, (130, 8)));
+        assert!(lines[0].starts_with("redis://db1:6379  3 keys held  prefix job/  by key ▲  10 s ago"), "{}", lines[0]);
+        for title in ["KEY ▲", "MODE", "HOLDERS", "LABEL", "REASON", "TOKEN", "HELD", "LEFT", "WAITING"] {
+            assert!(lines[1].contains(title), "{title}: {}", lines[1]);
+        }
+        assert!(lines[2].starts_with("> job/a "), "the selected row has a sign: {}", lines[2]);
+        let escaped = lines.iter().find(|line| line.contains("[2J")).unwrap();
+        assert!(escaped.contains(r#""job/鍵 鍵 \u{1b}[2J""#) || escaped.contains(r#"\u{1b}[2J""#), "{escaped}");
+        assert!(lines[7].contains("q quit"), "{}", lines[7]);
+        let ends = |line: &str| line.trim_end().chars().count();
+        assert_eq!(ends(&lines[2]), ends(&lines[1]), "the last column ends under its title");
+    }
+
+    #[test]
+    fn nothing_panics_in_a_terminal_of_any_size_and_no_control_character_is_drawn() {
+        for keys in ["", "/鍵", "/nothing like it", "\n", "jx", "x", "?", "jj\n", "js\nx"] {
+            for width in (0..12).chain([25, 39, 79, 200]) {
+                for height in [0, 1, 2, 3, 5, 8, 13] {
+                    let mut state = state();
+                    press(&mut state, keys);
+                    for line in text(&drawn(&mut state, true, (width, height))) {
+                        assert!(!line.contains(char::is_control), "{keys} {line:?}");
+                    }
+                    state.answered(Err("connection refused".to_owned()), now().since, Duration::ZERO);
+                    drawn(&mut state, true, (width, height));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_old_table_says_so_in_words_and_since_when_and_why() {
+        let mut state = state();
+        state.answered(Err("connection refused".to_owned()), now().since, Duration::ZERO);
+        let lines = text(&drawn(&mut state, false, (130, 8)));
+        assert!(lines[1].starts_with("OLD: no answer for 10 s: connection refused"), "{}", lines[1]);
+        assert!(lines[3].contains("job/a"), "the old table stays: {}", lines[3]);
+    }
+
+    #[test]
+    fn without_colours_there_are_none_and_with_them_the_words_are_the_same() {
+        for keys in ["", "\n", "x", "?"] {
+            let seen = |colour: bool| {
+                let mut state = state();
+                press(&mut state, keys);
+                state.answered(Err("connection refused".to_owned()), now().since, Duration::ZERO);
+                drawn(&mut state, colour, (100, 24))
+            };
+            let (plain, coloured) = (seen(false), seen(true));
+            assert_eq!(text(&plain), text(&coloured));
+            let is_coloured = |buffer: &Buffer| buffer.content().iter().any(|cell| cell.fg != Color::Reset);
+            assert!(!is_coloured(&plain) && is_coloured(&coloured), "{keys}");
+        }
+    }
+
+    #[test]
+    fn the_question_names_key_holder_and_token() {
+        let mut state = state();
+        press(&mut state, "x");
+        let all = text(&drawn(&mut state, false, (100, 24))).join("\n");
+        for named in ["Release job/a by force?", "ada", "448", "y release by force"] {
+            assert!(all.contains(named), "{named}: {all}");
+        }
+    }
+
+    #[test]
+    fn the_details_have_every_holder_and_the_whole_texts_of_the_selected_one() {
+        let mut state = state();
+        press(&mut state, "jj\nj");
+        let all = text(&drawn(&mut state, false, (60, 30))).join("\n");
+        for named in ["bob", r"nightly\treport", "576", "3 wait"] {
+            assert!(all.contains(named), "{named}: {all}");
+        }
+        assert!(all.contains("a very long label of somebody who is called bob"), "{all}");
+    }
+}

@@ -1,0 +1,207 @@
+//! `leasehold watch`: the held keys as a table that follows them, or as lines of JSON.
+
+// The command line,
+mod args;
+// the store's answers,
+mod poll;
+// what is made of them: lines,
+mod lines;
+// or the state of the table and what is done to it,
+mod column;
+mod row;
+mod state;
+mod table;
+// and its picture on the screen.
+mod draw;
+mod grid;
+mod panel;
+mod screen;
+
+use std::future::poll_fn;
+use std::io::{self, IsTerminal};
+use std::pin::Pin;
+use std::time::{Duration, UNIX_EPOCH};
+
+use crossterm::event::{Event, EventStream, KeyEventKind};
+use futures::Stream;
+use leasehold::{Admin, Clock, Locks};
+use rustix::process::Signal;
+
+pub(crate) use self::args::WatchArgs;
+use self::args::When;
+use self::grid::Look;
+use self::lines::Lines;
+use self::poll::{Answer, Poll, Stopwatch};
+use self::row::{Now, Row};
+use self::screen::Screen;
+use self::state::{Effect, Grant, State};
+use crate::admin::print;
+use crate::args::StoreArgs;
+use crate::choice::{choose, close};
+use crate::exit::Failure;
+use crate::signals::Signals;
+use crate::terminal::stop_our_job;
+use crate::wording;
+
+/// How often the table is drawn although nothing came: the times in it go on.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long a forced release that is under way is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// `leasehold watch`: shows what is held until the user has seen enough.
+pub(crate) async fn watch(args: &WatchArgs, store: &StoreArgs) -> Result<u8, Failure> {
+    if !(args.json || io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        return Err(Failure::Usage("the table needs a terminal; without one, use --json".to_owned()));
+    }
+    let mut signals = Signals::catch()?;
+    let choice = choose(store)?;
+    let store = signals.or(choice.connect()).await??;
+    let watched = if args.json {
+        as_lines(args, &store, &mut signals).await
+    } else {
+        as_table(args, &store, choice.address.public(), &mut signals).await
+    };
+    close(&store).await;
+    watched
+}
+
+/// Prints what changes, until nobody reads it or a signal comes.
+async fn as_lines(args: &WatchArgs, store: &Locks, signals: &mut Signals) -> Result<u8, Failure> {
+    let stopwatch = Stopwatch::start();
+    let mut poll = Poll::new(store, &args.prefix, args.interval, &stopwatch);
+    let mut lines = Lines::default();
+    loop {
+        let answer = signals.or(poll.next()).await?;
+        let text = match answer.held {
+            Ok(held) => lines.of(held.into_iter().map(|(key, (holders, _))| (key, holders)).collect()),
+            Err(error) => lines.of_failure(&Failure::Store(error).to_string()),
+        };
+        if !lines::write(&text)? {
+            return Ok(0);
+        }
+    }
+}
+
+/// Shows the table, and says afterwards what was released by force.
+async fn as_table(args: &WatchArgs, store: &Locks, address: &str, signals: &mut Signals) -> Result<u8, Failure> {
+    let look = Look {
+        store: address.to_owned(),
+        prefix: args.prefix.clone(),
+        interval: args.interval,
+        colour: wants_colour(args.color),
+    };
+    // What the driver of the terminal leaves out by itself, where the environment says NO_COLOR.
+    crossterm::style::force_color_output(look.colour);
+    let mut state = State::default();
+    let mut forcing = None;
+    let ended = {
+        let mut screen = Screen::open().map_err(Failure::System)?;
+        signals.catch_those_of_a_terminal()?;
+        follow(args, store, &look, &mut screen, (&mut state, &mut forcing), signals).await
+    };
+    if let Some(forcing) = forcing {
+        // What was sent may be carried out, so its outcome is told.
+        match tokio::time::timeout(PATIENCE, forcing).await {
+            Ok(outcome) => state.forced(outcome),
+            Err(_) => state.forced("a forced release was not answered".to_owned()),
+        }
+    }
+    state.done.push(String::new());
+    print(&state.done.join("\n"))?;
+    ended
+}
+
+/// A forced release that is under way, and its outcome in words.
+type Forcing<'a> = Pin<Box<dyn Future<Output = String> + 'a>>;
+
+async fn follow<'a>(
+    args: &WatchArgs,
+    store: &'a Locks,
+    look: &Look,
+    screen: &mut Screen,
+    (state, forcing): (&mut State, &mut Option<Forcing<'a>>),
+    signals: &mut Signals,
+) -> Result<u8, Failure> {
+    let stopwatch = Stopwatch::start();
+    let mut poll = Poll::new(store, &args.prefix, args.interval, &stopwatch);
+    let mut events = Screen::events();
+    loop {
+        let now = Now { since: stopwatch.read(), wall: UNIX_EPOCH + Clock::system().since_1970() };
+        screen.draw(|frame| draw::draw(frame, state, look, now)).map_err(Failure::System)?;
+        tokio::select! {
+            biased;
+            signal = signals.next() => match signal {
+                Signal::WINCH => {}
+                Signal::TSTP => screen.suspend(stop_our_job).map_err(Failure::System)?,
+                signal => return Err(Failure::Interrupted(signal)),
+            },
+            event = next(&mut events) => match event.map_err(Failure::System)? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => match state.pressed(key) {
+                    Some(Effect::Quit) => return Ok(0),
+                    Some(Effect::Suspend) => screen.suspend(stop_our_job).map_err(Failure::System)?,
+                    Some(Effect::Redraw) => screen.forget().map_err(Failure::System)?,
+                    Some(Effect::ForceRelease(_)) if forcing.is_some() => {
+                        state.message = Some("another forced release is not answered yet".to_owned());
+                    }
+                    Some(Effect::ForceRelease(grant)) => *forcing = Some(Box::pin(force_release(store, grant))),
+                    None => {}
+                },
+                _ => {}
+            },
+            answer = poll.next() => take(state, answer, stopwatch.read()),
+            outcome = done(forcing) => {
+                *forcing = None;
+                state.forced(outcome);
+                poll.hurry();
+            }
+            () = tokio::time::sleep(TICK) => {}
+        }
+    }
+}
+
+fn take(state: &mut State, answer: Answer, now: Duration) {
+    let rows = answer.held.map_err(|error| Failure::Store(error).to_string());
+    let rows = rows.map(|held| held.into_values().filter_map(|(holders, came)| Row::new(holders, came)).collect());
+    state.answered(rows, now, answer.took);
+}
+
+/// The next event of the terminal. Its end is an error: without keys nobody could quit.
+async fn next(events: &mut EventStream) -> io::Result<Event> {
+    let event = poll_fn(|context| Pin::new(&mut *events).poll_next(context)).await;
+    event.unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
+}
+
+async fn done(forcing: &mut Option<Forcing<'_>>) -> String {
+    match forcing {
+        Some(forcing) => forcing.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Releases the key of a grant by force, if the store still has that grant, and says in words what came of it.
+async fn force_release(store: &Locks, grant: Grant) -> String {
+    let key = wording::shown(grant.key.as_str());
+    let released = async {
+        let seen = store.inspect(&grant.key).await?;
+        if !grant.is_among(&seen.holders) {
+            let now = wording::holders(&seen).map_or_else(|| "is free".to_owned(), |who| format!("is held by {who}"));
+            return Ok(format!("nothing was released: that grant has ended, and {key} {now}"));
+        }
+        let taken = store.force_release(&grant.key).await?;
+        Ok(wording::holders(&taken).map_or_else(
+            || format!("nothing was released: {key} was free"),
+            |who| format!("released {key} by force: taken from {who}"),
+        ))
+    };
+    released.await.unwrap_or_else(|error: leasehold::Error| format!("{key}: {}", Failure::Store(error)))
+}
+
+fn wants_colour(when: When) -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    match when {
+        When::Always => true,
+        When::Never => false,
+        When::Auto => set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
+    }
+}

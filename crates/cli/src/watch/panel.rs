@@ -1,0 +1,186 @@
+//! What is drawn in front of the table: the details of a key, the question before a forced release, and the help.
+
+use leasehold::{Holder, Mode};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Clear, Paragraph};
+use unicode_width::UnicodeWidthStr;
+
+use super::column::{Column, fit};
+use super::grid::{Look, MARK, cells, cells_of_holder, grid};
+use super::row::{Now, Row};
+use super::state::{Details, Grant, State};
+use crate::wording;
+
+const OF_A_HOLDER: [Column; 6] =
+    [Column::Label, Column::Mode, Column::Reason, Column::Token, Column::Held, Column::Left];
+
+const HELP: &str = "\
+↑ ↓ PgUp PgDn Home End   choose a key (also k j g G)
+Enter                    all that is known of it, with all its holders
+x                        release the chosen grant by force; asks first
+/                        filter: key, mode, label or reason contains the text
+Esc                      back; in the table: no filter
+s S, 1 to 9              sort by the next or previous column, or by the n-th
+r                        sort the other way
+Ctrl-L Ctrl-Z            draw again; stop, fg goes on
+q Ctrl-C                 quit
+
+Of several holders the table shows the one that has held the key longest.
+LEFT runs down between two answers of the store; a renewal sets it up again.
+HELD compares this machine's clock with the store's. - means not known.";
+
+/// All that is known of one key.
+pub(super) fn details(frame: &mut Frame<'_>, state: &State, of: &Details, look: &Look, now: Now, area: Rect) {
+    frame.render_widget(Clear, area);
+    let key = wording::shown(of.key.as_str());
+    let Some(row) = state.table.row(&of.key) else {
+        frame.render_widget(Paragraph::new(wrapped(&format!("{key}\n\nNobody holds it now."), area.width)), area);
+        return;
+    };
+    let summary = wrapped(&format!("{key}\n{}\n", in_short(row)), area.width);
+    let [name, holders, texts] = Layout::vertical([
+        Constraint::Length(rows(&summary).min(area.height / 3)),
+        Constraint::Fill(1),
+        Constraint::Length(area.height / 3),
+    ])
+    .areas(area);
+    let selected = of.selected(row);
+    frame.render_widget(Paragraph::new(summary), name);
+    list_of_holders(frame, row, selected.map(|(at, _)| at), look, now, holders);
+    if let Some((_, holder)) = selected {
+        frame.render_widget(Paragraph::new(wrapped(&in_full(row, holder, now), texts.width)), texts);
+    }
+}
+
+/// The mode, and how many hold the key and wait for it.
+fn in_short(row: &Row) -> String {
+    let holders = match (row.holders.first().map(|holder| holder.mode), row.holders.len()) {
+        (Some(Mode::Shared), 1) => "one reader holds it".to_owned(),
+        (Some(Mode::Shared), n) => format!("{n} readers hold it"),
+        _ => "held exclusively".to_owned(),
+    };
+    match row.waiters {
+        None => holders,
+        Some(0) => format!("{holders}, nobody waits"),
+        Some(1) => format!("{holders}, one waits"),
+        Some(n) => format!("{holders}, {n} wait"),
+    }
+}
+
+fn list_of_holders(frame: &mut Frame<'_>, row: &Row, selected: Option<usize>, look: &Look, now: Now, area: Rect) {
+    let width_of = |column: Column| {
+        let of_cells = row.holders.iter().map(|holder| row.cell_of(holder, column, now).width()).max();
+        of_cells.unwrap_or_default().max(column.steady()).max(column.title().width())
+    };
+    let whole = OF_A_HOLDER.map(|column| (column, width_of(column))).to_vec();
+    let columns = fit(whole, usize::from(area.width).saturating_sub(MARK.len()));
+    let height = usize::from(area.height).saturating_sub(1);
+    let top = selected.map_or(0, |at| (at + 1).saturating_sub(height));
+    let on_screen = row.holders.iter().skip(top).take(height);
+    let rows = on_screen.map(|holder| cells_of_holder(row, holder, &columns, now)).collect();
+    let titles = cells(&columns, |column| column.title().to_owned()).style(look.heading());
+    grid(frame, &columns, titles, rows, (area, selected.and_then(|at| at.checked_sub(top)), false));
+}
+
+/// The selected holder with its whole texts, which may be too long for the table.
+fn in_full(row: &Row, holder: &Holder, now: Now) -> String {
+    let lines = [Column::Label, Column::Reason, Column::Token].map(|column| {
+        let name = column.title().to_lowercase();
+        format!("{name:8}{}", row.cell_of(holder, column, now))
+    });
+    lines.join("\n")
+}
+
+/// Asks whether a grant shall be released by force, and names it.
+pub(super) fn question(frame: &mut Frame<'_>, state: &State, grant: &Grant, look: &Look, area: Rect) {
+    let key = wording::shown(grant.key.as_str());
+    let holder = wording::holder(&grant.holder);
+    let token = grant.holder.token.map_or_else(|| "none".to_owned(), |token| token.to_string());
+    let what_happens = match state.row_of(grant).map(|row| row.holders.len() - 1) {
+        None => "This grant has ended: there is nothing to release.\n\nn goes back.".to_owned(),
+        Some(others) => {
+            let others = match others {
+                0 => String::new(),
+                1 => " The other holder of the key loses it, too.".to_owned(),
+                n => format!(" The {n} other holders of the key lose it, too."),
+            };
+            format!(
+                "The holder learns of it at its next renewal, and goes on until then as if it held the key.{others}\n\n\
+                 y releases it, n leaves it."
+            )
+        }
+    };
+    let text = format!("Release {key} by force?\n\nholder  {holder}\ntoken   {token}\n\n{what_happens}");
+    boxed(frame, " force-release ", &text, look, area);
+}
+
+pub(super) fn help(frame: &mut Frame<'_>, look: &Look, area: Rect) {
+    boxed(frame, " help ", HELP, look, area);
+}
+
+/// A box with a title in the middle of the area, as large as its text needs.
+fn boxed(frame: &mut Frame<'_>, title: &'static str, text: &str, look: &Look, area: Rect) {
+    let width = area.width.min(80);
+    let lines = wrapped(text, width.saturating_sub(2));
+    let height = rows(&lines).saturating_add(2).min(area.height);
+    let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    frame.render_widget(Clear, place);
+    let block = Block::bordered().title(Line::styled(title, look.heading()));
+    frame.render_widget(Paragraph::new(lines).block(block), place);
+}
+
+fn rows(lines: &[Line<'_>]) -> u16 {
+    u16::try_from(lines.len()).unwrap_or(u16::MAX)
+}
+
+/// Breaks a text into lines of this width, between words where that is possible. (The wrapping of `Paragraph` panics where a wide
+/// character is alone too wide.)
+fn wrapped(text: &str, width: u16) -> Vec<Line<'static>> {
+    let width = usize::from(width);
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split_inclusive(' ') {
+            if line.width() + word.trim_end().width() > width && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            for letter in word.chars() {
+                let letter = letter.encode_utf8(&mut [0; 4]).to_owned();
+                if line.width() + letter.width() > width && letter != " " {
+                    lines.push(std::mem::take(&mut line));
+                }
+                if letter.width() <= width {
+                    line.push_str(&letter);
+                }
+            }
+        }
+        lines.push(line);
+    }
+    lines.into_iter().map(|line| Line::raw(line.trim_end().to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_broken_between_words_and_a_word_that_is_too_long_where_it_must() {
+        for (text, width, lines) in [
+            ("one two three", 7, &["one two", "three"][..]),
+            ("one two three", 8, &["one two", "three"]),
+            ("abcdefgh ij", 3, &["abc", "def", "gh", "ij"]),
+            ("a\n\nb", 9, &["a", "", "b"]),
+            ("label   ada", 20, &["label   ada"]),
+            ("鍵鍵鍵", 5, &["鍵鍵", "鍵"]),
+            ("", 5, &[""]),
+        ] {
+            let broken: Vec<String> = wrapped(text, width).iter().map(ToString::to_string).collect();
+            assert_eq!(broken, lines, "{text} in {width}");
+        }
+        for width in 0..4 {
+            assert!(wrapped("a鍵 鍵b", width).iter().all(|line| line.width() <= usize::from(width)));
+        }
+    }
+}

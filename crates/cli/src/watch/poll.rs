@@ -1,0 +1,90 @@
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::time::Duration;
+
+use leasehold::clock::Moment;
+use leasehold::{Admin, Clock, Holders, LockKey, Locks, Result};
+
+/// The time since the program began.
+#[derive(Clone, Debug)]
+pub(super) struct Stopwatch {
+    clock: Clock,
+    began: Moment,
+}
+
+impl Stopwatch {
+    pub(super) fn start() -> Self {
+        let clock = Clock::system();
+        let began = clock.now();
+        Self { clock, began }
+    }
+
+    pub(super) fn read(&self) -> Duration {
+        self.clock.now().since(self.began)
+    }
+}
+
+/// Everything that is held under a prefix, as the store said.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Each key with its holders, and when the page came on which they were. Or why the store did not say.
+    pub(super) held: Result<BTreeMap<LockKey, (Holders, Duration)>>,
+    /// How long it took.
+    pub(super) took: Duration,
+}
+
+/// Asks the store again and again what is held. Between two questions it waits for the interval, and for as long as the answer
+/// took, so that a slow store is idle half of the time.
+pub(super) struct Poll<'a> {
+    store: &'a Locks,
+    prefix: &'a str,
+    interval: Duration,
+    stopwatch: &'a Stopwatch,
+    asking: Pin<Box<dyn Future<Output = Answer> + 'a>>,
+}
+
+impl<'a> Poll<'a> {
+    pub(super) fn new(store: &'a Locks, prefix: &'a str, interval: Duration, stopwatch: &'a Stopwatch) -> Self {
+        let asking = Box::pin(ask(store, prefix, stopwatch, Duration::ZERO));
+        Self { store, prefix, interval, stopwatch, asking }
+    }
+
+    /// The next answer. Cancel safe: the question goes on.
+    pub(super) async fn next(&mut self) -> Answer {
+        let answer = self.asking.as_mut().await;
+        self.ask_after(self.interval.max(answer.took));
+        answer
+    }
+
+    /// Asks at once; a question that is under way is dropped.
+    pub(super) fn hurry(&mut self) {
+        self.ask_after(Duration::ZERO);
+    }
+
+    fn ask_after(&mut self, pause: Duration) {
+        self.asking = Box::pin(ask(self.store, self.prefix, self.stopwatch, pause));
+    }
+}
+
+async fn ask(store: &Locks, prefix: &str, stopwatch: &Stopwatch, pause: Duration) -> Answer {
+    tokio::time::sleep(pause).await;
+    let began = stopwatch.read();
+    let held = pages(store, prefix, stopwatch).await;
+    Answer { held, took: stopwatch.read().saturating_sub(began) }
+}
+
+/// All pages. A store that scans may list a key twice.
+async fn pages(store: &Locks, prefix: &str, stopwatch: &Stopwatch) -> Result<BTreeMap<LockKey, (Holders, Duration)>> {
+    let mut held = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let page = store.list(prefix, after.as_ref()).await?;
+        let came = stopwatch.read();
+        let live = page.keys.into_iter().filter(|holders| !holders.holders.is_empty());
+        held.extend(live.map(|holders| (holders.key.clone(), (holders, came))));
+        after = page.next;
+        if after.is_none() {
+            return Ok(held);
+        }
+    }
+}
