@@ -332,7 +332,15 @@ pub(crate) struct GcArgs {
 /// It acquires and releases a lock on a key of its own, "leasehold doctor". Exits with 0 if all is well, with 1 for
 /// warnings, and with 2 for errors.
 #[derive(Args, Debug)]
-pub(crate) struct DoctorArgs {}
+pub(crate) struct DoctorArgs {
+    /// The lease that your programs ask for: is it long enough for this store?
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = lease)]
+    pub(crate) ttl: Duration,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Let nodes of a redlock that lost their data vote again
 ///

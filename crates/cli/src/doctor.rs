@@ -1,27 +1,30 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use leasehold::{Admin, Clock, Finding, Health, LockKey, LockOptions, Locker, Locks, Wait};
+use leasehold::{Admin, Capability, Clock, Finding, Health, LockKey, LockOptions, Locker, Locks, Wait};
+use serde::Serialize;
 
 use crate::admin::print;
-use crate::args::StoreArgs;
+use crate::args::{DoctorArgs, StoreArgs};
 use crate::choice::{Choice, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
+use crate::fit::{fewest_round_trips, ttl_option};
 
-/// A round trip that takes longer is a warning. A default lease must outlast many round trips: one to grant it, and several
-/// attempts to renew it.
+/// A round trip that takes longer is a warning.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// The key of `doctor`, which no other program uses.
 const KEY: &str = "leasehold doctor";
 
-/// `leasehold doctor`: checks the store, and prints one line for each check, with advice for what is wrong.
+/// `leasehold doctor`: checks the store, and prints what each check found, with the cure of what is wrong.
 ///
 /// Returns the exit code: 0 if all is well, 1 for warnings, 2 for errors.
-pub(crate) async fn doctor(args: &StoreArgs) -> Result<u8, Failure> {
-    let choice = choose(args)?;
-    print_findings(&examine(&choice).await)
+pub(crate) async fn doctor(args: &DoctorArgs, store: &StoreArgs) -> Result<u8, Failure> {
+    let choice = choose(store)?;
+    let report = Report { store: choice.address.public(), findings: examine(&choice, args.ttl).await };
+    print(&if args.json { report.json()? } else { format!("store   {}\n{}", report.store, lines(&report.findings)) })?;
+    Ok(exit_code(&report.findings))
 }
 
 /// `leasehold heal`: lets nodes that lost their data vote again.
@@ -30,62 +33,140 @@ pub(crate) async fn heal(args: &StoreArgs) -> Result<u8, Failure> {
     let Some(nodes) = choice.kind.nodes else {
         return Err(Failure::Usage(format!("the {} store has no nodes to heal", choice.kind.name)));
     };
-    print_findings(&(nodes.heal)(choice.address.expose()).await?)
+    let findings = (nodes.heal)(choice.address.expose()).await?;
+    print(&lines(&findings))?;
+    Ok(exit_code(&findings))
 }
 
-/// Prints the findings, one line each. The worst one is the exit code.
-fn print_findings(findings: &[Finding]) -> Result<u8, Failure> {
-    let mut text = String::new();
-    for finding in findings {
-        let _ = writeln!(text, "{:<8}{}", finding.health.as_str(), finding.text);
+/// What `doctor` found at a store, whose name has no credentials.
+struct Report<'c> {
+    store: &'c str,
+    findings: Vec<Finding>,
+}
+
+/// A finding, as in the JSON output.
+#[derive(Serialize)]
+struct Fields<'f> {
+    id: &'f str,
+    health: &'f str,
+    text: &'f str,
+    cure: Option<&'f str>,
+}
+
+impl<'f> From<&'f Finding> for Fields<'f> {
+    fn from(finding: &'f Finding) -> Self {
+        let Finding { id, health, text, cure, .. } = finding;
+        Self { id, health: health.as_str(), text, cure: cure.as_deref() }
     }
-    print(&text)?;
-    Ok(findings.iter().map(|finding| finding.health as u8).max().unwrap_or(0))
 }
 
-async fn examine(choice: &Choice) -> Vec<Finding> {
-    let store = match choice.connect().await {
-        Ok(store) => store,
+impl Report<'_> {
+    /// One object on one line.
+    fn json(&self) -> Result<String, Failure> {
+        #[derive(Serialize)]
+        struct Object<'f> {
+            store: &'f str,
+            exit_code: u8,
+            findings: Vec<Fields<'f>>,
+        }
+        let findings = self.findings.iter().map(Fields::from).collect();
+        let object = Object { store: self.store, exit_code: exit_code(&self.findings), findings };
+        let text = serde_json::to_string(&object).map_err(|error| Failure::System(error.into()))?;
+        Ok(text + "\n")
+    }
+}
+
+/// The findings for people: a line for each, and one for its cure.
+fn lines(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for Finding { id, health, text: found, cure, .. } in findings {
+        let _ = writeln!(text, "{:<8}{id}: {found}", health.as_str());
+        if let Some(cure) = cure {
+            let _ = writeln!(text, "  cure  {cure}");
+        }
+    }
+    text
+}
+
+/// The exit code for the worst finding.
+fn exit_code(findings: &[Finding]) -> u8 {
+    match findings.iter().map(|finding| finding.health).max() {
+        Some(Health::Warning) => 1,
+        Some(Health::Error) => 2,
+        _ => 0,
+    }
+}
+
+async fn examine(choice: &Choice, ttl: Duration) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match choice.connect().await {
+        Ok(store) => {
+            findings.push(Finding::well("open", format!("{} can be opened", choice.kind.name)));
+            findings.extend(use_store(choice, &store, ttl).await);
+            close(&store).await;
+        }
         Err(error) => {
             let failure = Failure::Store(error);
-            let cure = failure.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            return vec![Finding { health: Health::Error, text: format!("{failure}{cure}") }];
+            let finding = Finding::error("open", failure.to_string());
+            findings.push(match failure.hint() {
+                Some(hint) => finding.cure(hint),
+                None => finding,
+            });
         }
+    }
+    let could_open = findings.iter().all(|finding| finding.id != "open" || finding.health == Health::Well);
+    let mut add = |found: leasehold::Result<Vec<Finding>>| match found {
+        Ok(found) => findings.extend(found),
+        // Without a connection that is the same error once more.
+        Err(error) if could_open => {
+            findings.push(Finding::error("examine", Failure::Store(error).to_string()).cure(choice.kind.cure));
+        }
+        Err(_) => {}
     };
-    let mut findings = vec![Finding { health: Health::Well, text: format!("{} can be opened", choice.kind.name) }];
-    findings.push(match round_trip(&store).await {
-        Ok(took) if took < SLOW => Finding { health: Health::Well, text: format!("a round trip takes {took:.1?}") },
-        Ok(took) => Finding {
-            health: Health::Warning,
-            text: format!("a round trip takes {}: use a --ttl of many times that", spoken(took)),
-        },
-        Err(failure) => Finding { health: Health::Error, text: failure.to_string() },
-    });
-    findings.push(match lock_and_release(&store).await {
-        Ok(()) => {
-            Finding { health: Health::Well, text: "a lock can be taken, waited for, renewed and released".into() }
-        }
-        Err(error) => {
-            let text = format!("{}: {}", Failure::Store(error), choice.kind.cure);
-            Finding { health: Health::Error, text }
-        }
-    });
     if let Some(examine) = choice.kind.examine {
-        match examine(choice.address.expose()).await {
-            Ok(warnings) => {
-                findings.extend(warnings.into_iter().map(|text| Finding { health: Health::Warning, text }));
-            }
-            Err(error) => findings.push(Finding { health: Health::Error, text: Failure::Store(error).to_string() }),
-        }
+        add(examine(choice.address.expose()).await);
     }
     if let Some(nodes) = choice.kind.nodes {
-        match (nodes.states)(choice.address.expose()).await {
-            Ok(states) => findings.extend(states),
-            Err(error) => findings.push(Finding { health: Health::Error, text: Failure::Store(error).to_string() }),
-        }
+        add((nodes.states)(choice.address.expose()).await);
     }
-    close(&store).await;
     findings
+}
+
+/// What using the store as every program does shows.
+async fn use_store(choice: &Choice, store: &Locks, ttl: Duration) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match round_trip(store).await {
+        Ok(took) => {
+            let text = format!("a round trip takes {took:.1?}");
+            findings.push(if took < SLOW {
+                Finding::well("round-trip", text)
+            } else {
+                Finding::warning("round-trip", text).cure(ttl_option(took))
+            });
+            if store.capabilities().has(Capability::Lease) {
+                findings.push(lease(ttl, took));
+            }
+        }
+        Err(failure) => findings.push(Finding::error("round-trip", failure.to_string()).cure(choice.kind.cure)),
+    }
+    findings.push(match lock_and_release(store).await {
+        Ok(()) => Finding::well("lock", "a lock can be taken, waited for, renewed and released"),
+        Err(error) => Finding::error("lock", Failure::Store(error).to_string()).cure(choice.kind.cure),
+    });
+    findings
+}
+
+/// Whether a lease of this length can be renewed where a round trip takes so long.
+fn lease(ttl: Duration, round_trip: Duration) -> Finding {
+    let fewest = fewest_round_trips(round_trip);
+    let (shown, trips) = (spoken(ttl), spoken(fewest));
+    if ttl < fewest {
+        let text =
+            format!("a lease of {shown} is shorter than three round trips ({trips}), and may end before it is renewed");
+        Finding::warning("ttl", text).cure(ttl_option(round_trip))
+    } else {
+        Finding::well("ttl", format!("a lease of {shown} is longer than three round trips"))
+    }
 }
 
 /// Acquires, waits for, renews and releases a lock on a key of its own: only that shows which operations a server refuses.
@@ -121,4 +202,27 @@ async fn round_trip(store: &Locks) -> Result<Duration, Failure> {
         shortest = shortest.min(clock.now().since(asked));
     }
     Ok(shortest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_finding_is_the_exit_code_and_what_is_unknown_is_none() {
+        let of = |healths: &[Health]| {
+            exit_code(&healths.iter().map(|health| Finding::new("x", *health, "")).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[]), 0);
+        assert_eq!(of(&[Health::Well, Health::Unknown]), 0);
+        assert_eq!(of(&[Health::Warning, Health::Unknown]), 1);
+        assert_eq!(of(&[Health::Error, Health::Warning]), 2);
+    }
+
+    #[test]
+    fn a_lease_has_to_be_longer_than_three_round_trips() {
+        let trip = Duration::from_millis(100);
+        assert_eq!(lease(Duration::from_millis(300), trip).health, Health::Well);
+        assert_eq!(lease(Duration::from_millis(299), trip).health, Health::Warning);
+    }
 }

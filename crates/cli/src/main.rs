@@ -31,6 +31,7 @@ mod describe;
 mod doctor;
 #[cfg(feature = "watch")]
 mod watch;
+mod fit;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
         Command::Watch(watch) => on_runtime(watch::watch(watch, &cli.store)),
         Command::Migrate(_) => on_runtime(admin::migrate(&cli.store)),
         Command::Gc(gc) => on_runtime(admin::gc(gc, &cli.store)),
-        Command::Doctor(_) => on_runtime(doctor::doctor(&cli.store)),
+        Command::Doctor(doctor) => on_runtime(doctor::doctor(doctor, &cli.store)),
         Command::Heal(_) => on_runtime(doctor::heal(&cli.store)),
         Command::Backends(backends) => describe::backends(backends),
         Command::Completions(completions) => describe::completions(completions),

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{BoxFuture, Capabilities, Locks, Result};
+use crate::{BoxFuture, Capabilities, Finding, Locks, Result};
 
 /// A kind of store: its URL schemes, its capabilities, and how to connect to it and look after it.
 ///
@@ -39,8 +39,7 @@ pub struct Kind {
     pub capabilities: fn() -> Capabilities,
     /// Connects to the store of a URL.
     pub connect: Connect,
-    /// Looks for what makes the servers of a URL unsafe although they grant locks, and returns a warning for each fault.
-    /// `None` for a kind without servers.
+    /// Looks for what makes the store of a URL unsafe although it may grant locks. `None`: there is nothing to look for.
     pub examine: Option<Examine>,
     /// Advice for a store that refuses an operation.
     pub cure: &'static str,
@@ -53,8 +52,8 @@ pub struct Kind {
 /// Connects to the store of a URL.
 pub type Connect = for<'u> fn(Target<'u>) -> BoxFuture<'u, Result<Locks>>;
 
-/// Returns a warning for each fault of the servers of a URL.
-pub type Examine = for<'u> fn(&'u str) -> BoxFuture<'u, Result<Vec<String>>>;
+/// Returns what each check of the store of a URL found.
+pub type Examine = for<'u> fn(&'u str) -> BoxFuture<'u, Result<Vec<Finding>>>;
 
 impl Kind {
     /// A kind without passwords, sessions, examination, tables and nodes. `name` is what its
@@ -112,7 +111,7 @@ impl Kind {
         self
     }
 
-    /// Sets what looks for faults of its servers.
+    /// Sets what looks for faults of its store.
     pub const fn examine(mut self, examine: Examine) -> Self {
         self.examine = Some(examine);
         self
@@ -192,35 +191,4 @@ pub struct Nodes {
     pub states: for<'u> fn(&'u str) -> BoxFuture<'u, Result<Vec<Finding>>>,
     /// Lets nodes that lost their data vote again, and returns the state of each node.
     pub heal: for<'u> fn(&'u str) -> BoxFuture<'u, Result<Vec<Finding>>>,
-}
-
-/// The result of one check of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// How bad it is.
-    pub health: Health,
-    /// What was found, with the cure, in one line.
-    pub text: String,
-}
-
-/// How bad a [`Finding`] is. The larger, the worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Health {
-    /// Nothing is wrong.
-    Well = 0,
-    /// Locks are granted, and something may break them.
-    Warning = 1,
-    /// Locks are refused.
-    Error = 2,
-}
-
-impl Health {
-    /// A word for reports: `ok`, `warning` or `error`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Well => "ok",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
 }

@@ -28,6 +28,7 @@ pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod engine;
+mod finding;
 mod future;
 mod group_commit;
 mod kind;
@@ -53,13 +54,14 @@ pub use engine::{Backed, Engine, EngineOptions, LocalHandoff, Waiters, WeakEngin
 pub use error::{Error, ErrorKind, Result};
 pub use ext::LockerExt;
 pub use ext_rw::RwLockerExt;
+pub use finding::{Finding, Health};
 pub use future::BoxFuture;
 pub use group_commit::{Answers, GroupCommit, Operations, Turns};
 pub use guard::{DetachedLock, Guard, GuardHandle, LockGuard, ReadGuard};
 pub use holder::{Cursor, Holder, Holders, Page};
 pub use home::Home;
 pub use key::LockKey;
-pub use kind::{Connect, Examine, Finding, Health, Kind, Nodes, Tables, Target};
+pub use kind::{Connect, Examine, Kind, Nodes, Tables, Target};
 pub use label::default_label;
 pub use locker::{Admin, Locker, RwLocker};
 pub use locks::Locks;

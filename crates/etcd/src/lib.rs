@@ -13,6 +13,8 @@ mod release;
 mod renew;
 // how waiters hear of releases,
 mod notifications;
+// what makes a cluster unsafe,
+mod examination;
 // what the store has of a key,
 mod line;
 mod names;

@@ -18,6 +18,16 @@ impl Names {
         Self { root: format!("leasehold/{}/", utf8_percent_encode(namespace.as_str(), ENCODED)) }
     }
 
+    /// With what all names begin.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.root
+    }
+
+    /// All that is in the namespace.
+    pub(crate) fn all(&self) -> Range {
+        starting_with(self.root.as_str())
+    }
+
     /// From where epochs are counted.
     pub(crate) fn base(&self) -> Vec<u8> {
         format!("{}base", self.root).into_bytes()

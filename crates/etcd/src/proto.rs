@@ -10,6 +10,10 @@ pub(crate) const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
 pub(crate) const LEASE_REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
 pub(crate) const LEASE_KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
 pub(crate) const LEASE_TIME_TO_LIVE: &str = "/etcdserverpb.Lease/LeaseTimeToLive";
+pub(crate) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
+pub(crate) const ALARM: &str = "/etcdserverpb.Maintenance/Alarm";
+pub(crate) const MEMBER_LIST: &str = "/etcdserverpb.Cluster/MemberList";
+pub(crate) const USER_GET: &str = "/etcdserverpb.Auth/UserGet";
 pub(crate) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
 #[derive(Clone, PartialEq, Message)]
@@ -214,6 +218,80 @@ pub(crate) struct AuthenticateRequest {
 pub(crate) struct AuthenticateResponse {
     #[prost(string, tag = "2")]
     pub(crate) token: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StatusRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StatusResponse {
+    #[prost(string, tag = "2")]
+    pub(crate) version: String,
+    /// Of the database, in bytes.
+    #[prost(int64, tag = "3")]
+    pub(crate) size: i64,
+    /// To what it may grow. 0: the server is older than 3.6, and does not tell.
+    #[prost(int64, tag = "12")]
+    pub(crate) quota: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MemberListRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct MemberListResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) members: Vec<Member>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Member {
+    #[prost(uint64, tag = "1")]
+    pub(crate) id: u64,
+    /// Empty: it was never started.
+    #[prost(string, tag = "2")]
+    pub(crate) name: String,
+    /// Whether it has no vote.
+    #[prost(bool, tag = "5")]
+    pub(crate) learner: bool,
+}
+
+/// Asks for the alarms of all members: `GET` is 0, and so is every member.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AlarmRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AlarmResponse {
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) alarms: Vec<AlarmMember>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AlarmMember {
+    #[prost(uint64, tag = "1")]
+    pub(crate) member: u64,
+    /// `NOSPACE` is 1, `CORRUPT` is 2.
+    #[prost(int32, tag = "2")]
+    pub(crate) alarm: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct UserGetRequest {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct UserGetResponse {
+    #[prost(string, repeated, tag = "2")]
+    pub(crate) roles: Vec<String>,
+}
+
+impl RangeRequest {
+    /// So many keys of a range at most.
+    pub(crate) fn all((key, range_end): Range, limit: i64) -> Self {
+        Self { key, range_end, limit }
+    }
 }
 
 impl Compare {

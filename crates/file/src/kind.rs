@@ -1,5 +1,6 @@
 use leasehold_core::{Kind, Locks};
 
+use crate::examination::examine;
 use crate::locker::FileLocks;
 
 /// `file:`, for programs that find their store by the scheme of a URL.
@@ -8,4 +9,5 @@ pub const KIND: Kind = Kind::new("file", &["file"], FileLocks::claims, |target| 
 })
 .package("leasehold-file")
 .purpose("processes of one machine, no server")
+.examine(|url| Box::pin(async move { examine(url) }))
 .cure("make room, or name another directory");

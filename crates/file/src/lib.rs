@@ -14,6 +14,8 @@ mod admin;
 mod downgrade;
 mod release;
 mod renew;
+// what makes a directory unsafe,
+mod examination;
 // what these operations work on (store, directory, grant, ...),
 mod counter_lock;
 mod directory;

@@ -5,6 +5,9 @@ use crate::backend::MysqlRwBackend;
 use crate::locker::MysqlRw;
 use crate::sql::{LOCKS, READERS, readers_of};
 
+/// The name of the table unless another is named.
+pub(crate) const TABLE_NAME: &str = "leasehold_rw";
+
 /// The settings of a [`MysqlRw`]: a URL or a pool, and what differs from the defaults. Nothing is checked or sent before
 /// [`connect`](Self::connect).
 #[derive(Clone, Debug, Default)]
@@ -65,7 +68,7 @@ impl MysqlRwBuilder {
     }
 
     async fn open(self) -> Result<Opened> {
-        let opened = self.connection.open("leasehold_rw").await?;
+        let opened = self.connection.open(TABLE_NAME).await?;
         if opened.advisory_queue.is_some() {
             // Readers would come one at a time.
             let why = "there is no advisory queue here: it wakes one waiter at a time, and readers go together";

@@ -1,6 +1,9 @@
 use leasehold_core::{Kind, Locks, Tables};
+use leasehold_mysql::{ExaminedTable, examine};
 
+use crate::builder::TABLE_NAME;
 use crate::locker::MysqlRw;
+use crate::sql::{LOCKS, READERS};
 
 /// `mysql-rw:` in place of `mysql:`, for programs that find their store by the scheme of a URL.
 pub const KIND: Kind = Kind::new("mysql-rw", &["mysql-rw"], MysqlRw::claims, |target| {
@@ -9,7 +12,7 @@ pub const KIND: Kind = Kind::new("mysql-rw", &["mysql-rw"], MysqlRw::claims, |ta
 .package("leasehold-mysql-rw")
 .purpose("a MySQL or MariaDB, with readers beside writers")
 .takes_password()
-.examine(|url| Box::pin(async move { leasehold_mysql::examine(&as_mysql(url)).await }))
+.examine(|url| Box::pin(async move { examine(&as_mysql(url), TABLE_NAME, &EXAMINED).await }))
 .cure(leasehold_mysql::CURE)
 .tables(Tables {
     migrate: |url| Box::pin(async move { MysqlRw::migrate(&as_mysql(url)).await }),
@@ -22,6 +25,17 @@ pub const KIND: Kind = Kind::new("mysql-rw", &["mysql-rw"], MysqlRw::claims, |ta
         })
     },
 });
+
+/// The tables, and what taking a lock does to them.
+const EXAMINED: [ExaminedTable; 2] = [
+    ExaminedTable { schema: &LOCKS, suffix: "", rights: &["SELECT", "INSERT", "UPDATE"], ends: "writer_expires_at" },
+    ExaminedTable {
+        schema: &READERS,
+        suffix: "_readers",
+        rights: &["SELECT", "INSERT", "UPDATE", "DELETE"],
+        ends: "expires_at",
+    },
+];
 
 /// The URL as the crate expects it.
 fn as_mysql(url: &str) -> String {

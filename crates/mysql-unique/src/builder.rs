@@ -5,6 +5,9 @@ use crate::backend::MysqlUniqueBackend;
 use crate::locker::MysqlUnique;
 use crate::sql::TABLE;
 
+/// The name of the table unless another is named.
+pub(crate) const TABLE_NAME: &str = "leasehold_locks";
+
 /// The settings of a [`MysqlUnique`]: a URL or a pool, and what differs from the defaults. Nothing is checked or sent
 /// before [`connect`](Self::connect).
 #[derive(Clone, Debug, Default)]
@@ -65,7 +68,7 @@ impl MysqlUniqueBuilder {
     }
 
     async fn open(self) -> Result<Opened> {
-        self.connection.open("leasehold_locks").await
+        self.connection.open(TABLE_NAME).await
     }
 }
 

@@ -1,6 +1,9 @@
 use leasehold_core::{Kind, Locks, Tables};
+use leasehold_mysql::{ExaminedTable, examine};
 
+use crate::builder::TABLE_NAME;
 use crate::locker::MysqlUnique;
+use crate::sql::TABLE;
 
 /// `mysql:`, for programs that find their store by the scheme of a URL.
 pub const KIND: Kind = Kind::new("mysql-unique", &["mysql"], MysqlUnique::claims, |target| {
@@ -9,7 +12,7 @@ pub const KIND: Kind = Kind::new("mysql-unique", &["mysql"], MysqlUnique::claims
 .package("leasehold-mysql-unique")
 .purpose("a MySQL or MariaDB")
 .takes_password()
-.examine(leasehold_mysql::examine)
+.examine(|url| examine(url, TABLE_NAME, &EXAMINED))
 .cure(leasehold_mysql::CURE)
 .tables(Tables {
     migrate: |url| Box::pin(MysqlUnique::migrate(url)),
@@ -22,3 +25,7 @@ pub const KIND: Kind = Kind::new("mysql-unique", &["mysql"], MysqlUnique::claims
         })
     },
 });
+
+/// The table, and what taking a lock does to it.
+const EXAMINED: [ExaminedTable; 1] =
+    [ExaminedTable { schema: &TABLE, suffix: "", rights: &["SELECT", "INSERT", "UPDATE"], ends: "expires_at" }];

@@ -2,6 +2,8 @@
 
 // What the builder of a backend collects, and what it gets for it;
 mod settings;
+// what makes a server unsafe for locks;
+mod examination;
 // the server and its connections;
 mod server;
 // the queue of waiters in the server;
@@ -19,6 +21,7 @@ pub use leasehold_core::{Answers, BoxFuture, GroupCommit, Namespace, Operations,
 pub use mysql_async::{Pool, Value};
 
 pub use crate::advisory_queue::queue::AdvisoryQueue;
+pub use crate::examination::{CURE, ExaminedTable, examine};
 pub use crate::group_commit::claims::{GroupedClaims, NamedClaim, claim_row};
 pub use crate::lease::releases::{ReleaseStatements, Releases};
 pub use crate::lease::scan::{Chunk, RangeScan};
@@ -26,7 +29,6 @@ pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey
 pub use crate::lease::sweep::Sweep;
 pub use crate::names::TableName;
 pub use crate::schema::table::{Column, ColumnType, SchemaChange, TableSchema};
-pub use crate::server::examination::{CURE, examine};
 pub use crate::server::sessions::Sessions;
 pub use crate::settings::{ConnectionSettings, Opened};
 pub use crate::statement::batch::batch;

@@ -1,36 +1,277 @@
-use leasehold_core::Result;
+use leasehold_core::{Finding, Result};
 use tokio_postgres::Row;
+use tokio_postgres::config::TargetSessionAttrs;
 
 use crate::address::Address;
+use crate::notifications::Subscriptions;
 use crate::reply::column;
+use crate::schema::VERSION;
 use crate::sessions::{Sessions, Step};
 
-const SETTINGS: &str = "SELECT current_setting('fsync'), current_setting('synchronous_commit')";
+/// The facts about the server and the user, all as text, in the order of [`Facts`].
+const FACTS: &str = "SELECT current_setting('server_version'), current_setting('server_version_num'), \
+    pg_is_in_recovery()::text, current_setting('default_transaction_read_only'), current_setting('fsync'), \
+    current_setting('full_page_writes'), current_setting('synchronous_commit'), quote_ident(current_user), \
+    coalesce(has_schema_privilege(to_regnamespace('{schema}')::oid, 'USAGE')::text, 'absent')";
 
-/// Looks for settings that make this server unsafe for locks although it may grant them. Answers one sentence for each,
-/// with the cure.
+/// The checks of the settings, in the order in which they are told.
+const CHECKS: [fn(&Facts) -> Finding; 6] = [version, standby, read_only, fsync, full_page_writes, synchronous_commit];
+
+/// The rights that the user lacks to what is in the schema, of those that taking a lock needs.
+const MISSING_RIGHTS: &str = "SELECT what, needed FROM (VALUES ('locks', 'SELECT'), ('locks', 'INSERT'), ('locks', 'UPDATE'), \
+    ('readers', 'SELECT'), ('readers', 'INSERT'), ('readers', 'UPDATE'), ('readers', 'DELETE'), ('holders', 'SELECT')) \
+    AS wanted(what, needed) WHERE NOT has_table_privilege(to_regclass('{schema}.' || what)::oid, needed)";
+
+/// What is there of the schema: its three relations and the function that tells the version, and the tables that do not survive a
+/// crash, or have no primary key.
+const PARTS: &str = "SELECT count(to_regclass('{schema}.' || what)), to_regprocedure('{schema}.version()') IS NOT NULL, \
+    coalesce(string_agg(what, ' ') FILTER (WHERE relpersistence = 'u'), ''), \
+    coalesce(string_agg(what, ' ') FILTER (WHERE relkind = 'r' AND NOT EXISTS \
+        (SELECT FROM pg_index WHERE indrelid = pg_class.oid AND indisprimary)), '') \
+    FROM (VALUES ('locks'), ('readers'), ('holders')) AS wanted(what) \
+    LEFT JOIN pg_class ON pg_class.oid = to_regclass('{schema}.' || what)";
+
+/// Rows that Leasehold does not write, among the first 10,000 of each table: names are a namespace, NUL and a key, and no lease is
+/// longer than a day.
+const FOREIGN: &str = "SELECT what, encode(name, 'hex'), position('\\x00'::bytea IN name) > 0 FROM (\
+    (SELECT 'locks' AS what, name, expires_at FROM {schema}.locks LIMIT 10000) UNION ALL \
+    (SELECT 'readers', name, expires_at FROM {schema}.readers LIMIT 10000)) AS looked \
+    WHERE position('\\x00'::bytea IN name) = 0 OR expires_at > now() + interval '25 hours' LIMIT 6";
+
+/// How many foreign rows are told.
+const TOLD: usize = 5;
+
+/// Checks the server of a URL: its settings, the rights of the user, the schema, its rows, and whether notifications arrive.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidOptions`](crate::ErrorKind::InvalidOptions) for a URL that cannot be used, and the errors of
-/// connecting: a standby is one, too.
-pub async fn examine(url: &str) -> Result<Vec<String>> {
-    let sessions = Sessions::new(Address::parse(url)?);
-    let found = sessions.run(Step::new("examine", SETTINGS), &[]).await;
+/// connecting.
+pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
+    let mut address = Address::parse(url)?;
+    // A standby tells, too, what it is.
+    address.config.target_session_attrs(TargetSessionAttrs::Any);
+    let sessions = Sessions::new(address);
+    let found = examine_server(&sessions).await;
     sessions.close();
-    found?.first().map_or(Ok(Vec::new()), warnings)
+    found
 }
 
-fn warnings(settings: &Row) -> Result<Vec<String>> {
-    let [fsync, commit]: [&str; 2] = [column(settings, 0, "examine")?, column(settings, 1, "examine")?];
-    let mut warnings = Vec::new();
-    if fsync == "off" {
-        let why = "fsync is off, so that a crash of the machine forgets locks that are held, and two can hold one: set fsync = on";
-        warnings.push(why.to_owned());
+async fn examine_server(sessions: &Sessions) -> Result<Vec<Finding>> {
+    let rows = ask(sessions, FACTS).await?;
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let facts = Facts::read(row)?;
+    let mut findings: Vec<Finding> = CHECKS.iter().map(|check| check(&facts)).collect();
+    let schema = sessions.address().schema.statement("{schema}");
+    let lacks = |right: &str, what: &str| {
+        let user = sessions.address().secrets.hide(&facts.user);
+        Finding::error("privilege", format!("{user} may not {right} on {what}"))
+            .cure(format!("GRANT {right} ON {what} TO {user}"))
+    };
+    if facts.usage == "absent" {
+        findings.push(Finding::error("schema", format!("there is no schema {schema}")).cure("leasehold migrate"));
+        return Ok(findings);
     }
-    if commit == "off" {
-        let why = "synchronous_commit is off: grants are written to the disk all the same, and a crash may bring released locks \
-                   back until their leases end";
-        warnings.push(why.to_owned());
+    if facts.usage != "true" {
+        findings.push(lacks("USAGE", &format!("SCHEMA {schema}")));
+        return Ok(findings);
     }
-    Ok(warnings)
+    let parts = parts(sessions, &schema).await?;
+    let is_whole = parts.is_empty();
+    findings.extend(parts);
+    if !is_whole {
+        return Ok(findings);
+    }
+    findings.push(Finding::well("schema", format!("the schema {schema} is of this version")));
+    let missing = ask(sessions, MISSING_RIGHTS).await?;
+    for row in &missing {
+        let [what, right]: [&str; 2] = [column(row, 0, "examine")?, column(row, 1, "examine")?];
+        findings.push(lacks(right, &format!("{schema}.{what}")));
+    }
+    if missing.is_empty() {
+        findings.push(Finding::well("privilege", "the user has the rights that locks need"));
+        findings.extend(foreign_rows(sessions, &schema).await?);
+    }
+    findings.push(notifications(sessions).await);
+    Ok(findings)
+}
+
+/// What is said of the server.
+#[derive(Default)]
+struct Facts {
+    version: String,
+    version_number: String,
+    recovers: String,
+    read_only: String,
+    fsync: String,
+    full_page_writes: String,
+    synchronous_commit: String,
+    user: String,
+    usage: String,
+}
+
+impl Facts {
+    fn read(row: &Row) -> Result<Self> {
+        let text = |index| column::<&str>(row, index, "examine").map(str::to_owned);
+        Ok(Self {
+            version: text(0)?,
+            version_number: text(1)?,
+            recovers: text(2)?,
+            read_only: text(3)?,
+            fsync: text(4)?,
+            full_page_writes: text(5)?,
+            synchronous_commit: text(6)?,
+            user: text(7)?,
+            usage: text(8)?,
+        })
+    }
+}
+
+fn version(facts: &Facts) -> Finding {
+    const OLDEST: u32 = 13;
+    let version = facts.version.escape_debug();
+    if facts.version_number.parse::<u32>().is_ok_and(|number| number < OLDEST * 10_000) {
+        let text = format!("the server is PostgreSQL {version}, which is older than what locks use");
+        Finding::error("server-version", text).cure(format!("install PostgreSQL {OLDEST} or later"))
+    } else {
+        Finding::well("server-version", format!("the server is PostgreSQL {version}"))
+    }
+}
+
+fn standby(facts: &Facts) -> Finding {
+    if facts.recovers == "true" {
+        Finding::error("standby", "the server is a standby, on which nothing can be locked")
+            .cure("name its primary in the URL, or all servers: postgres://PRIMARY,STANDBY/DATABASE")
+    } else {
+        Finding::well("standby", "the server is no standby")
+    }
+}
+
+fn read_only(facts: &Facts) -> Finding {
+    if facts.read_only == "on" && facts.recovers != "true" {
+        Finding::error("read-only", "transactions are read-only by default")
+            .cure(setting("default_transaction_read_only", "off"))
+    } else {
+        Finding::well("read-only", "transactions may write by default")
+    }
+}
+
+fn fsync(facts: &Facts) -> Finding {
+    if facts.fsync == "off" {
+        let text = "fsync is off, so that a crash of the machine forgets locks that are held, and two can hold one";
+        Finding::warning("fsync", text).cure(setting("fsync", "on"))
+    } else {
+        Finding::well("fsync", "each lock is on disk before the server answers")
+    }
+}
+
+fn full_page_writes(facts: &Facts) -> Finding {
+    if facts.full_page_writes == "off" {
+        let text = "full_page_writes is off, so that a crash of the machine may leave pages half written, and locks in them lost";
+        Finding::warning("full-page-writes", text).cure(setting("full_page_writes", "on"))
+    } else {
+        Finding::well("full-page-writes", "a page that was half written is restored after a crash")
+    }
+}
+
+fn synchronous_commit(facts: &Facts) -> Finding {
+    if facts.synchronous_commit == "off" {
+        let text = "synchronous_commit is off: grants are written to the disk all the same, and a crash may bring released \
+                    locks back until their leases end";
+        Finding::warning("synchronous-commit", text).cure(setting("synchronous_commit", "on"))
+    } else {
+        Finding::well("synchronous-commit", "a release is on disk before the server answers")
+    }
+}
+
+/// The two statements that change a setting of the server.
+fn setting(name: &str, value: &str) -> String {
+    format!("ALTER SYSTEM SET {name} = {value}; SELECT pg_reload_conf()")
+}
+
+/// What is missing or wrong in the schema.
+async fn parts(sessions: &Sessions, schema: &str) -> Result<Vec<Finding>> {
+    let migrate = |text: String| vec![Finding::error("schema", text).cure("leasehold migrate")];
+    let rows = ask(sessions, PARTS).await?;
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let (count, tells): (i64, bool) = (column(row, 0, "examine")?, column(row, 1, "examine")?);
+    let [unlogged, without_key]: [&str; 2] = [column(row, 2, "examine")?, column(row, 3, "examine")?];
+    if count < 3 || !tells {
+        return Ok(migrate(format!("the schema {schema} lacks tables or functions")));
+    }
+    let version = ask(sessions, "SELECT {schema}.version()").await?;
+    let version = version.first().map_or(Ok(0), |row| column::<i32>(row, 0, "examine"))?;
+    if version < VERSION {
+        return Ok(migrate(format!(
+            "the schema {schema} is of version {version}, and this program needs version {VERSION}"
+        )));
+    }
+    if version > VERSION {
+        let text = format!("the schema {schema} is of version {version}, and this program knows version {VERSION}");
+        return Ok(vec![Finding::error("schema", text).cure("install a newer leasehold")]);
+    }
+    let mut findings = Vec::new();
+    for table in unlogged.split_whitespace() {
+        let text = format!("a crash of the server empties {schema}.{table}, and locks that are held: it is unlogged");
+        findings.push(Finding::warning("table", text).cure(format!("ALTER TABLE {schema}.{table} SET LOGGED")));
+    }
+    for table in without_key.split_whitespace() {
+        let key = if table == "readers" { "name, owner" } else { "name" };
+        let text = format!("{schema}.{table} has no primary key, so that two can hold one lock");
+        findings
+            .push(Finding::error("table", text).cure(format!("ALTER TABLE {schema}.{table} ADD PRIMARY KEY ({key})")));
+    }
+    Ok(findings)
+}
+
+async fn foreign_rows(sessions: &Sessions, schema: &str) -> Result<Vec<Finding>> {
+    let rows = ask(sessions, FOREIGN).await?;
+    let mut findings = Vec::new();
+    for row in rows.iter().take(TOLD) {
+        let [table, name]: [&str; 2] = [column(row, 0, "examine")?, column(row, 1, "examine")?];
+        let is_named: bool = column(row, 2, "examine")?;
+        let why = if is_named { "has a lease of more than a day" } else { "is of no namespace" };
+        let text = format!("a row of {schema}.{table} that Leasehold did not write {why}");
+        let cure = format!("DELETE FROM {schema}.{table} WHERE name = '\\x{name}'");
+        findings.push(Finding::warning("foreign-row", text).cure(cure));
+    }
+    if rows.len() > TOLD {
+        let text = "there are more rows that Leasehold did not write";
+        findings.push(Finding::warning("foreign-row", text).cure("delete the others, and ask again"));
+    }
+    Ok(findings)
+}
+
+/// Whether what is notified through the pool arrives where a locker listens.
+async fn notifications(sessions: &Sessions) -> Finding {
+    let Some(subscriptions) = Subscriptions::new(sessions) else {
+        return Finding::well("notifications", "nobody listens, as the URL says: waiters poll");
+    };
+    match subscriptions.try_out().await {
+        Ok(()) => Finding::well("notifications", "a waiter is told of a release"),
+        Err(error) => {
+            let text = format!("no waiter is told of a release, behind a pooler in transaction mode for one: {error}");
+            Finding::warning("notifications", text)
+                .cure("add listen=HOST:PORT of the server itself to the URL, or listen=false")
+        }
+    }
+}
+
+async fn ask(sessions: &Sessions, statement: &'static str) -> Result<Vec<Row>> {
+    sessions.run(Step::new("examine", statement), &[]).await
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::Health;
+
+    use super::*;
+
+    /// No server here is that old.
+    #[test]
+    fn a_server_before_13_is_too_old() {
+        for (number, health) in [("120022", Health::Error), ("130000", Health::Well), ("170002", Health::Well)] {
+            let facts = Facts { version_number: number.to_owned(), ..Facts::default() };
+            assert_eq!(version(&facts).health, health, "{number}");
+        }
+    }
 }

@@ -30,6 +30,5 @@ pub use tokio_postgres;
 
 pub use crate::backend::PostgresBackend;
 pub use crate::builder::PostgresBuilder;
-pub use crate::examination::examine;
 pub use crate::kind::KIND;
 pub use crate::locker::Postgres;

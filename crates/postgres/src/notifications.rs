@@ -50,6 +50,14 @@ impl Subscriptions {
         Some(Self { sessions: sessions.clone(), connection: Arc::default() })
     }
 
+    /// Connects as for a waiter, and finds out whether notifications arrive.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] when they do not, and the errors of connecting.
+    pub(crate) async fn try_out(&self) -> Result<()> {
+        self.open().await.map(drop)
+    }
+
     fn listen(&self, channel: String) -> BoxFuture<'_, Result<Listened>> {
         Box::pin(async move {
             let mut connection = self.connection.lock().await;

@@ -1,4 +1,5 @@
 use leasehold_core::{Kind, Locks};
+use leasehold_redis::{Form, Needs, examine};
 
 use crate::locker::RedisReentrant;
 
@@ -16,10 +17,36 @@ pub const KIND: Kind = Kind::new("redis-reentrant", &["reentrant"], RedisReentra
 .purpose("one Redis, Sentinel or Cluster, for owners that may take a key again")
 .takes_password()
 .takes_session()
-.examine(|url| leasehold_redis::examine(as_redis(url)))
+.examine(|url| examine(as_redis(url), &NEEDS))
 .cure(leasehold_redis::CURE);
 
 /// The URL as the crate expects it.
 fn as_redis(url: &str) -> &str {
     url.strip_prefix("reentrant:").unwrap_or(url)
+}
+
+/// What `doctor` looks for.
+const NEEDS: Needs = Needs {
+    commands: &["eval", "evalsha", "hmget", "hlen", "hset", "hdel", "get", "set", "del", "pexpire", "pttl", "time"],
+    spare: &["publish", "subscribe", "unsubscribe", "ping", "scan", "info", "type"],
+    parts: &[("lock", Form::Hash), ("fence", Form::Text), ("forced", Form::Text)],
+};
+
+#[cfg(test)]
+mod tests {
+    use leasehold_testkit::redis::LeastUser;
+
+    use super::NEEDS;
+
+    #[test]
+    fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
+        let user = LeastUser::of(include_str!("../README.md"));
+        let told: Vec<_> = user.commands().map(|rule| rule.trim_start_matches('+')).collect();
+        let needed = || NEEDS.commands.iter().chain(NEEDS.spare);
+        assert!(needed().all(|command| told.contains(command)), "{told:?}");
+        assert!(told.iter().all(|command| needed().any(|needed| needed == command)), "{told:?}");
+        for command in needed() {
+            assert_eq!(NEEDS.spare.contains(command), user.can_do_without(&format!("+{command}")), "{command}");
+        }
+    }
 }

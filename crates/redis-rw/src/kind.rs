@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 
 use leasehold_core::{Kind, Locks};
+use leasehold_redis::{Form, Needs, examine};
 
 use crate::locker::RedisRw;
 
@@ -12,8 +13,18 @@ pub const KIND: Kind = Kind::new("redis-rw", &["redis-rw"], RedisRw::claims, |ta
 .package("leasehold-redis-rw")
 .purpose("one Redis, Sentinel or Cluster, with readers beside writers")
 .takes_password()
-.examine(|url| Box::pin(async move { leasehold_redis::examine(&as_redis(url)).await }))
+.examine(|url| Box::pin(async move { examine(&as_redis(url), &NEEDS).await }))
 .cure(leasehold_redis::CURE);
+
+/// What `doctor` looks for.
+const NEEDS: Needs = Needs {
+    commands: &[
+        "eval", "evalsha", "get", "exists", "set", "del", "pexpire", "pttl", "time", "hget", "hmget", "hgetall",
+        "hset", "hdel",
+    ],
+    spare: &["publish", "subscribe", "unsubscribe", "ping", "hlen", "pubsub|numsub", "scan", "info", "type"],
+    parts: &[("lock", Form::Hash), ("fence", Form::Text), ("forced", Form::Text), ("queue", Form::Hash)],
+};
 
 /// The URL as the crate expects it.
 fn as_redis(url: &str) -> Cow<'_, str> {
@@ -28,6 +39,8 @@ fn as_redis(url: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_testkit::redis::LeastUser;
+
     use super::*;
 
     #[test]
@@ -41,6 +54,18 @@ mod tests {
             ("redis-rw", "redis-rw"),
         ] {
             assert_eq!(as_redis(url), is);
+        }
+    }
+
+    #[test]
+    fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
+        let user = LeastUser::of(include_str!("../README.md"));
+        let told: Vec<_> = user.commands().map(|rule| rule.trim_start_matches('+')).collect();
+        let needed = || NEEDS.commands.iter().chain(NEEDS.spare);
+        assert!(needed().all(|command| told.contains(command)), "{told:?}");
+        assert!(told.iter().all(|command| needed().any(|needed| needed == command)), "{told:?}");
+        for command in needed() {
+            assert_eq!(NEEDS.spare.contains(command), user.can_do_without(&format!("+{command}")), "{command}");
         }
     }
 }

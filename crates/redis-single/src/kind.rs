@@ -1,4 +1,5 @@
 use leasehold_core::{Kind, Locks};
+use leasehold_redis::{Form, Needs, examine};
 
 use crate::locker::RedisSingle;
 
@@ -20,5 +21,34 @@ pub const KIND: Kind =
     .package("leasehold-redis-single")
     .purpose("one Redis, Sentinel or Cluster")
     .takes_password()
-    .examine(leasehold_redis::examine)
+    .examine(|url| examine(url, &NEEDS))
     .cure(leasehold_redis::CURE);
+
+/// What `doctor` looks for.
+const NEEDS: Needs = Needs {
+    commands: &[
+        "eval", "evalsha", "get", "mget", "exists", "set", "del", "pexpire", "pttl", "time", "hget", "hmget", "hset",
+        "hdel",
+    ],
+    spare: &["publish", "subscribe", "unsubscribe", "ping", "hlen", "pubsub|numsub", "scan", "info", "type"],
+    parts: &[("lock", Form::Entry), ("fence", Form::Text), ("forced", Form::Text), ("queue", Form::Hash)],
+};
+
+#[cfg(test)]
+mod tests {
+    use leasehold_testkit::redis::LeastUser;
+
+    use super::NEEDS;
+
+    #[test]
+    fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
+        let user = LeastUser::of(include_str!("../README.md"));
+        let told: Vec<_> = user.commands().map(|rule| rule.trim_start_matches('+')).collect();
+        let needed = || NEEDS.commands.iter().chain(NEEDS.spare);
+        assert!(needed().all(|command| told.contains(command)), "{told:?}");
+        assert!(told.iter().all(|command| needed().any(|needed| needed == command)), "{told:?}");
+        for command in needed() {
+            assert_eq!(NEEDS.spare.contains(command), user.can_do_without(&format!("+{command}")), "{command}");
+        }
+    }
+}

@@ -4,8 +4,7 @@
 
 use std::time::Duration;
 
-use leasehold_redis::examine;
-use leasehold_redis_single::{ErrorKind, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
+use leasehold_redis_single::{ErrorKind, KIND, LockKey, LockOptions, Locker, LockerExt, RedisSingle, Result};
 use leasehold_testkit::redis::{Recorder, Server};
 use leasehold_testkit::{eventually, needs};
 use tokio::time::timeout;
@@ -43,8 +42,8 @@ async fn a_replica_that_takes_writes_is_warned_of() -> Result<()> {
     let recorder = Recorder::start();
     assert!(RedisSingle::connect(&replica.url()).await?.try_lock("k").await?.is_some());
     assert!(recorder.recorded().contains("is a replica that takes writes"), "{}", recorder.recorded());
-    let told = examine(&replica.url()).await?;
-    assert!(told.iter().any(|told| told.contains("is a replica that takes writes")), "{told:?}");
+    let told = KIND.examine.unwrap()(&replica.url()).await?;
+    assert!(told.iter().any(|told| told.text.contains("is a replica that takes writes")), "{told:?}");
     let recorder = Recorder::start();
     drop(RedisSingle::connect(&primary.url()).await?);
     assert!(!recorder.recorded().contains("is a replica"), "{}", recorder.recorded());

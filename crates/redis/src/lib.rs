@@ -4,6 +4,7 @@
 // In reading order, and each imports from those below it alone:
 mod builder;
 mod client;
+mod examination;
 mod holders;
 mod keyspace;
 mod leases;
@@ -15,8 +16,8 @@ mod store;
 pub use fred;
 
 pub use client::endpoint::{Endpoint, Source};
-pub use client::examination::{CURE, examine};
 pub use client::settings::{ConnectionSettings, check_setting};
+pub use examination::{CURE, Form, Identity, Needs, examine, identify};
 pub use keyspace::entry::Entry;
 pub use keyspace::metadata::{decode_metadata, encode_metadata};
 pub use keyspace::names::{KeyNames, Namespace};

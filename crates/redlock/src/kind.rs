@@ -1,5 +1,6 @@
-use leasehold_core::{Finding, Health, Kind, Locks, Nodes};
+use leasehold_core::{Finding, Kind, Locks, Nodes};
 
+use crate::examination::examine;
 use crate::locker::Redlock;
 use crate::node_state::{NodeCondition as Is, NodeState};
 
@@ -10,15 +11,7 @@ pub const KIND: Kind = Kind::new("redlock", &["redlock"], Redlock::claims, |targ
 .package("leasehold-redlock")
 .purpose("a majority of independent Redis servers")
 .takes_password()
-.examine(|url| {
-    Box::pin(async move {
-        let mut warnings = Vec::new();
-        for node in url.strip_prefix("redlock:").unwrap_or(url).split(',') {
-            warnings.extend(leasehold_redis::examine(node).await?);
-        }
-        Ok(warnings)
-    })
-})
+.examine(|url| Box::pin(examine(url)))
 .cure(leasehold_redis::CURE)
 .nodes(Nodes {
     states: |url| {
@@ -42,14 +35,15 @@ pub const KIND: Kind = Kind::new("redlock", &["redlock"], Redlock::claims, |targ
 /// The state of one node of a majority, with advice for its repair.
 fn finding_of(state: NodeState) -> Finding {
     let node = state.node;
-    let (health, text) = match state.condition {
-        Is::Serving => (Health::Well, format!("{node} serves")),
-        Is::Reset => {
-            (Health::Error, format!("{node} came back without its data and does not count: run `leasehold heal`"))
-        }
-        Is::SameServer(other) => (Health::Error, format!("{node} is the same server as {other}: name another one")),
-        Is::Unreachable(why) => (Health::Warning, format!("{node} does not answer ({why}): start it, or replace it")),
-        Is::Refused(why) => (Health::Error, format!("{node} refuses ({why}): correct its password or permissions")),
-    };
-    Finding { health, text }
+    match state.condition {
+        Is::Serving => Finding::well("node", format!("{node} serves")),
+        Is::Reset => Finding::error("node-reset", format!("{node} came back without its data and does not count"))
+            .cure("leasehold heal"),
+        Is::SameServer(other) => Finding::error("same-server", format!("{node} is the same server as {other}"))
+            .cure(format!("name another server in place of {node}")),
+        Is::Unreachable(why) => Finding::warning("node-unreachable", format!("{node} does not answer ({why})"))
+            .cure("start it, or replace it"),
+        Is::Refused(why) => Finding::error("node-refuses", format!("{node} refuses ({why})"))
+            .cure("correct its password or permissions"),
+    }
 }

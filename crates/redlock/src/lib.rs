@@ -27,6 +27,7 @@ mod vote;
 // and the nodes: how they come together, and how one is asked.
 mod answer;
 mod error;
+mod examination;
 mod majority;
 mod membership;
 mod node;

@@ -161,15 +161,6 @@ pub(crate) fn a_reader_that_has_seen_enough_is_no_failure() {
     assert_eq!((ended.status.code(), text(&ended.stderr).as_str()), (Some(0), ""));
 }
 
-pub(crate) fn doctor_says_what_is_well_and_what_is_not() {
-    let well = Place::file().run(&["doctor"]);
-    assert_eq!(well.status.code(), Some(0));
-    assert!(text(&well.stdout).lines().all(|line| line.starts_with("ok ")), "{well:?}");
-    let down = Place::at("redis://127.0.0.1:1").run(&["doctor"]);
-    assert_eq!(down.status.code(), Some(2));
-    assert!(text(&down.stdout).contains("is the server running?"), "{down:?}");
-}
-
 pub(crate) fn a_store_without_tables_or_nodes_has_nothing_to_look_after() {
     for command in ["migrate", "gc", "heal"] {
         assert_eq!(Place::file().code(&[command]), 64, "{command}");

@@ -3,7 +3,6 @@
 
 mod admin;
 mod command;
-#[cfg(any(feature = "redis", feature = "mysql"))]
 mod doctor;
 mod errors;
 mod holding;
@@ -43,7 +42,6 @@ leasehold_testkit::main! {
     admin::without_a_default_every_command_that_names_no_store_is_64,
     admin::backends_shows_every_store_that_was_built_in,
     admin::a_reader_that_has_seen_enough_is_no_failure,
-    admin::doctor_says_what_is_well_and_what_is_not,
     admin::a_store_without_tables_or_nodes_has_nothing_to_look_after,
     admin::a_session_is_for_stores_that_have_sessions,
     command::the_exit_code_of_the_command_is_passed_through,
@@ -52,8 +50,26 @@ leasehold_testkit::main! {
     command::the_command_has_its_own_grant_in_its_environment_and_no_other,
     command::input_and_output_are_the_commands,
     command::options_of_the_command_are_left_to_it,
-    doctor::a_redis_that_evicts_is_a_warning_and_one_that_refuses_an_error,
-    doctor::a_mysql_that_cannot_be_written_or_that_forgets_is_found,
+    doctor::it_names_the_store_and_what_it_found_to_people_too,
+    doctor::a_directory_that_others_can_write_to_is_an_error_and_chmod_the_cure,
+    doctor::etcd::members_that_are_too_few_out_of_reach_or_without_a_vote_are_warnings,
+    doctor::etcd::a_full_database_a_missing_right_and_foreign_keys_are_found_and_their_cures_end_them,
+    doctor::redis::settings_that_forget_or_evict_are_warnings_and_their_cures_end_them,
+    doctor::redis::a_replica_is_an_error_and_the_primary_that_it_names_is_none,
+    doctor::redis::each_missing_right_is_named_and_the_rule_that_gives_it_is_enough,
+    doctor::redis::entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure,
+    doctor::redis::a_lease_shorter_than_three_round_trips_is_a_warning_and_the_one_that_is_named_is_none,
+    doctor::redis::fewer_than_three_sentinels_are_a_warning_and_a_third_one_is_the_cure,
+    doctor::redis::a_cluster_that_does_not_serve_all_slots_is_an_error,
+    doctor::redlock::what_takes_a_vote_from_a_node_is_found,
+    doctor::mysql::settings_that_forget_or_refuse_are_found_and_their_cures_end_them,
+    doctor::mysql::each_missing_right_is_named_and_the_grant_that_gives_it_is_enough,
+    doctor::mysql::tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_them,
+    doctor::mysql::a_node_of_galera_cannot_tell_who_writes_to_the_others,
+    doctor::postgres::settings_that_forget_or_refuse_are_found_and_their_cures_end_them,
+    doctor::postgres::each_missing_right_is_named_and_the_grant_that_gives_it_is_enough,
+    doctor::postgres::a_schema_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_them,
+    doctor::postgres::a_standby_is_an_error_and_a_pooler_through_which_no_notification_comes_a_warning,
     errors::a_server_that_is_down_is_named_with_what_to_do,
     errors::a_host_that_is_not_known_is_named,
     errors::a_port_of_something_else_is_named,
@@ -86,7 +102,6 @@ leasehold_testkit::main! {
     permits::a_permit_of_a_program_that_was_killed_is_free_again,
     permits::permits_that_cannot_be_are_64,
     postgres::its_tables_are_made_once_and_lose_idle_rows,
-    postgres::a_postgres_that_cannot_be_written_or_that_forgets_is_found,
     postgres::what_cannot_be_connected_to_has_its_exit_code,
     redis::a_held_key_exits_with_75_and_a_free_one_runs_the_command,
     redis::who_waits_is_counted_and_how_long_it_is_held_is_shown,

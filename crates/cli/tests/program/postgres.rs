@@ -1,4 +1,4 @@
-//! A PostgreSQL: its tables, its examination, and what it refuses.
+//! A PostgreSQL: its tables, and what it refuses.
 
 use leasehold::postgres::tokio_postgres::{NoTls, connect};
 use leasehold_testkit::eventually_some;
@@ -11,7 +11,7 @@ fn wait_for<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Runs statements past everything that the program does.
-fn sql(server: &Server, statements: &str) {
+pub(crate) fn sql(server: &Server, statements: &str) {
     wait_for(async {
         let (client, connection) = connect(&server.url(), NoTls).await.unwrap();
         tokio::spawn(connection);
@@ -50,29 +50,6 @@ pub(crate) fn its_tables_are_made_once_and_lose_idle_rows() {
         (deleted == 2).then_some(())
     });
     assert_eq!(place.code(&["heal"]), 64, "one server is no majority");
-}
-
-pub(crate) fn a_postgres_that_cannot_be_written_or_that_forgets_is_found() {
-    let server = wait_for(Server::needed(&["fsync=on"]));
-    let doctor = |url: &str| said(url, &["doctor"]);
-    let (code, out) = doctor(&server.url());
-    assert_eq!(code, Some(2), "{out}");
-    assert!(out.contains("leasehold migrate"), "{out}");
-    assert_eq!(Place::at(server.url()).code(&["migrate"]), 0);
-    let (code, out) = doctor(&server.url());
-    assert_eq!(code, Some(0), "{out}");
-    assert!(out.lines().count() >= 3 && out.lines().all(|line| line.starts_with("ok ")), "{out}");
-    sql(&server, "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA leasehold TO reader");
-    sql(&server, "GRANT SELECT ON ALL TABLES IN SCHEMA leasehold TO reader");
-    let (code, out) = doctor(&server.url_of("reader", "r-secret"));
-    assert_eq!(code, Some(2), "{out}");
-    assert!(out.contains("run the GRANT statements") && !out.contains("secret"), "{out}");
-    sql(&server, "ALTER SYSTEM SET synchronous_commit = off");
-    sql(&server, "SELECT pg_reload_conf()");
-    eventually_some("a setting that forgets is a warning", || {
-        let (code, out) = doctor(&server.url());
-        (code == Some(1) && out.contains("synchronous_commit is off")).then_some(())
-    });
 }
 
 pub(crate) fn what_cannot_be_connected_to_has_its_exit_code() {

@@ -47,42 +47,53 @@ impl TableSchema {
     }
 
     async fn compare(&self, sessions: &Sessions, table: &TableName) -> Result<()> {
+        match self.fault(sessions, table).await? {
+            Some(Fault { why, .. }) => Err(Error::new(ErrorKind::Backend, CHECK).detail(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// What keeps programs from using the table, if anything does.
+    pub(crate) async fn fault(&self, sessions: &Sessions, table: &TableName) -> Result<Option<Fault>> {
         // The text may quote what the server says of the table.
-        let refuse = |why: String| {
+        let fault = |why: String, cure: String| {
             let why = sessions.connections().secrets().hide(&format!("{table}: {why}"));
-            Err(Error::new(ErrorKind::Backend, CHECK).detail(why))
+            Ok(Some(Fault { why, cure }))
         };
+        let migrate = || "leasehold migrate".to_owned();
         let named = || Params::Positional(vec![table.as_str().into()]);
         let found = sessions.run(Step::new(CHECK, TABLE).repeatable(), named()).await?;
         let Some(row) = found.rows.first() else {
-            return refuse(format!("there is no such table in the database, {HIDDEN}; {MIGRATE}"));
+            return fault(format!("there is no such table in the database, {HIDDEN}; {MIGRATE}"), migrate());
         };
         let (engine, comment) = (row.text(0), row.text(1));
         if !engine.eq_ignore_ascii_case("InnoDB") {
-            return refuse(format!(
-                "its engine is {engine}, and only InnoDB locks rows and survives a crash; {MIGRATE}"
-            ));
+            let why = format!("its engine is {engine}, and only InnoDB locks rows and survives a crash; {MIGRATE}");
+            return fault(why, format!("ALTER TABLE {table} ENGINE=InnoDB"));
         }
         if let Err(why) = self.can_use(&comment) {
-            return refuse(why);
+            return fault(why, migrate());
         }
         let columns = sessions.run(Step::new(CHECK, COLUMNS).repeatable(), named()).await?;
         let found: Vec<_> = columns.rows.iter().map(|row| (row.text(0), found_type(row), row.text(4))).collect();
+        let has_key = found.iter().any(|(.., key)| key == "PRI");
         for column in self.columns {
             let Some((_, kind, key)) = found.iter().find(|(name, ..)| name.eq_ignore_ascii_case(column.name)) else {
-                return refuse(format!("the column {} is missing, {HIDDEN}; {MIGRATE}", column.name));
+                let cure = format!("ALTER TABLE {table} ADD COLUMN {}", column.definition());
+                return fault(format!("the column {} is missing, {HIDDEN}; {MIGRATE}", column.name), cure);
             };
             if *kind != column.kind.to_string() {
-                return refuse(format!(
-                    "the column {} is {kind} and has to be {}; {MIGRATE}",
-                    column.name, column.kind
-                ));
+                let why = format!("the column {} is {kind} and has to be {}; {MIGRATE}", column.name, column.kind);
+                return fault(why, format!("ALTER TABLE {table} MODIFY COLUMN {}", column.definition()));
             }
             if self.primary_key.contains(&column.name) != (key == "PRI") {
-                return refuse(format!("the primary key has to be ({}); {MIGRATE}", self.primary_key.join(", ")));
+                let key = self.primary_key.join(", ");
+                let drop = if has_key { "DROP PRIMARY KEY, " } else { "" };
+                let cure = format!("ALTER TABLE {table} {drop}ADD PRIMARY KEY ({key})");
+                return fault(format!("the primary key has to be ({key}); {MIGRATE}"), cure);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     async fn version_of(&self, sessions: &Sessions, table: &TableName) -> Result<Option<Version>> {
@@ -90,6 +101,13 @@ impl TableSchema {
         let found = sessions.run(Step::new(CHECK, TABLE).repeatable(), named).await?;
         Ok(found.rows.first().and_then(|row| self.read(&row.text(1))))
     }
+}
+
+/// Why a table cannot be used, and the statement or command that ends that.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) why: String,
+    pub(crate) cure: String,
 }
 
 fn migration(statement: &str) -> Step<'_> {

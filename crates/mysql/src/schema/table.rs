@@ -52,11 +52,8 @@ pub enum ColumnType {
 impl TableSchema {
     /// The statement that creates the table.
     pub(crate) fn create(&self, table: &TableName) -> String {
-        let columns = self.columns.iter().map(|column| {
-            let null = if column.optional { "NULL" } else { "NOT NULL" };
-            format!("  {} {} {null},\n", column.name, column.kind.to_sql())
-        });
-        let columns: String = columns.collect();
+        let columns: Vec<_> = self.columns.iter().map(|column| format!("  {},\n", column.definition())).collect();
+        let columns = columns.concat();
         let key = self.primary_key.join(", ");
         let version = self.comment(self.version());
         format!(
@@ -112,6 +109,14 @@ impl TableSchema {
 pub(super) struct Version {
     pub(super) number: u32,
     pub(super) readable_since: u32,
+}
+
+impl Column {
+    /// Its name and type, as statements that make it have them.
+    pub(super) fn definition(&self) -> String {
+        let null = if self.optional { "NULL" } else { "NOT NULL" };
+        format!("{} {} {null}", self.name, self.kind.to_sql())
+    }
 }
 
 impl ColumnType {

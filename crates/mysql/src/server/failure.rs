@@ -87,12 +87,15 @@ fn of_code(code: u16, unknown: ErrorKind) -> FailureClass {
         1044 | 1045 | 1698 => advise(Backend, "check user, password, and the user's rights to the database"),
         3159 => advise(Backend, "the server wants TLS: require_ssl=true"),
         1049 => advise(Backend, "create the database first"),
-        1142 | 1143 => advise(Backend, "the user lacks a right to the table: see \"Server requirements\""),
+        1142 | 1143 => advise(Backend, LACKS_RIGHT),
         1146 | 1054 => advise(Backend, MIGRATE),
         1665 => advise(Backend, "binlog_format=STATEMENT cannot log at this isolation level: use ROW or MIXED"),
         _ => simple(Backend),
     }
 }
+
+/// The advice for a user who may not do something with a table.
+pub(crate) const LACKS_RIGHT: &str = "the user lacks a right to the table: see \"Server requirements\"";
 
 /// The advice for tables that are missing, or not as they should be.
 pub(crate) const MIGRATE: &str =

@@ -1,7 +1,6 @@
 //! The connections to one server: its address, the pools, the sessions and the classification of failures.
 
 pub(crate) mod address;
-pub(crate) mod examination;
 pub(crate) mod sessions;
 
 pub(crate) mod connections;

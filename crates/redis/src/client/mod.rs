@@ -9,7 +9,6 @@ pub(crate) mod driver;
 pub(crate) mod endpoint;
 pub(crate) mod error;
 pub(crate) mod eviction;
-pub(crate) mod examination;
 pub(crate) mod invalid_url;
 pub(crate) mod link;
 pub(crate) mod replication;

@@ -60,7 +60,7 @@ pub(crate) async fn refuse_a_replica(connection: &Connection) -> Result<Option<S
 async fn ask(connection: &Connection, node: Option<Server>) -> Option<State> {
     let about = vec![Value::from("replication")];
     match connection.send("INFO", about, Target::Node(node), connection.command_timeout()).await {
-        Ok(info) => Some(State(info.as_str().unwrap_or_default().into_owned())),
+        Ok(info) => Some(State::of(&info.as_str().unwrap_or_default())),
         Err(failed) => {
             let (server, error) = (connection.shown(), Error::from(failed));
             tracing::debug!(server, ?error, "the state of replication cannot be read");
@@ -70,24 +70,30 @@ async fn ask(connection: &Connection, node: Option<Server>) -> Option<State> {
 }
 
 /// What a server says of its replication.
-struct State(String);
+pub(crate) struct State(String);
 
 impl State {
+    /// From the answer to `INFO`.
+    pub(crate) fn of(info: &str) -> Self {
+        Self(info.to_owned())
+    }
+
     fn field(&self, name: &str) -> Option<&str> {
         self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
 
     /// Of whom it is a replica.
-    fn primary(&self) -> Option<String> {
+    pub(crate) fn primary(&self) -> Option<String> {
         let part = |name| self.field(name).unwrap_or("?");
         (self.field("role") == Some("slave")).then(|| format!("{}:{}", part("master_host"), part("master_port")))
     }
 
-    fn takes_writes(&self) -> bool {
+    pub(crate) fn takes_writes(&self) -> bool {
         self.field("slave_read_only") == Some("0")
     }
 
-    fn writes_alone(&self, has_sentinels: bool) -> bool {
+    /// Whether a replica can take its place while it goes on writing.
+    pub(crate) fn writes_alone(&self, has_sentinels: bool) -> bool {
         let has_replicas = self.field("connected_slaves").is_some_and(|count| count != "0");
         // Told only where both settings are set.
         let wants_them = self.field("min_slaves_good_slaves").is_some();

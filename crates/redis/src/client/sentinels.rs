@@ -51,25 +51,22 @@ struct State {
 impl Sentinels {
     /// Asks all Sentinels, and connects to whom they name.
     pub(crate) async fn open(config: &Config, shown: String, command_timeout: Duration) -> Result<Self, DriverError> {
-        let ServerConfig::Sentinel { hosts, service_name, username, password } = &config.server else {
+        let (sentinels, Some(service)) = (configs(config), service(config)) else {
             return Err(DriverError::new(DriverKind::Config, "There are no Sentinels."));
         };
         let state = Arc::new(State {
             config: config.clone(),
-            service: service_name.clone(),
+            service: service.to_owned(),
             shown,
             command_timeout,
-            views: Mutex::new(Views(vec![View::Awaited; hosts.len()])),
+            views: Mutex::new(Views(vec![View::Awaited; sentinels.len()])),
             named: watch::Sender::new(None),
             link: watch::Sender::new(None),
             out_of_reach: Mutex::new(None),
             probes: watch::Sender::new(()),
         });
         let mut tasks = Vec::new();
-        for (index, host) in hosts.iter().enumerate() {
-            let mut config = for_server(host.clone(), config);
-            (config.username, config.password) = (username.clone(), password.clone());
-            (config.database, config.version) = (None, RespVersion::RESP3);
+        for (index, config) in sentinels.into_iter().enumerate() {
             tasks.push(AbortOnDrop(tokio::spawn(attend(Arc::clone(&state), index, config))));
         }
         let named = state.first_named().await?;
@@ -304,6 +301,26 @@ impl State {
     fn views(&self) -> MutexGuard<'_, Views> {
         self.views.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The name under which Sentinels know the primary. `None`: there are no Sentinels.
+pub(crate) fn service(config: &Config) -> Option<&str> {
+    match &config.server {
+        ServerConfig::Sentinel { service_name, .. } => Some(service_name),
+        _ => None,
+    }
+}
+
+/// How to connect to each of the Sentinels.
+pub(crate) fn configs(config: &Config) -> Vec<Config> {
+    let ServerConfig::Sentinel { hosts, username, password, .. } = &config.server else { return Vec::new() };
+    let of_one = |host: &Server| {
+        let mut config = for_server(host.clone(), config);
+        (config.username, config.password) = (username.clone(), password.clone());
+        (config.database, config.version) = (None, RespVersion::RESP3);
+        config
+    };
+    hosts.iter().map(of_one).collect()
 }
 
 fn custom(name: &'static str) -> CustomCommand {

@@ -2,7 +2,8 @@ use std::io::{Seek, SeekFrom, Write};
 use std::process::Command;
 use std::time::Duration;
 
-use leasehold_redlock::Redlock;
+use leasehold_redlock::core::Health;
+use leasehold_redlock::{KIND, Redlock};
 use leasehold_testkit::launch::Settings;
 use leasehold_testkit::needs;
 use leasehold_testkit::redis::{Answer, Server};
@@ -116,4 +117,24 @@ pub(crate) async fn nodes_may_disagree_by_seconds_about_the_time() {
         }
     }
     assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+pub(crate) async fn doctor_finds_a_clock_that_is_apart_from_the_others_until_it_is_set() {
+    let nodes = needs("redis-server", Nodes::start(2).await);
+    let jumpy = needs("compiler for the shim that moves a clock", Jumpy::start().await);
+    let urls: Vec<_> = nodes.0.iter().map(Server::url).chain([jumpy.server.url()]).collect();
+    let url = format!("redlock:{}", urls.join(","));
+    let clocks = async || {
+        let found = KIND.examine.unwrap()(&url).await.unwrap();
+        found.into_iter().find(|finding| finding.id == "clocks").unwrap()
+    };
+    assert_eq!(clocks().await.health, Health::Well);
+    for seconds in [3, -3] {
+        jumpy.jump(seconds);
+        let found = clocks().await;
+        assert_eq!(found.health, Health::Warning, "{found:?}");
+        assert!(found.text.contains(&jumpy.server.port().to_string()) && found.cure.is_some(), "{found:?}");
+        jumpy.jump(0);
+        assert_eq!(clocks().await.health, Health::Well);
+    }
 }

@@ -26,6 +26,7 @@ leasehold_testkit::main! {
     attach::a_take_over_that_comes_too_late_releases_what_a_few_nodes_gave,
     attach::a_lock_is_handed_off_while_a_minority_is_silent,
     clocks::the_clock_of_one_node_breaks_neither_exclusion_nor_the_order_of_tokens,
+    clocks::doctor_finds_a_clock_that_is_apart_from_the_others_until_it_is_set,
     @multi_thread contenders::ten_contenders_on_one_key_are_all_served,
     contenders::a_split_vote_is_given_back_at_once,
     @multi_thread contenders::contenders_do_not_wait_for_silent_nodes,

@@ -1,0 +1,113 @@
+use std::path::{Path, PathBuf};
+
+use leasehold_core::{Finding, Result};
+use rustix::fs::{Mode, OFlags, StatVfs};
+
+use crate::address::{Address, default_dir};
+use crate::error::failed;
+use crate::trust;
+
+/// Checks the directory of a URL: its file system, who may write to it, and whether there is room.
+///
+/// # Errors
+/// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) for a URL that cannot be used, and those of opening the directory.
+pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
+    let named = Address::parse(url)?.directory.map_or_else(default_dir, Ok)?;
+    let path = std::path::absolute(&named).map_err(|cause| failed("find", &named, cause))?;
+    let how = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+    let open = rustix::fs::open(&path, how, Mode::empty());
+    let open = open.map_err(|cause| failed("open", &path, cause.into()))?;
+    let stat = rustix::fs::fstat(&open).map_err(|cause| failed("look at", &path, cause.into()))?;
+    let room = rustix::fs::fstatvfs(&open).map_err(|cause| failed("look at", &path, cause.into()))?;
+    let shown = path.display();
+    Ok(vec![
+        match trust::refuse_network(&open, &path) {
+            Ok(()) => Finding::well("file-system", format!("{shown} is on a file system of this machine alone")),
+            Err(_) => Finding::error(
+                "file-system",
+                format!("{shown} is on a network file system, which other machines lock apart"),
+            )
+            .cure("--backend file:DIRECTORY, on a local disk; or a store for several machines"),
+        },
+        match trust::check_path(&path).and_then(|()| trust::refuse_others_directory(&stat, &path)) {
+            Ok(()) => Finding::well("directory", format!("nobody else can write to {shown}")),
+            Err(error) => Finding::error("directory", error.to_string()).cure(writable_by_others(&path)),
+        },
+        space(&path, &room),
+    ])
+}
+
+/// What ends that others can write to the directory, or to one on the way to it.
+fn writable_by_others(path: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let steps: Vec<PathBuf> = path.ancestors().map(Path::to_path_buf).collect();
+    let is_open = |step: &&PathBuf| {
+        let mode = std::fs::metadata(step).map_or(0, |found| found.mode());
+        mode & 0o022 != 0 && (*step == path || mode & 0o1000 == 0)
+    };
+    match steps.iter().find(is_open) {
+        Some(step) => format!("chmod go-w {}", quoted(step)),
+        None => "--backend file:DIRECTORY, in a directory of your own".to_owned(),
+    }
+}
+
+/// The path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte));
+    if plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+fn space(path: &Path, room: &StatVfs) -> Finding {
+    let shown = path.display();
+    let left = |free: u64, all: u64| all == 0 || free > all / 100;
+    if room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0) {
+        Finding::error(
+            "space",
+            format!("the file system of {shown} is full: no lock can be taken on a key for the first time"),
+        )
+        .cure("make room, or name another directory: --backend file:DIRECTORY")
+    } else if !left(room.f_bavail, room.f_blocks) || !left(room.f_favail, room.f_files) {
+        Finding::warning("space", format!("less than 1 % of the file system of {shown} is free"))
+            .cure("make room, or name another directory: --backend file:DIRECTORY")
+    } else {
+        Finding::well("space", format!("there is room in the file system of {shown}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::Health;
+
+    use super::*;
+
+    /// Of a file system with so many free of a thousand blocks, and of a thousand files.
+    fn room(blocks: u64, files: u64) -> StatVfs {
+        let here = rustix::fs::open("/", OFlags::RDONLY, Mode::empty()).unwrap();
+        let mut room = rustix::fs::fstatvfs(here).unwrap();
+        (room.f_blocks, room.f_bavail, room.f_files, room.f_favail) = (1000, blocks, 1000, files);
+        room
+    }
+
+    #[test]
+    fn a_full_file_system_is_an_error_and_one_that_is_nearly_full_a_warning() {
+        for (blocks, files, health) in [
+            (500, 500, Health::Well),
+            (11, 11, Health::Well),
+            (10, 500, Health::Warning),
+            (500, 10, Health::Warning),
+            (0, 500, Health::Error),
+            (500, 0, Health::Error),
+        ] {
+            assert_eq!(space(Path::new("/d"), &room(blocks, files)).health, health, "{blocks} {files}");
+        }
+        // As of a file system that counts no files.
+        assert_eq!(space(Path::new("/d"), &StatVfs { f_files: 0, ..room(500, 0) }).health, Health::Well);
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        assert_eq!(quoted(Path::new("/var/lib/x-1_2.d")), "/var/lib/x-1_2.d");
+        assert_eq!(quoted(Path::new("/a b/it's")), "'/a b/it'\\''s'");
+    }
+}

@@ -1,0 +1,39 @@
+use fred::types::Value;
+use leasehold_core::Result;
+
+use crate::client::command::Target;
+use crate::client::connection::Connection;
+use crate::client::endpoint::Endpoint;
+
+/// What a backend needs of its servers, for [`examine`](crate::examine).
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// The commands without which it grants no locks, as ACL rules name them.
+    pub commands: &'static [&'static str],
+    /// The commands without which it grants locks, and waits longer or tells less.
+    pub spare: &'static [&'static str],
+    /// The parts of a key's names, and what is written there.
+    pub parts: &'static [(&'static str, Form)],
+}
+
+/// What is written under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A string which begins with an owner id and an epoch, with a lease: an [`Entry`](crate::Entry).
+    Entry,
+    /// A hash with a lease.
+    Hash,
+    /// Another string.
+    Text,
+}
+
+/// Sends one command of words.
+pub(super) async fn ask(connection: &Connection, name: &'static str, words: &[&str], target: Target) -> Result<Value> {
+    let words = words.iter().map(|word| Value::from(*word)).collect();
+    Ok(connection.send(name, words, target, connection.command_timeout()).await?)
+}
+
+/// The user as whom the servers know us.
+pub(super) fn user_of(endpoint: &Endpoint) -> &str {
+    endpoint.config().username.as_deref().unwrap_or("default")
+}
