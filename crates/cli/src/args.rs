@@ -10,6 +10,7 @@ use leasehold::{LockKey, LockOptions, Wait};
 
 use crate::duration;
 use crate::exit::{self, Codes};
+use crate::store_commands::{BenchArgs, HealArgs, MigrateArgs};
 #[cfg(feature = "watch")]
 use crate::watch::WatchArgs;
 
@@ -105,6 +106,7 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     Gc(GcArgs),
     Doctor(DoctorArgs),
+    Bench(BenchArgs),
     Heal(HealArgs),
     Backends(BackendsArgs),
     Completions(CompletionsArgs),
@@ -313,10 +315,6 @@ pub(crate) struct ForceReleaseArgs {
     pub(crate) json: bool,
 }
 
-/// Create the tables that a MySQL store needs, if they do not exist
-#[derive(Args, Debug)]
-pub(crate) struct MigrateArgs {}
-
 /// Delete the rows of keys that nobody has locked for a long time
 ///
 /// You need not run it: locks that have expired are granted again without it. Tokens keep growing.
@@ -341,13 +339,6 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
-
-/// Let nodes of a redlock that lost their data vote again
-///
-/// Waits until every lock that may have counted on a lost vote has ended, which takes as long as the longest lease in
-/// use, then copies the counters from a majority of the other nodes.
-#[derive(Args, Debug)]
-pub(crate) struct HealArgs {}
 
 /// Show the stores that this program was built with, and the capabilities of each
 #[derive(Args, Debug)]

@@ -24,14 +24,16 @@ mod choice;
 mod duration;
 mod exit;
 mod password;
+mod store_commands;
 mod suggestion;
 // and the other commands.
 mod admin;
+mod bench;
 mod describe;
 mod doctor;
+mod fit;
 #[cfg(feature = "watch")]
 mod watch;
-mod fit;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Migrate(_) => on_runtime(admin::migrate(&cli.store)),
         Command::Gc(gc) => on_runtime(admin::gc(gc, &cli.store)),
         Command::Doctor(doctor) => on_runtime(doctor::doctor(doctor, &cli.store)),
+        Command::Bench(bench) => on_runtime(bench::bench(bench, &cli.store)),
         Command::Heal(_) => on_runtime(doctor::heal(&cli.store)),
         Command::Backends(backends) => describe::backends(backends),
         Command::Completions(completions) => describe::completions(completions),

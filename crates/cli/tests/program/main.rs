@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "all of it is test")]
 
 mod admin;
+mod bench;
 mod command;
 mod doctor;
 mod errors;
@@ -44,6 +45,9 @@ leasehold_testkit::main! {
     admin::a_reader_that_has_seen_enough_is_no_failure,
     admin::a_store_without_tables_or_nodes_has_nothing_to_look_after,
     admin::a_session_is_for_stores_that_have_sessions,
+    bench::it_measures_files_for_about_as_long_as_it_is_told_and_leaves_no_lock,
+    bench::an_interrupt_ends_it_and_leaves_no_lock,
+    bench::it_advises_a_lease_for_redis_and_a_silent_store_is_69,
     command::the_exit_code_of_the_command_is_passed_through,
     command::a_command_that_a_signal_ended_gives_128_and_its_number,
     command::a_command_that_cannot_run_gives_127_or_126_and_frees_the_key,
