@@ -1,5 +1,5 @@
 """Takes part in Leasehold's locks on one Redis (`redis://`), beside clients in every language. Needs no package."""
-import json, pathlib, select, socket, string, time, urllib.parse, uuid
+import contextlib, json, pathlib, select, socket, string, time, urllib.parse, uuid
 
 ACQUIRE, RENEW, RELEASE = (pathlib.Path(__file__).with_name(n + ".lua").read_text() for n in ("acquire", "renew", "release"))
 COUNTER_LIVES_MS, PLACE_LIVES = 7 * 24 * 3600 * 1000, 3.0  # as in every other client: see docs/storage-formats.md
@@ -10,20 +10,26 @@ def now():  # seconds, on a clock that nobody sets, and that goes on while the m
 
 class Redis:  # one connection; an error of any kind means: the outcome is not known
     def __init__(self, host, port):
-        self.socket = socket.create_connection((host, port), timeout=5)
-        self.file = self.socket.makefile("rb")
+        self.address, self.answered = (host, port), False
     def ask(self, *words):
         words = [str(word).encode() for word in words]
+        if not self.answered:  # an answer that comes late would be taken for that of the next question
+            self.socket = socket.create_connection(self.address, timeout=5)
+            self.file = self.socket.makefile("rb")
+        self.answered = False
         self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
-        return self.read()
+        answer = self.read()
+        self.answered = True
+        return answer
     def read(self):
         line = self.file.readline()
         kind, rest = line[:1], line[1:-2].decode()
-        if kind in (b"-", b""):
-            raise ConnectionError(rest or "the server closed the connection")
+        text = self.file.read(int(rest) + 2) if kind == b"$" and rest not in ("", "-1") else line
+        if kind == b"-" or text[-2:] != b"\r\n":
+            raise ConnectionError(rest if kind == b"-" else "the server closed the connection")
         if kind == b"*":
             return [self.read() for _ in range(int(rest))]
-        return (self.file.read(int(rest) + 2)[:-2].decode() if rest != "-1" else None) if kind == b"$" else rest
+        return rest if kind != b"$" else None if rest == "-1" else text[:-2].decode()
 
 class Lock:
     def __init__(self, locks, names, ttl):
@@ -53,6 +59,8 @@ class Locks:
         self.redis, self.messages, self.inbox = Redis(host, port), Redis(host, port), f"{self.head}}}:inbox:{uuid.uuid4().hex}"
         self.messages.ask("SUBSCRIBE", self.inbox)
     def acquire(self, key, ttl=30.0, wait=float("inf"), label="python"):  # None: others held it for all of `wait` seconds
+        if not (0.01 <= ttl <= 24 * 3600 and 1 <= len(key.encode()) <= 255):
+            raise ValueError("a lease is 10 ms to 24 h, and a key has 1 to 255 bytes")
         names = [f"{self.head}{urllib.parse.quote(key, safe=PLAIN)}}}:{part}" for part in ("lock", "fence", "queue")]
         tail, inbox = "," + json.dumps({"label": label})[1:], "!" + self.inbox if wait else ""
         until, fresh, lock = now() + wait, True, Lock(self, names, ttl)
@@ -73,5 +81,6 @@ class Locks:
                 if select.select([self.messages.socket], [], [], pause)[0]:
                     self.messages.read()  # whatever it says: ask again
         except BaseException:
-            lock.release()
+            with contextlib.suppress(OSError):  # then its place or its lease ends by itself
+                lock.release()
             raise

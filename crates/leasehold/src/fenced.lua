@@ -2,10 +2,10 @@
 -- KEYS[1]: the hash. ARGV[1]: the token. ARGV[2], ARGV[3] and so on: field, value, field, value.
 -- Answers the largest token that the hash has seen: the caller's own if the fields were written.
 
--- Lua's numbers are exact below 2^53.
+-- Lua's numbers are exact below 2^53. Digits alone: a token that was rounded on its way, such as 1.83853e+15, is another one.
 local function token_of(text)
-  local number = tonumber(text)
-  return number and number >= 0 and number < 2 ^ 53 and number % 1 == 0 and number or nil
+  local number = string.match(text, '^%d+$') and tonumber(text)
+  return number and number < 2 ^ 53 and number or nil
 end
 
 local token = token_of(ARGV[1])

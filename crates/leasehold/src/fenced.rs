@@ -118,12 +118,17 @@ impl SqlWrite {
     }
 
     /// The outcome of an [`update`](Self::update) of so many rows; for none, `seen` is what [`seen`](Self::seen) found. `None`: there
-    /// is no such row.
+    /// was no such row, and nothing was written. A row that is found with a smaller fence was made since the update: the write can be
+    /// sent again.
     ///
     /// No row is reported for a stale write, for a row that is not there, and by MySQL and MariaDB also for a write that was carried
     /// out and changed nothing, such as the same write again.
     pub fn outcome(token: FencingToken, rows: u64, seen: Option<u64>) -> Option<Outcome> {
-        if rows > 0 { Some(Outcome::Written) } else { seen.map(|seen| Outcome::of(token, seen)) }
+        match seen {
+            _ if rows > 0 => Some(Outcome::Written),
+            Some(seen) if seen >= token.get() => Some(Outcome::of(token, seen)),
+            _ => None,
+        }
     }
 }
 
@@ -248,7 +253,8 @@ mod tests {
         let outcome = |rows, seen| SqlWrite::outcome(token, rows, seen);
         assert_eq!(outcome(1, None), Some(Outcome::Written));
         assert_eq!(outcome(0, None), None);
-        assert_eq!([outcome(0, Some(6)), outcome(0, Some(7))], [Some(Outcome::Written); 2]);
+        assert_eq!(outcome(0, Some(7)), Some(Outcome::Written));
+        assert_eq!([outcome(0, Some(0)), outcome(0, Some(6))], [None; 2], "made since, and not written to");
         assert_eq!(outcome(0, Some(8)), Some(Outcome::Stale { seen: 8.into() }));
     }
 }

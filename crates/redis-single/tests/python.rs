@@ -21,21 +21,36 @@ use self::waiters::{key, locker, places};
 
 /// Carries out what it reads, a line each, and prints what comes of it.
 const PROGRAM: &str = "
-import sys
+import io, sys
 sys.path.insert(0, sys.argv[1])
 import leasehold
 locks, lock = leasehold.Locks(port=int(sys.argv[2]), namespace=sys.argv[3]), None
-for line in sys.stdin:
-    word, *rest = line.rstrip('\\n').split('|')
+
+def interrupt():
+    del locks.redis.read
+    raise KeyboardInterrupt
+
+def carry_out(word, *rest):
+    global lock
     if word == 'acquire':
         lock = locks.acquire(rest[0], ttl=float(rest[1]), wait=float(rest[2]), label='pythön')
-        answer = lock.token if lock else 'none'
+        return lock.token if lock else 'none'
     elif word == 'renew':
-        answer = lock.renew()
+        return lock.renew()
     elif word == 'is_held':
-        answer = lock.is_held()
+        return lock.is_held()
     elif word == 'release':
-        answer = lock.release()
+        return lock.release()
+    elif word == 'be_interrupted':
+        locks.redis.read = interrupt
+    elif word == 'be_cut_off':
+        locks.redis.file = io.BytesIO(rest[0].encode().decode('unicode_escape').encode())
+
+for line in sys.stdin:
+    try:
+        answer = carry_out(*line.rstrip('\\n').split('|'))
+    except BaseException as error:
+        answer = type(error).__name__
     print(answer, flush=True)
 ";
 
@@ -183,6 +198,37 @@ async fn a_holder_in_python_learns_that_its_lock_was_taken_away_or_ran_out() -> 
     Ok(())
 }
 
+async fn an_answer_that_was_not_read_whole_is_taken_for_no_other() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+    python.ask("acquire|k|30|0").parse::<u64>().unwrap();
+    assert_eq!(ours.force_release(&key()).await?.holders.len(), 1);
+    python.ask("be_interrupted");
+    assert_eq!(python.ask("acquire|other|30|0"), "KeyboardInterrupt");
+    assert!(ours.try_lock("k").await?.is_some());
+    // The lock that the program has is still that of `k`, and it has been lost.
+    assert_eq!([python.ask("renew"), python.ask("is_held")], ["False", "False"]);
+
+    for cut in ["*1", r"*1\r\n$2", r"*1\r\n$23\r\n", r"*1\r\n$23\r\ngranted 2890", r"*1\r\n$12\r\ngranted 2890"] {
+        python.ask(&format!("be_cut_off|{cut}"));
+        assert_eq!(python.ask("acquire|k|30|0"), "ConnectionError", "{cut}");
+    }
+    python.ask("acquire|k|30|0").parse::<u64>().expect("it connects anew");
+    assert_eq!(python.ask("release"), "True");
+    Ok(())
+}
+
+async fn a_lease_or_a_key_that_no_other_client_takes_is_refused() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let mut python = Python::start(&server, "leasehold");
+    let long = "k".repeat(256);
+    for bad in ["k|0.0005", "k|0", "k|-1", "k|nan", "k|86401", "|30", &format!("{long}|30")] {
+        assert_eq!(python.ask(&format!("acquire|{bad}|1")), "ValueError", "{bad}");
+    }
+    assert_eq!(server.calls("eval").await, 0);
+    Ok(())
+}
+
 async fn names_are_the_same_in_both_languages() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let namespace = "a:b {c}%é";
@@ -203,5 +249,7 @@ leasehold_testkit::main! {
     @multi_thread waiters_of_both_languages_stand_in_one_queue,
     @multi_thread a_holder_in_python_that_dies_is_followed_after_its_lease,
     @multi_thread a_holder_in_python_learns_that_its_lock_was_taken_away_or_ran_out,
+    @multi_thread an_answer_that_was_not_read_whole_is_taken_for_no_other,
+    @multi_thread a_lease_or_a_key_that_no_other_client_takes_is_refused,
     @multi_thread names_are_the_same_in_both_languages,
 }

@@ -58,13 +58,15 @@ pub(crate) async fn what_is_no_write_of_a_hash_changes_nothing() {
     let redis = &mut connected(&server).await;
     assert_eq!(write(redis, 5, 50).await, Outcome::Written);
     let too_large = (1_u64 << 53).to_string();
-    let bad: [&[&str]; 7] = [
+    let bad: [&[&str]; 9] = [
         &[],
         &["6"],
         &["6", "balance"],
         &["", "balance", "1"],
         &["-6", "balance", "1"],
         &["6.5", "balance", "1"],
+        &["1.83853e+15", "balance", "1"],
+        &["0x10", "balance", "1"],
         &[&too_large, "balance", "1"],
     ];
     for arguments in bad {
