@@ -8,9 +8,9 @@ use crate::{cargo, published, read, root};
 
 /// The packages that a program gets with one backend, its driver among them, on Linux and without optional features.
 ///
-/// `rslock` 0.10 with Tokio has 82, by the versions of the lock file here; a lock with a token, a lease that is renewed and
-/// waiting may cost fewer than 15 more.
-const MOST_PACKAGES: usize = 82 + 15 - 1;
+/// `rslock` 0.10 with Tokio had 85 when this was decided, and has 82 by the versions of the lock file here; a lock with a token, a
+/// lease that is renewed and waiting may cost fewer than 15 more.
+const MOST_PACKAGES: usize = 85 + 15 - 1;
 
 const BACKENDS: [&str; 9] = [
     "leasehold-etcd",

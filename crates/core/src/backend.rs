@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use uuid::{Builder, Uuid};
 
 use crate::random::fill;
 use crate::{Capabilities, Cursor, Error, ErrorKind, Holders, LockKey, Mode, Page, Result};
@@ -301,7 +302,7 @@ pub enum LeaseStatus {
 /// The random id of one lease in the store. A client that knows it can renew and release the grant, so `Debug` shows only its
 /// first digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OwnerId([u8; 16]);
+pub struct OwnerId(Uuid);
 
 impl OwnerId {
     /// A new owner id from the randomness of the operating system (UUID v4).
@@ -315,33 +316,24 @@ impl OwnerId {
     }
 
     /// The owner id of these random bytes.
-    pub(crate) fn from_random(mut bytes: [u8; 16]) -> Self {
-        // Version and variant of a UUID v4.
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        Self(bytes)
+    pub(crate) fn from_random(bytes: [u8; 16]) -> Self {
+        Self(Builder::from_random_bytes(bytes).into_uuid())
     }
 
     /// The 16 bytes of the id, for stores with a binary column.
     pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
+        self.0.as_bytes()
     }
 
     /// The id as 32 lower-case hexadecimal digits, for stores that keep text.
     pub fn to_hex(&self) -> String {
-        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-        let mut hex = String::with_capacity(32);
-        for byte in self.0 {
-            hex.push(DIGITS[usize::from(byte >> 4)]);
-            hex.push(DIGITS[usize::from(byte & 15)]);
-        }
-        hex
+        self.0.simple().to_string()
     }
 
     /// Reads the digits that [`to_hex`](Self::to_hex) writes. `None` for every other text.
     pub fn parse_hex(hex: &str) -> Option<Self> {
-        let digits = hex.len() == 32 && hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-        u128::from_str_radix(hex, 16).ok().filter(|_| digits).map(|number| Self(number.to_be_bytes()))
+        let is_ours = hex.len() == 32 && !hex.bytes().any(|digit| digit.is_ascii_uppercase());
+        Uuid::try_parse(hex).ok().filter(|_| is_ours).map(Self)
     }
 }
 

@@ -7,6 +7,5 @@ pub(crate) mod function;
 pub(crate) mod group_commit;
 pub(crate) mod reply;
 pub(crate) mod run;
-mod sha1;
 pub(crate) mod shared_lua;
 pub(crate) mod source;

@@ -2,8 +2,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use fred::bytes_utils::Str;
-
-use super::sha1::sha1_hex;
+use sha1_smol::Sha1;
 
 /// A Lua script that runs in the server as one atomic step.
 ///
@@ -35,14 +34,14 @@ impl Script {
 
 impl ScriptText {
     pub(super) fn new(source: String) -> Self {
-        let sha = Str::from(sha1_hex(&source));
+        let sha = Str::from(digest(&source));
         Self { source, sha }
     }
 }
 
 /// The 40 hexadecimal digits that `redis.sha1hex` answers for a text.
 pub fn digest(text: &str) -> String {
-    sha1_hex(text)
+    Sha1::from(text).digest().to_string()
 }
 
 impl fmt::Debug for Script {
