@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use leasehold::{Admin, Clock, Holders, LockKey, Locks};
+use leasehold::{Admin, Clock, Holders, Locks};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -30,7 +30,13 @@ pub(crate) async fn inspect(args: &InspectArgs, store: &StoreArgs) -> Result<u8,
 /// `leasehold list`: shows all held keys with a prefix.
 pub(crate) async fn list(args: &ListArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let place = Place::open(store).await?;
-    let held = place.ask(async |store| everything(store, &args.prefix).await).await?;
+    // Sorted by key.
+    let mut held = BTreeMap::new();
+    place
+        .ask(async |store| {
+            each_held(store, &args.prefix, |holders| drop(held.insert(holders.key.clone(), holders))).await
+        })
+        .await?;
     let text = if args.json {
         held.values().map(|holders| json(&place.fields(holders))).collect()
     } else if held.is_empty() {
@@ -129,16 +135,15 @@ impl Place {
     }
 }
 
-/// Collects all pages of a listing, sorted by key: a store that scans may list a key twice.
-async fn everything(store: &Locks, prefix: &str) -> leasehold::Result<BTreeMap<LockKey, Holders>> {
-    let mut held = BTreeMap::new();
+/// Goes through all pages of a listing; each key is shown as soon as its page came. A store that scans may list a key twice.
+pub(crate) async fn each_held(store: &Locks, prefix: &str, mut show: impl FnMut(Holders)) -> leasehold::Result<()> {
     let mut after = None;
     loop {
         let page = store.list(prefix, after.as_ref()).await?;
-        held.extend(page.keys.into_iter().map(|holders| (holders.key.clone(), holders)));
+        page.keys.into_iter().filter(|holders| !holders.holders.is_empty()).for_each(&mut show);
         after = page.next;
         if after.is_none() {
-            return Ok(held);
+            return Ok(());
         }
     }
 }
@@ -210,7 +215,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold::{FencingToken, Holder, Memory, Mode};
+    use leasehold::{FencingToken, Holder, LockKey, Memory, Mode};
 
     use super::*;
 

@@ -179,22 +179,25 @@ async fn done(forcing: &mut Option<Forcing<'_>>) -> String {
     }
 }
 
-/// Releases the key of a grant by force, if the store still has that grant, and says in words what came of it.
+/// Releases one grant by force, and says in words what came of it. Who was granted the key since is spared by the store.
 async fn force_release(store: &Locks, grant: Grant) -> String {
     let key = wording::shown(grant.key.as_str());
-    let released = async {
-        let seen = store.inspect(&grant.key).await?;
-        if !grant.is_among(&seen.holders) {
-            let now = wording::holders(&seen).map_or_else(|| "is free".to_owned(), |who| format!("is held by {who}"));
-            return Ok(format!("nothing was released: that grant has ended, and {key} {now}"));
-        }
-        let taken = store.force_release(&grant.key).await?;
-        Ok(wording::holders(&taken).map_or_else(
-            || format!("nothing was released: {key} was free"),
-            |who| format!("released {key} by force: taken from {who}"),
-        ))
+    let Some(token) = grant.holder.token else {
+        return format!("nothing was released: the store shows no token of the grant of {key}");
     };
-    released.await.unwrap_or_else(|error: leasehold::Error| format!("{key}: {}", Failure::Store(error)))
+    let released = match store.force_release_grant(&grant.key, token).await {
+        Ok(released) => released,
+        Err(error) => return format!("{key}: {}", Failure::Store(error)),
+    };
+    if let Some(who) = wording::holders(&released) {
+        return format!("released by force: {key} was taken from {who}");
+    }
+    // For people to read: it may have changed hands again by then.
+    let now = match store.inspect(&grant.key).await {
+        Ok(seen) => wording::holders(&seen).map_or_else(|| "is free".to_owned(), |who| format!("is held by {who}")),
+        Err(error) => format!("is not known: {}", Failure::Store(error)),
+    };
+    format!("nothing was released: that grant has ended, and {key} {now}")
 }
 
 fn wants_colour(when: When) -> bool {

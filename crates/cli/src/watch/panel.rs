@@ -103,8 +103,8 @@ pub(super) fn question(frame: &mut Frame<'_>, state: &State, grant: &Grant, look
         Some(others) => {
             let others = match others {
                 0 => String::new(),
-                1 => " The other holder of the key loses it, too.".to_owned(),
-                n => format!(" The {n} other holders of the key lose it, too."),
+                1 => " The other reader of the key keeps it.".to_owned(),
+                n => format!(" The {n} other readers of the key keep it."),
             };
             format!(
                 "The holder learns of it at its next renewal, and goes on until then as if it held the key.{others}\n\n\

@@ -3,7 +3,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use leasehold::clock::Moment;
-use leasehold::{Admin, Clock, Holders, LockKey, Locks, Result};
+use leasehold::{Clock, Holders, LockKey, Locks, Result};
+
+use crate::admin::each_held;
 
 /// The time since the program began.
 #[derive(Clone, Debug)]
@@ -69,22 +71,8 @@ impl<'a> Poll<'a> {
 async fn ask(store: &Locks, prefix: &str, stopwatch: &Stopwatch, pause: Duration) -> Answer {
     tokio::time::sleep(pause).await;
     let began = stopwatch.read();
-    let held = pages(store, prefix, stopwatch).await;
-    Answer { held, took: stopwatch.read().saturating_sub(began) }
-}
-
-/// All pages. A store that scans may list a key twice.
-async fn pages(store: &Locks, prefix: &str, stopwatch: &Stopwatch) -> Result<BTreeMap<LockKey, (Holders, Duration)>> {
     let mut held = BTreeMap::new();
-    let mut after = None;
-    loop {
-        let page = store.list(prefix, after.as_ref()).await?;
-        let came = stopwatch.read();
-        let live = page.keys.into_iter().filter(|holders| !holders.holders.is_empty());
-        held.extend(live.map(|holders| (holders.key.clone(), (holders, came))));
-        after = page.next;
-        if after.is_none() {
-            return Ok(held);
-        }
-    }
+    let show = |holders: Holders| drop(held.insert(holders.key.clone(), (holders, stopwatch.read())));
+    let listed = each_held(store, prefix, show).await;
+    Answer { held: listed.map(|()| held), took: stopwatch.read().saturating_sub(began) }
 }

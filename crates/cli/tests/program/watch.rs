@@ -6,7 +6,7 @@ use leasehold_testkit::needs;
 use leasehold_testkit::terminal::{Cell, Color, OnTerminal, Screen};
 use rustix::process::Signal;
 
-use crate::support::{Place, text};
+use crate::support::{Place, Running, text};
 
 const WIDE: (u16, u16) = (130, 20);
 
@@ -111,33 +111,78 @@ pub(crate) fn a_grant_is_released_by_force_after_a_question_and_not_without() {
     terminal.shows("Release job/a by force?");
     assert_eq!(place.code(&["inspect", "-e", "job/a"]), 0, "it is held");
     terminal.type_in("y");
-    terminal.shows("released job/a by force");
+    terminal.shows("released by force: job/a");
     terminal.shows("nothing is held");
     place.wait_until_free("job/a");
     terminal.type_in("q");
     assert_eq!(terminal.end().code(), Some(0));
     // It is told again where it stays.
     terminal.until("the end", |screen| (!screen.alternate_screen()).then_some(()));
-    terminal.shows("released job/a by force: taken from ada@db1");
+    terminal.shows("released by force: job/a was taken from ada@db1");
     drop(ada);
 }
 
-pub(crate) fn of_several_readers_one_is_chosen_and_the_question_says_what_happens_to_the_others() {
+pub(crate) fn another_grant_that_came_after_the_question_keeps_the_key() {
     let place = Place::file();
-    let _readers = ["ada", "bob", "eve"].map(|label| place.hold_with(&["--shared", "--label", label], "k"));
-    let mut terminal = watch(&place, &[], WIDE);
+    let ada = place.hold_with(&["--label", "ada"], "job/a");
+    // It asks the store once, and does not learn of the other grant.
+    let mut terminal = on_terminal(&place.leasehold(&["watch", "--interval", "1h"]), WIDE);
+    terminal.shows("> job/a");
+    terminal.type_in("x");
+    terminal.shows("holder  ada");
+    assert_eq!(ada.end().code, Some(0));
+    let _bob = place.hold_with(&["--label", "bob"], "job/a");
+    terminal.type_in("y");
+    terminal.shows("nothing was released: that grant has ended, and job/a is held by bob");
+    let seen = text(&place.run(&["inspect", "job/a"]).stdout);
+    assert!(seen.contains("bob"), "{seen}");
+    terminal.type_in("q");
+    assert_eq!(terminal.end().code(), Some(0));
+}
+
+/// Three readers of `k`, the second of them chosen, and the question whether it shall be released.
+fn one_of_three_readers(place: &Place) -> ([Running; 3], OnTerminal) {
+    let readers = ["ada", "bob", "eve"].map(|label| place.hold_with(&["--shared", "--label", label], "k"));
+    let mut terminal = watch(place, &[], WIDE);
     terminal.until("three", |screen| line(screen, "shared").filter(|line| line.contains(" 3 ")));
     terminal.type_in("x");
     terminal.shows("choose one");
     terminal.type_in("jx");
     terminal.shows("holder  bob");
-    terminal.shows("2 other holders");
+    terminal.shows("2 other readers of the key keep it");
+    (readers, terminal)
+}
+
+/// Who holds `k`.
+fn labels(place: &Place) -> Vec<String> {
+    let seen: serde_json::Value = serde_json::from_slice(&place.run(&["inspect", "--json", "k"]).stdout).unwrap();
+    let holders = seen["holders"].as_array().unwrap().iter();
+    let mut labels: Vec<_> = holders.map(|holder| holder["label"].as_str().unwrap().to_owned()).collect();
+    labels.sort();
+    labels
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn of_several_readers_the_chosen_one_is_released_and_the_others_keep_the_key() {
+    let server = needs("redis-server", leasehold_testkit::redis::Server::start_blocking(&[]));
+    let place = Place::at(format!("redis-rw://127.0.0.1:{}/0", server.port()));
+    let (_readers, mut terminal) = one_of_three_readers(&place);
     terminal.type_in("n");
     terminal.shows("nothing was released");
-    assert_eq!(place.code(&["inspect", "-e", "k"]), 0, "it is held");
+    assert_eq!(labels(&place), ["ada", "bob", "eve"]);
     terminal.type_in("xy");
-    terminal.shows("released k by force");
-    place.wait_until_free("k");
+    terminal.shows("released by force: k was taken from bob");
+    terminal.shows("2 readers hold it");
+    assert_eq!(labels(&place), ["ada", "eve"]);
+}
+
+pub(crate) fn a_store_that_cannot_release_one_reader_alone_says_so_and_all_keep_the_key() {
+    let place = Place::file();
+    let (_readers, mut terminal) = one_of_three_readers(&place);
+    terminal.type_in("y");
+    terminal.shows("several readers hold its file");
+    assert_eq!(labels(&place), ["ada", "bob", "eve"]);
+    terminal.shows("3 readers hold it");
 }
 
 pub(crate) fn it_is_drawn_in_whatever_size_the_terminal_has() {
