@@ -1,6 +1,5 @@
 //! The pictures of the README are what the program shows.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use leasehold_testkit::redis::Server;
@@ -8,7 +7,7 @@ use leasehold_testkit::terminal::Screen;
 use leasehold_testkit::{eventually_some, needs};
 use serde_json::Value;
 
-use crate::picture::{svg, tokens};
+use crate::picture::{Album, svg, tokens};
 use crate::support::{Place, Running, text};
 use crate::watch::watch;
 
@@ -41,7 +40,7 @@ pub(crate) fn the_pictures_are_what_the_program_shows() {
         };
         (waiters("db/migrate") == Some(2) && waiters("cron/mail") == Some(1)).then_some(())
     });
-    let mut terminal = watch(&place, &[], (118, 11));
+    let mut terminal = watch(&place, &[], (118, 16));
     let mut screens: Vec<(&str, Screen)> = Vec::new();
     terminal.shows("4 keys held");
     terminal.type_in("jj");
@@ -54,10 +53,11 @@ pub(crate) fn the_pictures_are_what_the_program_shows() {
     terminal.shows("3 readers hold it");
     terminal.shows("Esc back");
     screens.push(("details", terminal.screen()));
-    let tokens: BTreeSet<String> = screens.iter().flat_map(|(_, screen)| tokens(screen)).collect();
+    let mut album = Album::default();
+    album.tokens.extend(screens.iter().flat_map(|(_, screen)| tokens(screen)));
     for (name, screen) in screens {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("pictures/watch-{name}.svg"));
-        let picture = svg(&screen, &tokens);
+        let picture = svg(&screen, &mut album);
         if std::env::var_os(WRITE).is_some() {
             std::fs::write(&path, &picture).unwrap();
         }
