@@ -306,7 +306,8 @@ pub(crate) struct ForceReleaseArgs {
     /// Release only the grant with this token, as `leasehold inspect` shows it
     ///
     /// The store compares in the step that frees: whoever was granted the lock meanwhile, and every other reader, keeps
-    /// it.
+    /// it. A lease that is handed off inside a program has several tokens, which differ in their last six bits: any of
+    /// them names it.
     #[arg(long, value_name = "N")]
     pub(crate) token: Option<u64>,
 

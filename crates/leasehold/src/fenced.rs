@@ -38,7 +38,8 @@ impl Outcome {
 
 /// The statements of a fenced write to one row, in MySQL, MariaDB or PostgreSQL.
 ///
-/// The row has a column for the fence, `BIGINT NOT NULL DEFAULT 0`, and exists before it is written to.
+/// The row has a column for the fence, `BIGINT NOT NULL DEFAULT 0`, and exists before it is written to. A fence that is `NULL` is
+/// smaller than nothing: every write is refused, as if there were no row.
 ///
 /// ```
 /// use leasehold::FencingToken;
@@ -162,7 +163,8 @@ pub const REDIS_WRITE: &str = include_str!("fenced.lua");
 /// - `read` answers the version of the object and the fence in its metadata; `None` if there is no object. An object without a fence has
 ///   the fence 0.
 /// - `put` writes the object with `token` as its fence, on the condition that its version is still this one (`If-Match`), or that there
-///   is no object (`None`: `If-None-Match: *`). It answers `false` where the condition does not hold (HTTP 412, and 409 of S3).
+///   is no object (`None`: `If-None-Match: *`). It answers `false` where the condition does not hold (HTTP 412; of S3 also 409,
+///   and 404 for an object that was deleted in between).
 ///
 /// Where another writer came between the two, both are done again. That ends when nobody writes in between.
 ///

@@ -21,7 +21,8 @@ use self::needs::{ask, user_of};
 use self::server::Info;
 
 /// Advice for a server that refuses an operation of a lock.
-pub const CURE: &str = "connect to the primary, and give the user the ACL SETUSER rule of the store's README";
+pub const CURE: &str = "connect to the primary, and give the user the ACL SETUSER rule of the store's README, or \
+                        let the server have more memory";
 
 /// Checks the servers of a URL: their settings, the rights of the user, and what is stored under the names of locks.
 ///

@@ -14,7 +14,8 @@ use crate::examination::needs::{ask, user_of};
 const OLDEST: u32 = 6;
 
 /// The checks of one server, in the order in which they are told.
-const CHECKS: [fn(&Server<'_>) -> Option<Finding>; 6] = [version, role, replicas, eviction, persistence, cluster_state];
+const CHECKS: [fn(&Server<'_>) -> Option<Finding>; 7] =
+    [version, role, replicas, memory, eviction, persistence, cluster_state];
 
 /// What is known of one server that holds data.
 struct Server<'c> {
@@ -39,7 +40,10 @@ pub(super) async fn examine(connection: &Connection, endpoint: &Endpoint) -> Vec
             Ok(info) => info,
             Err(error) => {
                 let text = format!("{name} does not tell its settings: {error}");
-                findings.push(Finding::unknown("settings", text).cure(format!("ACL SETUSER {user} +info")));
+                // A server without INFO, by `rename-command`, says that there is no such command.
+                let is_refused = text.contains("NOPERM");
+                let finding = Finding::unknown("settings", text);
+                findings.push(if is_refused { finding.cure(format!("ACL SETUSER {user} +info")) } else { finding });
                 continue;
             }
         };
@@ -99,6 +103,16 @@ fn replicas(server: &Server<'_>) -> Option<Finding> {
         Finding::warning("replicas", text).cure("CONFIG SET min-replicas-to-write 1")
     } else {
         Finding::well("replicas", format!("{name} takes no writes that no replica could get"))
+    })
+}
+
+fn memory(server: &Server<'_>) -> Option<Finding> {
+    let bytes = |field| server.info.field(field)?.parse::<u64>().ok();
+    let (used, most, name) = (bytes("used_memory")?, bytes("maxmemory")?, &server.name);
+    let is_full = most > 0 && used >= most && evicts(server.info.text()).is_none();
+    is_full.then(|| {
+        let text = format!("{name} has used up its memory (maxmemory {most}) and refuses to write");
+        Finding::error("memory", text).cure(format!("CONFIG SET maxmemory {}", used.saturating_mul(2)))
     })
 }
 

@@ -3,7 +3,7 @@ use leasehold_core::{Cursor, Holders, LockKey, Page, Result};
 use crate::store::Store;
 
 /// Who holds a key: one holder with mode, token, remaining lease, label and reason, or none if the key is free or its lease has
-/// ended.
+/// ended. `Holders::new` and `Holder::new` make them.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
     store.not_written("inspect", key.as_str()).await
 }

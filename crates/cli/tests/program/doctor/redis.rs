@@ -37,6 +37,8 @@ pub(crate) fn settings_that_forget_or_evict_are_warnings_and_their_cures_end_the
         }
         is_cured(&url, id, "warning", |cure| send(&server, cure));
     }
+    send(&server, "CONFIG SET maxmemory 1");
+    is_cured(&url, "memory", "error", |cure| send(&server, cure));
     doctor(&url, &[]).is_well();
 }
 
