@@ -68,8 +68,8 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["test"] => test::run(false),
         ["test", "--install"] => test::run(true),
-        ["release"] => test::run_release_steps(false),
-        ["release", "--install"] => test::run_release_steps(true),
+        ["release"] => Ok(test::run_release_steps(false)),
+        ["release", "--install"] => Ok(test::run_release_steps(true)),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
         ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
         ["mutants", rest @ ..] if !asks_for_help(rest) => mutants::small::run(rest),
