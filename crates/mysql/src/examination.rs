@@ -243,7 +243,10 @@ mod tests {
 
     type Check = fn(&Settings) -> Option<Finding>;
 
-    fn found(check: Check, settings: &[(&str, &str)]) -> Option<Health> {
+    /// Names and values.
+    type Given = &'static [(&'static str, &'static str)];
+
+    fn found(check: Check, settings: Given) -> Option<Health> {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         check(&Settings(settings)).map(|finding| finding.health)
     }
@@ -251,9 +254,9 @@ mod tests {
     /// What no server here can be: older ones, members of a group, and a MySQL.
     #[test]
     fn settings_of_servers_that_are_not_at_hand_are_judged() {
-        let single = "group_replication_single_primary_mode";
-        let member = ("group_replication_group_name", "c0ffee");
-        let table: &[(Check, &[(&str, &str)], Option<Health>)] = &[
+        const SINGLE: &str = "group_replication_single_primary_mode";
+        const MEMBER: (&str, &str) = ("group_replication_group_name", "c0ffee");
+        let table: &[(Check, Given, Option<Health>)] = &[
             (version, &[("version", "10.5.0-MariaDB-1")], Some(Well)),
             (version, &[("version", "10.4.34-MariaDB")], Some(Error)),
             (version, &[("version", "5.7.44-log")], Some(Well)),
@@ -265,9 +268,9 @@ mod tests {
             (read_only, &[("read_only", "OFF")], Some(Well)),
             (galera, &[("wsrep_on", "ON")], Some(Unknown)),
             (galera, &[("wsrep_on", "OFF")], None),
-            (group, &[member, (single, "OFF")], Some(Warning)),
-            (group, &[member, (single, "ON")], None),
-            (group, &[("group_replication_group_name", ""), (single, "OFF")], None),
+            (group, &[MEMBER, (SINGLE, "OFF")], Some(Warning)),
+            (group, &[MEMBER, (SINGLE, "ON")], None),
+            (group, &[("group_replication_group_name", ""), (SINGLE, "OFF")], None),
             (group, &[], None),
         ];
         for (check, settings, health) in table {
