@@ -36,6 +36,21 @@ impl LeastUser {
         self.spare.iter().any(|spare| spare == command)
     }
 
+    /// Compares the commands with those that a backend needs, and with those that it can do without.
+    ///
+    /// # Panics
+    /// When the README names others.
+    #[track_caller]
+    pub fn is_one_with(&self, needed: &[&str], spare: &[&str]) {
+        let told: Vec<_> = self.commands().map(|rule| rule.trim_start_matches('+')).collect();
+        let all = || needed.iter().chain(spare);
+        assert!(all().all(|command| told.contains(command)), "{told:?}");
+        assert!(told.iter().all(|command| all().any(|known| known == command)), "{told:?}");
+        for command in all() {
+            assert_eq!(spare.contains(command), self.can_do_without(&format!("+{command}")), "{command}");
+        }
+    }
+
     /// Makes it on a server, but for some of its commands. How to connect as it.
     ///
     /// # Panics
