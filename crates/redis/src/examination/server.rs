@@ -40,10 +40,10 @@ pub(super) async fn examine(connection: &Connection, endpoint: &Endpoint) -> Vec
             Ok(info) => info,
             Err(error) => {
                 let text = format!("{name} does not tell its settings: {error}");
-                // A server without INFO, by `rename-command`, says that there is no such command.
-                let is_refused = text.contains("NOPERM");
+                // No right brings back what `rename-command` took away.
+                let is_gone = text.contains("unknown command");
                 let finding = Finding::unknown("settings", text);
-                findings.push(if is_refused { finding.cure(format!("ACL SETUSER {user} +info")) } else { finding });
+                findings.push(if is_gone { finding } else { finding.cure(format!("ACL SETUSER {user} +info")) });
                 continue;
             }
         };
