@@ -13,11 +13,11 @@ use leasehold_redis_single::{
     Admin, FencingToken, LockGuard, LockKey, LockOptions, LockerExt, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::launch::find;
-use leasehold_testkit::redis::Server;
+use leasehold_testkit::redis::{Answer, Server};
 use leasehold_testkit::{KilledOnDrop, eventually, needs};
 use tokio::task::spawn_blocking;
 
-use self::waiters::{key, locker, places};
+use self::waiters::{LINE, key, locker, places};
 
 /// Carries out what it reads, a line each, and prints what comes of it.
 const PROGRAM: &str = "
@@ -142,13 +142,23 @@ async fn a_release_grants_the_key_to_the_waiter_of_the_other_language() -> Resul
         let ours = ours.clone();
         async move { ours.lock_with("k", &hour).await }
     });
-    eventually("ours has a place", async || places(&server).await == 1).await;
+    eventually("ours has a place, and listens", async || can_be_woken(&server).await).await;
     let told = server.calls("publish").await;
     assert_eq!(python.ask("release"), "True");
     assert!(server.calls("publish").await > told, "the release by a program in Python wakes the waiter");
     let guard = waiter.await.unwrap()?;
     assert!(token(&guard) > answered.parse().unwrap());
     Ok(())
+}
+
+/// Whether somebody listens to the inbox of a place. The first place of a program is made before that.
+async fn can_be_woken(server: &Server) -> bool {
+    let list = async |words: &[&str]| match server.ask(words).await {
+        Answer::List(texts) => texts,
+        other => panic!("{other:?}"),
+    };
+    let (places, inboxes) = (list(&["HVALS", LINE]).await, list(&["PUBSUB", "CHANNELS", "*inbox*"]).await);
+    places.iter().any(|place| inboxes.iter().any(|inbox| place.text().contains(inbox.text())))
 }
 
 async fn waiters_of_both_languages_stand_in_one_queue() -> Result<()> {
