@@ -8,7 +8,7 @@ local function token_of(text)
   return number and number < 2 ^ 53 and number or nil
 end
 
-local token = token_of(ARGV[1])
+local token = token_of(ARGV[1] or '')
 if not token or #ARGV < 3 or #ARGV % 2 == 0 then
   return redis.error_reply('ERR a fenced write takes a token below 2^53 and pairs of field and value')
 end
