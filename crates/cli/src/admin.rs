@@ -166,7 +166,8 @@ struct ForcedFields<'a> {
     of_key: KeyFields<'a>,
 }
 
-fn json(value: &impl Serialize) -> String {
+/// One object on one line.
+pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).map(|line| line + "\n").unwrap_or_default()
 }
 

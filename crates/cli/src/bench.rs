@@ -6,7 +6,7 @@ use leasehold::{Admin, Capability, Clock, LockKey, LockOptions, Locker, Locks, W
 use serde::Serialize;
 use tokio::task::{JoinSet, yield_now};
 
-use crate::admin::print;
+use crate::admin::{json, print};
 use crate::args::StoreArgs;
 use crate::choice::{choose, close};
 use crate::exit::Failure;
@@ -29,19 +29,13 @@ pub(crate) async fn bench(args: &BenchArgs, store: &StoreArgs) -> Result<u8, Fai
     let choice = choose(&StoreArgs { backend: named, password_file: store.password_file.clone(), session: None })?;
     let mut signals = Signals::catch()?;
     let connected = async { Ok::<_, Failure>([choice.connect().await?, choice.connect().await?]) };
-    let stores = tokio::select! {
-        stores = connected => stores?,
-        signal = signals.next() => return Err(Failure::Interrupted(signal)),
-    };
-    let measured = tokio::select! {
-        measured = measure(&stores, Duration::from_secs(args.seconds)) => measured,
-        signal = signals.next() => Err(Failure::Interrupted(signal)),
-    };
+    let stores = signals.or(connected).await??;
+    let measured = signals.or(measure(&stores, Duration::from_secs(args.seconds))).await;
     for store in &stores {
         close(store).await;
     }
-    let report = Report { store: choice.address.public(), figures: measured? };
-    print(&if args.json { report.json()? } else { report.lines() })?;
+    let report = Report { store: choice.shown(), figures: measured?? };
+    print(&if args.json { report.json() } else { report.lines() })?;
     Ok(0)
 }
 
@@ -180,13 +174,13 @@ fn options() -> LockOptions {
 }
 
 /// The figures of a store, whose name has no credentials.
-struct Report<'c> {
-    store: &'c str,
+struct Report {
+    store: String,
     figures: Figures,
 }
 
-impl Report<'_> {
-    fn json(&self) -> Result<String, Failure> {
+impl Report {
+    fn json(&self) -> String {
         #[derive(Serialize)]
         struct Object<'r> {
             store: &'r str,
@@ -194,9 +188,7 @@ impl Report<'_> {
             figures: &'r Figures,
             advice: Vec<String>,
         }
-        let object = Object { store: self.store, figures: &self.figures, advice: advice(&self.figures) };
-        let text = serde_json::to_string(&object).map_err(|error| Failure::System(error.into()))?;
-        Ok(text + "\n")
+        json(&Object { store: &self.store, figures: &self.figures, advice: advice(&self.figures) })
     }
 
     fn lines(&self) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use leasehold::{Admin, Capability, Clock, Finding, Health, LockKey, LockOptions, Locker, Locks, Wait};
 use serde::Serialize;
 
-use crate::admin::print;
+use crate::admin::{json, print};
 use crate::args::{DoctorArgs, StoreArgs};
 use crate::choice::{Choice, choose, close};
 use crate::duration::spoken;
@@ -22,8 +22,8 @@ const KEY: &str = "leasehold doctor";
 /// Returns the exit code: 0 if all is well, 1 for warnings, 2 for errors.
 pub(crate) async fn doctor(args: &DoctorArgs, store: &StoreArgs) -> Result<u8, Failure> {
     let choice = choose(store)?;
-    let report = Report { store: choice.address.public(), findings: examine(&choice, args.ttl).await };
-    print(&if args.json { report.json()? } else { format!("store   {}\n{}", report.store, lines(&report.findings)) })?;
+    let report = Report { store: choice.shown(), findings: examine(&choice, args.ttl).await };
+    print(&if args.json { report.json() } else { format!("store   {}\n{}", report.store, lines(&report.findings)) })?;
     Ok(exit_code(&report.findings))
 }
 
@@ -39,8 +39,8 @@ pub(crate) async fn heal(args: &StoreArgs) -> Result<u8, Failure> {
 }
 
 /// What `doctor` found at a store, whose name has no credentials.
-struct Report<'c> {
-    store: &'c str,
+struct Report {
+    store: String,
     findings: Vec<Finding>,
 }
 
@@ -60,9 +60,8 @@ impl<'f> From<&'f Finding> for Fields<'f> {
     }
 }
 
-impl Report<'_> {
-    /// One object on one line.
-    fn json(&self) -> Result<String, Failure> {
+impl Report {
+    fn json(&self) -> String {
         #[derive(Serialize)]
         struct Object<'f> {
             store: &'f str,
@@ -70,9 +69,7 @@ impl Report<'_> {
             findings: Vec<Fields<'f>>,
         }
         let findings = self.findings.iter().map(Fields::from).collect();
-        let object = Object { store: self.store, exit_code: exit_code(&self.findings), findings };
-        let text = serde_json::to_string(&object).map_err(|error| Failure::System(error.into()))?;
-        Ok(text + "\n")
+        json(&Object { store: &self.store, exit_code: exit_code(&self.findings), findings })
     }
 }
 

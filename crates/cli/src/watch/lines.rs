@@ -5,6 +5,7 @@ use leasehold::{Holders, LockKey};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
+use crate::admin::json;
 use crate::exit::Failure;
 use crate::wording::HolderFields;
 
@@ -39,16 +40,16 @@ impl Lines {
     pub(super) fn of(&mut self, held: BTreeMap<LockKey, Holders>) -> String {
         let mut lines = String::new();
         for key in self.held.keys().filter(|key| !held.contains_key(*key)) {
-            lines.push_str(&line(&Event::Free { key: key.as_str() }));
+            lines.push_str(&json(&Event::Free { key: key.as_str() }));
         }
         for (key, holders) in &held {
             if self.held.get(key).is_none_or(|before| differ(before, holders)) {
                 let all = HolderFields::all(holders);
-                lines.push_str(&line(&Event::Held { key: key.as_str(), waiters: holders.waiters, holders: all }));
+                lines.push_str(&json(&Event::Held { key: key.as_str(), waiters: holders.waiters, holders: all }));
             }
         }
         if std::mem::replace(&mut self.said, Said::Listed) != Said::Listed {
-            lines.push_str(&line(&Event::Listed { keys: held.len() }));
+            lines.push_str(&json(&Event::Listed { keys: held.len() }));
         }
         self.held = held;
         lines
@@ -58,7 +59,7 @@ impl Lines {
     pub(super) fn of_failure(&mut self, message: &str) -> String {
         match std::mem::replace(&mut self.said, Said::Unanswered) {
             Said::Unanswered => String::new(),
-            Said::Nothing | Said::Listed => line(&Event::Unanswered { message }),
+            Said::Nothing | Said::Listed => json(&Event::Unanswered { message }),
         }
     }
 }
@@ -71,10 +72,6 @@ fn differ(before: &Holders, after: &Holders) -> bool {
         (who, holders.waiters)
     };
     who(before) != who(after)
-}
-
-fn line(event: &Event<'_>) -> String {
-    serde_json::to_string(event).map(|line| line + "\n").unwrap_or_default()
 }
 
 /// Writes lines to standard output. `false`: nobody reads it any more.

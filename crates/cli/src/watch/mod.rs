@@ -60,7 +60,7 @@ pub(crate) async fn watch(args: &WatchArgs, store: &StoreArgs) -> Result<u8, Fai
     let watched = if args.json {
         as_lines(args, &store, &mut signals).await
     } else {
-        as_table(args, &store, choice.address.public(), &mut signals).await
+        as_table(args, &store, choice.shown(), &mut signals).await
     };
     close(&store).await;
     watched
@@ -84,13 +84,9 @@ async fn as_lines(args: &WatchArgs, store: &Locks, signals: &mut Signals) -> Res
 }
 
 /// Shows the table, and says afterwards what was released by force.
-async fn as_table(args: &WatchArgs, store: &Locks, address: &str, signals: &mut Signals) -> Result<u8, Failure> {
-    let look = Look {
-        store: address.to_owned(),
-        prefix: args.prefix.clone(),
-        interval: args.interval,
-        colour: wants_colour(args.color),
-    };
+async fn as_table(args: &WatchArgs, store: &Locks, address: String, signals: &mut Signals) -> Result<u8, Failure> {
+    let look =
+        Look { store: address, prefix: args.prefix.clone(), interval: args.interval, colour: wants_colour(args.color) };
     // What the driver of the terminal leaves out by itself, where the environment says NO_COLOR.
     crossterm::style::force_color_output(look.colour);
     let mut state = State::default();

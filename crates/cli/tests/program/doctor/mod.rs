@@ -113,6 +113,7 @@ pub(crate) fn it_names_the_store_and_what_it_found_to_people_too() {
     assert!(said.contains("\n  cure  is the server up") && !said.contains("secret"), "{said}");
     let said = doctor("redis://ada:pw-secret@127.0.0.1:1/0", &[]);
     assert_eq!((said.store.as_str(), said.finding("open").0), ("redis://ada@127.0.0.1:1/0", "error"));
+    assert_eq!(doctor("redis://:p/w@127.0.0.1:1", &[]).store, "redis-single:…", "the same name as in every command");
     assert_eq!(place.code(&["doctor", "--ttl", "1ms"]), 64, "no lease is that short");
 }
 
