@@ -295,7 +295,7 @@ pub(crate) struct ListArgs {
 ///
 /// The holder notices it at its next renewal, within a third of its lease; until then it still believes that it holds
 /// the lock. Exits with 0 if somebody held the lock, and with 1 if it was free, or if --token is not of a grant that
-/// holds it. Nobody keeps who released what by force, but the output and the log (-v and RUST_LOG, event "released by
+/// holds it. Nobody keeps who released what by force, but the output and the log (RUST_LOG=warn, event "released by
 /// force") of this command.
 #[derive(Args, Debug)]
 pub(crate) struct ForceReleaseArgs {

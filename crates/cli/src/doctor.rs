@@ -96,11 +96,12 @@ fn exit_code(findings: &[Finding]) -> u8 {
 
 async fn examine(choice: &Choice, ttl: Duration) -> Vec<Finding> {
     let mut findings = Vec::new();
-    match choice.connect().await {
+    let could_open = match choice.connect().await {
         Ok(store) => {
             findings.push(Finding::well("open", format!("{} can be opened", choice.kind.name)));
             findings.extend(use_store(choice, &store, ttl).await);
             close(&store).await;
+            true
         }
         Err(error) => {
             let failure = Failure::Store(error);
@@ -109,9 +110,9 @@ async fn examine(choice: &Choice, ttl: Duration) -> Vec<Finding> {
                 Some(hint) => finding.cure(hint),
                 None => finding,
             });
+            false
         }
-    }
-    let could_open = findings.iter().all(|finding| finding.id != "open" || finding.health == Health::Well);
+    };
     let mut add = |found: leasehold::Result<Vec<Finding>>| match found {
         Ok(found) => findings.extend(found),
         // Without a connection that is the same error once more.

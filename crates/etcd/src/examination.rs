@@ -1,13 +1,15 @@
-use leasehold_core::{ErrorKind, Finding, Result};
+use futures::future::join_all;
+use leasehold_core::{Error, ErrorKind, Finding, Result};
 
 use crate::address::Address;
 use crate::names::Names;
-use crate::nodes::{Nodes, Step};
+use crate::nodes::Nodes;
 use crate::proto::{
     ALARM, AlarmMember, AlarmRequest, AlarmResponse, Compare, MEMBER_LIST, Member, MemberListRequest,
     MemberListResponse, Operation, RANGE, RangeRequest, RangeResponse, STATUS, StatusRequest, StatusResponse, TXN,
     TxnRequest, TxnResponse, USER_GET, UserGetRequest, UserGetResponse,
 };
+use crate::store::read;
 
 /// The first releases of 3.4 and 3.5 in which a leader that stood still ends no leases when it goes on (etcd-io/etcd#15247).
 const CORRECTED: [(u64, u64); 2] = [(4, 31), (5, 13)];
@@ -22,12 +24,13 @@ const QUOTA: i64 = 2 * 1024 * 1024 * 1024;
 /// [`ErrorKind::InvalidOptions`] for a URL that cannot be used.
 pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
     let address = Address::parse(url)?;
-    let mut findings = Vec::new();
-    for endpoint in &address.endpoints {
+    // At the same time: of several silent members each is waited for as long as one.
+    let each = address.endpoints.iter().map(|endpoint| {
         let alone = Address { endpoints: vec![endpoint.clone()], ..address.clone() };
         let host = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
-        findings.extend(member(&host, Nodes::new(alone)).await);
-    }
+        async move { member(&host, Nodes::new(alone)).await }
+    });
+    let mut findings = join_all(each).await.concat();
     let nodes = Nodes::new(address.clone());
     let names = Names::new(&address.namespace);
     findings.extend(members(&nodes).await);
@@ -40,7 +43,7 @@ pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
 
 /// What one server of the URL says of itself.
 async fn member(host: &str, node: Nodes) -> Vec<Finding> {
-    let said: Result<StatusResponse> = node.ask(step(STATUS), StatusRequest {}).await;
+    let said: Result<StatusResponse> = node.ask(read("examine", STATUS), StatusRequest {}).await;
     node.close();
     match said {
         Ok(status) => vec![version(host, &status.version), space(host, &status)],
@@ -87,7 +90,7 @@ fn space(host: &str, status: &StatusResponse) -> Finding {
 
 /// How many members there are, and which of them do not vote.
 async fn members(nodes: &Nodes) -> Vec<Finding> {
-    let members: Vec<Member> = match nodes.ask(step(MEMBER_LIST), MemberListRequest {}).await {
+    let members: Vec<Member> = match nodes.ask(read("examine", MEMBER_LIST), MemberListRequest {}).await {
         Ok(MemberListResponse { members }) => members,
         Err(error) => return vec![unread("member-count", &format!("the members cannot be read: {error}"))],
     };
@@ -122,7 +125,7 @@ fn count(voters: usize) -> Finding {
 }
 
 async fn alarms(nodes: &Nodes) -> Finding {
-    let alarms: Vec<AlarmMember> = match nodes.ask(step(ALARM), AlarmRequest {}).await {
+    let alarms: Vec<AlarmMember> = match nodes.ask(read("examine", ALARM), AlarmRequest {}).await {
         Ok(AlarmResponse { alarms }) => alarms,
         Err(error) => return unread("alarm", &format!("the alarms cannot be read: {error}")),
     };
@@ -142,20 +145,21 @@ async fn alarms(nodes: &Nodes) -> Finding {
 /// Whether the user may read and write the names of locks. Nothing is written: etcd looks at the rights before it compares.
 async fn rights(nodes: &Nodes, names: &Names) -> Finding {
     let (prefix, probe) = (names.prefix(), names.base());
-    let read: Result<RangeResponse> = nodes.ask(step(RANGE), RangeRequest::all(names.all(), 1)).await;
+    let may_read: Result<RangeResponse> = nodes.ask(read("examine", RANGE), RangeRequest::all(names.all(), 1)).await;
     let never = vec![Compare::present(&probe), Compare::absent((probe.clone(), Vec::new()))];
     let write =
         TxnRequest { compare: never, success: vec![Operation::put(&probe, Vec::new(), 0)], failure: Vec::new() };
-    let write: Result<TxnResponse> = nodes.ask(step(TXN), write).await;
-    let refused = |error: Option<ErrorKind>| error == Some(ErrorKind::Backend);
-    let lacks = match (refused(read.err().map(|error| error.kind())), refused(write.err().map(|error| error.kind()))) {
+    let may_write: Result<TxnResponse> = nodes.ask(read("examine", TXN), write).await;
+    let refused = |error: Option<Error>| error.is_some_and(|error| error.kind() == ErrorKind::Backend);
+    let lacks = match (refused(may_read.err()), refused(may_write.err())) {
         (false, false) => return Finding::well("privilege", format!("the user may read and write below {prefix}")),
         (true, true) => "read or write",
         (true, false) => "read",
         (false, true) => "write",
     };
     let name = nodes.address().user.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();
-    let known: Result<UserGetResponse> = nodes.ask(step(USER_GET), UserGetRequest { name: name.clone() }).await;
+    let known: Result<UserGetResponse> =
+        nodes.ask(read("examine", USER_GET), UserGetRequest { name: name.clone() }).await;
     let role =
         known.ok().and_then(|known| known.roles.into_iter().next()).unwrap_or_else(|| "ROLE_OF_THE_USER".to_owned());
     let (name, role) = (name.escape_debug(), role.escape_debug());
@@ -168,7 +172,8 @@ async fn foreign(nodes: &Nodes, names: &Names) -> Vec<Finding> {
     /// How many keys are looked at, and how many are told.
     const LOOKED: i64 = 1000;
     const TOLD: usize = 5;
-    let answer: Result<RangeResponse> = nodes.ask(step(RANGE), RangeRequest::all(names.lines("", None), LOOKED)).await;
+    let answer: Result<RangeResponse> =
+        nodes.ask(read("examine", RANGE), RangeRequest::all(names.lines("", None), LOOKED)).await;
     let found = match answer {
         Ok(found) => found.kvs,
         Err(error) => return vec![unread("foreign-key", &format!("the names of locks cannot be read: {error}"))],
@@ -195,11 +200,6 @@ async fn foreign(nodes: &Nodes, names: &Names) -> Vec<Finding> {
 
 fn unread(id: &'static str, text: &str) -> Finding {
     Finding::unknown(id, text).cure("ask as a user with the role root")
-}
-
-/// A request that changes nothing.
-fn step(path: &'static str) -> Step {
-    Step { operation: "examine", path, writes: false }
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ struct Shared {
 pub(crate) const ROUNDS: usize = 5;
 
 /// A request that changes nothing about who holds a key.
-fn read(operation: &'static str, path: &'static str) -> Step {
+pub(crate) fn read(operation: &'static str, path: &'static str) -> Step {
     Step { operation, path, writes: false }
 }
 
@@ -108,8 +108,7 @@ impl Store {
     }
 
     pub(crate) async fn range(&self, operation: &'static str, range: Range, limit: i64) -> Result<RangeResponse> {
-        let (key, range_end) = range;
-        self.nodes().ask(read(operation, RANGE), RangeRequest { key, range_end, limit }).await
+        self.nodes().ask(read(operation, RANGE), RangeRequest::all(range, limit)).await
     }
 
     /// A new lease of so many seconds. If the answer is lost, etcd has a lease without keys, which ends by itself.

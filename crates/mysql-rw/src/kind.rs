@@ -3,7 +3,7 @@ use leasehold_mysql::{ExaminedTable, examine};
 
 use crate::builder::TABLE_NAME;
 use crate::locker::MysqlRw;
-use crate::sql::{LOCKS, READERS};
+use crate::sql::{LOCKS, READERS, readers_of};
 
 /// `mysql-rw:` in place of `mysql:`, for programs that find their store by the scheme of a URL.
 pub const KIND: Kind = Kind::new("mysql-rw", &["mysql-rw"], MysqlRw::claims, |target| {
@@ -28,10 +28,15 @@ pub const KIND: Kind = Kind::new("mysql-rw", &["mysql-rw"], MysqlRw::claims, |ta
 
 /// The tables, and what taking a lock does to them.
 const EXAMINED: [ExaminedTable; 2] = [
-    ExaminedTable { schema: &LOCKS, suffix: "", rights: &["SELECT", "INSERT", "UPDATE"], ends: "writer_expires_at" },
+    ExaminedTable {
+        schema: &LOCKS,
+        name: |first| Ok(first.clone()),
+        rights: &["SELECT", "INSERT", "UPDATE"],
+        ends: "writer_expires_at",
+    },
     ExaminedTable {
         schema: &READERS,
-        suffix: "_readers",
+        name: readers_of,
         rights: &["SELECT", "INSERT", "UPDATE", "DELETE"],
         ends: "expires_at",
     },

@@ -27,5 +27,9 @@ pub const KIND: Kind = Kind::new("mysql-unique", &["mysql"], MysqlUnique::claims
 });
 
 /// The table, and what taking a lock does to it.
-const EXAMINED: [ExaminedTable; 1] =
-    [ExaminedTable { schema: &TABLE, suffix: "", rights: &["SELECT", "INSERT", "UPDATE"], ends: "expires_at" }];
+const EXAMINED: [ExaminedTable; 1] = [ExaminedTable {
+    schema: &TABLE,
+    name: |first| Ok(first.clone()),
+    rights: &["SELECT", "INSERT", "UPDATE"],
+    ends: "expires_at",
+}];

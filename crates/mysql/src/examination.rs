@@ -20,8 +20,8 @@ pub const CURE: &str = "connect to the primary (or SET GLOBAL read_only = 0), an
 pub struct ExaminedTable {
     /// What it has to look like.
     pub schema: &'static TableSchema,
-    /// What follows the name of the first table in its name.
-    pub suffix: &'static str,
+    /// Its name, by that of the first table.
+    pub name: fn(&TableName) -> Result<TableName>,
     /// The rights that taking a lock needs.
     pub rights: &'static [&'static str],
     /// The column that says when a lease ends.
@@ -50,20 +50,20 @@ pub fn examine<'u>(
     Box::pin(async move {
         let address = Address::parse(url)?;
         let sessions = Sessions::new(&address);
-        let first = address.table.as_ref().map_or(default_table, TableName::as_str).to_owned();
+        let first = address.table.clone().map_or_else(|| TableName::new(default_table), Ok)?;
         let found = examine_server(&sessions, &first, tables).await;
         sessions.close().await;
         found
     })
 }
 
-async fn examine_server(sessions: &Sessions, first: &str, tables: &[ExaminedTable]) -> Result<Vec<Finding>> {
+async fn examine_server(sessions: &Sessions, first: &TableName, tables: &[ExaminedTable]) -> Result<Vec<Finding>> {
     let rows = ask(sessions, SETTINGS, Params::Empty).await?;
     let settings = Settings(rows.iter().map(|row| (row.text(0), row.text(1))).collect());
     let mut findings: Vec<Finding> = CHECKS.iter().filter_map(|check| check(&settings)).collect();
     let (user, database) = who_and_where(sessions).await?;
     for table in tables {
-        let name = TableName::new(&format!("{first}{}", table.suffix))?;
+        let name = (table.name)(first)?;
         let lacks = missing_rights(sessions, table, &name, (&user, &database)).await?;
         // A server hides a table from a user without rights to it.
         if lacks.is_empty() {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use leasehold_core::clock::Moment;
 use leasehold_core::{Finding, Result};
 use leasehold_redis::{Endpoint, Form, Identity, Needs, Source, identify};
@@ -24,8 +24,8 @@ type Known = (String, Identity);
 pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
     let nodes: Vec<&str> = url.strip_prefix("redlock:").unwrap_or(url).split(',').collect();
     let mut findings = vec![count(nodes.len())];
-    let each =
-        nodes.iter().map(|node| async move { (leasehold_redis::examine(node, &NEEDS).await, identify(node).await) });
+    // At the same time: a node that is silent is waited for once.
+    let each = nodes.iter().map(|node| join(leasehold_redis::examine(node, &NEEDS), identify(node)));
     let mut known = Vec::new();
     for (node, (found, identity)) in nodes.iter().zip(join_all(each).await) {
         findings.extend(found.unwrap_or_default());
@@ -100,15 +100,7 @@ mod tests {
 
     #[test]
     fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
-        let user = LeastUser::of(include_str!("../README.md"));
-        let mut told: Vec<_> = user.commands().map(|rule| rule.trim_start_matches('+')).collect();
-        let mut needed: Vec<_> = NEEDS.commands.iter().chain(NEEDS.spare).copied().collect();
-        told.sort_unstable();
-        needed.sort_unstable();
-        assert_eq!(told, needed);
-        for command in needed {
-            assert_eq!(NEEDS.spare.contains(&command), user.can_do_without(&format!("+{command}")), "{command}");
-        }
+        LeastUser::of(include_str!("../README.md")).is_one_with(NEEDS.commands, NEEDS.spare);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use leasehold::Holder;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -8,7 +7,6 @@ use ratatui::text::Line;
 use ratatui::widgets::{HighlightSpacing, Row as Cells, Table as Grid, TableState};
 
 use super::column::{Column, GAP, cut};
-use super::row::{Now, Row};
 
 /// What the screen shows beside the state.
 #[derive(Clone, Debug)]
@@ -68,9 +66,4 @@ pub(super) fn grid(
         .highlight_symbol(MARK)
         .highlight_spacing(HighlightSpacing::Always);
     frame.render_stateful_widget(grid, area, &mut TableState::new().with_selected(selected));
-}
-
-/// The cells of one holder of a row, in a table of holders.
-pub(super) fn cells_of_holder(row: &Row, holder: &Holder, columns: &[(Column, usize)], now: Now) -> Cells<'static> {
-    cells(columns, |column| row.cell_of(holder, column, now).into_owned())
 }

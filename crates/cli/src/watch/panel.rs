@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
 use super::column::{Column, fit};
-use super::grid::{Look, MARK, cells, cells_of_holder, grid};
+use super::grid::{Look, MARK, cells, grid};
 use super::row::{Now, Row};
 use super::state::{Details, Grant, State};
 use crate::wording;
@@ -79,7 +79,8 @@ fn list_of_holders(frame: &mut Frame<'_>, row: &Row, selected: Option<usize>, lo
     let height = usize::from(area.height).saturating_sub(1);
     let top = selected.map_or(0, |at| (at + 1).saturating_sub(height));
     let on_screen = row.holders.iter().skip(top).take(height);
-    let rows = on_screen.map(|holder| cells_of_holder(row, holder, &columns, now)).collect();
+    let rows =
+        on_screen.map(|holder| cells(&columns, |column| row.cell_of(holder, column, now).into_owned())).collect();
     let titles = cells(&columns, |column| column.title().to_owned()).style(look.heading());
     grid(frame, &columns, titles, rows, (area, selected.and_then(|at| at.checked_sub(top)), false));
 }

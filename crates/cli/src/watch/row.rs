@@ -9,7 +9,7 @@ use crate::duration::spoken;
 use crate::wording;
 
 /// What is written where nothing is known.
-const UNKNOWN: &str = "-";
+pub(super) const UNKNOWN: &str = "-";
 
 /// The present, as the table needs it.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@ use leasehold::LockKey;
 use unicode_width::UnicodeWidthStr;
 
 use super::column::Column;
-use super::row::{Now, Row};
+use super::row::{Now, Row, UNKNOWN};
 
 /// The held keys: sorted, filtered, and one of them selected.
 #[derive(Debug, Default)]
@@ -131,9 +131,10 @@ impl Table {
         (self.shown.iter().skip(self.top).take(height).filter_map(|at| self.rows.get(*at)), selected)
     }
 
-    /// The width that all cells of a column need, and 0 if nothing is known for it in any row.
+    /// The width that all cells of a column need, and 0 if nothing is known for it in any row. A key can be named as what is
+    /// not known is shown.
     pub(super) fn width_of(&self, column: Column, now: Now) -> usize {
-        let known = |cell: &str| if cell == "-" { 0 } else { cell.width() };
+        let known = |cell: &str| if column != Column::Key && cell == UNKNOWN { 0 } else { cell.width() };
         self.rows.iter().map(|row| known(&row.cell(column, now))).max().unwrap_or_default()
     }
 
@@ -152,7 +153,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::samples::{holder, row};
+    use super::super::row::samples::{holder, now, row};
     use super::*;
 
     fn table(keys: &[&str]) -> Table {
@@ -234,6 +235,12 @@ mod tests {
         }
         assert_eq!(shown(&mut table, 0).0.len(), 0);
         assert_eq!(selected(&table), "49");
+    }
+
+    #[test]
+    fn a_column_of_which_nothing_is_known_has_no_width_and_the_key_has_one_whatever_its_name_is() {
+        let table = table(&["-"]);
+        assert_eq!([Column::Key, Column::Reason].map(|column| table.width_of(column, now())), [1, 0]);
     }
 
     #[test]

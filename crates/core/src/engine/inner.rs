@@ -98,9 +98,8 @@ impl Inner {
         let leases = self.driver.look(|state| state.leases(key, only));
         let released = self.backend.force_release(key, only).await;
         let released = released.map_err(|error| error.within("force-release", self.name(), Some(key)))?;
-        let defaults = self.defaults.label_text().map(Into::into);
-        let by: Arc<str> = defaults.unwrap_or_else(crate::default_label);
-        released.holders.iter().for_each(|holder| self.driver.observer.forced(key, holder, &by));
+        let by = self.defaults.label_text();
+        released.holders.iter().for_each(|holder| self.driver.observer.forced(key, holder, by));
         // A grant that the store does not have any more is found gone by its next renewal.
         if only.is_none() || !released.holders.is_empty() {
             self.apply(Event::ForceReleased { key: key.clone(), leases });

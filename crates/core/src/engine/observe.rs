@@ -132,7 +132,7 @@ impl Observer {
     }
 
     /// This process released somebody's lease by force. The store does not keep who did, and when.
-    pub(super) fn forced(&self, key: &LockKey, holder: &Holder, by: &str) {
+    pub(super) fn forced(&self, key: &LockKey, holder: &Holder, by: Option<&str>) {
         let (backend, mode, token) = (self.backend, holder.mode, holder.token.map(FencingToken::get));
         let holder = holder.label.as_deref();
         tracing::warn!(backend, key = key.as_str(), %mode, token, holder, by, "released by force");

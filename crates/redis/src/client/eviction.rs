@@ -3,6 +3,7 @@ use leasehold_core::Error;
 
 use crate::client::command::Target;
 use crate::client::connection::Connection;
+use crate::client::replication::field;
 
 /// Warns, through `tracing`, of a server that deletes entries when it runs out of memory: among them locks that are
 /// held, and their counters. Also of a server that refuses to say.
@@ -30,9 +31,8 @@ pub(crate) async fn warn_of_eviction(connection: &Connection) {
 
 /// The policy, if there is a limit to the memory and a policy that deletes.
 pub(crate) fn evicts(info: &str) -> Option<&str> {
-    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let policy = field("maxmemory_policy")?.trim();
-    let limited = field("maxmemory").is_some_and(|limit| limit.trim() != "0");
+    let policy = field(info, "maxmemory_policy")?;
+    let limited = field(info, "maxmemory").is_some_and(|limit| limit != "0");
     (limited && policy != "noeviction").then_some(policy)
 }
 

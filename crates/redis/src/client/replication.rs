@@ -69,6 +69,11 @@ async fn ask(connection: &Connection, node: Option<Server>) -> Option<State> {
     }
 }
 
+/// The value of a line `name:value` of what `INFO` answers.
+pub(crate) fn field<'i>(info: &'i str, name: &str) -> Option<&'i str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
 /// What a server says of its replication.
 pub(crate) struct State(String);
 
@@ -79,7 +84,7 @@ impl State {
     }
 
     fn field(&self, name: &str) -> Option<&str> {
-        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+        field(&self.0, name)
     }
 
     /// Of whom it is a replica.

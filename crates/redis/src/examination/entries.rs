@@ -105,7 +105,7 @@ fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<String
 /// A name as the shell of Redis reads it.
 fn printable(name: &str) -> String {
     let plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte));
-    if plain { name.to_owned() } else { format!("\"{}\"", name.escape_default()) }
+    if plain { name.to_owned() } else { format!("\"{}\"", name.as_bytes().escape_ascii()) }
 }
 
 #[cfg(test)]
@@ -135,5 +135,6 @@ mod tests {
     fn a_name_can_be_given_to_the_shell_of_redis() {
         assert_eq!(printable("{leasehold:k}:lock"), "{leasehold:k}:lock");
         assert_eq!(printable("{leasehold:a\n\"b}:lock"), r#""{leasehold:a\n\"b}:lock""#);
+        assert_eq!(printable("{leasehold:é\u{1b}}:lock"), r#""{leasehold:\xc3\xa9\x1b}:lock""#);
     }
 }

@@ -6,7 +6,7 @@ use crate::client::command::Target;
 use crate::client::connection::Connection;
 use crate::client::endpoint::Endpoint;
 use crate::client::eviction::evicts;
-use crate::client::replication::State;
+use crate::client::replication::{State, field};
 use crate::client::value::text;
 use crate::examination::needs::{ask, user_of};
 
@@ -194,7 +194,7 @@ impl Info {
     }
 
     pub(super) fn field(&self, name: &str) -> Option<&str> {
-        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+        field(&self.0, name)
     }
 }
 

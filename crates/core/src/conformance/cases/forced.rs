@@ -4,13 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::context::{SHORT, TestContext, past, patient, soon};
+use super::token::token;
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{ErrorKind, FencingToken, Guard, LockKey, LossReason};
-
-fn token<M: crate::GuardMode>(guard: &Guard<M>) -> Result<FencingToken, Failure> {
-    guard.fencing_token().ok_or_else(|| Failure("a grant without a token".into()))
-}
+use crate::{ErrorKind, FencingToken, LockKey, LossReason};
 
 /// Checks that the store shows these tokens and no other.
 async fn shows(client: &TestClient, key: &LockKey, tokens: &[FencingToken]) -> Verdict {

@@ -8,7 +8,7 @@ use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, Clock, FencingToken, GuardMode, Mode, OwnerId};
 
-fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
+pub(super) fn token<M: GuardMode>(guard: &crate::Guard<M>) -> Result<FencingToken, Failure> {
     guard.fencing_token().ok_or_else(|| Failure("fencing is claimed and the guard has no token".into()))
 }
 
