@@ -121,7 +121,10 @@ pub(crate) async fn without_a_majority_the_error_says_so_and_comes_in_time() {
     for number in 0..2 {
         cluster.restart(number).unwrap();
     }
-    eventually("it goes on", async || theirs.inspect(&key("held")).await.is_ok()).await;
+    eventually("both clients are answered", async || {
+        theirs.inspect(&key("held")).await.is_ok() && held.renew().await.is_ok()
+    })
+    .await;
     assert!(theirs.try_lock("held").await.unwrap().is_none(), "a held lock was forgotten");
     assert!(held.is_held());
     held.release().await.unwrap();
