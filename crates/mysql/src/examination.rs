@@ -33,8 +33,12 @@ const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version',
                         'innodb_read_only', 'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'wsrep_on', \
                         'group_replication_group_name', 'group_replication_single_primary_mode')";
 
+/// What the checks read of the replicas. `MariaDB` alone counts them for everybody.
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status', \
+                      'Rpl_semi_sync_source_status')";
+
 /// The checks of the settings, in the order in which they are told.
-const CHECKS: [fn(&Settings) -> Option<Finding>; 6] = [version, read_only, log, binary_log, galera, group];
+const CHECKS: [fn(&Settings) -> Option<Finding>; 7] = [version, read_only, log, binary_log, replicas, galera, group];
 
 /// Checks the server of a URL: its settings, the rights of the user, and the tables, the first of which has this name unless
 /// the URL names another.
@@ -58,7 +62,8 @@ pub fn examine<'u>(
 }
 
 async fn examine_server(sessions: &Sessions, first: &TableName, tables: &[ExaminedTable]) -> Result<Vec<Finding>> {
-    let rows = ask(sessions, SETTINGS, Params::Empty).await?;
+    let mut rows = ask(sessions, SETTINGS, Params::Empty).await?;
+    rows.extend(ask(sessions, STATUS, Params::Empty).await?);
     let settings = Settings(rows.iter().map(|row| (row.text(0), row.text(1))).collect());
     let mut findings: Vec<Finding> = CHECKS.iter().filter_map(|check| check(&settings)).collect();
     let (user, database) = who_and_where(sessions).await?;
@@ -142,6 +147,28 @@ fn binary_log(settings: &Settings) -> Option<Finding> {
         );
         Finding::warning("binary-log", text).cure("SET GLOBAL sync_binlog = 1")
     })
+}
+
+fn replicas(settings: &Settings) -> Option<Finding> {
+    let (master, source) = ("Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status");
+    if !settings.is_on("log_bin") {
+        return None;
+    }
+    if settings.is_on(master) || settings.is_on(source) {
+        return Some(Finding::well("replicas", "each lock is on a replica before the server answers"));
+    }
+    let role = if settings.get(source).is_some() { "source" } else { "master" };
+    let (health, who): (fn(&'static str, String) -> Finding, _) = match settings.get("Slaves_connected") {
+        Some("0") => return Some(Finding::well("replicas", "no replica copies the server")),
+        Some(_) => (Finding::warning, "replicas copy the server, and none is waited for"),
+        None => (Finding::unknown, "the server waits for no replica, and does not tell whether there is one"),
+    };
+    let replica = if role == "source" { "replica" } else { "slave" };
+    let text = format!(
+        "{who} (semi-synchronous replication, with rpl_semi_sync_{replica}_enabled on the replicas): after a fail-over to \
+         one of them two can hold one key"
+    );
+    Some(health("replicas", text).cure(format!("SET GLOBAL rpl_semi_sync_{role}_enabled = 1")))
 }
 
 fn galera(settings: &Settings) -> Option<Finding> {
@@ -255,6 +282,7 @@ mod tests {
     #[test]
     fn settings_of_servers_that_are_not_at_hand_are_judged() {
         const SINGLE: &str = "group_replication_single_primary_mode";
+        const LOG: (&str, &str) = ("log_bin", "ON");
         const MEMBER: (&str, &str) = ("group_replication_group_name", "c0ffee");
         let table: &[(Check, Given, Option<Health>)] = &[
             (version, &[("version", "10.5.0-MariaDB-1")], Some(Well)),
@@ -266,6 +294,10 @@ mod tests {
             (read_only, &[("read_only", "OFF"), ("super_read_only", "ON")], Some(Warning)),
             (read_only, &[("read_only", "ON"), ("innodb_read_only", "ON")], Some(Error)),
             (read_only, &[("read_only", "OFF")], Some(Well)),
+            (replicas, &[LOG], Some(Unknown)),
+            (replicas, &[LOG, ("Rpl_semi_sync_source_status", "OFF")], Some(Unknown)),
+            (replicas, &[LOG, ("Rpl_semi_sync_source_status", "ON")], Some(Well)),
+            (replicas, &[("log_bin", "OFF")], None),
             (galera, &[("wsrep_on", "ON")], Some(Unknown)),
             (galera, &[("wsrep_on", "OFF")], None),
             (group, &[MEMBER, (SINGLE, "OFF")], Some(Warning)),

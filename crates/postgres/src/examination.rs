@@ -12,10 +12,12 @@ use crate::sessions::{Sessions, Step};
 const FACTS: &str = "SELECT current_setting('server_version'), current_setting('server_version_num'), \
     pg_is_in_recovery()::text, current_setting('default_transaction_read_only'), current_setting('fsync'), \
     current_setting('full_page_writes'), current_setting('synchronous_commit'), quote_ident(current_user), \
-    coalesce(has_schema_privilege(to_regnamespace('{schema}')::oid, 'USAGE')::text, 'absent')";
+    coalesce(has_schema_privilege(to_regnamespace('{schema}')::oid, 'USAGE')::text, 'absent'), \
+    current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication)::text";
 
 /// The checks of the settings, in the order in which they are told.
-const CHECKS: [fn(&Facts) -> Finding; 6] = [version, standby, read_only, fsync, full_page_writes, synchronous_commit];
+const CHECKS: [fn(&Facts) -> Finding; 7] =
+    [version, standby, read_only, fsync, full_page_writes, synchronous_commit, replicas];
 
 /// The rights that the user lacks to what is in the schema, of those that taking a lock needs.
 const MISSING_RIGHTS: &str = "SELECT what, needed FROM (VALUES ('locks', 'SELECT'), ('locks', 'INSERT'), ('locks', 'UPDATE'), \
@@ -107,6 +109,8 @@ struct Facts {
     synchronous_commit: String,
     user: String,
     usage: String,
+    synchronous_standbys: String,
+    replicas: String,
 }
 
 impl Facts {
@@ -122,6 +126,8 @@ impl Facts {
             synchronous_commit: text(6)?,
             user: text(7)?,
             usage: text(8)?,
+            synchronous_standbys: text(9)?,
+            replicas: text(10)?,
         })
     }
 }
@@ -180,6 +186,24 @@ fn synchronous_commit(facts: &Facts) -> Finding {
         Finding::warning("synchronous-commit", text).cure(setting("synchronous_commit", "on"))
     } else {
         Finding::well("synchronous-commit", "a release is on disk before the server answers")
+    }
+}
+
+fn replicas(facts: &Facts) -> Finding {
+    let fault = |why: &str, cure: String| {
+        let text = format!("{why}: after a fail-over to one of them two can hold one key");
+        Finding::warning("replicas", text).cure(cure)
+    };
+    if facts.replicas == "0" {
+        Finding::well("replicas", "no standby copies the server")
+    } else if facts.synchronous_standbys.is_empty() {
+        let why = "standbys copy the server, and none is waited for";
+        fault(why, setting("synchronous_standby_names", "'*'"))
+    } else if ["off", "local"].contains(&facts.synchronous_commit.as_str()) {
+        let why = format!("synchronous_commit is {}, so that no standby is waited for", facts.synchronous_commit);
+        fault(&why, setting("synchronous_commit", "on"))
+    } else {
+        Finding::well("replicas", "each lock is on a standby before the server answers")
     }
 }
 

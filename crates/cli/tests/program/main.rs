@@ -69,6 +69,7 @@ leasehold_testkit::main! {
     doctor::mysql::settings_that_forget_or_refuse_are_found_and_their_cures_end_them,
     doctor::mysql::each_missing_right_is_named_and_the_grant_that_gives_it_is_enough,
     doctor::mysql::tables_and_rows_that_are_not_as_they_should_be_are_found_and_their_cures_end_them,
+    doctor::mysql::a_replica_that_no_lock_waits_for_is_found_and_the_cure_ends_that,
     doctor::mysql::a_node_of_galera_cannot_tell_who_writes_to_the_others,
     doctor::postgres::settings_that_forget_or_refuse_are_found_and_their_cures_end_them,
     doctor::postgres::each_missing_right_is_named_and_the_grant_that_gives_it_is_enough,

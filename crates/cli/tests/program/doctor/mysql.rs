@@ -1,3 +1,4 @@
+use leasehold_testkit::eventually_some;
 use leasehold_testkit::mysql::Server;
 
 use super::{doctor, is_cured, wait_for};
@@ -118,6 +119,29 @@ pub(crate) fn tables_and_rows_that_are_not_as_they_should_be_are_found_and_their
             is_cured(&root, "foreign-row", "warning", |cure| sql(&server, cure));
         }
     }
+}
+
+pub(crate) fn a_replica_that_no_lock_waits_for_is_found_and_the_cure_ends_that() {
+    let primary = start(&["--log-bin", "--sync-binlog=1", "--server-id=1"]);
+    let url = url(&primary, "mysql", "app", "a-secret");
+    doctor(&url, &[]).is_well();
+    sql(&primary, "CREATE USER copies@'%' IDENTIFIED BY 'a-secret'");
+    sql(&primary, "GRANT REPLICATION SLAVE ON *.* TO copies@'%'");
+    let replica = wait_for(Server::needed(&["--server-id=2"]));
+    for statement in [
+        "SET GLOBAL rpl_semi_sync_slave_enabled = 1".to_owned(),
+        format!(
+            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = 'copies', \
+             MASTER_PASSWORD = 'a-secret'",
+            primary.port()
+        ),
+        "START SLAVE".to_owned(),
+    ] {
+        sql(&replica, &statement);
+    }
+    eventually_some("the replica is there", || (!doctor(&url, &[]).bad("replicas").is_empty()).then_some(()));
+    is_cured(&url, "replicas", "warning", |cure| sql(&primary, cure));
+    doctor(&url, &[]).is_well();
 }
 
 pub(crate) fn a_node_of_galera_cannot_tell_who_writes_to_the_others() {

@@ -113,6 +113,14 @@ pub(crate) fn a_standby_is_an_error_and_a_pooler_through_which_no_notification_c
     let standby = wait_for(server.standby()).unwrap();
     let said = doctor(&standby.url(), &[]);
     assert_eq!((said.code, said.finding("standby").0), (2, "error"), "{said:?}");
+    assert_eq!(doctor(&server.url_of("app", "a-secret"), &[]).finding("replicas").0, "warning");
+    is_cured_soon(&server, "replicas", "warning");
+    run(&server, "ALTER SYSTEM SET synchronous_commit = local; SELECT pg_reload_conf()");
+    is_cured_soon(&server, "replicas", "warning");
+    doctor(&server.url(), &[]).is_well();
+    run(&server, "ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf()");
+    drop(standby);
+    eventually_some("no standby is left", || doctor(&server.url(), &[]).bad("replicas").is_empty().then_some(()));
     let pooler = wait_for(server.pooler());
     let said = doctor(&pooler.url(), &[]);
     assert_eq!((said.code, said.finding("notifications").0), (1, "warning"), "{said:?}");
