@@ -2,6 +2,8 @@
 
 use leasehold_testkit::launch::free_port;
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "etcd"))]
+use crate::doctor::wait_for;
 use crate::support::{Place, leasehold, text};
 
 /// What `list` says on this store, which is not there. It is 69 and has no password in it.
@@ -83,6 +85,81 @@ pub(crate) fn a_port_of_something_else_is_named() {
         let said = said(&url);
         assert!(said.contains(&at), "{url}: {said}");
     }
+}
+
+/// The store refuses what this URL says: 78, and why, without a password.
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
+fn is_refused(url: &str, why: &str) {
+    let output = Place::at(url).run(&["list"]);
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(78), ""), "{url}: {said}");
+    assert!(said.contains("refused by the store") && said.contains(why), "{url}: {said}");
+    assert!(!said.contains("c4n4ry"), "{url}: {said}");
+}
+
+#[cfg(feature = "redis")]
+pub(crate) fn a_password_or_a_database_that_redis_refuses_is_named() {
+    use leasehold_testkit::{needs, redis::Server};
+
+    let server = needs("redis-server", Server::start_blocking(&["--requirepass", "c4n4ry"]));
+    let at = format!("127.0.0.1:{}", server.port());
+    for scheme in ["redis", "redis-rw:redis", "reentrant:redis"] {
+        is_refused(&format!("{scheme}://{at}"), "the server wants a password: redis://:PASSWORD@HOST or");
+        is_refused(&format!("{scheme}://:c4n4ry-2@{at}"), "wrong user or password");
+        is_refused(&format!("{scheme}://ada:c4n4ry@{at}"), "wrong user or password");
+        is_refused(&format!("{scheme}://:c4n4ry@{at}/99"), &format!("{at}/99: it could not be set up"));
+    }
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) fn a_password_or_a_database_that_mysql_refuses_is_named() {
+    use leasehold_testkit::mysql::Server;
+
+    let server = wait_for(Server::needed(&[]));
+    wait_for(server.sql(&["CREATE USER ada@'%' IDENTIFIED BY 'c4n4ry'", "GRANT ALL ON leasehold.* TO ada@'%'"]));
+    for scheme in ["mysql", "mysql-rw"] {
+        let url = |user, password, database| {
+            let url = server.url_of(user, password).replacen("mysql:", &format!("{scheme}:"), 1);
+            url.replacen("/leasehold", database, 1)
+        };
+        is_refused(&url("ada", "c4n4ry-2", "/leasehold"), "check user, password, and the user's rights");
+        is_refused(&url("ada", "c4n4ry", "/nowhere"), "/nowhere: check user, password, and the user's rights");
+        is_refused(&url("root", "", "/nowhere"), "/nowhere: create the database first");
+    }
+}
+
+#[cfg(feature = "postgres")]
+pub(crate) fn a_password_or_a_database_that_postgres_refuses_is_named() {
+    use leasehold_testkit::postgres::Server;
+
+    let server = wait_for(Server::needed(&[]));
+    let nowhere = server.url_of("leasehold", "c4n4ry").replacen("/leasehold?", "/nowhere?", 1);
+    is_refused(&nowhere, "database \"nowhere\" does not exist");
+    crate::postgres::sql(&server, "CREATE ROLE ada LOGIN PASSWORD 'c4n4ry'");
+    crate::postgres::sql(
+        &server,
+        "DO $$ BEGIN EXECUTE format('COPY (SELECT ''host all all all scram-sha-256'') TO %L', \
+         current_setting('hba_file')); PERFORM pg_reload_conf(); END $$",
+    );
+    let wrong = server.url_of("ada", "c4n4ry-2");
+    // A reload reaches the next connections a little later.
+    leasehold_testkit::eventually_some("passwords are asked for", || {
+        text(&Place::at(&wrong).run(&["list"]).stderr).contains("password authentication").then_some(())
+    });
+    is_refused(&wrong, "check user, password, database");
+}
+
+#[cfg(feature = "etcd")]
+pub(crate) fn a_password_that_etcd_refuses_is_named() {
+    use leasehold_testkit::etcd::Cluster;
+
+    let cluster = wait_for(Cluster::one(&[]));
+    for command in ["user add root:c4n4ry", "user grant-role root root", "auth enable"] {
+        wait_for(cluster.control(&command.split(' ').collect::<Vec<_>>())).unwrap();
+    }
+    is_refused(&cluster.url(), "the server wants a user and a password");
+    let wrong = cluster.url().replacen("://", "://root:c4n4ry-2@", 1);
+    is_refused(&format!("{wrong}?sslmode=disable"), "check user and password");
 }
 
 pub(crate) fn what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password() {
