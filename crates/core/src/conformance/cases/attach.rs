@@ -167,7 +167,7 @@ pub(super) async fn c28_the_next_holder_after_an_attached_lock_has_its_own_texts
 
 pub(super) async fn c28_a_lease_that_ran_out_is_not_attached(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
-    let old = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    let old = ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
     outlast(context.brief_ttl()).await;
     let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
     ensure!(held != LeaseStatus::Held, "a lock that ran out was taken over");

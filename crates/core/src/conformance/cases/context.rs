@@ -150,6 +150,21 @@ impl TestClient {
         }
     }
 
+    /// Claims a key directly for a lease so brief that it may run out before a slow machine has the votes of all nodes, or the
+    /// answer. The store says so, and is asked again after what it may have left.
+    pub(super) async fn claims_briefly(&self, key: &LockKey, mode: Mode, ttl: Duration) -> Result<GrantRef, Failure> {
+        let limit = self.clock.now().plus(AMPLE);
+        loop {
+            let claim = Claim::new(key, mode, ttl);
+            match self.store.try_acquire(&claim).await {
+                Ok(Attempt::Granted { epoch }) => return Ok(claim.grant(epoch)),
+                Ok(busy) => return Err(Failure::unmet(&format!("{key} is free"), &format!("{busy:?}"))),
+                Err(error) if error.is_transient() && self.clock.now() < limit => outlast(ttl).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Checks that the store shows one grant of a key, with nearly all of its lease left.
     pub(super) async fn sees_left(&self, key: &LockKey, lease: Duration) -> Verdict {
         let holders = self.store.steps().inspect(key).await?.holders;

@@ -182,7 +182,7 @@ pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(context: Tes
 
 pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let writer = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    let writer = ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
     outlast(context.brief_ttl()).await;
     becomes_nothing(&ours, &writer).await?;
     let next = theirs.claims(&key, Mode::Exclusive, LONG).await?;

@@ -76,7 +76,7 @@ async fn lease_lasts_as_long_as_it_says(from: &TestClient, to: &TestClient, key:
     ensure!(held == LeaseStatus::Held, "the renewal said {held:?}");
     to.finds_it_held(key).await?;
     from.store.release(&grant).await?;
-    from.claims(key, Mode::Exclusive, brief).await?;
+    from.claims_briefly(key, Mode::Exclusive, brief).await?;
     to.take(key, &past(brief)).await?.release().await?;
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(super) async fn c20_release_after_a_loss_says_why(context: TestContext) -> V
 
 pub(super) async fn c20_an_expired_grant_has_nothing_to_release(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let grant = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    let grant = ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
     outlast(context.brief_ttl()).await;
     let held = ours.store.release(&grant).await?;
     ensure!(held != LeaseStatus::Held, "the release of an expired grant said {held:?}");

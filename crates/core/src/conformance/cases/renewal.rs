@@ -163,7 +163,7 @@ pub(super) async fn c09_a_batch_answers_each_in_its_place(context: TestContext) 
 
 pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let grant = ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    let grant = ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
     outlast(context.brief_ttl()).await;
     let held = ours.store.renew(&grant, LEASE).await?;
     ensure!(held != LeaseStatus::Held, "the renewal of an expired grant said {held:?}");
@@ -172,7 +172,7 @@ pub(super) async fn c09_an_expired_grant_that_nobody_took_is_not_renewed(context
 
 pub(super) async fn c09_an_expired_reader_is_not_renewed(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let stale = ours.claims(&key, Mode::Shared, context.brief_ttl()).await?;
+    let stale = ours.claims_briefly(&key, Mode::Shared, context.brief_ttl()).await?;
     // Another reader keeps what the store has of the key alive.
     theirs.claims(&key, Mode::Shared, LEASE).await?;
     outlast(context.brief_ttl()).await;
@@ -185,7 +185,7 @@ pub(super) async fn c09_an_expired_reader_is_not_renewed(context: TestContext) -
 
 pub(super) async fn c09_an_expired_reader_is_not_renewed_beside_a_writer(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let stale = ours.claims(&key, Mode::Shared, context.brief_ttl()).await?;
+    let stale = ours.claims_briefly(&key, Mode::Shared, context.brief_ttl()).await?;
     outlast(context.brief_ttl()).await;
     let writer = theirs.take(&key, &super::context::past(context.brief_ttl())).await?;
     let held = ours.store.renew(&stale, LEASE).await?;

@@ -82,7 +82,7 @@ pub(super) async fn c25_who_waits_in_the_store_is_counted(context: TestContext) 
 
 pub(super) async fn c25_an_expired_holder_is_not_shown(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.claims(&key, Mode::Exclusive, context.brief_ttl()).await?;
+    ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
     outlast(context.brief_ttl()).await;
     theirs.sees_nobody(&key).await?;
     let shown = listed(&theirs, key.as_str()).await?;
@@ -94,7 +94,7 @@ pub(super) async fn c25_an_expired_holder_is_not_shown(context: TestContext) -> 
 
 pub(super) async fn c25_an_expired_reader_is_not_shown(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.claims(&key, Mode::Shared, context.brief_ttl()).await?;
+    ours.claims_briefly(&key, Mode::Shared, context.brief_ttl()).await?;
     theirs.claims(&key, Mode::Shared, LEASE).await?;
     outlast(context.brief_ttl()).await;
     theirs.sees_left(&key, LEASE).await?;

@@ -127,7 +127,7 @@ pub(super) async fn c30_the_permit_of_a_holder_that_died_is_granted_after_its_le
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let semaphore = semaphore(&ours, &key, 2)?;
     // The engine of a client that only claims does not renew: as if it had died.
-    let dead = theirs.claims(&semaphore.slots()[1], Mode::Exclusive, context.brief_ttl()).await?;
+    let dead = theirs.claims_briefly(&semaphore.slots()[1], Mode::Exclusive, context.brief_ttl()).await?;
     let living = theirs.take(&semaphore.slots()[0], &patient()).await?;
     let granted = semaphore.acquire_with(&past(context.brief_ttl())).await?;
     let granted = granted.ok_or_else(|| Failure("the permit of the dead is gone for ever".into()))?;
