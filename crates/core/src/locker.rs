@@ -114,14 +114,16 @@ pub trait Admin: fmt::Debug + Send + Sync {
     ///
     /// A holder that is alive is told [`ForceReleased`](crate::LossReason::ForceReleased) or
     /// [`Stolen`](crate::LossReason::Stolen) no later than at its next renewal; until then it still believes that
-    /// it holds. The next grant has a larger token all the same.
+    /// it holds. The next grant that the store gives has a larger token all the same; a guard to which its program passes the lease
+    /// meanwhile ([`LocalHandoff`](crate::LocalHandoff)) has not. A holder whose key is freed twice before its next renewal is told
+    /// `Stolen`, where the store keeps word of one grant only.
     async fn force_release(&self, key: &LockKey) -> Result<Holders>;
 
     /// Frees `key` as [`force_release`](Self::force_release) does, if the grant with this token still holds it, and answers who
     /// that was. If another has it by now, or nobody, nothing is changed, and the answer has no holders.
     ///
     /// The store compares in the step that frees, so that nobody who was granted the key meanwhile loses it. Of several readers only
-    /// the one with this token is released. All tokens of one lease, before and after a local hand-off, mean that lease.
+    /// the one with this token is released, with those of its program that share its lease. All tokens of one lease, before and after a local hand-off, mean that lease.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the store cannot end this grant alone: a file that several readers

@@ -41,14 +41,14 @@ async fn answered(store: &Store, id: &str, claim: &Claim, names: &KeyNames, repl
         },
         ["busy", left, by] => match (Lease::read(left), session_id(by)) {
             (Some(Lease::Ends(left)), Some(session)) => Ok(Attempt::HeldBy { session, retry_in: Some(left) }),
-            _ => Err(store.script_error(&[])),
+            _ => Err(store.redis.script_error(&[])),
         },
         ["soon"] => Ok(Attempt::AHEAD_OF_THE_CLOCK),
         ["deep", levels] => refused(format!(
             "the session has taken the key {levels} times, and max_depth allows no more; \
              is there a recursion without an end, or a guard that nobody drops?"
         )),
-        ref words => Err(store.script_error(words)),
+        ref words => Err(store.redis.script_error(words)),
     }
 }
 

@@ -40,9 +40,9 @@ fn holders(store: &Store, words: &[&str]) -> Result<Vec<Holder>> {
         ["free"] => Ok(Vec::new()),
         ["held", epoch, metadata, left, ..] => match holder(epoch, metadata, left) {
             Some(holder) => Ok(vec![holder]),
-            None => Err(store.script_error(&[])),
+            None => Err(store.redis.script_error(&[])),
         },
-        _ => Err(store.script_error(words)),
+        _ => Err(store.redis.script_error(words)),
     }
 }
 

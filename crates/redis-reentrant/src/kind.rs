@@ -29,7 +29,7 @@ fn as_redis(url: &str) -> &str {
 const NEEDS: Needs = Needs {
     commands: &["eval", "evalsha", "hmget", "hlen", "hset", "hdel", "get", "set", "del", "pexpire", "pttl", "time"],
     spare: &["publish", "subscribe", "unsubscribe", "ping", "scan", "info", "type"],
-    parts: &[("lock", Form::Hash), ("fence", Form::Text), ("forced", Form::Text)],
+    parts: &[("lock", Form::Hash("epoch")), ("fence", Form::Counter("epoch")), ("forced", Form::Text)],
 };
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold_core::{Error, GrantRef, LeaseStatus, Result, SessionId, Waiters};
+use leasehold_core::{GrantRef, LeaseStatus, Result, SessionId, Waiters};
 use leasehold_redis::Reply;
 pub(crate) use leasehold_redis::{FORCED, LOCK};
 
@@ -29,7 +29,7 @@ impl Store {
         match *answer.words() {
             ["held", ..] => Ok(LeaseStatus::Held),
             ["gone"] => Ok(self.why_not_held(id, grant).await),
-            ref words => Err(self.script_error(words)),
+            ref words => Err(self.redis.script_error(words)),
         }
     }
 
@@ -40,17 +40,6 @@ impl Store {
             Ok(Some(whose)) if whose == format!("{} {id}", epoch_argument(grant)) => LeaseStatus::ForceReleased,
             _ => LeaseStatus::NotHeld,
         }
-    }
-
-    /// The error for an answer that is none of a script's own results.
-    pub(crate) fn script_error(&self, words: &[&str]) -> Error {
-        if let ["foreign", key, "string"] = *words
-            && key.ends_with(LOCK)
-        {
-            let whose = "is not of a session: another backend may lock there; give each a namespace of its own";
-            return self.redis.refusal(&format!("the entry `{key}` {whose}"));
-        }
-        self.redis.script_error(words)
     }
 }
 

@@ -23,7 +23,12 @@ const NEEDS: Needs = Needs {
         "hset", "hdel",
     ],
     spare: &["publish", "subscribe", "unsubscribe", "ping", "hlen", "pubsub|numsub", "scan", "info", "type"],
-    parts: &[("lock", Form::Hash), ("fence", Form::Text), ("forced", Form::Text), ("queue", Form::Hash)],
+    parts: &[
+        ("lock", Form::Hash("writer")),
+        ("fence", Form::Counter("epoch")),
+        ("forced", Form::Text),
+        ("queue", Form::Queue),
+    ],
 };
 
 /// The URL as the crate expects it.

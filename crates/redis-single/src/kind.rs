@@ -31,7 +31,7 @@ const NEEDS: Needs = Needs {
         "hdel",
     ],
     spare: &["publish", "subscribe", "unsubscribe", "ping", "hlen", "pubsub|numsub", "scan", "info", "type"],
-    parts: &[("lock", Form::Entry), ("fence", Form::Text), ("forced", Form::Text), ("queue", Form::Hash)],
+    parts: &[("lock", Form::Entry), ("fence", Form::Counter("epoch")), ("forced", Form::Text), ("queue", Form::Queue)],
 };
 
 #[cfg(test)]

@@ -177,8 +177,8 @@ async fn what_stands_in_the_way_is_named_with_what_to_do() {
     let server = needs("redis-server", Server::start(&[]).await);
     let store = open(&server).await;
     for (words, told) in [
-        (&["foreign", "name", "list"][..], "`name` is not Leasehold's: list"),
-        (&["foreign", "name", ""], "`name` is not Leasehold's: another type"),
+        (&["foreign", "name", "list"][..], "`name` is not of this backend: list"),
+        (&["foreign", "name", ""], "`name` is not of this backend: another type"),
         (&["endless", "name"], "`name` never expires"),
         (&["older", "name"], "`name` is of an older version"),
         (&["spent", "name"], "`name` is beyond the year 2248"),

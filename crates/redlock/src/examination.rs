@@ -9,7 +9,7 @@ use leasehold_redis::{Endpoint, Form, Identity, Needs, Source, identify};
 const NEEDS: Needs = Needs {
     commands: &["eval", "evalsha", "get", "mget", "set", "del", "pttl", "pexpire", "time"],
     spare: &["publish", "subscribe", "unsubscribe", "ping", "scan", "info", "type"],
-    parts: &[("lock", Form::Entry), ("fence", Form::Text), ("forced", Form::Text)],
+    parts: &[("lock", Form::Entry), ("fence", Form::Counter("")), ("forced", Form::Text)],
 };
 
 /// How far the clocks of two nodes may be apart. From a second on, no epoch that is ahead of one clock and not far ahead of the

@@ -8,6 +8,10 @@ use crate::setups::{ALL, Setup};
 /// What becomes of tokens where writes are lost.
 const STALE_ATTACH: &str = "yes; a detached lock may be attached once more, with the token that it had";
 
+/// What becomes of tokens where a lease that the store ended passes from guard to guard inside of its program.
+const PASSED_ON: &str =
+    "yes; a waiter of the holder's program may still get the lease that was ended, with its old number";
+
 /// Prints `docs/guarantees.md` without its introduction.
 pub(crate) fn print_all() -> bool {
     for setup in ALL {
@@ -43,7 +47,11 @@ fn table(setups: &[&Setup]) -> String {
         told.push((fault, holds));
         let place = if setup.name == setup.backend { String::new() } else { format!(" ({})", setup.name) };
         let holds = holds.map_or_else(|why| format!("**no**: {why}"), |()| "yes".to_owned());
-        let grow = if setup.attaches_once(fault) { "yes" } else { STALE_ATTACH };
+        let grow = match fault {
+            Fault::ForceRelease => PASSED_ON,
+            _ if setup.attaches_once(fault) => "yes",
+            _ => STALE_ATTACH,
+        };
         let _ = writeln!(text, "| {}{place} | {holds} | {grow} | `{}` |", fault.in_words(), fault.name());
     }
     text

@@ -6,7 +6,9 @@ use std::time::Duration;
 ///
 /// When a guard is released and the next waiter of the process wants the same (mode, ttl, label, reason), that waiter gets
 /// the same lease with the rest of its time, and the next token. A count and an age limit this, so that other processes get
-/// their turn; the rest of the lease limits it, too, so that no waiter gets a lease that is almost over.
+/// their turn; the rest of the lease limits it, too, so that no waiter gets a lease that is almost over. The
+/// store is not asked whether it still has the lease: where it was ended by force meanwhile, the waiter learns that at its next
+/// renewal, and who was granted the key in between has a larger token.
 ///
 /// Readers share a lease instead: readers who queued behind another before its claim was sent become co-readers of its
 /// grant, each with a token of its own. The grant in the store ends with the last of them.

@@ -1,7 +1,7 @@
 use fred::types::Value;
 use fred::util::redis_keyslot;
 use futures::future::join_all;
-use leasehold_core::{Finding, Result};
+use leasehold_core::{FencingToken, Finding, Result};
 
 use crate::client::command::Target;
 use crate::client::connection::Connection;
@@ -16,10 +16,19 @@ const MOST: usize = 1000;
 /// How many foreign entries are told.
 const TOLD: usize = 5;
 
-/// The type of an entry, what is left of its lease in ms, and how its text begins.
+/// The type of an entry, what is left of its lease in ms, and how its text begins; of a hash, whether it has the field that the
+/// argument names, if any.
 const LOOK: &str = "
-local kind = redis.call('TYPE', KEYS[1]).ok
-return {kind, tostring(redis.call('PTTL', KEYS[1])), kind == 'string' and string.sub(redis.call('GET', KEYS[1]), 1, 256) or ''}";
+local kind, begins = redis.call('TYPE', KEYS[1]).ok, ''
+if kind == 'string' then
+  begins = string.sub(redis.call('GET', KEYS[1]), 1, 256)
+elseif kind == 'hash' and ARGV[1] ~= '' then
+  begins = redis.call('HMGET', KEYS[1], ARGV[1])[1] and ARGV[1] or ''
+end
+return {kind, tostring(redis.call('PTTL', KEYS[1])), begins}";
+
+/// What is wrong with an entry, and the cure; `None`: that it is deleted.
+type Foreign = (String, Option<&'static str>);
 
 /// Looks for entries under the names of locks that Leasehold did not write: a key with such an entry is refused, or held for
 /// ever.
@@ -48,10 +57,10 @@ pub(super) async fn examine(
         return vec![Finding::well("foreign-entry", format!("nobody else's among {looked} entries of locks"))];
     }
     let more = foreign.len().saturating_sub(TOLD);
-    let tell = |(name, why): &(String, String)| {
+    let tell = |(name, (why, cure)): &(String, Foreign)| {
         let name = connection.quote(&printable(name));
-        let text = format!("{name} {why}, so that nobody can lock its key");
-        Finding::warning("foreign-entry", text).cure(format!("DEL {name}"))
+        let cure = cure.map_or_else(|| format!("DEL {name}"), str::to_owned);
+        Finding::warning("foreign-entry", format!("{name} {why}")).cure(cure)
     };
     let mut findings: Vec<_> = foreign.iter().take(TOLD).map(tell).collect();
     if more > 0 {
@@ -61,15 +70,16 @@ pub(super) async fn examine(
     findings
 }
 
-/// How many entries there were, and the foreign ones with the reason.
-async fn look(connection: &Connection, pattern: &str, form: Form) -> Result<(usize, Vec<(String, String)>)> {
+/// How many entries there were, and the foreign ones.
+async fn look(connection: &Connection, pattern: &str, form: Form) -> Result<(usize, Vec<(String, Foreign)>)> {
+    let field = if let Form::Hash(field) = form { field } else { "" };
     let (mut looked, mut foreign, mut after) = (0, Vec::new(), None);
     while looked < MOST {
         let (names, next) = connection.scan(pattern, after.as_ref()).await?;
         for names in names.chunks(64) {
             let answers = join_all(names.iter().map(|name| {
                 let slot = Target::Slot(redis_keyslot(name.as_bytes()));
-                async move { ask(connection, "EVAL", &[LOOK, "1", name], slot).await }
+                async move { ask(connection, "EVAL", &[LOOK, "1", name, field], slot).await }
             }));
             for (name, answer) in names.iter().zip(answers.await) {
                 looked += 1;
@@ -89,17 +99,44 @@ async fn look(connection: &Connection, pattern: &str, form: Form) -> Result<(usi
     Ok((looked, foreign))
 }
 
-/// Why an entry is none of Leasehold, if it is none.
-fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<String> {
-    let wanted = if form == Form::Hash { "hash" } else { "string" };
-    match kind {
+/// What is wrong with an entry, if it is none of this backend's.
+fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<Foreign> {
+    /// Deleting a lock that is held, or a counter, would let two hold one key, or give tokens again.
+    const APART: &str = "name a namespace of its own in the URL of each backend: ?namespace=NAME";
+    let closed = |what: &str| format!("{what}, so that nobody can lock its key");
+    let wanted = if matches!(form, Form::Hash(_) | Form::Queue) { "hash" } else { "string" };
+    let lasts = left != "-1";
+    Some(match (form, kind) {
         // It ended meanwhile.
-        "none" => None,
-        _ if kind != wanted => Some(format!("is a {} and no {wanted}", kind.escape_debug())),
-        _ if left == "-1" && form != Form::Text => Some("has no lease".to_owned()),
-        _ if form == Form::Entry && !Entry::read(begins).is_ours() => Some("does not begin with a holder".to_owned()),
-        _ => None,
-    }
+        (_, "none") => return None,
+        (Form::Entry, "hash") if lasts => (closed("is a lock of another backend"), Some(APART)),
+        (Form::Hash(_), "string") if lasts && Entry::read(begins).is_ours() => {
+            (closed("is a lock of another backend"), Some(APART))
+        }
+        (Form::Hash(field), "hash") if begins != field && lasts => {
+            (closed("is a lock of another backend"), Some(APART))
+        }
+        (Form::Entry | Form::Hash(_) | Form::Counter(_), _) if kind != wanted => {
+            (closed(&format!("is a {} and no {wanted}", kind.escape_debug())), None)
+        }
+        (Form::Queue | Form::Text, _) if kind != wanted => {
+            (format!("is a {} and no {wanted}, which Leasehold did not write", kind.escape_debug()), None)
+        }
+        (Form::Entry | Form::Hash(_), _) if !lasts => (closed("has no lease"), None),
+        (Form::Entry, _) if !Entry::read(begins).is_ours() => (closed("does not begin with a holder"), None),
+        (Form::Counter(word), _) => {
+            let number = |word: &str| begins.strip_prefix(word)?.trim_start_matches(' ').parse::<u64>().ok();
+            let other = if word.is_empty() { "epoch" } else { "" };
+            match (number(word), number(other)) {
+                (Some(number), _) if number < FencingToken::MAX_EPOCH => return None,
+                (Some(_), _) => (closed("is a counter that has come to its end"), None),
+                (None, Some(_)) => (closed("is a counter of another backend, or of an older version"), Some(APART)),
+                (None, None) => (closed("is no counter"), None),
+            }
+        }
+        (Form::Queue, _) if !lasts => ("has no lease, which Leasehold did not write".to_owned(), None),
+        _ => return None,
+    })
 }
 
 /// A name as the shell of Redis reads it.
@@ -115,19 +152,50 @@ mod tests {
     const ENTRY: &str = "0123456789abcdef0123456789abcdef 7 {}";
 
     #[test]
-    fn an_entry_of_another_type_form_or_without_a_lease_is_foreign() {
-        for (form, kind, left, begins, foreign) in [
-            (Form::Entry, "string", "100", ENTRY, false),
-            (Form::Entry, "none", "-2", "", false),
-            (Form::Entry, "string", "-1", ENTRY, true),
-            (Form::Entry, "string", "100", "hello", true),
-            (Form::Entry, "list", "100", "", true),
-            (Form::Text, "string", "100", "epoch 7", false),
-            (Form::Text, "hash", "100", "", true),
-            (Form::Hash, "hash", "100", "", false),
-            (Form::Hash, "string", "100", ENTRY, true),
+    fn what_is_deleted_is_no_lock_that_another_backend_may_hold_and_no_counter_of_one() {
+        const SESSION: Form = Form::Hash("epoch");
+        const EPOCH: Form = Form::Counter("epoch");
+        const NUMBER: Form = Form::Counter("");
+        // Its cure: nothing, to delete it, or to keep two backends apart.
+        for (form, kind, left, begins, cure) in [
+            (Form::Entry, "string", "100", ENTRY, ""),
+            (Form::Entry, "none", "-2", "", ""),
+            (Form::Entry, "string", "-1", ENTRY, "DEL"),
+            (Form::Entry, "string", "100", "hello", "DEL"),
+            (Form::Entry, "list", "100", "", "DEL"),
+            (Form::Entry, "hash", "100", "", "namespace"),
+            (Form::Entry, "hash", "-1", "", "DEL"),
+            (SESSION, "hash", "100", "epoch", ""),
+            (SESSION, "hash", "-1", "epoch", "DEL"),
+            (SESSION, "hash", "100", "", "namespace"),
+            (SESSION, "string", "100", ENTRY, "namespace"),
+            (SESSION, "string", "-1", ENTRY, "DEL"),
+            (SESSION, "string", "100", "hello", "DEL"),
+            (EPOCH, "string", "100", "epoch 7", ""),
+            (EPOCH, "string", "-1", "epoch 7", ""),
+            (EPOCH, "string", "100", "epoch 140737488355327", "DEL"),
+            (EPOCH, "string", "100", "epoch x", "DEL"),
+            (EPOCH, "string", "100", "junk", "DEL"),
+            (EPOCH, "string", "100", "7", "namespace"),
+            (EPOCH, "hash", "100", "", "DEL"),
+            (NUMBER, "string", "100", "7", ""),
+            (NUMBER, "string", "100", "", "DEL"),
+            (NUMBER, "string", "100", "epoch 7", "namespace"),
+            (Form::Text, "string", "-1", "anything", ""),
+            (Form::Text, "hash", "100", "", "DEL"),
+            (Form::Queue, "hash", "100", "", ""),
+            (Form::Queue, "hash", "-1", "", "DEL"),
+            (Form::Queue, "string", "100", ENTRY, "DEL"),
         ] {
-            assert_eq!(is_foreign(form, kind, left, begins).is_some(), foreign, "{form:?} {kind} {left} {begins}");
+            let found = match is_foreign(form, kind, left, begins) {
+                None => "",
+                Some((_, None)) => "DEL",
+                Some((_, Some(cure))) => cure,
+            };
+            assert!(
+                found.contains(cure) && cure.is_empty() == found.is_empty(),
+                "{form:?} {kind} {left} {begins}: {found}"
+            );
         }
     }
 

@@ -19,10 +19,14 @@ pub struct Needs {
 /// What is written under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A string which begins with an owner id and an epoch, with a lease: an [`Entry`](crate::Entry).
+    /// A lock: a string that begins with an owner id and an epoch, an [`Entry`](crate::Entry).
     Entry,
-    /// A hash with a lease.
-    Hash,
+    /// A lock: a hash with this field.
+    Hash(&'static str),
+    /// A counter: a string of this word, a space, and a number; without the word, of the number alone.
+    Counter(&'static str),
+    /// Another hash with a lease.
+    Queue,
     /// Another string.
     Text,
 }

@@ -11,7 +11,10 @@ pub(crate) fn script_error(connection: &Connection, words: &[&str]) -> Error {
     match *words {
         ["foreign", key, kind] => {
             let kind = if kind.is_empty() { "another type" } else { kind };
-            let told = format!("the entry `{key}` is not Leasehold's: {kind}; look at it, then delete or rename it");
+            let told = format!(
+                "the entry `{key}` is not of this backend: {kind}; if another one locks there, give each a namespace of its own, \
+                 else delete it"
+            );
             Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }
         ["endless", key] => {

@@ -4,6 +4,7 @@ use leasehold_testkit::redis::{Answer, Cluster, LeastUser, Sentinels, Server};
 use leasehold_testkit::{Proxy, eventually, needs};
 
 use super::{doctor, is_cured, wait_for};
+use crate::support::{Place, text};
 
 /// What a server needs that does not forget.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -98,12 +99,38 @@ pub(crate) fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_b
         ("", "SET {leasehold:k}:lock x"),
         ("", "SET {leasehold:k}:lock 0123456789abcdef0123456789abcdef"),
         ("", "HSET {leasehold:k}:fence a b"),
+        ("", "SET {leasehold:k}:fence junk"),
+        ("redis-rw:", "SET {leasehold:k}:fence junk"),
+        ("reentrant:", "SET {leasehold:k}:fence junk"),
+        ("", "RPUSH {leasehold:k}:forced x"),
         ("", "SADD {leasehold:a%20b}:queue a"),
+        ("", "HSET {leasehold:k}:queue a b"),
         ("reentrant:", "SET {leasehold:k}:lock x"),
         ("redis-rw:", "SET {leasehold:k}:lock x PX 60000"),
     ] {
         send(&server, foreign);
         is_cured(&format!("{prefix}{}", server.url()), "foreign-entry", "warning", |cure| send(&server, cure));
+    }
+    // What another backend holds is left to it: deleting it would let two hold one key.
+    for (holds, asks) in [
+        ("", "redis-rw:"),
+        ("", "reentrant:"),
+        ("redis-rw:", ""),
+        ("redis-rw:", "reentrant:"),
+        ("reentrant:", "redis-rw:"),
+    ] {
+        let (holds, asks) = (format!("{holds}{}", server.url()), format!("{asks}{}", server.url()));
+        let held = Place::at(&holds).hold("k");
+        let said = doctor(&asks, &[]);
+        let (health, cure) = said.finding("foreign-entry");
+        assert!(health == "warning" && cure.ends_with("?namespace=NAME"), "{holds} {asks}: {said:?}");
+        let refused = Place::at(&asks).run(&["run", "-n", "k", "--", "true"]);
+        let said = text(&refused.stderr);
+        assert!(
+            said.contains("not of this backend") && said.contains("a namespace of its own"),
+            "{holds} {asks}: {said}"
+        );
+        held.end();
     }
     let many: Vec<_> = (0..9).map(|number| format!(" {{leasehold:{number}}}:lock x")).collect();
     let many = format!("MSET{}", many.concat());
