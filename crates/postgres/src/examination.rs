@@ -13,7 +13,8 @@ const FACTS: &str = "SELECT current_setting('server_version'), current_setting('
     pg_is_in_recovery()::text, current_setting('default_transaction_read_only'), current_setting('fsync'), \
     current_setting('full_page_writes'), current_setting('synchronous_commit'), quote_ident(current_user), \
     coalesce(has_schema_privilege(to_regnamespace('{schema}')::oid, 'USAGE')::text, 'absent'), \
-    current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication)::text";
+    current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication)::text, \
+    quote_ident(current_database()), (SELECT string_agg(name || '=' || source, ',') FROM pg_settings)";
 
 /// The checks of the settings, in the order in which they are told.
 const CHECKS: [fn(&Facts) -> Finding; 7] =
@@ -111,6 +112,9 @@ struct Facts {
     usage: String,
     synchronous_standbys: String,
     replicas: String,
+    database: String,
+    /// Where each setting comes from.
+    sources: String,
 }
 
 impl Facts {
@@ -128,7 +132,25 @@ impl Facts {
             usage: text(8)?,
             synchronous_standbys: text(9)?,
             replicas: text(10)?,
+            database: text(11)?,
+            sources: text(12)?,
         })
+    }
+
+    /// What gives a setting this value. Each place wins over those below it.
+    fn set(&self, name: &str, value: &str) -> String {
+        let Self { user, database, .. } = self;
+        let source = self.sources.split(',').find_map(|setting| setting.strip_prefix(name)?.strip_prefix('='));
+        let reset = match source.unwrap_or_default() {
+            "client" => return format!("take {name} out of the options in the URL"),
+            "command line" => return format!("take {name} off the command line of the server"),
+            "database user" => format!("ALTER ROLE {user} IN DATABASE {database} RESET {name}"),
+            "user" => format!("ALTER ROLE {user} RESET {name}"),
+            "database" => format!("ALTER DATABASE {database} RESET {name}"),
+            _ => return format!("ALTER SYSTEM SET {name} = {value}; SELECT pg_reload_conf()"),
+        };
+        // Where transactions are read-only, so is the one that ends that.
+        if name == "default_transaction_read_only" { format!("BEGIN READ WRITE; {reset}; COMMIT") } else { reset }
     }
 }
 
@@ -155,7 +177,7 @@ fn standby(facts: &Facts) -> Finding {
 fn read_only(facts: &Facts) -> Finding {
     if facts.read_only == "on" && facts.recovers != "true" {
         Finding::error("read-only", "transactions are read-only by default")
-            .cure(setting("default_transaction_read_only", "off"))
+            .cure(facts.set("default_transaction_read_only", "off"))
     } else {
         Finding::well("read-only", "transactions may write by default")
     }
@@ -164,7 +186,7 @@ fn read_only(facts: &Facts) -> Finding {
 fn fsync(facts: &Facts) -> Finding {
     if facts.fsync == "off" {
         let text = "fsync is off, so that a crash of the machine forgets locks that are held, and two can hold one";
-        Finding::warning("fsync", text).cure(setting("fsync", "on"))
+        Finding::warning("fsync", text).cure(facts.set("fsync", "on"))
     } else {
         Finding::well("fsync", "each lock is on disk before the server answers")
     }
@@ -173,7 +195,7 @@ fn fsync(facts: &Facts) -> Finding {
 fn full_page_writes(facts: &Facts) -> Finding {
     if facts.full_page_writes == "off" {
         let text = "full_page_writes is off, so that a crash of the machine may leave pages half written, and locks in them lost";
-        Finding::warning("full-page-writes", text).cure(setting("full_page_writes", "on"))
+        Finding::warning("full-page-writes", text).cure(facts.set("full_page_writes", "on"))
     } else {
         Finding::well("full-page-writes", "a page that was half written is restored after a crash")
     }
@@ -183,7 +205,7 @@ fn synchronous_commit(facts: &Facts) -> Finding {
     if facts.synchronous_commit == "off" {
         let text = "synchronous_commit is off: grants are written to the disk all the same, and a crash may bring released \
                     locks back until their leases end";
-        Finding::warning("synchronous-commit", text).cure(setting("synchronous_commit", "on"))
+        Finding::warning("synchronous-commit", text).cure(facts.set("synchronous_commit", "on"))
     } else {
         Finding::well("synchronous-commit", "a release is on disk before the server answers")
     }
@@ -198,18 +220,13 @@ fn replicas(facts: &Facts) -> Finding {
         Finding::well("replicas", "no standby copies the server")
     } else if facts.synchronous_standbys.is_empty() {
         let why = "standbys copy the server, and none is waited for";
-        fault(why, setting("synchronous_standby_names", "'*'"))
+        fault(why, facts.set("synchronous_standby_names", "'*'"))
     } else if ["off", "local"].contains(&facts.synchronous_commit.as_str()) {
         let why = format!("synchronous_commit is {}, so that no standby is waited for", facts.synchronous_commit);
-        fault(&why, setting("synchronous_commit", "on"))
+        fault(&why, facts.set("synchronous_commit", "on"))
     } else {
         Finding::well("replicas", "each lock is on a standby before the server answers")
     }
-}
-
-/// The two statements that change a setting of the server.
-fn setting(name: &str, value: &str) -> String {
-    format!("ALTER SYSTEM SET {name} = {value}; SELECT pg_reload_conf()")
 }
 
 /// What is missing or wrong in the schema.

@@ -48,11 +48,28 @@ pub(crate) fn settings_that_forget_or_refuse_are_found_and_their_cures_end_them(
         is_cured_soon(&server, id, health);
     }
     doctor(&server.url(), &[]).is_well();
+    for (place, of) in [("DATABASE leasehold", ""), ("ROLE app", ""), ("ROLE app", " IN DATABASE leasehold")] {
+        for (bad, id, health) in [
+            ("synchronous_commit = off", "synchronous-commit", "warning"),
+            ("default_transaction_read_only = on", "read-only", "error"),
+        ] {
+            run(&server, &format!("ALTER {place}{of} SET {bad}"));
+            is_cured(&server.url_of("app", "a-secret"), id, health, |cure| {
+                assert!(cure.contains(&format!("ALTER {place}{of} RESET ")), "{cure}");
+                sql(&server, cure);
+            });
+        }
+    }
     // What the command line of a server says wins over its configuration.
     let forgetful = wait_for(Server::needed(&["fsync=off"]));
     let said = doctor(&forgetful.url(), &[]);
-    assert_eq!(said.finding("fsync"), ("warning", "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf()"), "{said:?}");
-    run(&forgetful, said.finding("fsync").1);
+    assert_eq!(said.finding("fsync"), ("warning", "take fsync off the command line of the server"), "{said:?}");
+    let said = doctor(&format!("{}&options=-csynchronous_commit%3Doff", server.url_of("app", "a-secret")), &[]);
+    assert_eq!(
+        said.finding("synchronous-commit").1,
+        "take synchronous_commit out of the options in the URL",
+        "{said:?}"
+    );
 }
 
 pub(crate) fn each_missing_right_is_named_and_the_grant_that_gives_it_is_enough() {
