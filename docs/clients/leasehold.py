@@ -18,6 +18,9 @@ class Redis:  # one connection; an error of any kind means: the outcome is not k
             self.file = self.socket.makefile("rb")
         self.answered = False
         self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+        return self.answer()
+    def answer(self):
+        self.answered = False
         answer = self.read()
         self.answered = True
         return answer
@@ -63,12 +66,13 @@ class Locks:
             raise ValueError("a lease is 10 ms to 24 h, and a key has 1 to 255 bytes")
         names = [f"{self.head}{urllib.parse.quote(key, safe=PLAIN)}}}:{part}" for part in ("lock", "fence", "queue")]
         tail, inbox = "," + json.dumps({"label": label})[1:], "!" + self.inbox if wait else ""
-        until, fresh, lock = now() + wait, True, Lock(self, names, ttl)
+        until, fresh, silent, lock = now() + wait, True, False, Lock(self, names, ttl)
         try:
             while True:
                 words = lock.run(ACQUIRE, names, int(ttl * 1000), COUNTER_LIVES_MS, tail, inbox, lock.owner)
                 if words[0] == "granted":
                     lock.epoch = int(words[1])
+                    self.messages.answered &= not silent  # no message came: the last lease ran out, or none can come any more
                     if lock.counts(True) if fresh else lock.renew():  # a lease out of the queue began before the question
                         return lock
                     fresh, lock = True, Lock(self, names, ttl)
@@ -77,9 +81,16 @@ class Locks:
                 if pause <= 0:
                     lock.release()
                     return None
-                fresh = False
-                if select.select([self.messages.socket], [], [], pause)[0]:
-                    self.messages.read()  # whatever it says: ask again
+                fresh = silent = False
+                if not self.messages.answered:  # subscribe anew, and ask again before the wait: no message came meanwhile
+                    self.messages.ask("SUBSCRIBE", self.inbox)
+                elif select.select([self.messages.socket], [], [], pause)[0]:
+                    try:
+                        self.messages.answer()  # whatever it says: ask again
+                    except (OSError, ValueError):
+                        time.sleep(min(pause, 0.1))  # the next connection may break as soon
+                else:
+                    silent = True
         except BaseException:
             with contextlib.suppress(OSError):  # then its place or its lease ends by itself
                 lock.release()

@@ -21,13 +21,17 @@ use self::waiters::{LINE, key, locker, places};
 
 /// Carries out what it reads, a line each, and prints what comes of it.
 const PROGRAM: &str = "
-import io, sys
+import io, select, socket, sys, time
 sys.path.insert(0, sys.argv[1])
 import leasehold
-locks, lock = leasehold.Locks(port=int(sys.argv[2]), namespace=sys.argv[3]), None
+ask, wait, rest, done = leasehold.Redis.ask, select.select, time.sleep, []
+leasehold.Redis.ask = lambda self, *words: done.append(words[0]) or ask(self, *words)
+select.select = lambda *sockets: done.append('wait') or wait(*sockets)
+time.sleep = lambda pause: done.append('rest') or rest(pause)
+locks, lock, silent = leasehold.Locks(port=int(sys.argv[2]), namespace=sys.argv[3]), None, socket.socketpair()
 
-def interrupt():
-    del locks.redis.read
+def interrupt(connection):
+    del connection.read
     raise KeyboardInterrupt
 
 def carry_out(word, *rest):
@@ -41,10 +45,17 @@ def carry_out(word, *rest):
         return lock.is_held()
     elif word == 'release':
         return lock.release()
-    elif word == 'be_interrupted':
-        locks.redis.read = interrupt
+    elif word == 'what_was_done':
+        done[:], before = [], ' '.join(done)
+        return before
+    elif word == 'be_silent':
+        locks.messages.socket = silent[0]
+        return
+    connection = getattr(locks, rest[0])
+    if word == 'be_interrupted':
+        connection.read = lambda: interrupt(connection)
     elif word == 'be_cut_off':
-        locks.redis.file = io.BytesIO(rest[0].encode().decode('unicode_escape').encode())
+        connection.file = io.BytesIO(rest[1].encode().decode('unicode_escape').encode('latin-1'))
 
 for line in sys.stdin:
     try:
@@ -213,19 +224,99 @@ async fn an_answer_that_was_not_read_whole_is_taken_for_no_other() -> Result<()>
     let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
     python.ask("acquire|k|30|0").parse::<u64>().unwrap();
     assert_eq!(ours.force_release(&key()).await?.holders.len(), 1);
-    python.ask("be_interrupted");
+    python.ask("be_interrupted|redis");
     assert_eq!(python.ask("acquire|other|30|0"), "KeyboardInterrupt");
     assert!(ours.try_lock("k").await?.is_some());
     // The lock that the program has is still that of `k`, and it has been lost.
     assert_eq!([python.ask("renew"), python.ask("is_held")], ["False", "False"]);
 
     for cut in ["*1", r"*1\r\n$2", r"*1\r\n$23\r\n", r"*1\r\n$23\r\ngranted 2890", r"*1\r\n$12\r\ngranted 2890"] {
-        python.ask(&format!("be_cut_off|{cut}"));
+        python.ask(&format!("be_cut_off|redis|{cut}"));
         assert_eq!(python.ask("acquire|k|30|0"), "ConnectionError", "{cut}");
     }
     python.ask("acquire|k|30|0").parse::<u64>().expect("it connects anew");
     assert_eq!(python.ask("release"), "True");
     Ok(())
+}
+
+async fn a_connection_for_messages_that_breaks_is_replaced_and_nothing_is_missed_meanwhile() -> Result<()> {
+    let mut server = needs("redis-server", Server::start(&[]).await);
+    let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+    assert_eq!(python.ask("what_was_done"), "SUBSCRIBE");
+    let Answer::List(inboxes) = server.ask(&["PUBSUB", "CHANNELS", "*inbox*"]).await else { panic!("no inbox") };
+    let kill: &[&str] = &["CLIENT", "KILL", "TYPE", "pubsub"];
+    let message: &[&str] = &["PUBLISH", inboxes[0].text(), "x"];
+
+    // It ends before the wait, and during it.
+    server.ask(kill).await;
+    let mut done;
+    for command in [NOTHING, kill, kill] {
+        (done, python) = is_granted_after(command, true, &server, &ours, python).await?;
+        assert!(done.contains("EVAL wait rest EVAL SUBSCRIBE EVAL"), "{command:?}: {done}");
+    }
+    // It ends in the middle of a message, or says what no server says.
+    for cut in ["", "*3", r"*3\r\n$7\r\nmess", r"*3\r\n$7\r\nmessage\r\n", r"$1\r\n\xff\r\n", r"*x\r\n", r"-ERR\r\n"] {
+        python.ask(&format!("be_cut_off|messages|{cut}"));
+        (done, python) = is_granted_after(message, true, &server, &ours, python).await?;
+        assert!(done.contains("EVAL wait rest EVAL SUBSCRIBE EVAL"), "{cut}: {done}");
+    }
+    // The program is interrupted while it reads a message, and then while it reads that it has subscribed.
+    let guard = ours.lock("k").await?;
+    server.ask(message).await;
+    for _ in 0..2 {
+        python.ask("be_interrupted|messages");
+        assert_eq!(python.ask("acquire|k|3600|inf"), "KeyboardInterrupt");
+    }
+    let _ = guard.release().await?;
+    (done, python) = is_granted_after(NOTHING, true, &server, &ours, python).await?;
+    assert!(done.starts_with("EVAL SUBSCRIBE EVAL"), "{done}");
+    // No sign of an end comes, and no message: the key is granted all the same, and this shows that something is wrong.
+    python.ask("be_silent");
+    (done, python) = is_granted_after(NOTHING, false, &server, &ours, python).await?;
+    assert!(done.starts_with("EVAL wait EVAL") && !done.contains("SUBSCRIBE"), "{done}");
+    (done, python) = is_granted_after(NOTHING, true, &server, &ours, python).await?;
+    assert!(done.starts_with("EVAL SUBSCRIBE EVAL"), "{done}");
+    // Nothing is wrong.
+    (done, python) = is_granted_after(NOTHING, false, &server, &ours, python).await?;
+    assert!(done.starts_with("EVAL wait EVAL") && !done.contains("SUBSCRIBE"), "{done}");
+
+    server.kill();
+    let answered = python.ask("acquire|k|30|0");
+    assert!(answered.ends_with("Error"), "what became of the question is not known: {answered}");
+    server.restart().await;
+    (done, _) = is_granted_after(NOTHING, true, &server, &ours, python).await?;
+    assert!(done.contains("EVAL wait rest EVAL SUBSCRIBE EVAL"), "{done}");
+    Ok(())
+}
+
+/// A command that changes nothing.
+const NOTHING: &[&str] = &["PING"];
+
+/// The program waits for a key that ours holds, while the server carries out a command. Once the program has subscribed anew,
+/// if it has to, ours releases the key. What the program did until it was granted that.
+async fn is_granted_after(
+    command: &[&str],
+    subscribes: bool,
+    server: &Server,
+    ours: &RedisSingle,
+    mut python: Python,
+) -> Result<(String, Python)> {
+    // Leases of an hour, so that only the release can be why the program is granted the key.
+    let hour = LockOptions::new().ttl(Duration::from_secs(3600));
+    let guard = ours.lock_with("k", &hour).await?;
+    python.ask("what_was_done");
+    let before = server.calls("subscribe").await;
+    python.begin("acquire|k|3600|inf");
+    eventually("the program in Python has a place", async || places(server).await == 1).await;
+    server.ask(command).await;
+    eventually("it has subscribed", async || !subscribes || server.calls("subscribe").await > before).await;
+    let _ = guard.release().await?;
+    let (answered, mut python) = answer(python).await;
+    assert!(answered.parse::<u64>().is_ok(), "{answered} after {command:?}");
+    let done = python.ask("what_was_done");
+    assert!(!done.contains("SUBSCRIBE wait"), "a message of the time before it had subscribed would be missed: {done}");
+    assert_eq!(python.ask("release"), "True");
+    Ok((done, python))
 }
 
 async fn a_lease_or_a_key_that_no_other_client_takes_is_refused() -> Result<()> {
@@ -260,6 +351,7 @@ leasehold_testkit::main! {
     @multi_thread a_holder_in_python_that_dies_is_followed_after_its_lease,
     @multi_thread a_holder_in_python_learns_that_its_lock_was_taken_away_or_ran_out,
     @multi_thread an_answer_that_was_not_read_whole_is_taken_for_no_other,
+    @multi_thread a_connection_for_messages_that_breaks_is_replaced_and_nothing_is_missed_meanwhile,
     @multi_thread a_lease_or_a_key_that_no_other_client_takes_is_refused,
     @multi_thread names_are_the_same_in_both_languages,
 }
