@@ -2,6 +2,7 @@
 
 mod lists;
 mod name;
+mod taken;
 mod template;
 
 use std::fs;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 
+use super::taken;
 use crate::workspace::root;
 
 /// The name of a backend that can be a folder, a package, a feature, a module and a URL scheme.
@@ -18,12 +19,16 @@ impl Name {
     pub(crate) fn new(name: &str) -> Result<Self, String> {
         let lock = root().join("Cargo.lock");
         let packages = fs::read_to_string(&lock).map_err(|e| format!("{}: {e}", lock.display()))?;
-        Self::beside(name, &packages)
+        let checked = Self::beside(name, &packages)?;
+        match taken::by(name, &checked.module())? {
+            Some(why) => refuse(name, &why),
+            None => Ok(checked),
+        }
     }
 
     /// A name that none of the packages of this `Cargo.lock` has.
     fn beside(name: &str, packages: &str) -> Result<Self, String> {
-        let refuse = |why: &str| Err(format!("a backend cannot be named {name:?}: {why}"));
+        let refuse = |why: &str| refuse(name, why);
         let words: Vec<&str> = name.split('-').collect();
         let is_word = |word: &&str| {
             !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -43,8 +48,8 @@ impl Name {
         if packages.lines().any(|line| line == format!("name = \"{}\"", name.package())) {
             return refuse(&format!("the package {} exists already", name.package()));
         }
-        if ["memory", "default", "tls-rustls"].contains(&name.as_str()) {
-            return refuse("core or a feature of every crate has this name");
+        if name.as_str() == "memory" {
+            return refuse("it is the backend of core");
         }
         Ok(name)
     }
@@ -73,6 +78,10 @@ impl Name {
         let capital = |word: &str| word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default();
         self.0.split('-').map(capital).collect()
     }
+}
+
+fn refuse(name: &str, why: &str) -> Result<Name, String> {
+    Err(format!("a backend cannot be named {name:?}: {why}"))
 }
 
 impl fmt::Display for Name {
@@ -107,13 +116,37 @@ mod tests {
             ("dynämo", "words of a-z"),
             ("gen", "a word of Rust"),
             ("etcd", "leasehold-etcd exists already"),
-            ("memory", "core or a feature"),
+            ("memory", "the backend of core"),
             (&"x".repeat(41), "40 characters"),
         ] {
             let refusal = Name::beside(bad, packages).unwrap_err();
             assert!(refusal.contains(why), "{bad}: {refusal}");
         }
         assert!(Name::beside("etc", packages).is_ok() && Name::beside("etcd2", packages).is_ok());
+    }
+
+    #[test]
+    fn a_feature_a_scheme_or_a_module_that_is_there_already_is_refused() {
+        for (bad, what, file) in [
+            ("watch", "a feature", "crates/cli/Cargo.toml"),
+            ("tls-rustls", "a feature", "crates/leasehold/Cargo.toml"),
+            ("default", "a feature", "crates/leasehold/Cargo.toml"),
+            ("etcds", "a scheme", "crates/leasehold/src/backends.rs"),
+            ("rediss", "a scheme", "crates/leasehold/src/backends.rs"),
+            ("valkey", "a scheme", "crates/leasehold/src/backends.rs"),
+            ("valkeys-cluster", "a scheme", "crates/leasehold/src/backends.rs"),
+            ("postgresql", "a scheme", "crates/leasehold/src/backends.rs"),
+            ("reentrant", "a scheme", "crates/leasehold/src/backends.rs"),
+            ("fenced", "a module", "crates/leasehold/src/lib.rs"),
+            ("unknown-scheme", "a module", "crates/leasehold/src/lib.rs"),
+            ("conformance", "a module", "crates/core/src/lib.rs"),
+        ] {
+            let refusal = Name::new(bad).unwrap_err();
+            assert!(refusal.contains(what) && refusal.contains(file), "{refusal}");
+        }
+        for good in ["dynamo", "watched", "etcd2", "fenced-file", "redisson"] {
+            assert_eq!(Name::new(good).unwrap().as_str(), good);
+        }
     }
 
     #[test]
