@@ -48,6 +48,9 @@ def carry_out(word, *rest):
     elif word == 'what_was_done':
         done[:], before = [], ' '.join(done)
         return before
+    elif word == 'look_every':
+        leasehold.PLACE_LIVES = 3 * float(rest[0])
+        return
     elif word == 'be_silent':
         locks.messages.socket = silent[0]
         return
@@ -242,6 +245,8 @@ async fn an_answer_that_was_not_read_whole_is_taken_for_no_other() -> Result<()>
 async fn a_connection_for_messages_that_breaks_is_replaced_and_nothing_is_missed_meanwhile() -> Result<()> {
     let mut server = needs("redis-server", Server::start(&[]).await);
     let (ours, mut python) = (locker(&server).await?, Python::start(&server, "leasehold"));
+    // So that a message is what ends each wait.
+    python.ask("look_every|30");
     assert_eq!(python.ask("what_was_done"), "SUBSCRIBE");
     let Answer::List(inboxes) = server.ask(&["PUBSUB", "CHANNELS", "*inbox*"]).await else { panic!("no inbox") };
     let kill: &[&str] = &["CLIENT", "KILL", "TYPE", "pubsub"];
@@ -272,8 +277,10 @@ async fn a_connection_for_messages_that_breaks_is_replaced_and_nothing_is_missed
     assert!(done.starts_with("EVAL SUBSCRIBE EVAL"), "{done}");
     // No sign of an end comes, and no message: the key is granted all the same, and this shows that something is wrong.
     python.ask("be_silent");
+    python.ask("look_every|0.5");
     (done, python) = is_granted_after(NOTHING, false, &server, &ours, python).await?;
     assert!(done.starts_with("EVAL wait EVAL") && !done.contains("SUBSCRIBE"), "{done}");
+    python.ask("look_every|30");
     (done, python) = is_granted_after(NOTHING, true, &server, &ours, python).await?;
     assert!(done.starts_with("EVAL SUBSCRIBE EVAL"), "{done}");
     // Nothing is wrong.
