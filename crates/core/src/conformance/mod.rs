@@ -65,8 +65,10 @@
 //! Faults (lost replies, silence, refusals) are injected between engine and backend (`faults.rs`). Cases that need several
 //! processes start this test program again as a helper (`process.rs`).
 
+mod arguments;
 mod cases;
 mod clause;
+mod direct;
 mod error_text;
 mod expected;
 mod faults;

@@ -89,13 +89,17 @@ impl Holder {
 
     /// Starts a helper. `None`: the key was not granted to it.
     pub(super) async fn try_start(subject: &dyn Subject, role: &Role) -> Result<Option<Self>, Failure> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let program = std::env::current_exe()?;
+        let mut child = Command::new(&program)
             .env(ROLE, role.to_text())
             .envs(subject.environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
-            .spawn()?;
+            .spawn()
+            .map_err(|error| {
+                Failure(format!("{} cannot be started as a helper process: {error}", program.display()))
+            })?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Failure("the helper has no pipes".into()));
         };

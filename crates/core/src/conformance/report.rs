@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use libtest_mimic::{Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
+use super::arguments::Asked;
 use super::cases::{Case, ClauseCheck, TestContext, all};
 use super::clause;
 use super::expected::Expected;
@@ -55,12 +56,13 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
     report
 }
 
-/// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness. Every case runs
+/// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness, but for the count
+/// of what was filtered out. Every case runs
 /// once per variant, and where the variant claims the hand-off, once with it and once without.
 pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
-    let mut arguments = Arguments::from_args();
+    let mut asked = Asked::from_args();
     // Most cases wait for leases to run out, not for a processor.
-    arguments.test_threads.get_or_insert(24);
+    asked.arguments.test_threads.get_or_insert(24);
     let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build().map(Arc::new) else {
         eprintln!("no tokio runtime could be started");
         return ExitCode::FAILURE;
@@ -69,7 +71,7 @@ pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
     let broken = Arc::new(Broken::default());
     let mut trials = Vec::new();
     for variant in variants {
-        let absent = if arguments.list { None } else { runtime.block_on(variant.available()).err() };
+        let absent = if asked.arguments.list { None } else { runtime.block_on(variant.available()).err() };
         if let Some(why) = &absent {
             println!("{backend}{} is not available: {why}", variant.suffix());
             if std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1") {
@@ -77,12 +79,12 @@ pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         }
-        trials.extend(trials_of(variant, absent.as_deref(), arguments.list, &runtime, &broken));
+        trials.extend(trials_of(variant, absent.as_deref(), &asked, &runtime, &broken));
     }
     // Cases about the lease take longest and come late in the contract: begun last, they would be waited for alone.
     trials.reverse();
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    if !arguments.list {
+    let conclusion = libtest_mimic::run(&asked.arguments, trials);
+    if !asked.arguments.list {
         let (passed, failed, ignored) = (conclusion.num_passed, conclusion.num_failed, conclusion.num_ignored);
         println!("{backend}  passed {passed}  failed {failed}  ignored {ignored}\n");
         broken.tell();
@@ -90,11 +92,11 @@ pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
     conclusion.exit_code()
 }
 
-/// The cases of one variant. `absent` is the reason why its store cannot be reached, if it cannot.
+/// The cases of one variant that are asked for. `absent` is the reason why its store cannot be reached, if it cannot.
 fn trials_of(
     variant: Variant,
     absent: Option<&str>,
-    list: bool,
+    asked: &Asked,
     runtime: &Arc<Runtime>,
     broken: &Arc<Broken>,
 ) -> Vec<Trial> {
@@ -109,13 +111,16 @@ fn trials_of(
     for case in all() {
         let name = format!("{}::{}{suffix}", capabilities.backend(), case.name);
         let why = absent.map(str::to_owned).or_else(|| why_ignored(case, &capabilities));
-        if let Some(why) = why.as_ref().filter(|_| absent.is_none() && !list) {
+        let both = handoffs.iter().map(|(off, local_handoff)| {
+            let context = TestContext::new(Arc::clone(&subject), case.name, *local_handoff);
+            trial(format!("{name}{off}"), case, context, why.clone(), runtime, broken)
+        });
+        let included: Vec<_> = both.filter(|trial| asked.includes(trial)).collect();
+        let tells = absent.is_none() && !asked.arguments.list && !included.is_empty();
+        if let Some(why) = why.as_ref().filter(|_| tells) {
             println!("{name} is ignored: {why}");
         }
-        for (off, local_handoff) in handoffs {
-            let context = TestContext::new(Arc::clone(&subject), case.name, *local_handoff);
-            trials.push(trial(format!("{name}{off}"), case, context, why.clone(), runtime, broken));
-        }
+        trials.extend(included);
     }
     trials
 }

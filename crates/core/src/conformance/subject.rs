@@ -1,17 +1,15 @@
 //! The backend under test, as the cases see it: a source of independent clients.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::direct::{Direct, Store};
 use super::faults::{Faults, Faulty};
 use super::fixture::Fixture;
 use crate::{
-    Admin, Attempt, Backend, Capabilities, Claim, Clock, Engine, EngineOptions, Error, ErrorKind, GrantRef,
-    LeaseStatus, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, ReadGuard, Renewal, Result, RwLocker,
-    SharedBackend, Subscription, Wait,
+    Admin, Backend, Capabilities, Clock, Engine, EngineOptions, Error, ErrorKind, LocalHandoff, LockGuard, LockKey,
+    LockOptions, Locker, ReadGuard, Result, RwLocker, SharedBackend, Wait,
 };
 
 /// The backend under test: a source of independent clients. Object-safe, so that the cases are compiled once.
@@ -44,72 +42,19 @@ pub struct TestClient {
     pub clock: Clock,
 }
 
-/// The time for a direct call of the backend. Long, because that time is not what a case checks.
-pub(crate) const WITHIN: Duration = Duration::from_secs(10);
-
-/// Direct calls of the backend, without engine and faults.
-#[async_trait]
-pub trait Store: fmt::Debug + Send + Sync {
-    /// See [`Backend::try_acquire`]. Asks again while the store has granted the key as often as its clock allows.
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt>;
-    /// See [`Backend::renew`].
-    async fn renew(&self, grant: &GrantRef, ttl: Duration) -> Result<LeaseStatus>;
-    /// See [`Backend::release`].
-    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus>;
-    /// See [`crate::Notifications::subscribe`].
-    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>>;
-    /// The backend itself.
-    fn steps(&self) -> &dyn Backend;
-    /// See [`Engine::close`].
-    async fn close(&self);
-}
-
-#[async_trait]
-impl<B: Backend> Store for Engine<Faulty<B>> {
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        let clock = Clock::system();
-        let limit = clock.now().plus(WITHIN);
-        loop {
-            match self.backend().inner.try_acquire(claim).await {
-                Ok(ahead) if ahead == Attempt::AHEAD_OF_THE_CLOCK && clock.now() < limit => {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                answer => return answer,
-            }
-        }
-    }
-
-    async fn renew(&self, grant: &GrantRef, ttl: Duration) -> Result<LeaseStatus> {
-        let answer = self.backend().inner.renew(&[Renewal { grant: grant.clone(), ttl }], WITHIN).await.pop();
-        answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Indeterminate, "renew").detail("no answer in the batch")))
-    }
-
-    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.backend().inner.release(grant).await
-    }
-
-    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
-        match self.backend().inner.notifications() {
-            Some(notifications) => notifications.subscribe(key).await,
-            None => Err(Error::new(ErrorKind::Unsupported, "subscribe").detail("wake-up is claimed and not there")),
-        }
-    }
-
-    fn steps(&self) -> &dyn Backend {
-        &self.backend().inner
-    }
-
-    async fn close(&self) {
-        Engine::close(self).await;
-    }
-}
-
 impl TestClient {
     /// A client on the engine that every backend crate uses.
     pub fn new<B: Backend>(backend: B, clock: Clock, local_handoff: LocalHandoff) -> Self {
         let (engine, faults) = faulty(backend, &clock, local_handoff);
         let engine = Arc::new(engine);
-        Self { locker: engine.clone(), readers: None, admin: engine.clone(), store: engine, faults, clock }
+        Self {
+            locker: engine.clone(),
+            readers: None,
+            admin: engine.clone(),
+            store: Arc::new(Direct(engine)),
+            faults,
+            clock,
+        }
     }
 
     /// A client on the engine that every backend crate uses, with shared mode.
@@ -117,7 +62,7 @@ impl TestClient {
         let (engine, faults) = faulty(backend, &clock, local_handoff);
         let engine = Arc::new(engine);
         let readers: Option<Arc<dyn RwLocker>> = Some(engine.clone());
-        Self { locker: engine.clone(), readers, admin: engine.clone(), store: engine, faults, clock }
+        Self { locker: engine.clone(), readers, admin: engine.clone(), store: Arc::new(Direct(engine)), faults, clock }
     }
 
     pub(super) async fn acquire(&self, key: &LockKey, options: &LockOptions) -> Result<Option<LockGuard>> {

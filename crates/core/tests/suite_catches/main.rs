@@ -8,6 +8,7 @@ mod double;
 mod downgrade;
 mod engine;
 mod exclusive;
+mod program;
 mod renewals;
 mod shared;
 
@@ -73,6 +74,9 @@ async fn failures() -> Vec<(&'static str, String)> {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = program::as_suite() {
+        return code;
+    }
     let mut arguments = Arguments::from_args();
     // They wait for leases most of the time.
     arguments.test_threads.get_or_insert(16);
@@ -87,5 +91,6 @@ fn main() -> ExitCode {
         })
         .collect();
     trials.push(Trial::test("a_sound_double_passes", move || runtime.block_on(a_sound_double_passes())));
+    trials.extend(program::CHECKS.iter().map(|(name, check)| Trial::test(*name, check)));
     libtest_mimic::run(&arguments, trials).exit_code()
 }

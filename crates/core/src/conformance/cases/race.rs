@@ -97,7 +97,7 @@ pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(context:
     const ROUNDS: usize = 8;
     let (clients, key) = (context.clients(8, 4).await?, context.key());
     let issued = join_all(clients.iter().map(async |rival| {
-        let mut epochs = Vec::new();
+        let (mut epochs, mut unreleased) = (Vec::new(), String::new());
         for _ in 0..ROUNDS {
             let claim = Claim::new(&key, Mode::Exclusive, LEASE);
             let grant = claim.grant(None);
@@ -106,18 +106,21 @@ pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(context:
                 epochs.push(epoch);
             }
             // The release may have overtaken the claim.
-            let _ = rival.store.release(&grant).await;
+            if let Err(error) = rival.store.release(&grant).await {
+                unreleased = format!("\n{}", Failure::from(error).0);
+            }
         }
-        epochs
+        (epochs, unreleased)
     }))
     .await;
+    let (issued, unreleased): (Vec<_>, Vec<_>) = issued.into_iter().unzip();
     for of_one in &issued {
         ensure!(of_one.is_sorted_by(|earlier, later| earlier < later), "one locker got {of_one:?}");
     }
     let all: Vec<_> = issued.into_iter().flatten().collect();
     let different: BTreeSet<_> = all.iter().collect();
     ensure!(different.len() == all.len(), "{} numbers for {} grants", different.len(), all.len());
-    let next = clients[0].take(&key, &patient()).await?;
+    let next = clients[0].take(&key, &patient()).await.map_err(|Failure(why)| Failure(why + &unreleased.concat()))?;
     let (epoch, last) = (next.fencing_token().map(FencingToken::epoch), all.iter().copied().flatten().max());
     ensure!(epoch > last, "{epoch:?} after {last:?}");
     next.release().await?;

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use super::admin::listed;
 use super::context::{TestContext, outlast};
 use crate::conformance::TestClient;
-use crate::conformance::subject::WITHIN;
+use crate::conformance::direct::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Capability, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, Renewal, Result};
 
