@@ -15,6 +15,11 @@ pub mod fenced;
 pub use leasehold_core::*;
 
 pub use crate::address::Address;
+#[allow(
+    unreachable_pub,
+    unused_imports,
+    reason = "without the feature of a backend, there is no module to export"
+)]
 pub use crate::backends::*;
 pub use crate::connect::connect;
 pub use crate::kinds::{kind_of, kinds, register};

@@ -47,13 +47,16 @@ fn licences(steps: &mut Steps) {
     }
 }
 
-/// Each store alone, with TLS and without. The program is built of the library with the same feature.
+/// The library without a store, and each store alone, with TLS and without. The program is built of the library with the same
+/// feature. A warning in any of them is a failure.
 fn features(steps: &mut Steps) {
+    let lint = ["clippy", "--quiet", "--no-default-features", "-p"];
+    steps.run("features", cargo().args(lint).args(["leasehold", "--", "-D", "warnings"]));
     for store in STORES {
         for tls in ["", ",tls-rustls"] {
             let chosen = format!("{store}{tls}");
-            let check = ["check", "--quiet", "-p", "leasehold-cli", "--no-default-features", "--features", &chosen];
-            steps.run("features", cargo().args(check));
+            let chosen = ["leasehold-cli", "--features", &chosen, "--", "-D", "warnings"];
+            steps.run("features", cargo().args(lint).args(chosen));
         }
     }
 }
