@@ -32,11 +32,15 @@ use crate::{Capabilities, Cursor, Error, ErrorKind, Holders, LockKey, Mode, Page
 /// the key.
 ///
 /// # A store with only compare-and-swap
-/// Read the entry, compute the new one, and swap it, in a loop inside the method. Give the loop a limit, in rounds and within
-/// `answers_within`. When it is exhausted because others kept changing the entry, nothing was applied by this method: answer
-/// [`Unavailable`](ErrorKind::Unavailable), and the engine asks again after a pause with jitter. If the answer to one swap was
-/// lost, the method does not know whether it was applied: read again and compare the owner id, or answer
+/// Read the entry, compute the new one, and swap it, in a loop inside the method. The limit of the loop is the time, `answers_within`
+/// or the `within` of a renewal, and not a number of rounds: a caller that does not wait asks once. When the time is over because
+/// others kept changing the entry, nothing was applied by this method: answer [`Unavailable`](ErrorKind::Unavailable). A caller
+/// that does not wait gets this error; for one that waits, the engine asks again after a pause with jitter. If the answer to one
+/// swap was lost, the method does not know whether it was applied: read again and compare the owner id, or answer
 /// [`Indeterminate`](ErrorKind::Indeterminate).
+///
+/// The clock is read in each step, before the swap. A release that finds nothing swaps the entry nevertheless: a claim of the same
+/// owner that is still under way, because its caller gave it up, then fails.
 ///
 /// # What is optional
 /// [`Capabilities`] say what a backend claims; each capability that is declined has a reason, which users read.
@@ -161,8 +165,9 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Duration::from_secs(1)
     }
 
-    /// Closes the connections of this backend and ends its background tasks. Steps that are under way or begin later fail at
-    /// once.
+    /// Closes the connections of this backend and ends its background tasks. Steps that begin later fail at once with
+    /// [`Closed`](ErrorKind::Closed). Steps that are under way fail at once with the same, or with
+    /// [`Indeterminate`](ErrorKind::Indeterminate) if they were sent: the engine waits for none of them any more.
     ///
     /// The engine calls this once, after the last operation for which it waits. It drops the future after
     /// [`answers_within`](Self::answers_within), and that must end connections and tasks, too.
@@ -351,7 +356,7 @@ pub struct SessionId(pub u64);
 #[async_trait]
 pub trait Notifications: Send + Sync {
     /// Subscribes to what happens to `key`. When this returns, the subscription misses no later release and no grant out of the
-    /// store queue, unless the connection breaks.
+    /// store queue, unless the connection breaks: the store has confirmed the subscription.
     ///
     /// # Errors
     /// An error is not final: while a caller waits for the key, the engine polls and subscribes again from time to time.
@@ -361,9 +366,10 @@ pub trait Notifications: Send + Sync {
 /// A subscription to the notifications of one key. Dropping it unsubscribes.
 #[async_trait]
 pub trait Subscription: Send {
-    /// Waits for the next notification about the key. A notification without a reason is harmless.
+    /// Waits for the next notification about the key. A notification without a reason is harmless; one that comes before the
+    /// release can be read costs a poll interval, because the claim that it causes finds the key busy.
     ///
-    /// If the connection breaks and the subscription is restored, the answer is [`Freed`](Notification::Freed), because a
+    /// If the connection breaks and the subscription is restored, the answer is [`Freed`](Notification::Freed), once, because a
     /// release may have been missed. If it cannot be restored, the answer is [`Ended`](Notification::Ended). The method
     /// does not end with an error, and it does not wait for ever on a connection that is known to be broken.
     ///

@@ -40,7 +40,7 @@ pub type Answers<O> = Vec<Option<Result<<O as Operations>::Answer>>>;
 /// rows in one order, so that no two of them lock rows crosswise.
 pub struct GroupCommit<O: Operations>(Arc<Lane<O>>);
 
-/// Lets batches of several kinds take turns: whoever is answered by a batch of claims finds that no releases are in flight,
+/// Lets batches of several kinds take turns, whatever their rows are: it is no lock of a row. Whoever is answered by a batch of claims finds that no releases are in flight,
 /// and joins the next batch of them. Side by side, each kind would leave the half of those that come in to the batch after.
 #[derive(Clone, Debug, Default)]
 pub struct Turns(Arc<tokio::sync::Mutex<()>>);

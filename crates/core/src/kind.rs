@@ -180,7 +180,8 @@ impl fmt::Debug for Target<'_> {
 pub struct Tables {
     /// Creates the tables of the database of a URL, or brings older ones up to date.
     pub migrate: for<'u> fn(&'u str) -> BoxFuture<'u, Result<()>>,
-    /// Deletes the rows of keys that have been idle for so long, and returns how many.
+    /// Deletes the rows of keys that have been idle for so long, and returns how many. Where the store deletes them by their age,
+    /// there is nothing to do, and `Ok(0)` is right.
     pub gc: for<'u> fn(&'u str, Duration) -> BoxFuture<'u, Result<u64>>,
 }
 

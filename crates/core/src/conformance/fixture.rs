@@ -13,10 +13,12 @@ pub trait Fixture: Send + Sync + 'static {
     /// The capabilities of the backend. No I/O: this is called while cases are listed.
     fn capabilities(&self) -> Capabilities;
 
-    /// Checks that the store can be reached.
+    /// Checks that the store can be reached, once before the cases. By default it can.
     ///
     /// # Errors
-    /// Why the store cannot be reached, for the report. Every case is then ignored.
+    /// Why the store cannot be reached, for the report. Every case is then ignored, and the run is a success, unless the environment
+    /// variable `LEASEHOLD_CONFORMANCE_REQUIRED` is `1`: set it wherever the store has to be there. `Debug` of an
+    /// [`Error`](crate::Error) says the cause, such as a refused connection, which `Display` leaves to its source.
     async fn available(&self) -> std::result::Result<(), String> {
         Ok(())
     }
@@ -26,7 +28,8 @@ pub trait Fixture: Send + Sync + 'static {
 
     /// Connects a new client that uses the given clock, which may be an hour off. By default the clock is ignored.
     ///
-    /// Only needed by a backend that reads a clock in the client. The end of a lease must not depend on that clock.
+    /// Only needed by a backend that reads a clock in the client. The end of a lease must not depend on that clock. The suite sees
+    /// whether it does only with this method, and does not see `SystemTime::now` in the backend.
     async fn connect_at(&self, namespace: &str, clock: &Clock) -> Result<Self::Backend> {
         let _ = clock;
         self.connect(namespace).await

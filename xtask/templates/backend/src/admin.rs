@@ -3,7 +3,7 @@ use leasehold_core::{Cursor, Holders, LockKey, Page, Result};
 use crate::store::Store;
 
 /// Who holds a key: one holder with mode, token, remaining lease, label and reason, or none if the key is free or its lease has
-/// ended. `Holders::new` and `Holder::new` make them.
+/// ended. `Holders::new` and `Holder::of_epoch` make them: the epoch tells the token, and when the lease was granted.
 pub(crate) async fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
     store.not_written("inspect", key.as_str()).await
 }

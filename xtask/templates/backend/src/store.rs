@@ -22,7 +22,8 @@ impl Store {
         ready(Ok(Self { address: address.into(), namespace })).await
     }
 
-    /// Closes the connection. Steps that are under way or begin later fail at once.
+    /// Closes the connection. Steps that begin later fail at once with `ErrorKind::Closed`, and those that are under way with the same,
+    /// or with `ErrorKind::Indeterminate` if they were sent.
     pub(crate) async fn close(&self) {
         ready(()).await;
     }
