@@ -7,7 +7,7 @@ use super::context::{MARGIN, TestContext, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
-use crate::{Capability, ErrorKind, LockKey, LockOptions, LossReason, ReleaseOutcome, Wait};
+use crate::{Capability, Claim, ErrorKind, LockKey, LockOptions, LossReason, Mode, ReleaseOutcome, Wait};
 
 /// A ttl longer than any case: a waiter that is granted meanwhile was not granted because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
@@ -78,6 +78,18 @@ pub(super) async fn c06_closing_waits_for_a_release_under_way(context: TestConte
     ensure!(outcome == ReleaseOutcome::Released, "{outcome:?}");
     soon("closing", closing).await??;
     Ok(())
+}
+
+pub(super) async fn c06_after_closing_no_step_is_carried_out(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    ours.take(&context.key(), &patient()).await?.release().await?;
+    soon("closing", ours.store.close()).await?;
+    let claim = Claim::new(&key, Mode::Exclusive, LONG);
+    let claimed = soon("a claim after closing ends", ours.store.try_acquire(&claim)).await?;
+    ensure!(claimed.is_err(), "a claim after closing: {claimed:?}");
+    let seen = soon("a look after closing ends", ours.store.steps().inspect(&key)).await?;
+    ensure!(seen.is_err(), "a look after closing: {seen:?}");
+    theirs.finds_it_free(&key).await
 }
 
 pub(super) async fn c25_force_release_spares_a_later_grant(context: TestContext) -> Verdict {

@@ -25,6 +25,7 @@ mod seen;
 mod semaphore;
 mod shared;
 mod token;
+mod under_way;
 mod waiting;
 
 use futures::future::BoxFuture;
@@ -66,6 +67,7 @@ const CASES: &[Case] = cases! {
     exclusion::c01_distinct_keys_do_not_contend
     exclusion::c01_sixteen_contenders_never_overlap
     race::c01_of_claims_at_one_moment_one_is_granted
+    race::c01_of_claims_at_one_moment_for_an_ended_lease_one_is_granted [Lease]
     exclusion::c01_random_steps_match_the_model
     exclusion::c01_processes_exclude_each_other [CrossProcess]
     token::c01_a_queue_position_names_the_epoch_of_the_holder [Queue, Fencing]
@@ -125,6 +127,7 @@ const CASES: &[Case] = cases! {
     ends::c06_after_closing_no_guard_is_created
     ends::c06_closing_ends_while_the_store_is_silent
     ends::c06_closing_waits_for_a_release_under_way
+    ends::c06_after_closing_no_step_is_carried_out [CrossHost] ![Reentrancy]
 
     waiting::c07_a_cancelled_attempt_gives_back_what_it_wins
     waiting::c07_a_cancelled_wait_leaves_no_trace
@@ -137,6 +140,9 @@ const CASES: &[Case] = cases! {
 
     owner::c09_renewal_of_a_released_grant_creates_nothing
     owner::c09_renewal_of_an_expired_grant_creates_nothing [Lease]
+    under_way::c09_a_renewal_beside_a_release_brings_nothing_back
+    under_way::c09_a_renewal_beside_a_forced_release_brings_nothing_back
+    under_way::c09_a_renewal_beside_a_release_spares_the_next_holder
     renewal::c09_an_expired_grant_that_nobody_took_is_not_renewed [Lease]
     renewal::c09_an_expired_reader_is_not_renewed [Shared, Lease]
     renewal::c09_an_expired_reader_is_not_renewed_beside_a_writer [Shared, Lease]
@@ -205,6 +211,7 @@ const CASES: &[Case] = cases! {
     lease::c19_the_longest_lease_is_granted
 
     release::c20_release_says_that_it_released
+    under_way::c20_a_release_that_is_sent_twice_spares_the_next_holder
     release::c20_release_after_a_loss_says_why [Lease]
     release::c20_an_expired_grant_has_nothing_to_release [Lease]
     release::c20_a_lost_reply_is_settled_in_the_background
@@ -246,6 +253,7 @@ const CASES: &[Case] = cases! {
     admin::c25_the_holder_learns_that_the_release_was_forced [ForceNotice]
     forced::c25_a_grant_that_is_over_is_not_released_by_its_token [Fencing]
     forced::c25_a_grant_that_began_meanwhile_is_spared [Fencing]
+    under_way::c25_a_forced_release_by_token_beside_a_release_spares_the_next_holder [Fencing]
     forced::c25_of_readers_only_the_one_with_the_token_is_released [Shared, Fencing]
     ends::c25_force_release_spares_a_later_grant
 
@@ -295,6 +303,7 @@ const CASES: &[Case] = cases! {
     downgrade::c29_the_reader_has_the_lease_that_it_asked_for [Shared, Lease]
     downgrade::c29_the_lease_of_the_reader_ends_like_any_other [Shared, Lease]
     downgrade::c29_a_writer_that_ran_out_becomes_no_reader [Shared, Lease]
+    under_way::c29_a_downgrade_beside_a_forced_release_brings_nothing_back [Shared]
     downgrade::c29_the_reader_has_texts_of_its_own [Shared]
     downgrade::c29_a_caller_that_is_not_the_writer_becomes_no_reader [Shared]
     downgrade::c29_a_writer_with_another_epoch_becomes_no_reader [Shared, Fencing]

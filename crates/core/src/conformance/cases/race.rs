@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::context::{AMPLE, TestContext, patient};
+use super::context::{AMPLE, TestContext, outlast, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, FencingToken, GrantRef, LockKey, LockOptions, Mode, Wait};
@@ -37,6 +37,23 @@ pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(context: TestCont
     }
     // Of claims that all fail, none is granted twice.
     clients[0].take(&context.key(), &patient()).await?.release().await?;
+    Ok(())
+}
+
+/// The entry of a lease that is over may still be there.
+pub(super) async fn c01_of_claims_at_one_moment_for_an_ended_lease_one_is_granted(context: TestContext) -> Verdict {
+    let clients = context.clients(8, 4).await?;
+    let keys: Vec<_> = (0..16).map(|_| context.key()).collect();
+    let brief = context.brief_ttl();
+    for ended in join_all(keys.iter().map(|key| clients[0].claims_briefly(key, Mode::Exclusive, brief))).await {
+        ended?;
+    }
+    outlast(brief).await;
+    for key in &keys {
+        let granted = at_once(&clients, key, |_| Mode::Exclusive).await;
+        ensure!(granted.len() <= 1, "{} of {} claims: {granted:?}", granted.len(), clients.len());
+    }
+    clients[0].take(&keys[0], &past(brief)).await?.release().await?;
     Ok(())
 }
 
