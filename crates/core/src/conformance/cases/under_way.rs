@@ -1,21 +1,21 @@
 //! Requests of which one changes a key while another, of the same grant, is under way. A step of two requests to the store, of
 //! which the second does not ask whether the first is still true, carries out what was decided on an entry that is gone.
 
-use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::task::JoinSet;
 
 use super::context::{AMPLE, TestContext, eventually};
 use crate::conformance::TestClient;
-use crate::conformance::verdict::{Failure, Verdict};
+use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Attempt, Claim, GrantRef, LeaseStatus, LockKey, Mode};
 
 /// Longer than a case.
 const LEASE: Duration = Duration::from_secs(120);
 
-/// As many keys at one moment, so that the requests for them meet in every order.
-const KEYS: usize = 32;
+/// How often they meet, each time a little later than before.
+const ROUNDS: u32 = 40;
+
+/// As many rounds make the one as much later than the other as a request takes.
+const STEPS: u32 = 10;
 
 /// What is under way.
 #[derive(Clone, Copy)]
@@ -65,36 +65,46 @@ impl Change {
     }
 }
 
-/// Grants of as many keys as meet.
-async fn grants(context: &TestContext, client: &Arc<TestClient>, mode: Mode) -> Result<Vec<GrantRef>, Failure> {
-    let mut claiming = JoinSet::new();
-    for _ in 0..KEYS {
-        let (client, key) = (Arc::clone(client), context.key());
-        claiming.spawn(async move { client.claims(&key, mode, LEASE).await });
-    }
-    claiming.join_all().await.into_iter().collect()
+/// A grant of a new key, and how long before its two requests each is to wait: so that they meet in every way, one waits for a
+/// part of the time that the store takes to answer.
+async fn grant(
+    context: &TestContext,
+    client: &TestClient,
+    mode: Mode,
+    round: u32,
+) -> Result<(GrantRef, [Duration; 2]), Failure> {
+    let asked = client.clock.now();
+    let grant = client.claims(&context.key(), mode, LEASE).await?;
+    let part = client.clock.now().since(asked) * (round / 2 % STEPS) / STEPS;
+    let pauses = if round.is_multiple_of(2) { [part, Duration::ZERO] } else { [Duration::ZERO, part] };
+    Ok((grant, pauses))
 }
 
-/// Changes a key by one client while something of its holder is under way, and answers the clients. The key is free when both
-/// have ended.
+/// Does something after a pause that is shorter than timers count.
+async fn after<T>(pause: Duration, client: &TestClient, then: impl Future<Output = T>) -> T {
+    let begun = client.clock.now();
+    while client.clock.now().since(begun) < pause {
+        tokio::task::yield_now().await;
+    }
+    then.await
+}
+
+/// Changes a key while something of its holder is under way. The key is free when both have ended.
 async fn is_free_after(context: &TestContext, change: Change, late: Late, modes: &[Mode]) -> Verdict {
-    let (ours, theirs) = (Arc::new(context.client().await?), Arc::new(context.client().await?));
-    for &mode in modes {
-        let mut all = JoinSet::new();
-        for grant in grants(context, &ours, mode).await? {
-            let (ours, theirs) = (Arc::clone(&ours), Arc::clone(&theirs));
-            all.spawn(async move {
-                let who = if matches!(change, Change::Release) { &ours } else { &theirs };
-                let ((), answered) = futures::join!(late.ends(&ours, &grant), change.is_answered(who, &grant));
-                answered?;
-                // A node of several may be told a little later.
-                let (key, looks) = (&grant.key, theirs.store.steps());
-                let free = || async { Ok(looks.inspect(key).await.is_ok_and(|seen| seen.holders.is_empty())) };
-                eventually(&format!("{key} is free, as nobody claimed it again"), free).await
-            });
-        }
-        for is_free in all.join_all().await {
-            is_free?;
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let who = if matches!(change, Change::Release) { &ours } else { &theirs };
+    for round in 0..ROUNDS {
+        for &mode in modes {
+            let (grant, [first, second]) = grant(context, &ours, mode, round).await?;
+            let ((), answered) = futures::join!(
+                after(first, &ours, late.ends(&ours, &grant)),
+                after(second, who, change.is_answered(who, &grant))
+            );
+            answered?;
+            // A node of several may be told a little later.
+            let (key, looks) = (&grant.key, theirs.store.steps());
+            let free = || async { Ok(looks.inspect(key).await.is_ok_and(|seen| seen.holders.is_empty())) };
+            eventually(&format!("{key} is free, as nobody claimed it again"), free).await?;
         }
     }
     Ok(())
@@ -115,25 +125,26 @@ async fn next_grant(client: &TestClient, key: &LockKey) -> Result<GrantRef, Fail
 
 /// Releases a grant while something else of it is under way and another client asks for the key: that client keeps it.
 async fn the_next_holder_is_spared(context: &TestContext, late: Late) -> Verdict {
-    let (ours, theirs) = (Arc::new(context.client().await?), Arc::new(context.client().await?));
-    let mut all = JoinSet::new();
-    for old in grants(context, &ours, Mode::Exclusive).await? {
-        let (ours, theirs) = (Arc::clone(&ours), Arc::clone(&theirs));
-        all.spawn(async move {
-            let releasing = Change::Release.is_answered(&ours, &old);
-            let ((), released, next) = futures::join!(late.ends(&ours, &old), releasing, next_grant(&theirs, &old.key));
-            released?;
-            let (next, limit) = (next?, theirs.clock.now().plus(AMPLE));
-            loop {
-                match theirs.store.renew(&next, LEASE).await {
-                    Err(error) if error.is_transient() && theirs.clock.now() < limit => {}
-                    Ok(LeaseStatus::Held) => return Ok(()),
-                    other => return Err(Failure(format!("the next holder of {} lost it: {other:?}", next.key))),
-                }
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    for round in 0..ROUNDS {
+        let (old, [first, second]) = grant(context, &ours, Mode::Exclusive, round).await?;
+        let ((), released, next) = futures::join!(
+            after(first, &ours, late.ends(&ours, &old)),
+            after(second, &ours, Change::Release.is_answered(&ours, &old)),
+            next_grant(&theirs, &old.key)
+        );
+        released?;
+        let (next, limit) = (next?, theirs.clock.now().plus(AMPLE));
+        let held = loop {
+            match theirs.store.renew(&next, LEASE).await {
+                Err(error) if error.is_transient() && theirs.clock.now() < limit => {}
+                answer => break answer?,
             }
-        });
+        };
+        ensure!(held == LeaseStatus::Held, "the next holder of {} lost it: {held:?}", next.key);
+        theirs.store.release(&next).await?;
     }
-    all.join_all().await.into_iter().collect()
+    Ok(())
 }
 
 pub(super) async fn c09_a_renewal_beside_a_release_brings_nothing_back(context: TestContext) -> Verdict {
