@@ -43,10 +43,18 @@ impl Answer {
 /// # Errors
 /// When the server cannot be reached, does not answer within two seconds, or answers what is not RESP 2.
 pub fn ask<C: AsRef<[W]>, W: AsRef<str>>(port: u16, commands: &[C]) -> Result<Answer> {
-    let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
+    ask_within(PATIENCE, port, commands)
+}
+
+/// The same, of a server that may take this long.
+///
+/// # Errors
+/// As of [`ask`].
+pub fn ask_within<C: AsRef<[W]>, W: AsRef<str>>(patience: Duration, port: u16, commands: &[C]) -> Result<Answer> {
+    let stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), patience)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     let mut stream = BufReader::new(stream);
     let mut answer = Answer::Nil;
     for words in commands {
