@@ -48,6 +48,7 @@ pub(crate) const CATCHES: &[Catch] = catches! {
     TokensOfTheClockAlone TokensOfTheClockAlone => c04_tokens_grow_also_within_one_moment_of_the_clock,
     TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
     TokensOfMilliseconds Tokens::new(|_, epoch| epoch / 16) => c04_an_empty_store_begins_at_its_clock,
+    TokensOfNextMonth Tokens::new(|_, epoch| epoch + (30 * 86_400_000 << 4)) => c04_an_empty_store_begins_at_its_clock,
     TokensAheadOfTheClock Tokens::new(|count, epoch| epoch + 100 * count) => c04_epochs_grow_no_faster_than_the_clock,
     TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 125 / 2) => c04_tokens_fit_into_53_bits,
     FoldsKeyCase Folds(str::to_lowercase) => c22_keys_that_look_alike_are_distinct,

@@ -11,6 +11,7 @@ mod exclusive;
 mod program;
 mod renewals;
 mod shared;
+mod two_requests;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -40,7 +41,7 @@ macro_rules! catches {
 }
 pub(crate) use catches;
 
-const CATCHES: [&[Catch]; 8] = [
+const CATCHES: [&[Catch]; 9] = [
     attach::CATCHES,
     downgrade::CATCHES,
     exclusive::CATCHES,
@@ -49,6 +50,7 @@ const CATCHES: [&[Catch]; 8] = [
     shared::CATCHES,
     engine::CATCHES,
     composed::CATCHES,
+    two_requests::CATCHES,
 ];
 
 async fn is_caught(catch: &Catch) -> Result<(), Failed> {
