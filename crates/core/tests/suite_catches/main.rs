@@ -53,9 +53,15 @@ const CATCHES: [&[Catch]; 9] = [
     two_requests::CATCHES,
 ];
 
+/// A fault of which the moment decides may pass once on a machine that is busy with something else.
 async fn is_caught(catch: &Catch) -> Result<(), Failed> {
-    let failed = report(Arc::new(Broken::new((catch.double)())), Some(catch.caught_by)).await.failed;
-    if failed.is_empty() { Err(format!("{} passes {}", catch.name, catch.caught_by).into()) } else { Ok(()) }
+    const TRIES: usize = 5;
+    for _ in 0..TRIES {
+        if !report(Arc::new(Broken::new((catch.double)())), Some(catch.caught_by)).await.failed.is_empty() {
+            return Ok(());
+        }
+    }
+    Err(format!("{} passes {} {TRIES} times", catch.name, catch.caught_by).into())
 }
 
 /// A double that breaks nothing fails nothing, but for what the engine is known to do: so what catches the others is
