@@ -123,7 +123,8 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// that was. If another has it by now, or nobody, nothing is changed, and the answer has no holders.
     ///
     /// The store compares in the step that frees, so that nobody who was granted the key meanwhile loses it. Of several readers only
-    /// the one with this token is released, with those of its program that share its lease. All tokens of one lease, before and after a local hand-off, mean that lease.
+    /// the one with this token is released, with those of its program that share its lease. All tokens of one lease, before and
+    /// after a local hand-off, mean that lease.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the store cannot end this grant alone: a file that several readers

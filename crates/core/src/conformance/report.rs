@@ -57,8 +57,8 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
 }
 
 /// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness, but for the count
-/// of what was filtered out. Every case runs
-/// once per variant, and where the variant claims the hand-off, once with it and once without.
+/// of what was filtered out. Every case runs once per variant, and where the variant claims the hand-off, once with it and once
+/// without.
 pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
     let mut asked = Asked::from_args();
     // Most cases wait for leases to run out, not for a processor.

@@ -66,6 +66,12 @@ pub(crate) trait Double: Send + Sync + 'static {
         client.store.force_release(key, only).await
     }
 
+    /// Whether the store can be asked for this step at all.
+    fn answers(&self, step: &str) -> Result<()> {
+        let _ = step;
+        Ok(())
+    }
+
     fn signals(&self) -> bool {
         true
     }
@@ -110,34 +116,44 @@ impl Backend for Broken {
     }
 
     async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
+        self.double.answers("try_acquire")?;
         self.double.try_acquire(&self.client, claim).await
     }
 
     async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
-        self.double.renew(&self.client, renewals).await
+        match self.double.answers("renew") {
+            Ok(()) => self.double.renew(&self.client, renewals).await,
+            Err(refused) => renewals.iter().map(|_| Err(refused.clone())).collect(),
+        }
     }
 
     async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
+        self.double.answers("release")?;
         self.double.release(&self.client, grant).await
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
+        self.double.answers("take_over")?;
         self.double.take_over(&self.client, grant, new_owner, ttl).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        self.double.answers("downgrade")?;
         self.double.downgrade(&self.client, writer, claim).await
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
+        self.double.answers("inspect")?;
         self.double.inspect(&self.client, key).await
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
+        self.double.answers("list")?;
         self.double.list(&self.client, prefix, after).await
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
+        self.double.answers("force_release")?;
         self.double.force_release(&self.client, key, only).await
     }
 

@@ -106,16 +106,16 @@ fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<Foreig
     let closed = |what: &str| format!("{what}, so that nobody can lock its key");
     let wanted = if matches!(form, Form::Hash(_) | Form::Queue) { "hash" } else { "string" };
     let lasts = left != "-1";
+    let is_of_another = match (form, kind) {
+        (Form::Entry, "hash") => true,
+        (Form::Hash(_), "string") => Entry::read(begins).is_ours(),
+        (Form::Hash(field), "hash") => begins != field,
+        _ => false,
+    };
     Some(match (form, kind) {
         // It ended meanwhile.
         (_, "none") => return None,
-        (Form::Entry, "hash") if lasts => (closed("is a lock of another backend"), Some(APART)),
-        (Form::Hash(_), "string") if lasts && Entry::read(begins).is_ours() => {
-            (closed("is a lock of another backend"), Some(APART))
-        }
-        (Form::Hash(field), "hash") if begins != field && lasts => {
-            (closed("is a lock of another backend"), Some(APART))
-        }
+        _ if is_of_another && lasts => (closed("is a lock of another backend"), Some(APART)),
         (Form::Entry | Form::Hash(_) | Form::Counter(_), _) if kind != wanted => {
             (closed(&format!("is a {} and no {wanted}", kind.escape_debug())), None)
         }

@@ -144,10 +144,7 @@ impl TestClient {
     /// Claims a key directly at the backend. The engine does not renew this grant.
     pub(super) async fn claims(&self, key: &LockKey, mode: Mode, ttl: Duration) -> Result<GrantRef, Failure> {
         let claim = Claim::new(key, mode, ttl);
-        match self.store.try_acquire(&claim).await? {
-            Attempt::Granted { epoch } => Ok(claim.grant(epoch)),
-            busy => Err(Failure::unmet(&format!("{key} is free"), &format!("{busy:?}"))),
-        }
+        granted(&claim, &self.store.try_acquire(&claim).await?)
     }
 
     /// Claims a key directly for a lease so brief that it may run out before a slow machine has the votes of all nodes, or the
@@ -157,10 +154,8 @@ impl TestClient {
         loop {
             let claim = Claim::new(key, mode, ttl);
             match self.store.try_acquire(&claim).await {
-                Ok(Attempt::Granted { epoch }) => return Ok(claim.grant(epoch)),
-                Ok(busy) => return Err(Failure::unmet(&format!("{key} is free"), &format!("{busy:?}"))),
                 Err(error) if error.is_transient() && self.clock.now() < limit => outlast(ttl).await,
-                Err(error) => return Err(error.into()),
+                answer => return granted(&claim, &answer?),
             }
         }
     }
@@ -197,6 +192,14 @@ impl TestClient {
 /// Waits until a lease has run out in the store.
 pub(super) async fn outlast(lease: Duration) {
     tokio::time::sleep(lease * 2).await;
+}
+
+/// The grant that a claim of a free key got.
+fn granted(claim: &Claim, attempt: &Attempt) -> Result<GrantRef, Failure> {
+    match attempt {
+        Attempt::Granted { epoch } => Ok(claim.grant(*epoch)),
+        busy => Err(Failure::unmet(&format!("{} is free", claim.key), &format!("{busy:?}"))),
+    }
 }
 
 /// Waits until `check` returns true.
