@@ -85,14 +85,14 @@ end
 
 -- Draws the next number of a counter, whose text is `last` (false if there is none), by the rule of `FencingToken::next_epoch`.
 -- Answers the number as a text; or false and why there is none: soon (it would be more than a millisecond ahead of the clock, and
--- what a server forgets would be given again) · spent, key · older, key · foreign, key, type · refused, reply.
+-- what a server forgets would be given again) · spent, key · foreign, key, type · refused, reply.
 -- Grants alone do not take a counter more than a second ahead: the clock was set back, and the count goes on.
 -- `regardless` of the clock there is a number in any case: for the step from writer to reader, which no claim can repeat.
 -- All is checked before anything is written.
 function next_epoch(fence, last, lifetime, regardless)
   local stored = last and string.match(last, '^epoch (%d+)$')
   if last and not stored then
-    return false, string.match(last, '^%d+$') and 'older ' .. fence or 'foreign ' .. fence .. ' not a counter'
+    return false, 'foreign ' .. fence .. ' not a counter'
   end
   local now = clock_ticks()
   local most = now + 16
@@ -129,7 +129,7 @@ local function is_waited_for(held)
 end
 
 -- Grants a key that no other owner may have, with the next epoch of its counter.
--- Answers: granted, epoch · soon · spent, key · older, key · foreign, key, type · refused, reply.
+-- Answers: granted, epoch · soon · spent, key · foreign, key, type · refused, reply.
 -- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
 local function grant(lock, fence, owner, lease, lifetime, metadata)
   local number, why = read_and_count(fence, lifetime)
@@ -374,8 +374,7 @@ end
 -- member of a JSON object), inbox (see below); and of each: owner (32 hex digits).
 -- An inbox is as in `queue.lua`; or empty, if the owner does not wait; or `*`, if it waits without a place in the queue.
 -- Answers, in one text each: granted, epoch · busy, ms left · queued, ms left, epoch of the holder or -, the largest epoch that
--- a grant from the queue may have while the place counts · endless, key · spent, key · older, key · foreign, key, type ·
--- refused, reply.
+-- a grant from the queue may have while the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
 -- Invariant: an owner that asks again gets the same answer and no longer lease; a free key with waiters goes to the first.
 
 -- One key that is held, or that somebody may wait for.

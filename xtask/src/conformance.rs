@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
     let (names, for_runner) = arguments.split_at(split);
     let chosen = choose(names, backends()?)?;
 
-    let fleet = Fleet::start()?;
+    let fleet = Fleet::start(|_| true)?;
     fleet.describe();
     let mut lines = Vec::new();
     let mut code = if fleet.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -43,8 +43,11 @@ fn choose(names: &[&str], all: Vec<Backend>) -> Result<Vec<Backend>, String> {
 
 fn run_one(backend: &Backend, for_runner: &[&str], fleet: &Fleet) -> Result<(bool, Tally), String> {
     let mut child = cargo()
-        .args(["test", "-p", &backend.package, "--all-features", "--test", "conformance*"])
+        .args(["test", "-p", &backend.package, "--all-features", "--test", "it"])
         .args(for_runner)
+        .env("LEASEHOLD_TESTS", "suite")
+        // Every variant.
+        .env("LEASEHOLD_DEEP", "1")
         .envs(fleet.environment())
         .stdout(Stdio::piped())
         .spawn()

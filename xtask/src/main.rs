@@ -6,15 +6,18 @@
 // One module for each command,
 mod bench;
 mod chaos;
+mod check;
 mod conformance;
 mod matrix;
 mod model;
 mod mutants;
 mod new_backend;
+mod release;
 mod services;
 mod test;
 // and what they share.
 mod install;
+mod steps;
 mod tally;
 mod test_program;
 mod tools;
@@ -26,9 +29,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--install]                    run every check and every test, against private servers
-                                      --install: first install the servers and programs that are missing
-  release [--install]                 only the steps of `test` that say whether a release could be made
+  test [--install] [--deep] [CRATE...] [-- FILTER...]
+                                      run every test, or those of some crates, on private servers
+                                      FILTER: only tests with this in their names
+                                      --install: first install the servers that are missing
+                                      --deep: also what takes long and finds something rarely
+  check [--install]                   format, lints, documents, features, licences, the rules of the repository, the book
+                                      --install: first install the programs that are missing
+  release [--install]                 what else a release needs: its packages, and its public interface
                                       --install: first install the programs that are missing
   conformance [BACKEND...] [-- ARG...]
                                       run the conformance suite alone; ARG goes to its runner
@@ -66,10 +74,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
-        ["test"] => test::run(false),
-        ["test", "--install"] => test::run(true),
-        ["release"] => Ok(test::run_release_steps(false)),
-        ["release", "--install"] => Ok(test::run_release_steps(true)),
+        ["test", rest @ ..] if !asks_for_help(rest) => test::run(rest),
+        ["check"] => Ok(check::run(false)),
+        ["check", "--install"] => Ok(check::run(true)),
+        ["release"] => Ok(release::run(false)),
+        ["release", "--install"] => Ok(release::run(true)),
         ["conformance", rest @ ..] if !asks_for_help(rest) => conformance::run(rest),
         ["mutants", "--suite", rest @ ..] if !asks_for_help(rest) => mutants::run(rest),
         ["mutants", rest @ ..] if !asks_for_help(rest) => mutants::small::run(rest),

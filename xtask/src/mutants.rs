@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::services::Fleet;
+use crate::test_program::Part;
 use copy::Copy;
 use end::{End, end_of};
 use list::{MUTANTS, Mutant};
@@ -31,7 +32,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     for mutant in &chosen {
         copy.patched(mutant)?;
     }
-    let fleet = Fleet::start()?;
+    let fleet = Fleet::start(|_| true)?;
     fleet.describe();
 
     let all: BTreeSet<_> = chosen.iter().map(|mutant| (mutant.backend, mutant.tests)).collect();
@@ -67,10 +68,12 @@ fn suite(copy: &Copy, backend: &str, tests: &str, fleet: &Fleet, patience: Durat
         "memory" => ("leasehold-core".to_owned(), "core"),
         name => (format!("leasehold-{name}"), name),
     };
-    let program = copy.build(&package, tests)?;
+    let tests = Part(tests);
+    let program = copy.build(&package, tests.program())?;
     let end = |only: Option<&str>| {
         let mut command = Command::new(&program);
-        command.args(only).current_dir(copy.tree.join("crates").join(folder)).envs(fleet.environment());
+        tests.select(&mut command, only);
+        command.current_dir(copy.tree.join("crates").join(folder)).envs(fleet.environment());
         // The variant that has no name: a program with every fast path on.
         end_of(command.env("LEASEHOLD_CONFORMANCE_VARIANT", ""), patience)
     };
@@ -82,7 +85,7 @@ fn suite(copy: &Copy, backend: &str, tests: &str, fleet: &Fleet, patience: Durat
         }
         println!("{case} failed among the others, and not alone");
     }
-    Err(format!("{tests} of {backend}: one case or another fails among the others, and not alone"))
+    Err(format!("{} of {backend}: one case or another fails among the others, and not alone", tests.0))
 }
 
 #[cfg(test)]

@@ -36,12 +36,13 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts every service whose programs are here and whose variable the caller has not set.
-    pub(crate) fn start() -> Result<Self, String> {
+    /// Starts every service that is needed, by the name of its variable, whose programs are here and whose variable the caller has
+    /// not set.
+    pub(crate) fn start(needed: impl Fn(&str) -> bool) -> Result<Self, String> {
         let folder = Folder::create()?;
         let site = Site { folder: folder.path(), lifetime: Lifetime::WithOwner };
         let mut fleet = Self { started: Vec::new(), absent: Vec::new(), failed: Vec::new(), _folder: folder };
-        for (variable, outcome) in start(&wanted(), &site) {
+        for (variable, outcome) in start(&wanted(needed), &site) {
             match outcome {
                 Outcome::Started(running) => fleet.started.push((variable, running)),
                 Outcome::Absent(reason) => fleet.absent.push(reason),
@@ -81,7 +82,7 @@ impl Fleet {
 
 /// The programs that are missing for the services that are to be started here.
 pub(crate) fn missing_programs() -> Vec<&'static str> {
-    wanted().iter().flat_map(|service| missing(*service)).collect()
+    wanted(|_| true).iter().flat_map(|service| missing(*service)).collect()
 }
 
 enum Outcome {
@@ -112,8 +113,8 @@ fn start_one(service: &dyn Service, site: &Site) -> Outcome {
     }
 }
 
-fn wanted() -> Vec<&'static dyn Service> {
-    ALL.into_iter().filter(|service| !is_set(service.variable())).collect()
+fn wanted(needed: impl Fn(&str) -> bool) -> Vec<&'static dyn Service> {
+    ALL.into_iter().filter(|service| needed(service.variable()) && !is_set(service.variable())).collect()
 }
 
 fn missing(service: &dyn Service) -> Vec<&'static str> {

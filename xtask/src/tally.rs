@@ -1,5 +1,6 @@
 //! Reads the output of a test run: the counts, what failed, and the closing line of each conformance suite.
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 /// The most lines of what failed that are kept: a whole suite that fails says little more at its end.
@@ -18,6 +19,20 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Adds up the counts of an output.
+    pub(crate) fn read_all(&mut self, output: &str) {
+        output.lines().for_each(|line| self.read(line));
+    }
+
+    /// Adds what another tally has.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.suites.extend(other.suites);
+        self.failures.extend(other.failures);
+    }
+
     /// Prints every line of the output, and adds up the counts.
     pub(crate) fn stream(&mut self, from: impl Read, mut to: impl Write) -> io::Result<()> {
         let mut from = BufReader::new(from);
@@ -47,6 +62,13 @@ impl Tally {
         } else if is_suite_line(line) {
             self.suites.push(line.to_owned());
         }
+    }
+}
+
+/// As the last line of a run says it.
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.ignored)
     }
 }
 

@@ -1,87 +1,80 @@
-//! `cargo xtask test`: runs every check and every test, with the servers that they need.
+//! `cargo xtask test`: builds and runs tests, with the servers that they need, and nothing else.
 
+mod deep;
 mod programs;
-mod release;
-mod steps;
+mod selection;
 
 use std::io;
 use std::process::{ChildStdout, Command, ExitCode, Stdio};
+use std::time::Instant;
 
-use self::steps::{Steps, in_words};
+use self::programs::Program;
+use self::selection::Selection;
 use crate::install;
-use crate::matrix;
 use crate::services::Fleet;
+use crate::steps::{Steps, in_words};
 use crate::tally::Tally;
 use crate::test_program::TestProgram;
 use crate::workspace::cargo;
 
-const FMT: &[&str] = &["fmt", "--all", "--check"];
-const CLIPPY: &[&str] = &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-const DOC: &[&str] = &["doc", "--workspace", "--no-deps", "--all-features"];
-const BUILD: &[&str] =
-    &["test", "--workspace", "--all-features", "--no-run", "--message-format=json-render-diagnostics"];
-const DOC_TESTS: &[&str] = &["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"];
-
-/// With the default features alone: what a missing feature is told as, and that nothing needs another store.
-const FEATURES: &[&str] = &["test", "--quiet", "-p", "leasehold"];
-
-/// Runs every step, also after one has failed, and prints the counts at the end.
-pub(crate) fn run(install: bool) -> Result<ExitCode, String> {
+/// Runs the tests that the words ask for, and prints the counts at the end.
+pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
+    let selection = Selection::read(words)?;
     let mut steps = Steps::default();
-    if install {
+    if selection.install {
         steps.note("install", install::run());
-        steps.note("install", release::install());
     }
-    let fleet = Fleet::start()?;
+    let fleet = Fleet::start(|variable| selection.needs(variable))?;
     fleet.describe();
     for failure in &fleet.failed {
         steps.note("servers", Err(failure.clone()));
     }
+    let mut environment = fleet.environment();
+    environment.extend(selection.environment());
 
-    steps.run("fmt", cargo().args(FMT));
-    steps.run("clippy", cargo().args(CLIPPY));
-    steps.run("doc", cargo().args(DOC).env("RUSTDOCFLAGS", "-Dwarnings"));
-    steps.run("features", cargo().args(FEATURES));
-    Steps::announce("matrix", "cargo xtask matrix --check");
-    steps.note(
-        "matrix",
-        matrix::check().and_then(|code| {
-            (code == ExitCode::SUCCESS).then_some(()).ok_or_else(|| "README.md is out of date".to_owned())
-        }),
-    );
-    release::check(&mut steps);
-    let tally = run_tests(&mut steps, &fleet.environment());
-    drop(fleet);
-
-    Ok(steps.close(&tally))
-}
-
-fn run_tests(steps: &mut Steps, environment: &[(&'static str, String)]) -> Tally {
     let mut tally = Tally::default();
-    Steps::announce("tests", &in_words(cargo().args(BUILD)));
-    let outcome = built(cargo().args(BUILD)).and_then(|programs| {
-        let failed = programs::run(programs, environment, &mut tally).map_err(|failure| failure.to_string())?;
+    let began = Instant::now();
+    let command = || {
+        let mut command = cargo();
+        command.args([
+            "test",
+            "--no-run",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--all-features",
+            "--message-format=json-render-diagnostics",
+        ]);
+        command.args(selection.package_arguments());
+        command
+    };
+    Steps::announce("build", &in_words(&command()));
+    let programs = built(&mut command());
+    println!("built in {}", in_minutes(began));
+    let outcome = programs.and_then(|programs| {
+        let mut programs: Vec<_> =
+            programs.iter().map(|program| Program::new(program, &selection.filters, selection.deep)).collect();
+        programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.documented())));
+        let began = Instant::now();
+        Steps::announce("tests", &format!("{} programs", programs.len()));
+        let failed = programs::run(programs, &environment, &mut tally).map_err(|failure| failure.to_string())?;
+        println!("run in {}", in_minutes(began));
         if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
     });
     steps.note("tests", outcome);
-
-    Steps::announce("doc tests", &in_words(cargo().args(DOC_TESTS)));
-    let outcome = printed(cargo().args(DOC_TESTS), |output| tally.stream(output, io::stdout()));
-    steps.note("doc tests", outcome.map(drop));
+    drop(fleet);
+    if selection.deep {
+        deep::run(&mut steps);
+    }
     if tally.passed == 0 {
         steps.note("tests", Err("no test passed".into()));
     }
-    tally
+    Ok(steps.close(&tally))
 }
 
-/// Runs the steps alone that say whether a release could be made.
-pub(crate) fn run_release_steps(install: bool) -> ExitCode {
-    let mut steps = Steps::default();
-    if install {
-        steps.note("install", release::install());
-    }
-    release::check(&mut steps);
-    steps.end()
+fn in_minutes(began: Instant) -> String {
+    let seconds = began.elapsed().as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
 /// The programs of tests that this command builds.

@@ -1,6 +1,7 @@
 //! The programs of tests that cargo builds, as it tells of them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -9,8 +10,8 @@ use serde_json::Value;
 pub(crate) struct TestProgram {
     /// The folder of its package, in which it runs.
     pub(crate) folder: PathBuf,
-    /// The file that it is built from.
-    pub(crate) source: PathBuf,
+    /// The name of its package.
+    pub(crate) package: String,
     /// The name of the tests: `lib` for those of units.
     pub(crate) tests: String,
     pub(crate) executable: PathBuf,
@@ -24,13 +25,42 @@ impl TestProgram {
         let target = &message["target"];
         let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
         let tests = if target["kind"][0] == "test" { target["name"].as_str()? } else { "lib" };
+        let folder = path(&message["manifest_path"])?.parent().map(Path::to_owned)?;
         is_test.then_some(Self {
-            folder: path(&message["manifest_path"])?.parent().map(Path::to_owned)?,
-            source: path(&target["src_path"])?,
+            folder,
+            package: package(message["package_id"].as_str()?)?.to_owned(),
             tests: tests.to_owned(),
             executable: path(&message["executable"])?,
         })
     }
+}
+
+/// Tests of a package: those of its units (`lib`), the conformance suite, a module of its program `it`, or another program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a>(pub(crate) &'a str);
+
+impl<'a> Part<'a> {
+    /// The name of the program.
+    pub(crate) fn program(self) -> &'a str {
+        if ["lib", "model"].contains(&self.0) { self.0 } else { "it" }
+    }
+
+    /// Lets the program run these tests, or of them only the one with this name.
+    pub(crate) fn select(self, command: &mut Command, only: Option<&str>) {
+        let is_suite = self.0 == "conformance";
+        let module = (self.program() == "it" && !is_suite).then(|| format!("{}::", self.0));
+        command.args(only.map(str::to_owned).or(module));
+        if is_suite {
+            command.env("LEASEHOLD_TESTS", "suite");
+        }
+    }
+}
+
+/// The name in an id such as `path+file:///here/crates/file#leasehold-file@0.1.0`, or `path+file:///here/xtask#0.0.0` for a package
+/// that is named like its folder.
+fn package(id: &str) -> Option<&str> {
+    let (folder, rest) = id.split_once('#')?;
+    Some(rest.split_once('@').map_or_else(|| folder.rsplit('/').next().unwrap_or(folder), |(name, _)| name))
 }
 
 #[cfg(test)]
@@ -40,6 +70,7 @@ mod tests {
     fn message(kind: &str, test: bool, executable: Option<&str>) -> String {
         serde_json::json!({
             "reason": "compiler-artifact",
+            "package_id": "path+file:///here/crates/file#leasehold-file@0.1.0",
             "manifest_path": "/here/crates/file/Cargo.toml",
             "target": {"kind": [kind], "name": "damage", "src_path": "/here/crates/file/tests/damage.rs"},
             "profile": {"test": test},
@@ -53,7 +84,8 @@ mod tests {
         let program = TestProgram::read(&message("test", true, Some("/target/damage-1"))).unwrap();
         assert_eq!(program.folder, Path::new("/here/crates/file"));
         assert_eq!(program.executable, Path::new("/target/damage-1"));
-        assert_eq!(program.tests, "damage");
+        assert_eq!((program.package.as_str(), program.tests.as_str()), ("leasehold-file", "damage"));
+        assert_eq!(package("path+file:///here/xtask#0.0.0"), Some("xtask"));
         assert_eq!(TestProgram::read(&message("lib", true, Some("/target/file-1"))).unwrap().tests, "lib");
         assert_eq!(TestProgram::read(&message("test", false, Some("/target/damage-1"))), None);
         assert_eq!(TestProgram::read(&message("test", true, None)), None);

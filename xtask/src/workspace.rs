@@ -18,7 +18,7 @@ pub(crate) fn backends() -> Result<Vec<Backend>, String> {
     let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
     let mut names: Vec<String> = entries
         .filter_map(Result::ok)
-        .filter(|entry| entry.path().join("tests/conformance.rs").is_file())
+        .filter(|entry| entry.path().join("tests/it/conformance.rs").is_file())
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| name != "core")
         .collect();
@@ -26,6 +26,22 @@ pub(crate) fn backends() -> Result<Vec<Backend>, String> {
     let memory = Backend { name: "memory".into(), package: "leasehold-core".into() };
     let others = names.into_iter().map(|name| Backend { package: format!("leasehold-{name}"), name });
     Ok([memory].into_iter().chain(others).collect())
+}
+
+/// Every package below `crates` that has tests, with its folder from the root.
+pub(crate) fn packages() -> Result<Vec<(String, String)>, String> {
+    let crates = root().join("crates");
+    let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
+    let mut packages = Vec::new();
+    for name in entries.filter_map(Result::ok).filter_map(|entry| entry.file_name().into_string().ok()) {
+        let manifest = fs::read_to_string(crates.join(&name).join("Cargo.toml")).unwrap_or_default();
+        let package = manifest.lines().find_map(|line| line.strip_prefix("name = "));
+        if let Some(package) = package.filter(|_| !manifest.contains("proc-macro = true")) {
+            packages.push((package.trim_matches('"').to_owned(), format!("crates/{name}")));
+        }
+    }
+    packages.sort();
+    Ok(packages)
 }
 
 /// The packages of the libraries that are published.

@@ -328,10 +328,13 @@ impl DetachedLock {
     }
 }
 
-/// Names the version of the text. The first counted epochs in milliseconds and up to 1023 hand-offs: its numbers say other
-/// tokens now.
+/// Names the version of the text: in another one, its numbers may say other tokens.
 const PREFIX: &str = "leasehold2:";
-const FIRST_PREFIX: &str = "leasehold1:";
+
+fn is_of_another_version(text: &str) -> bool {
+    let version = text.strip_prefix("leasehold").and_then(|rest| rest.split_once(':'));
+    version.is_some_and(|(number, _)| number.parse::<u32>().is_ok()) && !text.starts_with(PREFIX)
+}
 
 /// FNV-1a. The store compares owner and epoch, and nobody the count: one that was changed could give a token twice.
 ///
@@ -344,8 +347,8 @@ impl FromStr for DetachedLock {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
         Self::read(text).ok_or_else(|| {
-            let why = if text.starts_with(FIRST_PREFIX) {
-                "this text is from an older version of Leasehold; detach the lock with this version"
+            let why = if is_of_another_version(text) {
+                "this text is from another version of Leasehold; detach the lock with this version"
             } else {
                 "this is not the text of a detached lock"
             };
@@ -415,11 +418,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_the_first_version_is_refused_with_what_to_do() {
-        let text = format!("{FIRST_PREFIX}00000000000000000000000000000000:1700000000000:7:k");
-        let error = format!("{text}:{:016x}", checksum(&text)).parse::<DetachedLock>().unwrap_err();
+    fn a_text_of_another_version_is_refused_with_what_to_do() {
+        let text = "leasehold9:00000000000000000000000000000000:1700000000000:7:k";
+        let error = format!("{text}:{:016x}", checksum(text)).parse::<DetachedLock>().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-        assert!(error.to_string().contains("older version"), "{error}");
+        assert!(error.to_string().contains("another version"), "{error}");
     }
 
     #[test]

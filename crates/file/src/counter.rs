@@ -20,8 +20,6 @@ impl Counter {
     pub(crate) const BYTES: usize = 70;
     /// The start of the line, by which a lock file is recognised.
     pub(crate) const MAGIC: &str = "leasehold2 ";
-    /// How the line began when epochs counted milliseconds: its numbers mean other tokens now.
-    pub(crate) const OLD_MAGIC: &str = "leasehold1 ";
 
     /// The epoch of the next grant. `None` if it would be too far ahead of the clock.
     pub(crate) fn following(self, clock: u64) -> Result<Option<u64>> {
@@ -47,6 +45,12 @@ impl Counter {
         let check = checksum(line.as_bytes());
         let _ = writeln!(line, "{check:016x}");
         line
+    }
+
+    /// The version of a lock file that begins as those of any version do.
+    pub(crate) fn version(bytes: &[u8]) -> Option<u32> {
+        let digits = bytes.strip_prefix(b"leasehold")?.split(|byte| *byte == b' ').next()?;
+        str::from_utf8(digits).ok()?.parse().ok()
     }
 
     /// Reads the line. `None` if it was not written completely, or never.

@@ -1,27 +1,29 @@
 use std::path::{Path, PathBuf};
 
 use leasehold_core::{Finding, Result};
-use rustix::fs::{Mode, OFlags, StatVfs};
+use rustix::fs::{Mode, OFlags, Stat, StatVfs};
 
 use crate::address::{Address, default_dir};
 use crate::error::failed;
 use crate::trust;
 
-/// Checks the directory of a URL: its file system, who may write to it, and whether there is room.
+/// Checks the directory of a URL: its file system, who may write to it, and whether there is room. Of a directory that is not there
+/// yet, the first one on the way to it that is.
 ///
 /// # Errors
 /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) for a URL that cannot be used, and those of opening the directory.
 pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
     let named = Address::parse(url)?.directory.map_or_else(default_dir, Ok)?;
     let path = std::path::absolute(&named).map_err(|cause| failed("find", &named, cause))?;
+    let there = path.ancestors().find(|step| step.symlink_metadata().is_ok()).unwrap_or(&path);
     let how = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-    let open = rustix::fs::open(&path, how, Mode::empty());
-    let open = open.map_err(|cause| failed("open", &path, cause.into()))?;
-    let stat = rustix::fs::fstat(&open).map_err(|cause| failed("look at", &path, cause.into()))?;
-    let room = rustix::fs::fstatvfs(&open).map_err(|cause| failed("look at", &path, cause.into()))?;
+    let open = rustix::fs::open(there, how, Mode::empty());
+    let open = open.map_err(|cause| failed("open", there, cause.into()))?;
+    let stat = rustix::fs::fstat(&open).map_err(|cause| failed("look at", there, cause.into()))?;
+    let room = rustix::fs::fstatvfs(&open).map_err(|cause| failed("look at", there, cause.into()))?;
     let shown = path.display();
     Ok(vec![
-        match trust::refuse_network(&open, &path) {
+        match trust::refuse_network(&open, there) {
             Ok(()) => Finding::well("file-system", format!("{shown} is on a file system of this machine alone")),
             Err(_) => Finding::error(
                 "file-system",
@@ -29,12 +31,19 @@ pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
             )
             .cure("--backend file:DIRECTORY, on a local disk; or a store for several machines"),
         },
-        match trust::check_path(&path).and_then(|()| trust::refuse_others_directory(&stat, &path)) {
-            Ok(()) => Finding::well("directory", format!("nobody else can write to {shown}")),
-            Err(error) => Finding::error("directory", error.to_string()).cure(writable_by_others(&path)),
-        },
-        space(&path, &room),
+        directory(&path, there, &stat),
+        space(there, &room),
     ])
+}
+
+fn directory(path: &Path, there: &Path, stat: &Stat) -> Finding {
+    if there != path {
+        return Finding::well("directory", format!("{} does not exist yet: the first lock makes it", path.display()));
+    }
+    match trust::check_path(path).and_then(|()| trust::refuse_others_directory(stat, path)) {
+        Ok(()) => Finding::well("directory", format!("nobody else can write to {}", path.display())),
+        Err(error) => Finding::error("directory", error.to_string()).cure(writable_by_others(path)),
+    }
 }
 
 /// What ends that others can write to the directory, or to one on the way to it.
@@ -103,6 +112,16 @@ mod tests {
         }
         // As of a file system that counts no files.
         assert_eq!(space(Path::new("/d"), &StatVfs { f_files: 0, ..room(500, 0) }).health, Health::Well);
+    }
+
+    #[test]
+    fn of_a_directory_that_is_not_there_yet_the_findings_say_so_and_nothing_is_made() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("not/there");
+        let findings = examine(&format!("file:{}", path.display())).unwrap();
+        assert!(findings.iter().all(|finding| finding.health == Health::Well), "{findings:?}");
+        assert!(findings.iter().any(|finding| finding.text.contains("does not exist yet")), "{findings:?}");
+        assert!(!place.path().join("not").exists());
     }
 
     #[test]

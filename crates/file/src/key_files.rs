@@ -47,12 +47,14 @@ impl KeyFiles {
     /// Parses the content of a lock file, and refuses that of another key.
     pub(crate) fn parse<'b>(&self, bytes: &'b [u8]) -> Result<Content<'b>> {
         let Some(content) = Content::parse(bytes) else {
-            let why = if bytes.starts_with(Counter::OLD_MAGIC.as_bytes()) {
-                "was written by an older version of Leasehold; remove it while nobody uses this directory"
-            } else {
-                "is not a lock file; move it away"
+            let why = match Counter::version(bytes) {
+                Some(version) => format!(
+                    "is of version {version}, and this program knows version 2: run a program of that version, or remove \
+                     the file while nobody uses this directory"
+                ),
+                None => "is not a lock file; move it away".to_owned(),
             };
-            return Err(refused(&self.lock, why));
+            return Err(refused(&self.lock, &why));
         };
         match content.key {
             Some(key) if key != self.key => {

@@ -50,8 +50,7 @@ impl MysqlRwBuilder {
         Ok(MysqlRwBackend::new(opened, &readers))
     }
 
-    /// Creates both tables unless they exist, and brings tables of an older version up to date. The user needs the right to
-    /// `CREATE`; see "Server requirements".
+    /// Creates both tables unless they exist. The user needs the right to `CREATE`; see "Server requirements".
     ///
     /// # Errors
     /// The errors of [`connect`](Self::connect).
@@ -108,8 +107,7 @@ impl MysqlRw {
         Self::builder().pool(pool).connect().await
     }
 
-    /// Creates the tables that this URL names unless they exist, and brings tables of an older version up to date; see
-    /// [`MysqlRwBuilder::migrate`].
+    /// Creates the tables that this URL names unless they exist; see [`MysqlRwBuilder::migrate`].
     ///
     /// # Errors
     /// The errors of [`MysqlRwBuilder::connect`].

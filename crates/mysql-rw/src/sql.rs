@@ -1,26 +1,13 @@
 use leasehold_core::Result;
 use leasehold_mysql::{
-    Column, ColumnType, LeaseStatements, Namespace, ReleaseStatements, SchemaChange, TableName, TableSchema, statements,
+    Column, ColumnType, LeaseStatements, Namespace, ReleaseStatements, TableName, TableSchema, statements,
 };
 
 /// The table of keys. The row of a key has its writer or the mark of a waiting one, the readers' turn, and the newest
 /// epoch.
 pub(crate) const LOCKS: TableSchema = TableSchema {
     name: "leasehold mysql-rw",
-    changes: &[
-        // Epochs count sixteenths of a millisecond, no milliseconds. The server multiplies where it adds a column, so that
-        // nothing is multiplied twice.
-        SchemaChange {
-            alter: "ADD COLUMN epoch BIGINT UNSIGNED AS (tenure * 16) STORED AFTER name, \
-                    ADD COLUMN written_epoch BIGINT UNSIGNED AS (written * 16) STORED AFTER epoch",
-            readable_since: 1,
-        },
-        SchemaChange {
-            alter: "MODIFY COLUMN epoch BIGINT UNSIGNED NOT NULL AFTER name, DROP COLUMN tenure, DROP COLUMN written, \
-                    CHANGE COLUMN written_epoch written BIGINT UNSIGNED NOT NULL AFTER epoch",
-            readable_since: 3,
-        },
-    ],
+    version: 3,
     columns: &[
         Column { name: "name", kind: ColumnType::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "epoch", kind: ColumnType::Number, optional: false },
@@ -42,16 +29,7 @@ pub(crate) const LOCKS: TableSchema = TableSchema {
 /// The table of readers. A reader has a row for as long as it holds.
 pub(crate) const READERS: TableSchema = TableSchema {
     name: "leasehold mysql-rw readers",
-    changes: &[
-        SchemaChange {
-            alter: "ADD COLUMN epoch BIGINT UNSIGNED AS (tenure * 16) STORED AFTER owner",
-            readable_since: 1,
-        },
-        SchemaChange {
-            alter: "MODIFY COLUMN epoch BIGINT UNSIGNED NOT NULL AFTER owner, DROP COLUMN tenure",
-            readable_since: 3,
-        },
-    ],
+    version: 3,
     columns: &[
         Column { name: "name", kind: ColumnType::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "owner", kind: ColumnType::Binary(16), optional: false },

@@ -55,8 +55,7 @@ impl MysqlUniqueBuilder {
         Ok(MysqlUniqueBackend::new(opened))
     }
 
-    /// Creates the table unless it exists, and brings a table of an older version up to date. The user needs the right to
-    /// `CREATE`; see "Server requirements".
+    /// Creates the table unless it exists. The user needs the right to `CREATE`; see "Server requirements".
     ///
     /// # Errors
     /// The errors of [`connect`](Self::connect).
@@ -102,8 +101,7 @@ impl MysqlUnique {
         Self::builder().pool(pool).connect().await
     }
 
-    /// Creates the table that this URL names unless it exists, and brings a table of an older version up to date; see
-    /// [`MysqlUniqueBuilder::migrate`].
+    /// Creates the table that this URL names unless it exists; see [`MysqlUniqueBuilder::migrate`].
     ///
     /// # Errors
     /// The errors of [`MysqlUniqueBuilder::connect`].

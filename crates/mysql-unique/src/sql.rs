@@ -1,23 +1,10 @@
-use leasehold_mysql::{
-    Column, ColumnType, LeaseStatements, Namespace, ReleaseStatements, SchemaChange, TableSchema, statements,
-};
+use leasehold_mysql::{Column, ColumnType, LeaseStatements, Namespace, ReleaseStatements, TableSchema, statements};
 
 /// The one table. It has no auto-increment column, which would take over `LAST_INSERT_ID`; no second index, which would
 /// cost every claim; and no text column for the name, because every collation merges different keys.
 pub(crate) const TABLE: TableSchema = TableSchema {
     name: "leasehold mysql-unique",
-    changes: &[
-        // The epoch counts sixteenths of a millisecond, no milliseconds. The server multiplies where it adds a column, so that
-        // nothing is multiplied twice.
-        SchemaChange {
-            alter: "ADD COLUMN epoch BIGINT UNSIGNED AS (tenure * 16) STORED AFTER owner",
-            readable_since: 1,
-        },
-        SchemaChange {
-            alter: "MODIFY COLUMN epoch BIGINT UNSIGNED NOT NULL AFTER owner, DROP COLUMN tenure",
-            readable_since: 3,
-        },
-    ],
+    version: 3,
     columns: &[
         Column { name: "name", kind: ColumnType::Bytes(Namespace::MAX_NAME), optional: false },
         Column { name: "owner", kind: ColumnType::Binary(16), optional: false },

@@ -28,7 +28,7 @@ pub use crate::lease::scan::{Chunk, RangeScan};
 pub use crate::lease::statements::{Lease, LeaseStatements, RENEWAL_BATCH, RowKey, micros};
 pub use crate::lease::sweep::Sweep;
 pub use crate::names::TableName;
-pub use crate::schema::table::{Column, ColumnType, SchemaChange, TableSchema};
+pub use crate::schema::table::{Column, ColumnType, TableSchema};
 pub use crate::server::sessions::Sessions;
 pub use crate::settings::{ConnectionSettings, Opened};
 pub use crate::statement::batch::batch;

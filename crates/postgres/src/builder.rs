@@ -4,7 +4,7 @@ use leasehold_core::{EngineOptions, Error, ErrorKind, LocalHandoff, Namespace, R
 
 use crate::address::Address;
 use crate::backend::PostgresBackend;
-use crate::failure::{MIGRATE, refuse};
+use crate::failure::refuse;
 use crate::locker::Postgres;
 use crate::reply::column;
 use crate::schema::{Schema, VERSION};
@@ -72,14 +72,17 @@ impl PostgresBuilder {
         match rows.first().map_or(Ok(0), |row| column::<i32>(row, 0, "connect")).map_err(named)? {
             VERSION => Ok(PostgresBackend::new(sessions)),
             other => {
-                let why = format!("its version is {other}, and this program needs {VERSION}: {MIGRATE}");
+                let why = format!(
+                    "its version is {other}, and this program needs {VERSION}: run a program of that version, or name another \
+                     schema (schema=NAME)"
+                );
                 Err(named(Error::new(ErrorKind::Backend, "connect").detail(why)))
             }
         }
     }
 
-    /// Creates the schema unless it exists, and brings one of an older version up to date, in one transaction. The user needs
-    /// the right to `CREATE`; see "Server requirements".
+    /// Creates the schema, or what is missing in it, in one transaction. The user needs the right to `CREATE`; see "Server
+    /// requirements".
     ///
     /// # Errors
     /// The errors of [`connect`](Self::connect); [`Indeterminate`](crate::ErrorKind::Indeterminate) after half a minute without an
@@ -142,8 +145,7 @@ impl Postgres {
         PostgresBuilder::default()
     }
 
-    /// Creates the schema that this URL names unless it exists, and brings one of an older version up to date; see
-    /// [`PostgresBuilder::migrate`].
+    /// Creates the schema that this URL names, or what is missing in it; see [`PostgresBuilder::migrate`].
     ///
     /// # Errors
     /// The errors of [`PostgresBuilder::connect`].

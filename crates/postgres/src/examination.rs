@@ -241,14 +241,9 @@ async fn parts(sessions: &Sessions, schema: &str) -> Result<Vec<Finding>> {
     }
     let version = ask(sessions, "SELECT {schema}.version()").await?;
     let version = version.first().map_or(Ok(0), |row| column::<i32>(row, 0, "examine"))?;
-    if version < VERSION {
-        return Ok(migrate(format!(
-            "the schema {schema} is of version {version}, and this program needs version {VERSION}"
-        )));
-    }
-    if version > VERSION {
+    if version != VERSION {
         let text = format!("the schema {schema} is of version {version}, and this program knows version {VERSION}");
-        return Ok(vec![Finding::error("schema", text).cure("install a newer leasehold")]);
+        return Ok(vec![Finding::error("schema", text).cure("install the leasehold of that version")]);
     }
     let mut findings = Vec::new();
     for table in unlogged.split_whitespace() {

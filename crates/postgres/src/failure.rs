@@ -78,8 +78,7 @@ fn of_code(code: &str, unknown: ErrorKind) -> (ErrorKind, Remedy, &'static str) 
 const REFUSED: &str = "check user, password, database, and the rights in \"Server requirements\"";
 
 /// The advice for a schema that is missing, or not as it should be.
-pub(crate) const MIGRATE: &str =
-    "the schema is missing or not as it should be: run `leasehold migrate` or call `migrate()`";
+const MIGRATE: &str = "the schema is missing or not as it should be: run `leasehold migrate` or call `migrate()`";
 
 /// The operation that errors about a URL name.
 pub(crate) const PARSE: &str = "read the address";

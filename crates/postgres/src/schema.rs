@@ -31,7 +31,7 @@ impl Schema {
         template.replace("{schema}", &self.0).into()
     }
 
-    /// What creates the tables and functions of this schema unless they are there, and brings them up to date.
+    /// What creates the tables of this schema unless they are there, and its functions.
     pub(crate) fn script(&self) -> String {
         let parts = [
             include_str!("sql/tables.sql"),

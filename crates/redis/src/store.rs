@@ -294,8 +294,7 @@ impl Store {
 
     /// The error for a reply that is none of a script's own answers: `foreign`, key, type (there is an entry under our name
     /// that Leasehold did not write) · `refused`, reply (the server refused a command) · `endless`, key (an entry without a
-    /// lease) · `older`, key (an entry of a version that counts epochs in another unit) · `spent`, key (a counter without numbers
-    /// left) · anything else, which no script answers.
+    /// lease) · `spent`, key (a counter without numbers left) · anything else, which no script answers.
     pub fn script_error(&self, words: &[&str]) -> Error {
         script_error(&self.0.connection, words)
     }

@@ -202,10 +202,10 @@ pub(crate) fn endless_entry(redis: &Store, name: &str) -> Failure {
 pub(crate) fn failure(redis: &Store, words: &[&str]) -> Failure {
     match *words {
         ["reset"] => Failure::of(NodeCondition::Reset),
-        ["earlier", marker] => redis
+        ["version", marker, number] => redis
             .refusal(&format!(
-                "`{marker}` was written by an earlier version of Leasehold; stop the programs that use that version, wait \
-                 for the longest lease in use, delete this entry on all nodes, and start again"
+                "`{marker}` is of version {number}, and this program knows version 2: run a program of that version, or stop \
+                 all that do, wait for the longest lease in use, delete this entry on all nodes, and start again"
             ))
             .into(),
         ["endless", name] => endless_entry(redis, name),

@@ -8,7 +8,7 @@ use leasehold_core::conformance::needs_or_why;
 use tempfile::TempDir;
 
 use crate::launch::etcd as launcher;
-use crate::launch::{Lifetime, Process, Settings, free_port};
+use crate::launch::{Lifetime, Process, Settings, free_port, place};
 use crate::waiting::{Deadline, PATIENCE};
 
 /// A private etcd of one or more members on free ports of the loopback interface. It ends with this value, and with this process
@@ -59,7 +59,7 @@ impl Cluster {
     async fn start(
         launch: impl FnOnce(&Path) -> Result<Vec<Process>, String> + Send + 'static,
     ) -> Result<Self, String> {
-        let folder = tempfile::Builder::new().prefix("leasehold-etcd-").tempdir();
+        let folder = tempfile::Builder::new().prefix("leasehold-etcd-").tempdir_in(place());
         let folder = Arc::new(folder.map_err(|e| format!("a temporary folder: {e}"))?);
         let parent = Arc::clone(&folder);
         let started = tokio::task::spawn_blocking(move || launch(parent.path())).await;

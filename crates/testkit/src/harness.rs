@@ -1,94 +1,178 @@
 use std::any::Any;
 use std::cell::Cell;
+use std::env;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use leasehold_core::conformance::{Expected, Skipped};
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use leasehold_core::conformance::{Asked, Expected, Skipped, Suite, Turns, shows_nothing};
+use libtest_mimic::{Completion, Failed, Trial};
 use tokio::runtime::Builder;
 
-/// The `main` of a test target without harness: runs these functions, on a runtime of their own each.
+/// The `main` of a test program without harness: runs every function that is marked with [`test`](crate::test).
 ///
-/// `at_once: 4;` before the names has so many run at a time, unless the command line says another number: for tests that mostly wait.
-/// `@multi_thread` and `@paused` before a name say on which kind of runtime, instead of one of the current thread.
+/// `main!(suite)` runs the cases of a conformance suite beside them; `suite` is an expression of type
+/// [`Suite`](leasehold_core::conformance::Suite).
 #[macro_export]
 macro_rules! main {
-    (@run $at_once:expr; $($(@$flavor:ident)? $test:path),+ $(,)?) => {
+    () => {
+        $crate::main! { @run None }
+    };
+    (@run $suite:expr) => {
         fn main() -> std::process::ExitCode {
-            let tests = vec![$($crate::Test::new(
-                stringify!($test),
-                $crate::flavor!($($flavor)?),
-                $test,
-            )),+];
-            $crate::run(env!("CARGO_PKG_NAME"), env!("CARGO_CRATE_NAME"), tests, $at_once)
+            $crate::run(env!("CARGO_PKG_NAME"), $suite)
         }
     };
-    (at_once: $at_once:literal; $($tests:tt)+) => {
-        $crate::main! { @run Some($at_once); $($tests)+ }
-    };
-    ($($tests:tt)+) => {
-        $crate::main! { @run None; $($tests)+ }
+    ($suite:expr) => {
+        $crate::main! { @run Some($suite) }
     };
 }
 
+/// What [`test`](crate::test) makes of a function.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! flavor {
-    () => {
-        $crate::Flavor::CurrentThread
-    };
-    (multi_thread) => {
-        $crate::Flavor::MultiThread
-    };
-    (paused) => {
-        $crate::Flavor::Paused
-    };
-}
-
-/// On which kind of runtime a test runs.
-#[derive(Clone, Copy, Debug)]
-pub enum Flavor {
-    /// One thread.
-    CurrentThread,
-    /// Two threads.
-    MultiThread,
-    /// One thread, and a clock that stands still until every task waits.
-    Paused,
-}
-
-impl Flavor {
-    fn block_on<T>(self, work: impl Future<Output = T>) -> T {
-        let mut builder = match self {
-            Self::MultiThread => Builder::new_multi_thread(),
-            Self::CurrentThread | Self::Paused => Builder::new_current_thread(),
-        };
-        let runtime = builder.worker_threads(2).enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            if let Self::Paused = self {
-                tokio::time::pause();
+macro_rules! registered {
+    ($function:ident $($word:ident),* $(,)?) => {
+        $crate::inventory::submit! {
+            $crate::Test {
+                module: module_path!(),
+                function: stringify!($function),
+                way: $crate::Way::new()$(.$word())*,
+                run: |way| $crate::Body::run($function, way),
             }
-            work.await
-        })
-    }
+        }
+    };
 }
 
-/// One test.
+/// A function that is a test.
+#[doc(hidden)]
 pub struct Test {
-    name: &'static str,
-    body: Box<dyn FnOnce() -> Result<(), String> + Send>,
+    pub module: &'static str,
+    pub function: &'static str,
+    pub way: Way,
+    pub run: fn(Way) -> Result<(), String>,
 }
+
+inventory::collect!(Test);
 
 impl fmt::Debug for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Test").field(&self.name).finish()
+        f.debug_struct("Test").field("name", &self.name()).field("way", &self.way).finish_non_exhaustive()
     }
 }
 
 impl Test {
-    /// A test of this name, which runs this function.
-    pub fn new<Kind>(name: &'static str, flavor: Flavor, body: impl Body<Kind>) -> Self {
-        Self { name, body: Box::new(move || body.run(flavor)) }
+    /// The name within its program, for example `closing::a_lock_is_closed`.
+    fn name(&self) -> String {
+        let (_, module) = self.module.split_once("::").unwrap_or_default();
+        if module.is_empty() { self.function.to_owned() } else { format!("{module}::{}", self.function) }
+    }
+
+    fn trial(&'static self, package: &str) -> Trial {
+        let required = env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1");
+        let expected = Expected::of(package, self.function);
+        Trial::ignorable_test(self.name(), move || {
+            let _turn = self.way.turns().map(Turns::take);
+            completion(Box::new(move || self.verdict()), required, expected)
+        })
+    }
+
+    fn verdict(&self) -> Result<(), String> {
+        if self.way.deep && env::var_os(DEEP).is_none() {
+            shows_nothing("a deep test: `cargo xtask test --deep` runs it");
+        }
+        if self.way.process && !is_process_of_its_own() {
+            in_a_process_of_its_own(&self.name())
+        } else {
+            (self.run)(self.way)
+        }
+    }
+}
+
+/// How a test runs: the words of its attribute.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Way {
+    runtime: Runtime,
+    at_once: AtOnce,
+    process: bool,
+    deep: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Runtime {
+    CurrentThread,
+    MultiThread,
+    Paused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtOnce {
+    Many,
+    Few,
+    One,
+}
+
+impl Way {
+    pub const fn new() -> Self {
+        Self { runtime: Runtime::CurrentThread, at_once: AtOnce::Many, process: false, deep: false }
+    }
+
+    /// On a runtime with two threads.
+    pub const fn multi_thread(self) -> Self {
+        Self { runtime: Runtime::MultiThread, ..self }
+    }
+
+    /// On a clock that stands still until every task waits.
+    pub const fn paused(self) -> Self {
+        Self { runtime: Runtime::Paused, ..self }
+    }
+
+    /// Beside one other of this kind at most: it has a large server of its own, or several.
+    pub const fn server(self) -> Self {
+        Self { at_once: AtOnce::Few, ..self }
+    }
+
+    /// Beside no other test: it measures something.
+    pub const fn quiet(self) -> Self {
+        Self { at_once: AtOnce::One, ..self }
+    }
+
+    /// In a process of its own: it changes what a process has once, such as its environment or its global subscriber.
+    pub const fn process(self) -> Self {
+        Self { process: true, ..self }
+    }
+
+    /// Only in a deep run: it takes long and finds something rarely.
+    pub const fn deep(self) -> Self {
+        Self { deep: true, ..self }
+    }
+
+    fn turns(self) -> Option<&'static Turns> {
+        static MANY: Turns = Turns::new(6);
+        static FEW: Turns = Turns::new(2);
+        match self.at_once {
+            AtOnce::Many => Some(&MANY),
+            AtOnce::Few => Some(&FEW),
+            AtOnce::One => None,
+        }
+    }
+
+    fn block_on<T>(self, work: impl Future<Output = T>) -> T {
+        let mut builder = match self.runtime {
+            Runtime::MultiThread => Builder::new_multi_thread(),
+            Runtime::CurrentThread | Runtime::Paused => Builder::new_current_thread(),
+        };
+        let paused = matches!(self.runtime, Runtime::Paused);
+        let runtime = builder.worker_threads(2).enable_all().start_paused(paused).build();
+        runtime.expect("a runtime").block_on(work)
+    }
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -112,8 +196,8 @@ impl<E: fmt::Debug> Outcome for Result<(), E> {
 
 /// A function that is a test. `Kind` tells the two kinds apart.
 #[doc(hidden)]
-pub trait Body<Kind>: Send + 'static {
-    fn run(self, flavor: Flavor) -> Result<(), String>;
+pub trait Body<Kind> {
+    fn run(self, way: Way) -> Result<(), String>;
 }
 
 #[doc(hidden)]
@@ -124,31 +208,107 @@ pub struct Sync;
 #[derive(Debug)]
 pub struct Async;
 
-impl<F: FnOnce() -> O + Send + 'static, O: Outcome> Body<Sync> for F {
-    fn run(self, _: Flavor) -> Result<(), String> {
+impl<F: FnOnce() -> O, O: Outcome> Body<Sync> for F {
+    fn run(self, _: Way) -> Result<(), String> {
         self().verdict()
     }
 }
 
-impl<F: FnOnce() -> W + Send + 'static, W: Future<Output: Outcome>> Body<Async> for F {
-    fn run(self, flavor: Flavor) -> Result<(), String> {
-        flavor.block_on(self()).verdict()
+impl<F: FnOnce() -> W, W: Future<Output: Outcome>> Body<Async> for F {
+    fn run(self, way: Way) -> Result<(), String> {
+        way.block_on(self()).verdict()
     }
 }
 
-/// Runs a test target: arguments, output and exit code are those of Rust's own harness.
+/// Which tests of a program are run: without it, all of them.
+const SELECTION: &str = "LEASEHOLD_TESTS";
+
+/// Runs a test program: arguments, output and exit code are those of Rust's own harness. The tests that need quiet run at the end,
+/// one after the other.
 #[doc(hidden)]
-pub fn run(package: &str, target: &str, tests: Vec<Test>, at_once: Option<usize>) -> ExitCode {
-    let place = format!("{}/{target}", package.strip_prefix("leasehold-").unwrap_or(package));
-    let required = std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1");
+pub fn run(package: &str, suite: Option<Suite>) -> ExitCode {
+    if let Some(code) = suite.as_ref().and_then(Suite::play) {
+        return code;
+    }
     keep_expected_panics_quiet();
-    let trials = tests.into_iter().map(|test| {
-        let expected = Expected::of(&place, test.name.rsplit("::").next().unwrap_or(test.name).trim());
-        Trial::ignorable_test(test.name.replace(' ', ""), move || completion(test.body, required, expected))
-    });
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = arguments.test_threads.or(at_once);
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+    let package = package.strip_prefix("leasehold-").unwrap_or(package);
+    let asked = Asked::from_args();
+    let selection = env::var(SELECTION).unwrap_or_default();
+    let runs = |part: &str| selection.is_empty() || selection == part;
+    let mut tests: Vec<&'static Test> = inventory::iter::<Test>.into_iter().collect();
+    tests.sort_by_key(|test| test.name());
+    let trials = |quiet: bool| -> Vec<Trial> {
+        let of_this_kind = tests.iter().filter(|test| (test.way.at_once == AtOnce::One) == quiet);
+        of_this_kind.map(|test| test.trial(package)).filter(|trial| asked.includes(trial)).collect()
+    };
+
+    let mut code = ExitCode::SUCCESS;
+    if runs("suite") || runs("beside") {
+        let mut beside = if runs("beside") { trials(false) } else { Vec::new() };
+        let mut arguments = asked.arguments.clone();
+        // Each has a thread on which it waits for its turn.
+        arguments.test_threads.get_or_insert(beside.len() + 24);
+        let cases = match suite.map(|suite| suite.cases(&asked)).transpose() {
+            Ok(cases) => cases,
+            Err(code) => return code,
+        };
+        let cases = cases.map(|(cases, trials)| {
+            beside.extend(trials);
+            cases
+        });
+        code = worse(code, libtest_mimic::run(&arguments, beside).exit_code());
+        if let Some(cases) = cases {
+            code = cases.conclude(&asked, code);
+        }
+    }
+    let quiet = if runs("quiet") { trials(true) } else { Vec::new() };
+    if !quiet.is_empty() {
+        let mut arguments = asked.arguments;
+        arguments.test_threads = Some(1);
+        code = worse(code, libtest_mimic::run(&arguments, quiet).exit_code());
+    }
+    code
+}
+
+fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
+    if one == ExitCode::SUCCESS { other } else { one }
+}
+
+/// This test program again, to run the test of this name alone: `module::function`.
+///
+/// # Panics
+/// If the path of this program is not known.
+pub fn this_program(test: &str) -> Command {
+    let mut command = Command::new(env::current_exe().expect("this program has a path"));
+    command.args(["--exact", test, "--nocapture"]).env_remove(SELECTION);
+    command
+}
+
+/// Set in a deep run.
+const DEEP: &str = "LEASEHOLD_DEEP";
+
+/// These in a deep run, and otherwise nothing: variants of a suite, say.
+pub fn if_deep<T>(items: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    let deep = env::var_os(DEEP).is_some();
+    items.into_iter().filter(move |_| deep)
+}
+
+const OWN_PROCESS: &str = "LEASEHOLD_TEST_PROCESS";
+
+fn is_process_of_its_own() -> bool {
+    env::var_os(OWN_PROCESS).is_some()
+}
+
+fn in_a_process_of_its_own(test: &str) -> Result<(), String> {
+    let ended = this_program(test).env(OWN_PROCESS, "1").output().map_err(|error| error.to_string())?;
+    let printed = String::from_utf8_lossy(&ended.stdout);
+    if ended.status.success() && printed.contains("1 passed") {
+        return Ok(());
+    }
+    if let Some((_, why)) = printed.lines().find_map(|line| line.split_once("ignored, ")) {
+        shows_nothing(why);
+    }
+    Err(format!("{printed}{}", String::from_utf8_lossy(&ended.stderr)))
 }
 
 /// The text of a panic.

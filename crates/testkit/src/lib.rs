@@ -9,7 +9,6 @@ mod child;
 mod corpus;
 #[cfg(feature = "etcd")]
 pub mod etcd;
-pub mod first_version;
 pub mod launch;
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -46,7 +45,9 @@ pub use crate::closing::Silenced;
 pub use crate::corpus::{corpus, corpus_line, corpus_of_text, corpus_of_urls};
 #[cfg(feature = "harness")]
 #[doc(hidden)]
-pub use crate::harness::{Async, Body, Flavor, Outcome, Sync, Test, run};
+pub use crate::harness::{Async, Body, Outcome, Sync, Test, Way, run};
+#[cfg(feature = "harness")]
+pub use crate::harness::{if_deep, this_program};
 #[cfg(feature = "harness")]
 pub use crate::proxy::{Effects, Proxy};
 #[cfg(feature = "harness")]
@@ -56,3 +57,8 @@ pub use crate::scripted::{Does, Scripted, Step};
 #[cfg(feature = "harness")]
 pub use crate::waiting::eventually;
 pub use crate::waiting::{Deadline, PATIENCE, eventually_some};
+#[cfg(feature = "harness")]
+#[doc(hidden)]
+pub use inventory;
+#[cfg(feature = "harness")]
+pub use leasehold_testkit_macros::test;

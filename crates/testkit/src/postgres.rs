@@ -7,7 +7,7 @@ use leasehold_core::conformance::needs_or_why;
 use tempfile::TempDir;
 
 use crate::launch::postgres as launcher;
-use crate::launch::{Lifetime, Process, Settings};
+use crate::launch::{Lifetime, Process, Settings, place};
 
 /// A private `PostgreSQL` on a free port of the loopback interface, with an empty database `leasehold` and a superuser
 /// leasehold without a password; or a standby of one, or a pooler before one. It ends with this value, and with this process
@@ -63,7 +63,7 @@ impl Server {
     }
 
     async fn start(launch: impl FnOnce(&Path) -> Result<Process, String> + Send + 'static) -> Result<Self, String> {
-        let folder = tempfile::Builder::new().prefix("leasehold-postgres-").tempdir();
+        let folder = tempfile::Builder::new().prefix("leasehold-postgres-").tempdir_in(place());
         let folder = Arc::new(folder.map_err(|e| format!("a temporary folder: {e}"))?);
         let parent = Arc::clone(&folder);
         let started = tokio::task::spawn_blocking(move || launch(parent.path())).await;

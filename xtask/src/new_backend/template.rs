@@ -11,6 +11,15 @@ macro_rules! templates {
     };
 }
 
+macro_rules! with_fixture {
+    ($file:literal) => {
+        concat!(
+            include_str!(concat!("../../templates/backend/tests/", $file)),
+            include_str!("../../templates/backend/tests/fixture.rs")
+        )
+    };
+}
+
 /// What every backend has. The template is the crate of a store that is named `new-store`.
 const FILES: &[(&str, &str)] = templates! {
     "README.md"
@@ -24,14 +33,20 @@ const FILES: &[(&str, &str)] = templates! {
     "src/release.rs"
     "src/renew.rs"
     "src/store.rs"
-    "tests/conformance.rs"
 };
 const WORKSPACE: &str = include_str!("../../templates/backend/workspace.toml");
 const STANDALONE: &str = include_str!("../../templates/backend/standalone.toml");
 
+/// The tests: here the suite is a module of the crate's one program of tests, elsewhere it is a program.
+const TESTS_HERE: &[(&str, &str)] = &[
+    ("tests/it/main.rs", include_str!("../../templates/backend/tests/main.rs")),
+    ("tests/it/conformance.rs", with_fixture!("workspace.rs")),
+];
+const TESTS_ELSEWHERE: &[(&str, &str)] = &[("tests/conformance.rs", with_fixture!("standalone.rs"))];
+
 /// The files of a crate of this workspace.
 pub(crate) fn workspace(name: &Name) -> Vec<(&'static str, String)> {
-    files(name, WORKSPACE)
+    files(name, WORKSPACE, TESTS_HERE)
 }
 
 /// The files of a crate that depends on the checkout in this folder.
@@ -49,10 +64,10 @@ pub(crate) fn standalone(name: &Name, checkout: &Path) -> Result<Vec<(&'static s
         .replace("REPOSITORY", value("repository")?)
         .replace("CORE_VERSION", value("version")?)
         .replace("CORE_PATH", &core);
-    Ok(files(name, &manifest))
+    Ok(files(name, &manifest, TESTS_ELSEWHERE))
 }
 
-fn files(name: &Name, manifest: &str) -> Vec<(&'static str, String)> {
+fn files(name: &Name, manifest: &str, tests: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
     let named = |text: &str| {
         text.replace("new-store", name.as_str())
             .replace("new_store", &name.module())
@@ -60,7 +75,7 @@ fn files(name: &Name, manifest: &str) -> Vec<(&'static str, String)> {
             .replace("NewStore", &name.type_name())
     };
     let manifest = ("Cargo.toml", named(manifest));
-    FILES.iter().map(|(file, text)| (*file, named(text))).chain([manifest]).collect()
+    FILES.iter().chain(tests).map(|(file, text)| (*file, named(text))).chain([manifest]).collect()
 }
 
 #[cfg(test)]
@@ -74,7 +89,7 @@ mod tests {
     fn every_file_of_the_template_is_written() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/backend");
         let mut there = BTreeSet::new();
-        for below in ["", "src", "tests"] {
+        for below in ["", "src"] {
             let files = fs::read_dir(folder.join(below)).unwrap().map(|entry| entry.unwrap().path());
             let files = files.filter(|file| file.is_file());
             there.extend(files.map(|file| file.strip_prefix(&folder).unwrap().to_path_buf()));

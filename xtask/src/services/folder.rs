@@ -1,11 +1,12 @@
 //! The folder of one run's servers: private, and removed at the end, or by a later run when there was no end.
 
-use std::env;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process;
+
+use leasehold_testkit::launch::place;
 
 const PREFIX: &str = "leasehold-test-";
 
@@ -19,7 +20,7 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn create() -> Result<Self, String> {
-        let parent = env::temp_dir();
+        let parent = place();
         remove_stale(&parent);
         Self::create_in(&parent).map_err(|e| format!("a folder in {}: {e}", parent.display()))
     }

@@ -1,93 +1,229 @@
-//! The programs of the workspace's tests: built once, and run in two lanes at the same time, because most of them wait for a
-//! lease or a server most of their time.
+//! Runs the programs of tests: several at a time, because most tests wait for a lease or a server, and then, one after the other,
+//! the tests that need quiet.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use super::in_minutes;
 use crate::tally::Tally;
 use crate::test_program::TestProgram;
-use crate::workspace::root;
+use crate::workspace::{cargo, root, target};
 
-/// What a package of the first lane has in its manifest. Those around Redis take about half of the time, and no two programs that
-/// change a server of Redis run at the same time.
-const FIRST_LANE: &str = "\nleasehold-redis.workspace";
+/// How many programs run at a time.
+const AT_ONCE: usize = 3;
 
-fn name(program: &TestProgram) -> String {
-    program.source.strip_prefix(root()).unwrap_or(&program.source).display().to_string()
+/// The programs that take longest: they begin first, so that nothing is left to wait for alone.
+const LONGEST: [&str; 9] = [
+    "leasehold-redis-single it",
+    "leasehold-mysql-rw it",
+    "leasehold-cli it",
+    "leasehold-mysql-unique it",
+    "leasehold-core it",
+    "leasehold-redlock it",
+    "leasehold-etcd it",
+    "doc tests",
+    "leasehold-search lib",
+];
+
+/// How often the state of the run is told.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// A program, or the doc tests of a package.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The package, and which of its tests: `leasehold-etcd it`.
+    name: String,
+    command: Command,
+    /// Whether its tests that need quiet run by themselves.
+    has_own_harness: bool,
 }
 
-fn lane(program: &TestProgram) -> usize {
-    let manifest = fs::read_to_string(program.folder.join("Cargo.toml")).unwrap_or_default();
-    usize::from(!manifest.contains(FIRST_LANE) && !manifest.contains("\nname = \"leasehold-redis\"\n"))
+impl Program {
+    pub(super) fn new(program: &TestProgram, filters: &[String], deep: bool) -> Self {
+        let mut command = Command::new(&program.executable);
+        command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).args(filters);
+        // The other tests of that package are those of core, which run there.
+        if program.package == "leasehold-search" && filters.is_empty() {
+            command.arg("search::");
+            // That each rule which is left out is missed takes longer than all else.
+            command.args((!deep).then_some(["--skip", "::broken::"]).into_iter().flatten());
+        }
+        let manifest = fs::read_to_string(program.folder.join("Cargo.toml")).unwrap_or_default();
+        let has_own_harness = program.tests == "it" && manifest.contains("harness = false");
+        Self { name: format!("{} {}", program.package, program.tests), command, has_own_harness }
+    }
+
+    /// The doc tests of all packages: of each alone, cargo would build their dependencies with other features.
+    pub(super) fn of_documents<'p>(packages: impl Iterator<Item = &'p str>) -> Self {
+        let mut command = cargo();
+        command.args(["test", "--doc", "--no-fail-fast", "--all-features"]);
+        command.args(packages.flat_map(|package| ["-p", package]));
+        Self { name: "doc tests".to_owned(), command, has_own_harness: false }
+    }
+
+    /// The command again, for another part of its tests.
+    fn part(&self, part: &str) -> Command {
+        let mut command = Command::new(self.command.get_program());
+        command.args(self.command.get_args()).env("LEASEHOLD_TESTS", part);
+        command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(folder) = self.command.get_current_dir() {
+            command.current_dir(folder);
+        }
+        command
+    }
+
+    fn rank(&self) -> usize {
+        LONGEST.iter().position(|name| *name == self.name).unwrap_or(LONGEST.len())
+    }
 }
 
-/// Runs it, and returns what it printed. What it prints as errors is seen at once.
-fn output(program: &TestProgram, environment: &[(&'static str, String)]) -> io::Result<(Vec<u8>, bool)> {
-    let mut command = Command::new(&program.executable);
-    command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).envs(environment.iter().cloned());
-    let done = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-    Ok((done.stdout, done.status.success()))
+/// What all that run share.
+struct Run<'a> {
+    began: Instant,
+    programs: usize,
+    environment: &'a [(&'static str, String)],
+    state: Mutex<State<'a>>,
+    ended: AtomicBool,
 }
 
-/// Runs all of them, prints the output of each when it has ended, and adds up the counts. Returns the names of those that failed.
+struct State<'a> {
+    tally: &'a mut Tally,
+    done: usize,
+    /// How many tests have ended in each program that runs.
+    running: BTreeMap<String, usize>,
+    failed: Vec<String>,
+}
+
+/// Runs all of them, and adds up the counts. Returns the names of those that failed, whose output is printed.
 pub(super) fn run(
-    mut programs: Vec<TestProgram>,
+    mut programs: Vec<Program>,
     environment: &[(&'static str, String)],
     tally: &mut Tally,
 ) -> io::Result<Vec<String>> {
-    programs.sort();
-    let mut lanes = [VecDeque::new(), VecDeque::new()];
-    for program in programs {
-        lanes[lane(&program)].push_back(program);
-    }
-    let shared = Mutex::new((tally, Vec::new()));
-    let through = |programs: VecDeque<TestProgram>| {
-        programs.into_iter().try_for_each(|program| one(&program, environment, &shared))
+    programs.sort_by(|one, other| (one.rank(), &one.name).cmp(&(other.rank(), &other.name)));
+    fs::create_dir_all(target().join("tests"))?;
+    let state = State { tally, done: 0, running: BTreeMap::new(), failed: Vec::new() };
+    let run = Run {
+        began: Instant::now(),
+        programs: programs.len(),
+        environment,
+        state: Mutex::new(state),
+        ended: AtomicBool::new(false),
     };
+    let waiting = Mutex::new(programs.iter().collect::<VecDeque<_>>());
+    // Not in the line of the loop, where the lock would be held while the program runs.
+    let next = || lock(&waiting).pop_front();
     thread::scope(|scope| {
-        let lanes = lanes.map(|programs| scope.spawn(|| through(programs)));
-        lanes
-            .into_iter()
-            .try_for_each(|ended| ended.join().unwrap_or_else(|_| Err(io::Error::other("a lane panicked"))))
-    })?;
-    Ok(shared.into_inner().map_err(|_| io::Error::other("a lane panicked"))?.1)
-}
-
-fn one(
-    program: &TestProgram,
-    environment: &[(&'static str, String)],
-    shared: &Mutex<(&mut Tally, Vec<String>)>,
-) -> io::Result<()> {
-    let name = name(program);
-    // A run that hangs is found by the programs that began and did not end.
-    println!("     Running {name}");
-    let (printed, passed) = output(program, environment)?;
-    let mut shared = shared.lock().map_err(|_| io::Error::other("a lane panicked"))?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "       Ended {name}")?;
-    shared.0.stream(printed.as_slice(), out)?;
-    if !passed {
-        shared.1.push(name);
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_crates_around_redis_are_in_the_first_lane() {
-        let of = |folder: &str| {
-            let folder = root().join(folder);
-            let (source, executable) = (folder.join("tests/x.rs"), folder.join("x"));
-            lane(&TestProgram { source, executable, folder, tests: "x".to_owned() })
+        scope.spawn(|| run.tell());
+        let lane = || {
+            while let Some(program) = next() {
+                run.one(&program.name, program.part("beside"))?;
+                lock(&run.state).done += 1;
+            }
+            Ok(())
         };
-        assert_eq!(["crates/redis", "crates/redis-single", "crates/redlock"].map(of), [0; 3]);
-        assert_eq!(["crates/core", "crates/mysql-rw", "crates/etcd", "tests"].map(of), [1; 4]);
+        let lanes: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(lane)).collect();
+        let mut outcome = lanes.into_iter().try_for_each(|ended| {
+            ended.join().unwrap_or_else(|_| Err(io::Error::other("a thread that runs tests panicked")))
+        });
+        for program in programs.iter().filter(|program| program.has_own_harness) {
+            outcome = outcome.and_then(|()| run.one(&program.name, program.part("quiet")));
+        }
+        run.ended.store(true, Ordering::Relaxed);
+        outcome
+    })?;
+    Ok(run.state.into_inner().unwrap_or_else(PoisonError::into_inner).failed)
+}
+
+/// How long processors worked for this process and those of its children that it has waited for. 0 where the system does not say.
+fn processor_seconds(process: u32) -> u64 {
+    // In hundredths of a second, behind the name of the program, which ends with the last bracket.
+    let told = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let numbers = told.rsplit_once(')').map_or("", |(_, numbers)| numbers).split_whitespace();
+    numbers.skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() / 100
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Run<'_> {
+    /// Says from time to time what runs.
+    fn tell(&self) {
+        let mut next = TOLD_EVERY;
+        while !self.ended.load(Ordering::Relaxed) {
+            if self.began.elapsed() >= next {
+                next += TOLD_EVERY;
+                let state = lock(&self.state);
+                let running: Vec<_> = state.running.iter().map(|(name, tests)| format!("{name} ({tests})")).collect();
+                let tests = state.tally.passed + state.tally.failed + state.tally.ignored;
+                println!(
+                    "[{}] {} of {} programs, {tests} tests; running: {}",
+                    in_minutes(self.began),
+                    state.done,
+                    self.programs,
+                    running.join(", ")
+                );
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Runs one program. Its output is kept in a file, and printed if it fails.
+    fn one(&self, name: &str, mut command: Command) -> io::Result<()> {
+        let began = Instant::now();
+        lock(&self.state).running.insert(name.to_owned(), 0);
+        command
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let errors = child.stderr.take();
+        let mut output = Vec::new();
+        let errors = thread::scope(|scope| {
+            let errors = scope.spawn(|| {
+                let mut text = Vec::new();
+                errors.map_or(Ok(0), |mut errors| errors.read_to_end(&mut text)).map(|_| text)
+            });
+            if let Some(printed) = child.stdout.take() {
+                let mut printed = BufReader::new(printed);
+                let mut from = 0;
+                while printed.read_until(b'\n', &mut output)? > 0 {
+                    if output[from..].starts_with(b"test ") && !output[from..].starts_with(b"test result") {
+                        *lock(&self.state).running.entry(name.to_owned()).or_default() += 1;
+                    }
+                    from = output.len();
+                }
+            }
+            errors.join().unwrap_or_else(|_| Err(io::Error::other("a thread that reads panicked")))
+        })?;
+        let processors = processor_seconds(child.id());
+        let passed = child.wait()?.success();
+        let file = target().join("tests").join(format!("{}.log", name.replace(' ', "-")));
+        fs::write(&file, [output.as_slice(), &errors].concat())?;
+
+        let mut state = lock(&self.state);
+        state.running.remove(name);
+        let mut own = Tally::default();
+        own.read_all(&String::from_utf8_lossy(&output));
+        if own.passed + own.failed + own.ignored > 0 || !passed {
+            let word = if passed { "passed" } else { "FAILED" };
+            let (now, took) = (in_minutes(self.began), began.elapsed().as_secs());
+            println!("[{now}] {word} {name}: {own} in {took} s, of processors {processors} s");
+        }
+        if !passed {
+            println!("{}{}", String::from_utf8_lossy(&output), String::from_utf8_lossy(&errors));
+            let shown = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
+            state.failed.push(format!("{name} ({shown})"));
+        }
+        state.tally.add(own);
+        Ok(())
     }
 }

@@ -7,15 +7,16 @@ const WITH_VALUE: [&str; 6] = ["--test-threads", "--logfile", "--skip", "--color
 
 /// The arguments of a run.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub struct Asked {
     /// Everything but the filters.
-    pub(super) arguments: Arguments,
+    pub arguments: Arguments,
     /// A case is run if one of them is in its name. None: every case is.
     filters: Vec<String>,
 }
 
 impl Asked {
-    pub(super) fn from_args() -> Self {
+    /// The arguments of this process.
+    pub fn from_args() -> Self {
         Self::of(std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()))
     }
 
@@ -41,7 +42,7 @@ impl Asked {
     }
 
     /// Whether a case is run, or listed.
-    pub(super) fn includes(&self, case: &Trial) -> bool {
+    pub fn includes(&self, case: &Trial) -> bool {
         let passes = |filter| {
             let arguments = Arguments { filter, ..self.arguments.clone() };
             !arguments.is_filtered_out(case)

@@ -60,7 +60,8 @@
 //!
 //! A case that needs a [`Capability`] which the backend declines is *ignored*, with the reason that the backend gives. If the
 //! store is absent, every case is ignored; with `LEASEHOLD_CONFORMANCE_REQUIRED=1` the run fails instead. Where the local
-//! hand-off is claimed, every case runs a second time with it off.
+//! hand-off is claimed, every case runs a second time with it off, unless `LEASEHOLD_CONFORMANCE_BRIEF=1`. A case begins when the
+//! machine has a processor to spare.
 //!
 //! Faults (lost replies, silence, refusals) are injected between engine and backend (`faults.rs`). Cases that need several
 //! processes start this test program again as a helper (`process.rs`).
@@ -79,12 +80,15 @@ mod report;
 mod run;
 mod subject;
 mod tokens;
+mod turns;
 mod variant;
 mod verdict;
 
 pub use self::fixture::Fixture;
-pub use self::run::{exclusive, exclusive_variants, shared, shared_variants};
+pub use self::run::{Suite, exclusive, shared};
 
+#[doc(hidden)]
+pub use self::arguments::Asked;
 pub use self::error_text::error_text;
 #[doc(hidden)]
 pub use self::expected::Expected;
@@ -93,10 +97,12 @@ pub use self::faults::{Fault, Faults, Op};
 #[doc(hidden)]
 pub use self::needs::{Skipped, needs, needs_or_why, shows_nothing};
 #[doc(hidden)]
-pub use self::report::{Report, report};
+pub use self::report::{Cases, Report, report};
 #[doc(hidden)]
 pub use self::subject::{Shareable, Subject, TestClient, Unshared};
 pub use self::tokens::tokens_grow_although_all_is_forgotten;
+#[doc(hidden)]
+pub use self::turns::Turns;
 
 #[cfg(doc)]
 use crate::{Backend, Capability};

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::cases::{Case, ClauseCheck, TestContext, all};
 use super::clause;
 use super::expected::Expected;
 use super::subject::Subject;
+use super::turns::Turns;
 use super::variant::Variant;
 use crate::{Capabilities, Capability, LocalHandoff};
 
@@ -56,40 +58,57 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
     report
 }
 
-/// Runs the suite as a test program: arguments, output and exit code are those of Rust's own test harness, but for the count
-/// of what was filtered out. Every case runs once per variant, and where the variant claims the hand-off, once with it and once
-/// without.
-pub(super) fn run(variants: Vec<Variant>) -> ExitCode {
-    let mut asked = Asked::from_args();
-    // Most cases wait for leases to run out, not for a processor.
-    asked.arguments.test_threads.get_or_insert(24);
-    let Ok(runtime) = tokio::runtime::Builder::new_multi_thread().enable_all().build().map(Arc::new) else {
-        eprintln!("no tokio runtime could be started");
-        return ExitCode::FAILURE;
-    };
-    let backend = variants.first().map_or("", |variant| variant.capabilities().backend());
-    let broken = Arc::new(Broken::default());
-    let mut trials = Vec::new();
-    for variant in variants {
-        let absent = if asked.arguments.list { None } else { runtime.block_on(variant.available()).err() };
-        if let Some(why) = &absent {
-            println!("{backend}{} is not available: {why}", variant.suffix());
-            if std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1") {
-                eprintln!("LEASEHOLD_CONFORMANCE_REQUIRED=1, so that is a failure");
-                return ExitCode::FAILURE;
+/// How many cases run at a time: most of them wait for leases to run out, not for a processor.
+pub(super) const AT_ONCE: usize = 24;
+
+/// With `1` in this environment variable, cases run once each, and not a second time with the local hand-off off.
+const BRIEF: &str = "LEASEHOLD_CONFORMANCE_BRIEF";
+
+/// The cases of a suite in a test program, whose arguments, output and exit code are those of Rust's own test harness, but for the
+/// count of what was filtered out.
+#[derive(Debug)]
+pub struct Cases {
+    backend: &'static str,
+    counts: Arc<Counts>,
+}
+
+impl Cases {
+    /// The cases that are asked for, and what counts them. Every case is there once per variant, and where the variant claims the
+    /// hand-off, once with it and once without. The error: a store that is required is absent.
+    pub(super) fn of(variants: Vec<Variant>, asked: &Asked) -> Result<(Self, Vec<Trial>), ExitCode> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().map(Arc::new).map_err(|error| {
+                eprintln!("no tokio runtime could be started: {error}");
+                ExitCode::FAILURE
+            })?;
+        let backend = variants.first().map_or("", |variant| variant.capabilities().backend());
+        let counts = Arc::new(Counts::default());
+        let mut trials = Vec::new();
+        for variant in variants {
+            let absent = if asked.arguments.list { None } else { runtime.block_on(variant.available()).err() };
+            if let Some(why) = &absent {
+                println!("{backend}{} is not available: {why}", variant.suffix());
+                if std::env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1") {
+                    eprintln!("LEASEHOLD_CONFORMANCE_REQUIRED=1, so that is a failure");
+                    return Err(ExitCode::FAILURE);
+                }
             }
+            trials.extend(trials_of(variant, absent.as_deref(), asked, &runtime, &counts));
         }
-        trials.extend(trials_of(variant, absent.as_deref(), &asked, &runtime, &broken));
+        // Cases about the lease take longest and come late in the contract: begun last, they would be waited for alone.
+        trials.reverse();
+        Ok((Self { backend, counts }, trials))
     }
-    // Cases about the lease take longest and come late in the contract: begun last, they would be waited for alone.
-    trials.reverse();
-    let conclusion = libtest_mimic::run(&asked.arguments, trials);
-    if !asked.arguments.list {
-        let (passed, failed, ignored) = (conclusion.num_passed, conclusion.num_failed, conclusion.num_ignored);
-        println!("{backend}  passed {passed}  failed {failed}  ignored {ignored}\n");
-        broken.tell();
+
+    /// Prints the counts of the cases, and which clauses are broken.
+    pub fn conclude(&self, asked: &Asked, code: ExitCode) -> ExitCode {
+        let [passed, failed, ignored] = self.counts.all();
+        if !asked.arguments.list && passed + failed + ignored > 0 {
+            println!("{}  passed {passed}  failed {failed}  ignored {ignored}\n", self.backend);
+            self.counts.tell_what_is_broken();
+        }
+        code
     }
-    conclusion.exit_code()
 }
 
 /// The cases of one variant that are asked for. `absent` is the reason why its store cannot be reached, if it cannot.
@@ -98,11 +117,12 @@ fn trials_of(
     absent: Option<&str>,
     asked: &Asked,
     runtime: &Arc<Runtime>,
-    broken: &Arc<Broken>,
+    counts: &Arc<Counts>,
 ) -> Vec<Trial> {
     let (capabilities, suffix) = (variant.capabilities(), variant.suffix());
     let subject: Arc<dyn Subject> = Arc::new(variant);
-    let handoffs: &[_] = if capabilities.has(Capability::LocalHandoff) {
+    let brief = std::env::var_os(BRIEF).is_some_and(|value| value == "1");
+    let handoffs: &[_] = if capabilities.has(Capability::LocalHandoff) && !brief {
         &[("", LocalHandoff::new()), ("::with_local_handoff_off", LocalHandoff::off())]
     } else {
         &[("", LocalHandoff::new())]
@@ -113,12 +133,15 @@ fn trials_of(
         let why = absent.map(str::to_owned).or_else(|| why_ignored(case, &capabilities));
         let both = handoffs.iter().map(|(off, local_handoff)| {
             let context = TestContext::new(Arc::clone(&subject), case.name, *local_handoff);
-            trial(format!("{name}{off}"), case, context, why.clone(), runtime, broken)
+            trial(format!("{name}{off}"), case, context, why.clone(), runtime, counts)
         });
         let included: Vec<_> = both.filter(|trial| asked.includes(trial)).collect();
         let tells = absent.is_none() && !asked.arguments.list && !included.is_empty();
         if let Some(why) = why.as_ref().filter(|_| tells) {
             println!("{name} is ignored: {why}");
+        }
+        if why.is_some() {
+            counts.ignored.fetch_add(included.len(), Ordering::Relaxed);
         }
         trials.extend(included);
     }
@@ -131,42 +154,64 @@ fn trial(
     context: TestContext,
     why_ignored: Option<String>,
     runtime: &Arc<Runtime>,
-    broken: &Arc<Broken>,
+    counts: &Arc<Counts>,
 ) -> Trial {
     let ignored = why_ignored.is_some();
-    let (runtime, broken) = (Arc::clone(runtime), Arc::clone(broken));
+    let (runtime, counts) = (Arc::clone(runtime), Arc::clone(counts));
     let body = move || {
         if let Some(why) = why_ignored {
             return Ok(Completion::ignored_with(why));
         }
+        let _turn = TURNS.take();
         let backend = context.subject.capabilities().backend();
         let verdict = runtime.block_on(check(case, context));
-        if let Some(expected) = Expected::of(backend, case.name) {
-            return expected.settle(&verdict).map(Completion::ignored_with).map_err(Failed::from);
-        }
-        verdict.map(|()| Completion::Completed).map_err(|why| {
-            let clause = broken.note(case);
+        let settled = match Expected::of(backend, case.name) {
+            Some(expected) => expected.settle(&verdict).map(Completion::ignored_with),
+            None => verdict.map(|()| Completion::Completed),
+        };
+        settled.inspect(|completion| counts.note(completion)).map_err(|why| {
+            let clause = counts.note_failure(case);
             Failed::from(format!("{clause} {}\n{why}", clause::text(&clause).unwrap_or_default()))
         })
     };
     Trial::ignorable_test(name, body).with_ignored_flag(ignored)
 }
 
-/// The cases that failed, in the order of the suite: cases on which others build come first.
-#[derive(Debug, Default)]
-struct Broken(Mutex<BTreeSet<usize>>);
+/// How many cases run at a time, also where the program has other tests.
+static TURNS: Turns = Turns::new(AT_ONCE);
 
-impl Broken {
+/// How the cases ended.
+#[derive(Debug, Default)]
+struct Counts {
+    passed: AtomicUsize,
+    ignored: AtomicUsize,
+    failed: AtomicUsize,
+    /// The cases that failed, in the order of the suite: cases on which others build come first.
+    broken: Mutex<BTreeSet<usize>>,
+}
+
+impl Counts {
+    fn note(&self, completion: &Completion) {
+        let count = if matches!(completion, Completion::Completed) { &self.passed } else { &self.ignored };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Notes that a case failed, and returns the number of its clause.
-    fn note(&self, case: &'static Case) -> String {
+    fn note_failure(&self, case: &'static Case) -> String {
+        self.failed.fetch_add(1, Ordering::Relaxed);
         let place = all().iter().position(|one| std::ptr::eq(one, case)).unwrap_or_default();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
         clause::number(case.name)
     }
 
+    /// How many passed, failed and were ignored.
+    fn all(&self) -> [usize; 3] {
+        [&self.passed, &self.failed, &self.ignored].map(|count| count.load(Ordering::Relaxed))
+    }
+
     /// Prints the end of a report: the failure to look at first, and the clauses that are broken.
-    fn tell(&self) {
-        let broken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn tell_what_is_broken(&self) {
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         let cases = broken.iter().filter_map(|place| all().get(*place));
         let mut clauses: Vec<_> = cases.clone().map(|case| clause::number(case.name)).collect();
         clauses.dedup();

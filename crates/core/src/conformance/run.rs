@@ -1,51 +1,88 @@
-//! The entry points of a test target: run the suite, or play the helper process of one of its cases.
+//! The entry points of a test program: run the suite, or play the helper process of one of its cases.
 
 #![allow(clippy::print_stderr, reason = "the report of a test program")]
 
+use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use libtest_mimic::Trial;
+
+use super::arguments::Asked;
 use super::fixture::Fixture;
+use super::process;
+use super::report::{AT_ONCE, Cases};
 use super::subject::{Shareable, Unshared};
 use super::variant::{self, Variant};
-use super::{process, report};
 use crate::SharedBackend;
 
 /// Runs the suite on a backend that grants exclusively. To be the `main` of a test target without harness.
 pub fn exclusive<F: Fixture>(fixture: F) -> ExitCode {
-    exclusive_variants([("", fixture)])
-}
-
-/// Runs the suite on several variants of a backend that grants exclusively: with a setting off, say, or on another store.
-/// To be the `main` of a test target without harness.
-///
-/// Each fixture has a name. The report names each case once per variant: `redis-single::c01_…` for a variant without
-/// a name, and `redis-single::c01_…::queue_off` for the variant `queue_off`. The filter `queue_off` runs the cases of
-/// that variant. With the environment variable `LEASEHOLD_CONFORMANCE_VARIANT` the run has only the variant of that name.
-pub fn exclusive_variants<F: Fixture>(variants: impl IntoIterator<Item = (&'static str, F)>) -> ExitCode {
-    main(variants.into_iter().map(|(name, fixture)| Variant::new(name, Arc::new(Unshared(fixture)))).collect())
+    Suite::exclusive([("", fixture)]).run()
 }
 
 /// Runs the suite on a backend that also grants shared. To be the `main` of a test target without harness.
 pub fn shared<F: Fixture<Backend: SharedBackend>>(fixture: F) -> ExitCode {
-    shared_variants([("", fixture)])
+    Suite::shared([("", fixture)]).run()
 }
 
-/// Runs the suite once for each variant of a backend that also grants shared, as [`exclusive_variants`] does.
-pub fn shared_variants<F: Fixture<Backend: SharedBackend>>(
-    variants: impl IntoIterator<Item = (&'static str, F)>,
-) -> ExitCode {
-    main(variants.into_iter().map(|(name, fixture)| Variant::new(name, Arc::new(Shareable(fixture)))).collect())
+/// The suite on one backend, in one or several variants.
+pub struct Suite {
+    variants: Vec<Variant>,
 }
 
-fn main(variants: Vec<Variant>) -> ExitCode {
-    let variants: Vec<_> = variants.into_iter().filter(Variant::is_chosen).collect();
-    let Some(first) = variants.first() else {
-        eprintln!("{} names no variant of this suite", variant::VARIABLE);
-        return ExitCode::FAILURE;
-    };
-    match process::Role::from_environment() {
-        Some(role) => process::play(&role, first),
-        None => report::run(variants),
+impl fmt::Debug for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suite").field("variants", &self.variants.len()).finish_non_exhaustive()
+    }
+}
+
+impl Suite {
+    /// The suite on variants of a backend that grants exclusively: with a setting off, say, or on another store.
+    ///
+    /// Each fixture has a name. The report names each case once per variant: `redis-single::c01_…` for a variant without
+    /// a name, and `redis-single::c01_…::queue_off` for the variant `queue_off`. The filter `queue_off` runs the cases of
+    /// that variant. With the environment variable `LEASEHOLD_CONFORMANCE_VARIANT` the run has only the variant of that name.
+    pub fn exclusive<F: Fixture>(variants: impl IntoIterator<Item = (&'static str, F)>) -> Self {
+        Self::of(variants.into_iter().map(|(name, fixture)| Variant::new(name, Arc::new(Unshared(fixture)))))
+    }
+
+    /// The suite on variants of a backend that also grants shared, named as [`exclusive`](Self::exclusive) says.
+    pub fn shared<F: Fixture<Backend: SharedBackend>>(variants: impl IntoIterator<Item = (&'static str, F)>) -> Self {
+        Self::of(variants.into_iter().map(|(name, fixture)| Variant::new(name, Arc::new(Shareable(fixture)))))
+    }
+
+    fn of(variants: impl Iterator<Item = Variant>) -> Self {
+        Self { variants: variants.filter(Variant::is_chosen).collect() }
+    }
+
+    /// Runs the suite, or plays the helper process of one of its cases. To be the `main` of a test target without harness.
+    pub fn run(self) -> ExitCode {
+        if let Some(code) = self.play() {
+            return code;
+        }
+        let mut asked = Asked::from_args();
+        asked.arguments.test_threads.get_or_insert(AT_ONCE);
+        match self.cases(&asked) {
+            Ok((cases, trials)) => cases.conclude(&asked, libtest_mimic::run(&asked.arguments, trials).exit_code()),
+            Err(code) => code,
+        }
+    }
+
+    /// The cases that are asked for, and what counts them. The error: a store that is required is absent.
+    #[doc(hidden)]
+    pub fn cases(self, asked: &Asked) -> Result<(Cases, Vec<Trial>), ExitCode> {
+        Cases::of(self.variants, asked)
+    }
+
+    /// Plays the helper process of a case, where this process was started as one.
+    #[doc(hidden)]
+    pub fn play(&self) -> Option<ExitCode> {
+        let role = process::Role::from_environment()?;
+        let Some(first) = self.variants.first() else {
+            eprintln!("{} names no variant of this suite", variant::VARIABLE);
+            return Some(ExitCode::FAILURE);
+        };
+        Some(process::play(&role, first))
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_core::{BoxFuture, Error, ErrorKind, Result};
 
-use super::table::{TableSchema, Version};
+use super::table::TableSchema;
 use crate::names::TableName;
 use crate::server::failure::MIGRATE;
 use crate::server::sessions::Sessions;
@@ -11,13 +11,17 @@ use crate::statement::reply::Row;
 use crate::statement::step::Step;
 
 impl TableSchema {
-    /// Creates the table unless it exists, brings a table of an older version up to this one, and checks the table.
+    /// Creates the table unless it exists, and checks the table.
     ///
     /// # Errors
-    /// [`ErrorKind::Backend`] if the user may not create or alter the table, if another table has its name, or if it is
-    /// of a newer version that this program cannot use.
+    /// [`ErrorKind::Backend`] if the user may not create the table, if another table has its name, or if it is of another
+    /// version that this program cannot use.
     pub fn migrate<'a>(&'a self, sessions: &'a Sessions, table: &'a TableName) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.create_or_alter(sessions, table))
+        Box::pin(async move {
+            let create = self.create(table);
+            sessions.run(Step::new("migrate", &create).limit(MIGRATION).repeatable(), Params::Empty).await?;
+            self.compare(sessions, table).await
+        })
     }
 
     /// Checks that the table exists and is as it should be.
@@ -26,24 +30,6 @@ impl TableSchema {
     /// [`ErrorKind::Backend`], saying what is wrong and what to do; of a wrong version, it names both.
     pub fn check<'a>(&'a self, sessions: &'a Sessions, table: &'a TableName) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.compare(sessions, table))
-    }
-
-    async fn create_or_alter(&self, sessions: &Sessions, table: &TableName) -> Result<()> {
-        let create = self.create(table);
-        sessions.run(migration(&create).repeatable(), Params::Empty).await?;
-        let mut version = self.version_of(sessions, table).await?;
-        while let Some(change) = version.and_then(|version| self.changes.get(version.number.checked_sub(1)? as usize)) {
-            let next = version.map_or(1, |version| version.number + 1);
-            // One statement, so that the table never has the change without the comment.
-            let alter = format!("ALTER TABLE {table} {}, COMMENT='{}'", change.alter, self.comment(next));
-            let altered = sessions.run(migration(&alter), Params::Empty).await;
-            let before = std::mem::replace(&mut version, self.version_of(sessions, table).await?);
-            // Another program may have made the change meanwhile.
-            if version == before {
-                altered?;
-            }
-        }
-        self.compare(sessions, table).await
     }
 
     async fn compare(&self, sessions: &Sessions, table: &TableName) -> Result<()> {
@@ -71,8 +57,8 @@ impl TableSchema {
             let why = format!("its engine is {engine}, and only InnoDB locks rows and survives a crash; {MIGRATE}");
             return fault(why, format!("ALTER TABLE {table} ENGINE=InnoDB"));
         }
-        if let Err(why) = self.can_use(&comment) {
-            return fault(why, migrate());
+        if let Err(Fault { why, cure }) = self.can_use(&comment) {
+            return fault(why, cure);
         }
         let columns = sessions.run(Step::new(CHECK, COLUMNS).repeatable(), named()).await?;
         let found: Vec<_> = columns.rows.iter().map(|row| (row.text(0), found_type(row), row.text(4))).collect();
@@ -95,12 +81,6 @@ impl TableSchema {
         }
         Ok(None)
     }
-
-    async fn version_of(&self, sessions: &Sessions, table: &TableName) -> Result<Option<Version>> {
-        let named = Params::Positional(vec![table.as_str().into()]);
-        let found = sessions.run(Step::new(CHECK, TABLE).repeatable(), named).await?;
-        Ok(found.rows.first().and_then(|row| self.read(&row.text(1))))
-    }
 }
 
 /// Why a table cannot be used, and the statement or command that ends that.
@@ -110,12 +90,8 @@ pub(crate) struct Fault {
     pub(crate) cure: String,
 }
 
-fn migration(statement: &str) -> Step<'_> {
-    Step::new("migrate", statement).limit(MIGRATION)
-}
-
-/// How long the change of a table may take: the server may have to copy the table.
-const MIGRATION: Duration = Duration::from_secs(600);
+/// How long the creation of a table may take: it waits for the disk more often than other statements do.
+const MIGRATION: Duration = Duration::from_secs(60);
 
 /// The hint that a table may be hidden: a server shows tables and columns only to users who have a right to them.
 const HIDDEN: &str =

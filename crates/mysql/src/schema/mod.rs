@@ -1,4 +1,4 @@
-//! The tables: what they look like, how they are created, checked and brought up to date.
+//! The tables: what they look like, how they are created and checked.
 
 pub(crate) mod migration;
 pub(crate) mod table;

@@ -7,6 +7,11 @@
 DO $$ BEGIN
   IF to_regnamespace('{schema}') IS NULL THEN
     CREATE SCHEMA {schema};
+  ELSIF to_regprocedure('{schema}.version()') IS NOT NULL THEN
+    -- Programs of another version call its functions, which are not to be replaced.
+    IF {schema}.version() <> 1 THEN
+      RAISE EXCEPTION 'its version is %, and this program needs 1: run a program of that version', {schema}.version();
+    END IF;
   END IF;
 END $$;
 

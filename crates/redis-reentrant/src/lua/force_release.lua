@@ -22,7 +22,7 @@ if not owner or not is_epoch(epoch) then
     return { 'refused', fields.err .. ' (HLEN)' }
   end
   if fields > 0 then
-    return not_ours(lock)
+    return { 'foreign', lock, 'a hash of somebody else' }
   end
   return { 'free' }
 end

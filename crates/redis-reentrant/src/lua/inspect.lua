@@ -23,7 +23,7 @@ local function inspect(lock)
     return { 'refused', fields.err .. ' (HLEN)' }
   end
   if fields > 0 then
-    return not_ours(lock)
+    return { 'foreign', lock, 'a hash of somebody else' }
   end
   return { 'free' }
 end

@@ -2,7 +2,7 @@
 -- Keys: lock, fence. Arguments: session, level (32 hex digits), lease in ms, lifetime of the counter in ms, the most levels,
 -- the newest epoch that the session has lost (empty: none), metadata (what follows the first member of a JSON object).
 -- Answers, in one text: granted, epoch · busy, ms left, start of the digest of the session that has it · deep, levels ·
--- endless, key · soon (as of `next_epoch`) · spent, key · older, key · foreign, key, type · refused, reply.
+-- endless, key · soon (as of `next_epoch`) · spent, key · foreign, key, type · refused, reply.
 -- Invariant: everything is checked before anything is written. A level that asks again gets the same answer, counts once and
 -- gets no longer lease; a further level keeps the epoch and never shortens the lease. A lock that the session has lost blocks
 -- it until the lease ends. The counter is written before the lock, so that a holder has an epoch above all earlier ones.
@@ -21,7 +21,7 @@ local function try_acquire(k, a)
     return refusal(fields, 'HLEN')
   end
   if fields > 0 and not (owner and is_epoch(epoch)) then
-    return table.concat(not_ours(lock), ' ')
+    return 'foreign ' .. lock .. ' a hash of somebody else'
   end
 
   if fields > 0 then

@@ -1,7 +1,7 @@
 -- Makes a reader of the writer that still holds the key under its epoch, and grants the key to the readers at the head of its queue.
 -- Keys: lock, fence, queue. Arguments: the writer's owner, its epoch, the reader's owner, lease in ms, lifetime of the counter in ms,
 -- metadata (what follows the first member of a JSON object).
--- Answers: granted, epoch · gone · spent, key · older, key · foreign, key, type · refused, reply.
+-- Answers: granted, epoch · gone · spent, key · foreign, key, type · refused, reply.
 -- Invariant: no moment without a holder; the reader's epoch is above the writer's, also where the counter is gone, and may be one
 -- more ahead of the clock than that of a claim. The next claim waits for the clock.
 local lock, fence, line = KEYS[1], KEYS[2], KEYS[3]

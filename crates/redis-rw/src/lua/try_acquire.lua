@@ -2,7 +2,7 @@
 -- Keys: lock, fence, queue. Arguments: owner (32 hex digits), mode (`w` or `r`), lease in ms, lifetime of the counter in ms, metadata
 -- (what follows the first member of a JSON object), inbox (as in `queue.lua`; empty, if the owner does not wait).
 -- Answers, in one text: granted, epoch · busy, ms left · queued, ms left, epoch of the newest grant or -, the largest epoch that a
--- grant from the queue may have while the place counts · spent, key · older, key · foreign, key, type · refused, reply.
+-- grant from the queue may have while the place counts · spent, key · foreign, key, type · refused, reply.
 -- Invariant: an owner that asks again gets the same answer and no longer lease; whoever stands in the queue goes first, so that a
 -- writer that waits there holds back later readers, and a reader later writers.
 local function try_acquire(k, a)

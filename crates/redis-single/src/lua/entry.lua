@@ -9,7 +9,7 @@ local function is_waited_for(held)
 end
 
 -- Grants a key that no other owner may have, with the next epoch of its counter.
--- Answers: granted, epoch · soon · spent, key · older, key · foreign, key, type · refused, reply.
+-- Answers: granted, epoch · soon · spent, key · foreign, key, type · refused, reply.
 -- The counter is written before the lock, so that a holder always has an epoch above all earlier ones.
 local function grant(lock, fence, owner, lease, lifetime, metadata)
   local number, why = read_and_count(fence, lifetime)

@@ -3,8 +3,7 @@
 -- member of a JSON object), inbox (see below); and of each: owner (32 hex digits).
 -- An inbox is as in `queue.lua`; or empty, if the owner does not wait; or `*`, if it waits without a place in the queue.
 -- Answers, in one text each: granted, epoch · busy, ms left · queued, ms left, epoch of the holder or -, the largest epoch that
--- a grant from the queue may have while the place counts · endless, key · spent, key · older, key · foreign, key, type ·
--- refused, reply.
+-- a grant from the queue may have while the place counts · endless, key · spent, key · foreign, key, type · refused, reply.
 -- Invariant: an owner that asks again gets the same answer and no longer lease; a free key with waiters goes to the first.
 
 -- One key that is held, or that somebody may wait for.

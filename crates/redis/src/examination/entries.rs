@@ -130,7 +130,7 @@ fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<Foreig
             match (number(word), number(other)) {
                 (Some(number), _) if number < FencingToken::MAX_EPOCH => return None,
                 (Some(_), _) => (closed("is a counter that has come to its end"), None),
-                (None, Some(_)) => (closed("is a counter of another backend, or of an older version"), Some(APART)),
+                (None, Some(_)) => (closed("is a counter of another backend"), Some(APART)),
                 (None, None) => (closed("is no counter"), None),
             }
         }

@@ -36,14 +36,14 @@ end
 
 -- Draws the next number of a counter, whose text is `last` (false if there is none), by the rule of `FencingToken::next_epoch`.
 -- Answers the number as a text; or false and why there is none: soon (it would be more than a millisecond ahead of the clock, and
--- what a server forgets would be given again) · spent, key · older, key · foreign, key, type · refused, reply.
+-- what a server forgets would be given again) · spent, key · foreign, key, type · refused, reply.
 -- Grants alone do not take a counter more than a second ahead: the clock was set back, and the count goes on.
 -- `regardless` of the clock there is a number in any case: for the step from writer to reader, which no claim can repeat.
 -- All is checked before anything is written.
 function next_epoch(fence, last, lifetime, regardless)
   local stored = last and string.match(last, '^epoch (%d+)$')
   if last and not stored then
-    return false, string.match(last, '^%d+$') and 'older ' .. fence or 'foreign ' .. fence .. ' not a counter'
+    return false, 'foreign ' .. fence .. ' not a counter'
   end
   local now = clock_ticks()
   local most = now + 16

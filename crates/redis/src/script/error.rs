@@ -4,29 +4,21 @@ use crate::client::connection::Connection;
 
 /// The error for an answer that is none of a script's own.
 ///
-/// `foreign`, key, type: there is an entry under our name that we did not write. `older`, key: a version did that counts epochs
-/// in another unit, or Redlock, whose counters look alike. `refused`, reply: the server refused
+/// `foreign`, key, type: there is an entry under our name that we did not write. `refused`, reply: the server refused
 /// a step.
 pub(crate) fn script_error(connection: &Connection, words: &[&str]) -> Error {
     match *words {
         ["foreign", key, kind] => {
             let kind = if kind.is_empty() { "another type" } else { kind };
             let told = format!(
-                "the entry `{key}` is not of this backend: {kind}; if another one locks there, give each a namespace of its own, \
-                 else delete it"
+                "the entry `{key}` is not of this backend: {kind}; if another one, or another version, locks there, give each a \
+                 namespace of its own, else delete it"
             );
             Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }
         ["endless", key] => {
             let told =
                 format!("the entry `{key}` never expires, so Leasehold did not write it; force-release frees it");
-            Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
-        }
-        ["older", key] => {
-            let told = format!(
-                "the entry `{key}` is of an older version of Leasehold, or of Redlock: end the programs of that version, then \
-                 delete it; or give Redlock a namespace of its own"
-            );
             Error::new(ErrorKind::Backend, "ask Redis").detail(connection.quote(&told))
         }
         ["spent", key] => {

@@ -1,11 +1,11 @@
 -- Reads or changes the marker of this node, `2 PHASE INCARNATION SINCE`: `new` while a deployment is set up, `healing` while
 -- counters are copied to a node that lost them, `up` in service, since this moment by the node's clock. 2 is the version of
--- what the nodes keep; the programs of the first one, whose markers begin with the phase, do not know it and stay away.
+-- what the nodes keep.
 -- Keys: marker. Arguments: step, incarnation for a node that has none.
 -- Steps: look · begin (a node without a marker becomes new) · finish (a new node goes into service) · heal (a node without
 -- a marker is healing from now on, by us) · healed (a node that is still healing, by us, goes into service).
--- Answers: none, new, healing or up; incarnation; run id of the server, empty if the user may not read it; clock · earlier, key
--- (the marker is of the first version) · foreign, key, type · refused, reply.
+-- Answers: none, new, healing or up; incarnation; run id of the server, empty if the user may not read it; clock · version, key,
+-- number (the marker is of another version) · foreign, key, type · refused, reply.
 local marker, step, incarnation = KEYS[1], ARGV[1], ARGV[2]
 
 local mark = redis.pcall('GET', marker)
@@ -16,10 +16,12 @@ if type(mark) == 'table' then
   local kind = redis.pcall('TYPE', marker)
   return { 'foreign', marker, kind.ok or '' }
 end
-if mark and string.match(mark, '^%l+ %x*$') then
-  return { 'earlier', marker }
+mark = mark or '2 none  0'
+local version = string.match(mark, '^(%d+) %l+ ')
+if version and version ~= '2' then
+  return { 'version', marker, version }
 end
-local state, known = string.match(mark or '2 none  0', '^2 (%l+) (%x*) %d+$')
+local state, known = string.match(mark, '^2 (%l+) (%x*) %d+$')
 if not state then
   return { 'foreign', marker, 'not a marker' }
 end

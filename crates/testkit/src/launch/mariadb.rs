@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::place::place;
 use super::process::{Lifetime, Process, on_a_free_port};
 use super::programs::{is_root, need};
 use super::settings::Settings;
@@ -16,6 +17,9 @@ pub const PROGRAM: &str = "mariadbd";
 
 /// The program that makes a data directory.
 pub const INSTALL: &str = "mariadb-install-db";
+
+/// Every server begins with a copy of its log.
+const LOG_SIZE: &str = "--innodb-log-file-size=8M";
 
 /// Starts a server on a free port, in a folder of its own below `parent`, and waits until it accepts logins.
 ///
@@ -54,6 +58,7 @@ pub fn start_on(port: u16, parent: &Path, settings: &Settings, lifetime: Lifetim
         "--pid-file=pid".into(),
         "--skip-name-resolve".into(),
         "--innodb-buffer-pool-size=64M".into(),
+        LOG_SIZE.into(),
         "--performance-schema=OFF".into(),
     ]);
     arguments.extend(settings.arguments.iter().cloned());
@@ -77,17 +82,17 @@ fn template() -> Result<PathBuf, String> {
     let failed = |e: std::io::Error| format!("MariaDB's template: {e}");
     let version = Command::new(need(PROGRAM)?).args(["--no-defaults", "--version"]).output().map_err(failed)?.stdout;
     let version: String = version.into_iter().filter(u8::is_ascii_digit).map(char::from).collect();
-    let finished = std::env::temp_dir().join(format!("leasehold-mariadb-template-{version}"));
+    let finished = place().join(format!("leasehold-mariadb-template-{version}"));
     if finished.is_dir() {
         return Ok(finished);
     }
-    let unfinished = tempfile::tempdir().map_err(failed)?;
+    let unfinished = tempfile::tempdir_in(place()).map_err(failed)?;
     let data = unfinished.path().join("data");
     let installed = Command::new(need(INSTALL)?)
         .arg("--no-defaults")
         .args(user())
         .arg(format!("--datadir={}", data.display()))
-        .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+        .args([LOG_SIZE, "--auth-root-authentication-method=normal", "--skip-test-db"])
         .output()
         .map_err(failed)?;
     if !installed.status.success() {

@@ -5,6 +5,7 @@
 
 pub mod etcd;
 pub mod mariadb;
+mod place;
 mod ports;
 pub mod postgres;
 mod process;
@@ -13,6 +14,7 @@ pub mod redis;
 pub mod resp;
 mod settings;
 
+pub use self::place::place;
 pub use self::ports::free_port;
 pub use self::process::{Identity, Lifetime, Process};
 pub use self::programs::{find, is_root};

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::place::place;
 use super::process::{Lifetime, Process, on_a_free_port};
 use super::programs::{is_root, need};
 use super::settings::Settings;
@@ -143,7 +144,7 @@ fn template() -> Result<PathBuf, String> {
     let failed = |e: std::io::Error| format!("PostgreSQL's template: {e}");
     let version = Command::new(need(PROGRAM)?).arg("--version").output().map_err(failed)?.stdout;
     let version: String = version.into_iter().filter(u8::is_ascii_digit).map(char::from).collect();
-    let finished = std::env::temp_dir().join(format!("leasehold-postgres-template-{version}"));
+    let finished = place().join(format!("leasehold-postgres-template-{version}"));
     if finished.is_dir() {
         return Ok(finished);
     }
@@ -168,7 +169,7 @@ fn template() -> Result<PathBuf, String> {
 /// A temporary folder that belongs to the user as whom the server runs.
 fn folder_of_the_server() -> Result<tempfile::TempDir, String> {
     let failed = |e: std::io::Error| format!("a temporary folder: {e}");
-    let folder = tempfile::tempdir().map_err(failed)?;
+    let folder = tempfile::tempdir_in(place()).map_err(failed)?;
     if let Some((user, group)) = server_user()? {
         chown(folder.path(), Some(user), Some(group)).map_err(failed)?;
     }

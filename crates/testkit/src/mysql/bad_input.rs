@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use leasehold_core::conformance::error_text;
 use leasehold_core::{
-    Admin, Backed, Clock, Error, ErrorKind, FencingToken, LockKey, LockOptions, Locker, LockerExt, ReleaseOutcome, Wait,
+    Admin, Backed, Clock, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, ReleaseOutcome, Wait,
 };
+use mysql_async::Pool;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error as Failure, Pool};
 
 use super::server::Server;
 use super::steps::row_lock;
@@ -50,52 +50,39 @@ pub async fn what_is_missing_is_said_and_what_to_do<S: Subject>() {
     assert!(error.to_string().contains("leasehold migrate"), "{error}");
 }
 
-/// Runs the statements of a file, and answers the failure of one.
-async fn run(session: &mut Conn, file: &str) -> Result<(), Failure> {
-    let lines: Vec<_> = file.lines().filter(|line| !line.starts_with("--")).collect();
-    for statement in lines.join("\n").trim_end().split_terminator(';') {
-        session.query_drop(statement).await?;
+pub async fn an_older_table_is_refused_by_its_version_with_what_to_do<S: Subject>() {
+    let server = Server::needed(&[]).await;
+    S::migrate_at(&server.url()).await.unwrap();
+    let locks = S::connect_to(&server.url()).await.unwrap();
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    let (name, version) = comment::<S>(&server).await;
+    let older = format!("ALTER TABLE leasehold.{} COMMENT='{name} 0'", S::TABLE);
+    server.sql(&[&older]).await;
+    for error in [refusal::<S>(&server.url()).await, S::migrate_at(&server.url()).await.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        let told =
+            format!("it is of version 0, and this program needs version {version}: run a program of that version");
+        assert!(error.to_string().contains(&told), "{error}");
     }
-    Ok(())
+    // As the error says.
+    server.sql(&[&format!("DROP TABLE leasehold.{}", S::TABLE)]).await;
+    S::migrate_at(&server.url()).await.unwrap();
+    S::connect_to(&server.url()).await.unwrap().lock("k").await.unwrap().release().await.unwrap();
 }
 
-pub async fn a_database_of_the_first_version_is_brought_up_to_this_one<S: Subject>() {
-    let server = Server::needed(&[]).await;
-    let mut session = server.session().await.unwrap();
-    session.query_drop("USE leasehold").await.unwrap();
-    run(&mut session, S::VERSION_1).await.unwrap();
-    run(&mut session, S::VERSION_1_CLAIM).await.unwrap();
-    let epoch = async |session: &mut Conn, column| -> u64 {
-        session.query_first(format!("SELECT {column} FROM {}", S::TABLE)).await.unwrap().unwrap()
-    };
-    let millis = epoch(&mut session, "tenure").await;
-    assert!(refusal::<S>(&server.url()).await.to_string().contains("leasehold migrate"));
-
-    // However many programs migrate, and however often: the unit of the epoch changes once.
-    let url = server.url();
-    let migrated = tokio::join!(S::migrate_at(&url), S::migrate_at(&url), S::migrate_at(&url));
-    [migrated.0, migrated.1, migrated.2].into_iter().for_each(Result::unwrap);
-    S::migrate_at(&url).await.unwrap();
-    assert_eq!(epoch(&mut session, "epoch").await, millis * 16);
-    let locks = S::connect_to(&url).await.unwrap();
-    let guard = locks.lock("k").await.unwrap();
-    assert!(guard.fencing_token() > Some(FencingToken::of_epoch(millis * 16)));
-    guard.renew().await.unwrap();
-    guard.release().await.unwrap();
-
-    // A program of the first version that still runs is refused, and not granted an epoch in another unit.
-    let refused = run(&mut session, S::VERSION_1_CLAIM).await.unwrap_err();
-    assert!(refused.to_string().contains("tenure"), "{refused}");
-    assert!(locks.try_lock("k").await.unwrap().is_some());
+/// The name of the schema of the table of the keys, and its version.
+async fn comment<S: Subject>(server: &Server) -> (String, String) {
+    let comment = format!("SELECT table_comment FROM information_schema.tables WHERE table_name = '{}'", S::TABLE);
+    let comment: Option<String> = server.session().await.unwrap().query_first(comment).await.unwrap();
+    let comment = comment.unwrap();
+    let (name, version) = comment.rsplit_once(' ').unwrap();
+    (name.to_owned(), version.to_owned())
 }
 
 pub async fn a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not<S: Subject>() {
     let server = Server::needed(&[]).await;
     S::migrate_at(&server.url()).await.unwrap();
-    let comment = format!("SELECT table_comment FROM information_schema.tables WHERE table_name = '{}'", S::TABLE);
-    let comment: Option<String> = server.session().await.unwrap().query_first(comment).await.unwrap();
-    let comment = comment.unwrap();
-    let (name, version) = comment.split(" since ").next().unwrap().rsplit_once(' ').unwrap();
+    let (name, version) = comment::<S>(&server).await;
     let newer = |rest: String| {
         format!("ALTER TABLE leasehold.{} ADD COLUMN IF NOT EXISTS later INT, COMMENT='{name} {rest}'", S::TABLE)
     };

@@ -14,6 +14,7 @@ use leasehold_core::conformance::{needs, shows_nothing};
 use super::server::Server;
 use super::steps;
 use super::subject::Subject;
+use crate::harness::this_program;
 
 const URL: &str = "LEASEHOLD_TEST_CHILD_URL";
 const PARENT: &str = "LEASEHOLD_TEST_CHILD_MILLIS";
@@ -31,8 +32,7 @@ pub async fn a_client_whose_clock_is_an_hour_off_is_like_any_other<S: Subject>()
     for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
         server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
         for (off, zone) in [(HOUR, "Asia/Kathmandu"), (-HOUR, "America/St_Johns")] {
-            let mut child = Command::new(std::env::current_exe().unwrap());
-            child.args(["--exact", "a_child_lives_by_another_clock"]);
+            let mut child = this_program("shared::a_child_lives_by_another_clock");
             child.env("LD_PRELOAD", &library).env("CLOCK_OFF", off.to_string()).env("TZ", zone);
             child.env(URL, server.url()).env(PARENT, Clock::system().unix_millis().to_string());
             let ended = child.stderr(Stdio::inherit()).output().unwrap();

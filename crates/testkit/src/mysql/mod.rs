@@ -21,15 +21,19 @@ pub use self::grant_log::GrantLog;
 pub use self::server::Server;
 pub use self::subject::Subject;
 
-/// The tests that are the same for every backend, on this [`Subject`]: they are the whole of a test target without
-/// harness.
+/// The tests that are the same for every backend, on this [`Subject`].
 #[macro_export]
 macro_rules! shared_tests {
     ($subject:ty) => {
+        #[$crate::test(multi_thread, server, deep)]
+        async fn no_statement_reads_far_in_a_table_of_a_million_rows() {
+            $crate::mysql::scale::no_statement_reads_far_in_a_table_of_a_million_rows::<$subject>().await;
+        }
+
         $crate::shared_tests! { $subject,
             bad_input:
                 what_is_missing_is_said_and_what_to_do,
-                a_database_of_the_first_version_is_brought_up_to_this_one,
+                an_older_table_is_refused_by_its_version_with_what_to_do,
                 a_newer_table_is_used_if_it_says_so_and_refused_by_name_if_not,
                 tables_that_would_not_lock_are_refused,
                 addresses_are_checked_before_anything_is_sent,
@@ -63,8 +67,6 @@ macro_rules! shared_tests {
                 a_claim_that_broke_in_a_server_that_was_left_is_in_doubt,
                 a_server_far_away_can_be_connected_to,
                 a_burst_queues_for_connections;
-            scale:
-                no_statement_reads_far_in_a_table_of_a_million_rows;
             clocks:
                 a_client_whose_clock_is_an_hour_off_is_like_any_other,
                 a_child_lives_by_another_clock;
@@ -90,11 +92,10 @@ macro_rules! shared_tests {
     };
     ($subject:ty, $($module:ident: $($case:ident),+;)+) => {
         $($(
+            #[$crate::test(multi_thread, server)]
             async fn $case() {
                 $crate::mysql::$module::$case::<$subject>().await;
             }
         )+)+
-
-        $crate::main! { $($(@multi_thread $case,)+)+ }
     };
 }

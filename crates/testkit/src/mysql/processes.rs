@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use leasehold_core::conformance::shows_nothing;
@@ -18,6 +18,7 @@ use super::grant_log::GrantLog;
 use super::server::Server;
 use super::subject::Subject;
 use crate::child::KilledOnDrop;
+use crate::harness::this_program;
 
 const URL: &str = "LEASEHOLD_TEST_CHILD_URL";
 const LEDGER: &str = "LEASEHOLD_TEST_CHILD_LEDGER";
@@ -70,9 +71,8 @@ pub async fn no_token_repeats_or_goes_back<S: Subject>() {
 }
 
 fn child(url: &str, ledger: &std::path::Path) -> KilledOnDrop {
-    let arguments = ["--exact", "a_child_takes_locks_until_it_is_killed"];
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(arguments).env(URL, url).env(LEDGER, ledger).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut command = this_program("shared::a_child_takes_locks_until_it_is_killed");
+    command.env(URL, url).env(LEDGER, ledger).stdout(Stdio::null()).stderr(Stdio::null());
     KilledOnDrop::spawn(&mut command).unwrap()
 }
 

@@ -7,7 +7,6 @@
     reason = "tests, whose names say what they show"
 )]
 
-use std::path::Path;
 use std::time::Duration;
 
 use leasehold_core::{Admin, Backed, Backend, Cursor, Renewal};
@@ -28,10 +27,8 @@ const SINGLE: u64 = 8;
 const MOST: u64 = 2 * (RangeScan::CHUNK + 1 + 101);
 
 pub async fn no_statement_reads_far_in_a_table_of_a_million_rows<S: Subject>() {
-    let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
     let arguments = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=256M"];
-    let server = Server::needed_in(&place, &arguments).await;
+    let server = Server::needed(&arguments).await;
     S::migrate_at(&server.url()).await.unwrap();
     let log = ["SET GLOBAL log_output = 'TABLE'", "SET GLOBAL long_query_time = 0", "SET GLOBAL slow_query_log = ON"];
     server.sql(&S::fill(ROWS, ROWS / FEW).iter().map(String::as_str).collect::<Vec<_>>()).await;

@@ -7,7 +7,7 @@ use mysql_async::{Conn, Opts};
 use tempfile::TempDir;
 
 use crate::launch::mariadb as launcher;
-use crate::launch::{Lifetime, Process, Settings};
+use crate::launch::{Lifetime, Process, Settings, place};
 
 /// A private `MariaDB` on a free port of the loopback interface, with an empty database `leasehold` and a user root
 /// without a password. It ends with this value, and with this process whatever happens to it.
@@ -26,7 +26,7 @@ impl Server {
     /// # Errors
     /// When no server is installed, or it ended; with the end of its log.
     pub async fn start(arguments: &[&str]) -> Result<Self, String> {
-        Self::start_in(&std::env::temp_dir(), arguments).await
+        Self::start_in(&place(), arguments).await
     }
 
     /// Starts a server as [`start`](Self::start) does, with its data in a folder of its own below `place`.
@@ -48,12 +48,7 @@ impl Server {
 
     /// The same, for a test that is ignored where there is no server: does not return then.
     pub async fn needed(arguments: &[&str]) -> Self {
-        Self::needed_in(&std::env::temp_dir(), arguments).await
-    }
-
-    /// The same, with its data in a folder of its own below this one.
-    pub async fn needed_in(place: &Path, arguments: &[&str]) -> Self {
-        needs_or_why("MariaDB or MySQL", Self::start_in(place, arguments).await)
+        needs_or_why("MariaDB or MySQL", Self::start(arguments).await)
     }
 
     /// Starts the server again on its data, and on the same port.

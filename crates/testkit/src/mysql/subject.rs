@@ -14,10 +14,6 @@ pub trait Subject: Send + Sync + 'static {
     type Locks: Backed<Backend = Self::Store> + Clone;
     /// The table of the keys.
     const TABLE: &'static str;
-    /// What the program of the first version created its tables by: statements with a semicolon behind each.
-    const VERSION_1: &'static str;
-    /// How the program of the first version takes the key `k`: statements with a semicolon behind each.
-    const VERSION_1_CLAIM: &'static str;
     /// The column in which the lease of a writer ends.
     const EXPIRY: &'static str;
     /// All that a user needs who only locks, as `GRANT` takes it.

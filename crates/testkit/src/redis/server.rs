@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 
 use crate::launch::redis as launcher;
 use crate::launch::resp::Answer;
-use crate::launch::{Lifetime, Process, Settings, find, free_port, resp};
+use crate::launch::{Lifetime, Process, Settings, find, free_port, place, resp};
 
 /// A Redis server on a free port of 127.0.0.1, with its files in a temporary folder. It ends when this value is dropped, and
 /// when the test's process ends.
@@ -188,5 +188,5 @@ pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 pub(super) fn folder() -> TempDir {
-    tempfile::Builder::new().prefix("leasehold-redis-").tempdir().expect("a temporary folder")
+    tempfile::Builder::new().prefix("leasehold-redis-").tempdir_in(place()).expect("a temporary folder")
 }

@@ -97,7 +97,7 @@ fn looks(driver: &Crate, servers: &[(&'static str, String)]) -> Vec<Look> {
                 environment: servers
                     .iter()
                     .cloned()
-                    .chain([(VARIANT, variant.to_owned()), (CASES, FEW.to_owned())])
+                    .chain([(VARIANT, variant.to_owned()), (CASES, FEW.to_owned()), ("LEASEHOLD_DEEP", "1".to_owned())])
                     .collect(),
                 own: false,
                 thorough: place > 0,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::generated::Mutant;
 use super::subject::{Look, Programs, Subject, read, write};
 use crate::mutants::end::{End, end_of};
+use crate::test_program::Part;
 
 /// The limit of the memory of a run, in KiB: more than the search needs, and less than would disturb the machine.
 const MEMORY: &str = "6000000";
@@ -87,7 +88,8 @@ fn at(
     patience: Duration,
 ) -> Result<End, String> {
     let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -v $0; exec \"$@\"", MEMORY]).arg(program).args(look.arguments).args(only);
+    command.args(["-c", "ulimit -v $0; exec \"$@\"", MEMORY]).arg(program).args(look.arguments);
+    Part(look.program.tests).select(&mut command, only);
     command.current_dir(subject.tree.join(look.program.folder));
     command.env("RUST_MIN_STACK", STACK).envs(look.environment.iter().cloned()).env(environment.0, &environment.1);
     Ok(match end_of(&mut command, patience)? {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::equivalent::Equivalent;
-use crate::test_program::TestProgram;
+use crate::test_program::{Part, TestProgram};
 use crate::workspace::cargo;
 
 /// The functions that read the number of the active mutant from the environment, and that write down which changed functions
@@ -131,7 +131,7 @@ impl Subject {
         let mut arguments = vec!["test", "--no-run"];
         let wanted: BTreeSet<_> = self.looks.iter().map(|look| look.program).collect();
         let packages: BTreeSet<_> = wanted.iter().map(|program| package(program.folder, self.package)).collect();
-        let tests: BTreeSet<_> = wanted.iter().map(|program| program.tests).collect();
+        let tests: BTreeSet<_> = wanted.iter().map(|program| Part(program.tests).program()).collect();
         for package in &packages {
             arguments.extend(["-p", package]);
         }
@@ -142,19 +142,20 @@ impl Subject {
         if !built {
             return Ok((said, None));
         }
-        let programs: Programs = said.lines().filter_map(|line| self.program(line, &wanted)).collect();
+        let programs: Programs = said.lines().flat_map(|line| self.programs(line, &wanted)).collect();
         match wanted.iter().find(|program| !programs.contains_key(program)) {
             Some(missing) => Err(format!("{}: there are no tests {}", missing.folder, missing.tests)),
             None => Ok((said, Some(programs))),
         }
     }
 
-    /// Reads a message of cargo about a program that it built.
-    fn program(&self, message: &str, wanted: &BTreeSet<Program>) -> Option<(Program, PathBuf)> {
-        let TestProgram { folder, tests, executable, .. } = TestProgram::read(message)?;
-        let folder = folder.strip_prefix(&self.tree).ok()?;
-        let program = wanted.iter().find(|program| folder == Path::new(program.folder) && program.tests == tests)?;
-        Some((*program, executable))
+    /// Reads a message of cargo about a program that it built: it has several of the wanted tests.
+    fn programs(&self, message: &str, wanted: &BTreeSet<Program>) -> Vec<(Program, PathBuf)> {
+        let Some(built) = TestProgram::read(message) else { return Vec::new() };
+        let is_in = |program: &&Program| {
+            built.folder == self.tree.join(program.folder) && Part(program.tests).program() == built.tests
+        };
+        wanted.iter().filter(is_in).map(|program| (*program, built.executable.clone())).collect()
     }
 
     fn cargo(&self, arguments: &[&str]) -> Result<(String, bool), String> {

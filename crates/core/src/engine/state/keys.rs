@@ -262,7 +262,7 @@ impl<W: Clone, L: LeaseCell> KeyEntry<W, L> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(leasehold_search)))]
 mod tests {
     use super::super::tests::Cell;
     use super::*;

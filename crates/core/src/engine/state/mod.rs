@@ -26,12 +26,12 @@ mod take_over;
 mod waiter;
 // and the pauses in between.
 mod backoff;
-// What must always hold, and a search through everything that can happen.
+// What must always hold, single behaviours, and a search through everything that can happen, which is the package in `tests/search`.
 #[cfg(test)]
 mod check;
-#[cfg(test)]
+#[cfg(all(test, leasehold_search))]
 mod search;
-#[cfg(test)]
+#[cfg(all(test, not(leasehold_search)))]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,7 +9,6 @@ mod configs;
 mod encode;
 mod encode_state;
 mod explore;
-mod imports;
 mod key_names;
 mod keys;
 mod moves;

@@ -5,6 +5,7 @@
 mod claims;
 mod engines;
 mod grants;
+mod imports;
 mod keys;
 mod late_requests;
 mod local_handoffs;

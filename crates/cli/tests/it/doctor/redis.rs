@@ -1,0 +1,204 @@
+use std::time::Duration;
+
+use leasehold_testkit::redis::{Answer, Cluster, LeastUser, Sentinels, Server};
+use leasehold_testkit::{Proxy, eventually, needs, test};
+
+use super::{doctor, is_cured, wait_for};
+use crate::support::{Place, text};
+
+/// What a server needs that does not forget.
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+fn start(arguments: &[&str]) -> Server {
+    needs("redis-server", Server::start_blocking(&[&DURABLE, arguments].concat()))
+}
+
+/// Sends a cure as it stands there.
+#[track_caller]
+fn send(server: &Server, cure: &str) {
+    let words: Vec<&str> = cure.split(' ').collect();
+    let answer = wait_for(server.ask(&words));
+    assert!(!matches!(answer, Answer::Refused(_)), "{cure}: {answer:?}");
+}
+
+#[test]
+
+fn settings_that_forget_or_evict_are_warnings_and_their_cures_end_them() {
+    let server = start(&[]);
+    let url = server.url();
+    for prefix in ["", "reentrant:", "redis-rw:"] {
+        doctor(&format!("{prefix}{url}"), &[]).is_well();
+    }
+    for (bad, id) in [
+        ("CONFIG SET appendfsync everysec", "persistence"),
+        ("CONFIG SET appendonly no", "persistence"),
+        ("CONFIG SET maxmemory 104857600 maxmemory-policy allkeys-lru", "eviction-policy"),
+    ] {
+        send(&server, bad);
+        for prefix in ["", "reentrant:", "redis-rw:"] {
+            assert_eq!(doctor(&format!("{prefix}{url}"), &[]).finding(id).0, "warning", "{bad}");
+        }
+        is_cured(&url, id, "warning", |cure| send(&server, cure));
+    }
+    send(&server, "CONFIG SET maxmemory 1");
+    is_cured(&url, "memory", "error", |cure| send(&server, cure));
+    doctor(&url, &[]).is_well();
+}
+
+#[test]
+
+fn a_replica_is_an_error_and_the_primary_that_it_names_is_none() {
+    let primary = start(&["--repl-diskless-sync-delay", "0"]);
+    let follows = format!("127.0.0.1 {}", primary.port());
+    let replica = start(&["--replicaof", &follows]);
+    let said = doctor(&replica.url(), &[]);
+    let (health, cure) = said.finding("replica");
+    assert_eq!((said.code, health), (2, "error"), "{said:?}");
+    let cured: Vec<&str> = cure.split(' ').collect();
+    doctor(&replica.url(), &cured).is_rid_of("replica");
+    send(&replica, "CONFIG SET replica-read-only no");
+    assert_eq!(doctor(&replica.url(), &[]).finding("replica").0, "warning");
+
+    wait_for(eventually("the replica is in step", async || {
+        primary.ask(&["INFO", "replication"]).await.text().contains("state=online")
+    }));
+    is_cured(&primary.url(), "replicas", "warning", |cure| send(&primary, cure));
+    doctor(&primary.url(), &[]).is_well();
+}
+
+/// A user who lacks one right, and what doctor says of it.
+#[test]
+fn each_missing_right_is_named_and_the_rule_that_gives_it_is_enough() {
+    const README: &str = include_str!("../../../../redis-single/README.md");
+    let (server, least) = (start(&[]), LeastUser::of(README));
+    let url = wait_for(least.make(&server, &[]));
+    let said = doctor(&url, &[]);
+    assert_eq!((said.code, said.finding("persistence").0), (0, "unknown"), "{said:?}");
+    is_cured(&url, "persistence", "unknown", |cure| send(&server, cure));
+    doctor(&url, &[]).is_well();
+    for (right, health) in [
+        ("+set", "error"),
+        ("+hset", "error"),
+        ("+time", "error"),
+        ("+eval", "error"),
+        ("~{leasehold:*", "error"),
+        ("&{leasehold:*", "error"),
+        ("+subscribe", "warning"),
+        ("+pubsub|numsub", "warning"),
+        ("+scan", "warning"),
+        ("+type", "warning"),
+        ("+info", "warning"),
+    ] {
+        wait_for(least.make(&server, &[right]));
+        let said = doctor(&url, &[]);
+        let (found, cure) = said.finding("privilege");
+        assert!(found == health && cure.starts_with("ACL SETUSER app ") && cure.contains(right), "{right}: {said:?}");
+        is_cured(&url, "privilege", health, |cure| send(&server, cure));
+    }
+}
+
+#[test]
+
+fn entries_of_others_under_the_names_of_locks_are_found_and_deleted_by_the_cure() {
+    let server = start(&[]);
+    for (prefix, foreign) in [
+        ("", "LPUSH {leasehold:k}:lock x"),
+        ("", "SET {leasehold:k}:lock x"),
+        ("", "SET {leasehold:k}:lock 0123456789abcdef0123456789abcdef"),
+        ("", "HSET {leasehold:k}:fence a b"),
+        ("", "SET {leasehold:k}:fence junk"),
+        ("redis-rw:", "SET {leasehold:k}:fence junk"),
+        ("reentrant:", "SET {leasehold:k}:fence junk"),
+        ("", "RPUSH {leasehold:k}:forced x"),
+        ("", "SADD {leasehold:a%20b}:queue a"),
+        ("", "HSET {leasehold:k}:queue a b"),
+        ("reentrant:", "SET {leasehold:k}:lock x"),
+        ("redis-rw:", "SET {leasehold:k}:lock x PX 60000"),
+    ] {
+        send(&server, foreign);
+        is_cured(&format!("{prefix}{}", server.url()), "foreign-entry", "warning", |cure| send(&server, cure));
+    }
+    // What another backend holds is left to it: deleting it would let two hold one key.
+    for (holds, asks) in [
+        ("", "redis-rw:"),
+        ("", "reentrant:"),
+        ("redis-rw:", ""),
+        ("redis-rw:", "reentrant:"),
+        ("reentrant:", "redis-rw:"),
+    ] {
+        let (holds, asks) = (format!("{holds}{}", server.url()), format!("{asks}{}", server.url()));
+        let held = Place::at(&holds).hold("k");
+        let said = doctor(&asks, &[]);
+        let (health, cure) = said.finding("foreign-entry");
+        assert!(health == "warning" && cure.ends_with("?namespace=NAME"), "{holds} {asks}: {said:?}");
+        let refused = Place::at(&asks).run(&["run", "-n", "k", "--", "true"]);
+        let said = text(&refused.stderr);
+        assert!(
+            said.contains("not of this backend") && said.contains("a namespace of its own"),
+            "{holds} {asks}: {said}"
+        );
+        held.end();
+    }
+    let many: Vec<_> = (0..9).map(|number| format!(" {{leasehold:{number}}}:lock x")).collect();
+    let many = format!("MSET{}", many.concat());
+    send(&server, &many);
+    let said = doctor(&server.url(), &[]);
+    assert_eq!(said.bad("foreign-entry").len(), 6, "five, and how many more: {said:?}");
+}
+
+#[test]
+
+fn a_lease_shorter_than_three_round_trips_is_a_warning_and_the_one_that_is_named_is_none() {
+    let server = start(&[]);
+    let proxy = Proxy::start(server.port());
+    let url = proxy.url(&server.url());
+    doctor(&url, &["--ttl", "10s"]).is_well();
+    proxy.delay(Duration::from_millis(60));
+    let said = doctor(&url, &["--ttl", "300ms"]);
+    let (health, cure) = said.finding("ttl");
+    assert_eq!((said.code, health), (1, "warning"), "{said:?}");
+    let cured: Vec<&str> = cure.split(' ').collect();
+    doctor(&url, &cured).is_rid_of("ttl");
+}
+
+#[test]
+
+fn fewer_than_three_sentinels_are_a_warning_and_a_third_one_is_the_cure() {
+    let all = needs("redis-server", wait_for(Sentinels::start()));
+    let said = doctor(&all.url(), &[]);
+    said.is_rid_of("sentinels");
+    assert_eq!(said.finding("replicas").0, "warning", "{said:?}");
+    is_cured(&all.url(), "replicas", "warning", |cure| send(&all.primary, cure));
+
+    let primary = start(&[]);
+    let [one, two, three] = [(); 3].map(|()| needs("redis-server", Server::start_blocking(&["--sentinel"])));
+    send(&one, &format!("SENTINEL MONITOR main 127.0.0.1 {} 2", primary.port()));
+    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", one.port());
+    let said = doctor(&url, &[]);
+    let (health, cure) = said.finding("sentinels");
+    assert_eq!(health, "warning", "{said:?}");
+    let cure = cure.split(',').next().unwrap();
+    let cure = cure.replace("PRIMARY_HOST PORT", &format!("127.0.0.1 {}", primary.port()));
+    for further in [&two, &three] {
+        send(further, &cure);
+    }
+    wait_for(eventually("they know each other", async || {
+        one.ask(&["INFO", "sentinel"]).await.text().contains("sentinels=3")
+    }));
+    doctor(&url, &[]).is_rid_of("sentinels");
+}
+
+#[test]
+
+fn a_cluster_that_does_not_serve_all_slots_is_an_error() {
+    let cluster = needs("redis-server", wait_for(Cluster::start()));
+    let said = doctor(&cluster.url(), &[]);
+    said.is_rid_of("cluster-state");
+    assert_eq!(said.bad("persistence").len(), 3, "one for each primary: {said:?}");
+    send(&cluster.nodes()[0], "CLUSTER DELSLOTS 5460");
+    wait_for(eventually("it fails", async || {
+        cluster.nodes()[0].ask(&["CLUSTER", "INFO"]).await.text().contains("cluster_state:fail")
+    }));
+    let said = doctor(&cluster.url(), &[]);
+    assert_eq!((said.code, said.finding("cluster-state").0), (2, "error"), "{said:?}");
+}

@@ -1,0 +1,100 @@
+//! Who gets the lock, and for how long.
+
+use std::time::Duration;
+
+use leasehold::Clock;
+use rustix::process::Signal;
+
+use crate::support::{Place, Running, text};
+use leasehold_testkit::{eventually_some, test};
+
+#[test]
+
+fn a_held_key_exits_with_75_or_the_chosen_code() {
+    let place = Place::file();
+    let holder = place.hold_with(&["--reason", "nightly report", "--label", "ada"], "k");
+    for (options, code) in [
+        (&["-n"][..], 75),
+        (&["-w", "0"], 75),
+        (&["-w", "50ms"], 75),
+        (&["-n", "-E", "3"], 3),
+        (&["--nonblock", "--conflict-exit-code", "0"], 0),
+    ] {
+        let output = place.run(&[&["run"], options, &["k", "--", "echo", "ran"]].concat());
+        assert_eq!(output.status.code(), Some(code), "{options:?}: {output:?}");
+        assert_eq!(text(&output.stdout), "", "the command must not run");
+        let errors = text(&output.stderr);
+        let told = errors.contains("ada") && errors.contains("nightly report");
+        assert_eq!(told, code != 0, "it says who and why, unless that is no failure: {errors}");
+    }
+    assert_eq!(place.code(&["run", "-n", "other", "--", "true"]), 0);
+    assert_eq!(holder.end().code, Some(0));
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+}
+
+#[test]
+
+fn a_waiter_gets_the_key_when_the_holder_ends() {
+    let place = Place::file();
+    let mut holder = place.hold("k");
+    let mut waiter = Running::start(&mut place.leasehold(&["run", "--json", "k", "--", "echo", "mine"]));
+    let waiting = waiter.event("waiting");
+    assert_eq!((&waiting["key"], &waiting["backend"]), (&"k".into(), &"file".into()));
+    assert!(waiting["holders"][0]["label"].as_str().unwrap().contains(" pid "), "{waiting}");
+    holder.close_input();
+    let ended = waiter.end();
+    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "mine\n"));
+}
+
+#[test]
+
+fn the_next_holder_gets_the_key_at_once_when_the_holder_is_killed_and_its_command_dies_with_it() {
+    let place = Place::file();
+    // One program without a shell around it: the parent-death signal reaches the command itself.
+    let mut holder = place.hold("k");
+    holder.signal(Signal::KILL);
+    if cfg!(target_os = "linux") {
+        // Its output ends only when both it and its command are gone, although the command's input is open.
+        assert_eq!(holder.line(), "");
+    }
+    eventually_some("the key is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+    assert_eq!(holder.end().code, None);
+}
+
+#[test]
+
+fn readers_share_and_keep_writers_out() {
+    let place = Place::file();
+    let one = place.hold_with(&["--shared"], "k");
+    let two = place.hold_with(&["-s"], "k");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    assert_eq!(one.end().code, Some(0));
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    assert_eq!(two.end().code, Some(0));
+    let writer = place.hold("k");
+    assert_eq!(place.code(&["run", "-n", "-s", "k", "--", "true"]), 75);
+    assert_eq!(writer.end().code, Some(0));
+}
+
+#[test]
+
+fn min_hold_keeps_the_key_although_the_command_has_ended() {
+    let place = Place::file();
+    let clock = Clock::system();
+    let started = clock.now();
+    assert_eq!(place.code(&["run", "--min-hold", "400ms", "k", "--", "sh", "-c", "exit 3"]), 3);
+    assert!(clock.now().since(started) >= Duration::from_millis(400));
+}
+
+#[test]
+
+fn a_signal_cuts_min_hold_short_and_the_key_is_free() {
+    let place = Place::file();
+    let mut keeper = Running::start(&mut place.leasehold(&["run", "--json", "--min-hold", "1h", "k", "--", "true"]));
+    keeper.event("exited");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 75);
+    keeper.signal(Signal::TERM);
+    assert_eq!(keeper.event("released")["outcome"], "released");
+    assert_eq!(keeper.end().code, Some(0));
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+}

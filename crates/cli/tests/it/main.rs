@@ -1,0 +1,37 @@
+//! The tests of this crate that use it from outside.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod admin;
+mod bench;
+mod command;
+mod doctor;
+mod errors;
+mod holding;
+mod json;
+mod loss;
+#[cfg(any(feature = "redis", feature = "mysql"))]
+mod partition;
+mod permits;
+#[cfg(all(feature = "watch", feature = "redis", target_os = "linux"))]
+mod picture;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
+mod restart;
+mod secrets;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "etcd"))]
+mod servers_with_readers;
+mod signals;
+mod support;
+mod terminal;
+mod tutorial;
+mod usage;
+#[cfg(all(feature = "watch", target_os = "linux"))]
+mod watch;
+#[cfg(all(feature = "watch", feature = "redis", target_os = "linux"))]
+mod watch_lines;
+#[cfg(all(feature = "watch", feature = "redis", target_os = "linux"))]
+mod watch_pictures;
+
+leasehold_testkit::main!();

@@ -1,0 +1,183 @@
+//! Follows `docs/tutorial.md`, section by section, on real servers.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use leasehold_testkit::{eventually_some, test};
+
+use crate::support::{Place, Running, signals_as_usual};
+
+const TUTORIAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tutorial.md");
+
+/// The headings of the sections that a test below follows.
+const FOLLOWED: [&str; 9] = [
+    "Files",
+    "Redis",
+    "Redis, with readers",
+    "Redis, for owners that take a key again",
+    "Three Redis servers",
+    "MySQL or MariaDB",
+    "MySQL or MariaDB, with readers",
+    "PostgreSQL",
+    "etcd",
+];
+
+/// A command, and what it prints.
+#[derive(Debug, Default)]
+struct Step {
+    command: String,
+    expected: Vec<String>,
+}
+
+#[test]
+
+fn every_section_with_commands_is_followed() {
+    let with_commands: Vec<_> = sections().into_iter().filter(|(_, text)| text.contains("\n$ ")).collect();
+    let headings: Vec<_> = with_commands.iter().map(|(heading, _)| heading.as_str()).collect();
+    assert_eq!(headings, FOLLOWED);
+    for (heading, text) in with_commands {
+        let told = text.lines().filter(|line| line.starts_with("$ ")).count();
+        assert_eq!(steps(&text).len(), told, "a command of {heading} is not in a block ```console");
+    }
+}
+
+#[test]
+
+fn on_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().join("locks").display());
+    follow("Files", "file:/tmp/leasehold-tutorial", &url);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn on_redis() {
+    use leasehold_testkit::{needs, redis::Server};
+
+    for (heading, scheme) in
+        [("Redis", ""), ("Redis, with readers", "redis-rw:"), ("Redis, for owners that take a key again", "reentrant:")]
+    {
+        let server = needs("redis-server", Server::start_blocking(&[]));
+        let url = format!("{scheme}redis://127.0.0.1:{}", server.port());
+        follow(heading, &format!("{scheme}redis://127.0.0.1:6379"), &url);
+    }
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn on_three_redis_servers() {
+    use leasehold_testkit::{needs, redis::Server};
+
+    let servers: Option<Vec<_>> = (0..3).map(|_| Server::start_blocking(&[])).collect();
+    let servers = needs("redis-server", servers);
+    let nodes = |ports: &[u16]| {
+        let nodes: Vec<_> = ports.iter().map(|port| format!("redis://127.0.0.1:{port}")).collect();
+        format!("redlock:{}", nodes.join(","))
+    };
+    let ports: Vec<_> = servers.iter().map(Server::port).collect();
+    follow("Three Redis servers", &nodes(&[6379, 6380, 6381]), &nodes(&ports));
+}
+
+#[cfg(feature = "mysql")]
+#[test]
+fn on_mysql() {
+    let server = wait_for(leasehold_testkit::mysql::Server::needed(&[]));
+    for (heading, scheme) in [("MySQL or MariaDB", "mysql"), ("MySQL or MariaDB, with readers", "mysql-rw")] {
+        let url = server.url().replacen("mysql:", &format!("{scheme}:"), 1);
+        follow(heading, &format!("{scheme}://root@127.0.0.1:3306/leasehold"), &url);
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn on_postgres() {
+    let server = wait_for(leasehold_testkit::postgres::Server::needed(&[]));
+    follow("PostgreSQL", "postgres://leasehold@127.0.0.1:5432/leasehold?sslmode=disable", &server.url());
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn on_etcd() {
+    let cluster = wait_for(leasehold_testkit::etcd::Cluster::one(&[]));
+    follow("etcd", "etcd://127.0.0.1:2379", &cluster.url());
+}
+
+/// Runs the commands of a section in one shell, on the server of this URL.
+fn follow(heading: &str, documented: &str, url: &str) {
+    let text = sections().into_iter().find(|(name, _)| name == heading).expect("the section is there").1;
+    assert!(text.contains(&format!("LEASEHOLD_BACKEND={documented}\n")) || text.contains(&format!("'{documented}'\n")));
+    let place = Place::at(url);
+    let mut shell = Running::start(&mut shell());
+    let steps = steps(&text.replace(documented, url));
+    for (at, step) in steps.iter().enumerate() {
+        let (code, printed) = run(&mut shell, &step.command);
+        let mut lines = printed.lines().map(words);
+        for expected in &step.expected {
+            let found = lines.any(|line| is_like(&line, &words(expected)));
+            assert!(found, "{heading}: {} did not print {expected:?}, but {printed}", step.command);
+        }
+        let failure_is_told = steps.get(at + 1).is_some_and(|next| next.command == "echo $?");
+        assert_eq!(code != 0, failure_is_told, "{heading}: {} ended with {code}: {printed}", step.command);
+        if let Some(key) = step.command.strip_suffix(" &").and_then(|command| command.split(" -- ").next()) {
+            let key = key.rsplit(' ').next().unwrap();
+            eventually_some("the lock is held", || (place.code(&["inspect", "-e", key]) == 0).then_some(()));
+        }
+    }
+}
+
+/// A shell that finds the program, and prints errors where it prints all else.
+fn shell() -> Command {
+    signals_as_usual();
+    let program = Path::new(env!("CARGO_BIN_EXE_leasehold")).parent().unwrap().to_path_buf();
+    let folders = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec 2>&1; exec sh"]).env_remove("LEASEHOLD_PASSWORD").env_remove("RUST_LOG");
+    shell.env("PATH", env::join_paths([vec![program], folders].concat()).unwrap());
+    shell
+}
+
+/// Runs a command to its end, and answers its exit code and what it printed. The next command finds the code in `$?`.
+fn run(shell: &mut Running, command: &str) -> (i32, String) {
+    shell.type_in(format!("{command}\ncode=$?; echo; echo ended with $code; (exit $code)\n").as_bytes());
+    let printed = shell.until("\nended with ");
+    (shell.line().parse().unwrap(), printed)
+}
+
+/// The line has the words of the pattern, of which the last may be `…`: anything.
+fn is_like(line: &[String], pattern: &[String]) -> bool {
+    match pattern.split_last() {
+        Some((last, rest)) if last == "…" => line.len() > rest.len() && line.starts_with(rest),
+        _ => line == pattern,
+    }
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The sections by their headings.
+fn sections() -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(TUTORIAL).unwrap();
+    let sections = text.split("\n## ").skip(1).filter_map(|section| section.split_once('\n'));
+    sections.map(|(heading, text)| (heading.to_owned(), text.to_owned())).collect()
+}
+
+fn steps(section: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for block in section.split("```console\n").skip(1).filter_map(|rest| rest.split("\n```").next()) {
+        for line in block.lines() {
+            match (line.strip_prefix("$ "), steps.last_mut()) {
+                (Some(command), _) => steps.push(Step { command: command.to_owned(), expected: Vec::new() }),
+                (None, Some(step)) => step.expected.push(line.to_owned()),
+                (None, None) => panic!("a block begins with {line:?}, which is no command"),
+            }
+        }
+    }
+    steps
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "etcd"))]
+fn wait_for<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(work)
+}

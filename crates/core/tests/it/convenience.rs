@@ -1,0 +1,423 @@
+//! What `LockerExt` and the traits promise beyond the backend.
+
+use leasehold_testkit::test;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::{
+    Admin, Clock, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockKey, LockOptions, Locker, LockerExt, LossReason,
+    Memory, Mode, ReleaseOutcome, RwLocker, RwLockerExt, Wait, default_label,
+};
+
+fn is_send_sync_static<T: Send + Sync + 'static>(_: &T) {}
+
+#[test]
+async fn lockers_work_as_trait_objects_in_spawned_tasks() {
+    let locks: Arc<dyn RwLocker> = Arc::new(Memory::new());
+    let writers: Arc<dyn Locker> = locks.clone();
+    let token = tokio::spawn(async move {
+        let guard = writers.lock("k").await.unwrap();
+        is_send_sync_static(&guard);
+        guard.fencing_token()
+    });
+    assert!(token.await.unwrap().is_some());
+    assert!(locks.read_for("k", Duration::from_secs(10)).await.unwrap().is_held());
+}
+
+#[test]
+async fn lock_for_tells_a_timeout_with_the_key() {
+    let locks = Memory::new();
+    let _held = locks.lock("k").await.unwrap();
+    let error = locks.lock_for("k", Duration::from_millis(20)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    let text = error.to_string();
+    assert!(text.starts_with("acquire \"k\" on memory: held by another for the whole wait"), "{text}");
+    assert!(text.contains("the holder's lease lasts for another "), "{text}");
+    assert!(!error.is_transient());
+}
+
+#[test]
+async fn who_tries_in_vain_may_ask_how_long_the_key_is_held() {
+    let locks: Arc<dyn RwLocker> = Arc::new(Memory::new());
+    let (key, lease) = (LockKey::new("k").unwrap(), Duration::from_secs(60));
+    let held = locks.lock_with("k", &LockOptions::new().ttl(lease)).await.unwrap();
+    let once = LockOptions::new().wait(Wait::Never);
+    let busy = [
+        locks.acquire_or_busy(&key, &once).await.unwrap().unwrap_err(),
+        locks.acquire_read_or_busy(&key, &once).await.unwrap().unwrap_err(),
+    ];
+    assert!(
+        busy.iter().all(|busy| busy.remaining.is_some_and(|left| Duration::ZERO < left && left <= lease)),
+        "{busy:?}"
+    );
+    let error = locks.lock_with("k", &once).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    drop(held);
+    assert!(locks.acquire_or_busy(&key, &LockOptions::new()).await.unwrap().is_ok());
+}
+
+#[test]
+fn a_wrapping_locker_can_read_what_is_asked_for() {
+    let options = LockOptions::new()
+        .ttl(Duration::from_secs(1))
+        .wait(Wait::Never)
+        .renew(false)
+        .max_hold(Duration::from_secs(2))
+        .label("who")
+        .reason("why");
+    assert_eq!((options.lease(), options.patience()), (Duration::from_secs(1), Wait::Never));
+    assert_eq!((options.renews(), options.hold_limit()), (false, Some(Duration::from_secs(2))));
+    assert_eq!((options.label_text(), options.reason_text()), (Some("who"), Some("why")));
+}
+
+#[test]
+async fn with_lock_returns_what_the_work_returns_and_frees_the_key() {
+    let locks = Memory::new();
+    let contender = locks.contender();
+    let seen = locks
+        .with_lock("k", |guard| {
+            let contender = contender.clone();
+            async move {
+                assert!(contender.try_lock("k").await.unwrap().is_none());
+                guard.fencing_token()
+            }
+        })
+        .await
+        .unwrap();
+    assert!(seen.is_some());
+    let next = contender.lock_for("k", Duration::from_secs(10)).await.unwrap();
+    assert!(next.fencing_token() > seen);
+}
+
+#[test(paused)]
+async fn with_lock_drops_the_work_when_the_lock_is_lost() {
+    let clock = Clock::tokio();
+    let locks = Memory::with_clock(clock.clone());
+    let (started, has_started) = tokio::sync::oneshot::channel();
+    let work = tokio::spawn(async move {
+        locks
+            .with_lock("k", |_| async move {
+                started.send(()).unwrap();
+                std::future::pending::<()>().await;
+            })
+            .await
+    });
+    has_started.await.unwrap();
+    clock.advance(Duration::from_secs(31));
+    let error: Error = work.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost(LossReason::Expired));
+}
+
+#[test(paused)]
+async fn a_loss_is_told_to_every_handle_although_its_owner_drops_the_guard_on_it() {
+    let clock = Clock::tokio();
+    let locks = Memory::with_clock(clock.clone());
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let work = tokio::spawn({
+        let locks = locks.clone();
+        async move {
+            let handed = |guard: GuardHandle| async move {
+                tell.send(guard).unwrap();
+                std::future::pending::<()>().await;
+            };
+            locks.with_lock("k", handed).await
+        }
+    });
+    let handle: GuardHandle = told.await.unwrap();
+    let waiting = tokio::spawn(handle.lost());
+    // The loss finds the owner first, which drops the guard on it.
+    clock.advance(Duration::from_secs(31));
+    assert_eq!(work.await.unwrap().unwrap_err().kind(), ErrorKind::Lost(LossReason::Expired));
+    let soon = Duration::from_secs(20);
+    let later = tokio::time::timeout(soon, handle.lost()).await;
+    assert_eq!(later.expect("it is told for ever"), LossReason::Expired);
+    assert_eq!(tokio::time::timeout(soon, waiting).await.expect("who waited is told").unwrap(), LossReason::Expired);
+    assert_eq!((handle.loss(), handle.is_held()), (Some(LossReason::Expired), false));
+}
+
+#[test(paused)]
+async fn a_guard_that_is_dropped_past_its_limit_was_lost() {
+    let clock = Clock::tokio();
+    let locks = Memory::with_clock(clock.clone());
+    let guard = locks.lock_with("k", &LockOptions::new().renew(false)).await.unwrap();
+    let handle = guard.handle();
+    clock.advance(Duration::from_secs(31));
+    drop(guard);
+    assert_eq!(handle.loss(), Some(LossReason::Expired));
+}
+
+#[test(paused)]
+async fn a_guard_that_ended_otherwise_is_never_lost() {
+    let clock = Clock::tokio();
+    let locks = Memory::with_clock(clock.clone());
+    let mut handles = Vec::new();
+    for end in ["drop", "release", "detach", "downgrade"] {
+        let guard = locks.lock(end).await.unwrap();
+        handles.push(guard.handle());
+        match end {
+            "drop" => drop(guard),
+            "release" => drop(guard.release().await.unwrap()),
+            "detach" => drop(guard.detach().unwrap()),
+            _ => handles.push(guard.downgrade(&LockOptions::new()).await.unwrap().handle()),
+        }
+    }
+    clock.advance(Duration::from_secs(31));
+    for handle in handles {
+        assert_eq!((handle.loss(), handle.is_held()), (None, false), "{handle:?}");
+        let told = tokio::time::timeout(Duration::from_secs(60), handle.lost()).await;
+        assert!(told.is_err(), "{handle:?}");
+    }
+}
+
+#[test]
+async fn lock_all_takes_every_key_once_or_none() {
+    let locks = Memory::new();
+    let options = LockOptions::new().wait(Wait::UpTo(Duration::from_millis(20)));
+    let guards = locks.lock_all(["c", "a", "b", "a"], &options).await.unwrap().unwrap();
+    let keys: Vec<_> = guards.iter().map(|guard| guard.key().as_str()).collect();
+    assert_eq!(keys, ["a", "b", "c"]);
+    drop(guards);
+
+    let contender = locks.contender();
+    let in_the_way = contender.lock("b").await.unwrap();
+    assert!(locks.lock_all(["a", "b", "c"], &options).await.unwrap().is_none());
+    for free in ["a", "c"] {
+        assert!(contender.lock_for(free, Duration::from_secs(10)).await.is_ok(), "{free} was kept");
+    }
+    in_the_way.release().await.unwrap();
+}
+
+#[test]
+async fn lock_all_in_opposite_orders_does_not_deadlock() {
+    let locks = Memory::new();
+    let options = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(20)));
+    let mut tasks = tokio::task::JoinSet::new();
+    for turn in 0..10 {
+        let (locks, options) = (locks.contender(), options.clone());
+        tasks.spawn(async move {
+            let keys = if turn % 2 == 0 { ["x", "y"] } else { ["y", "x"] };
+            locks.lock_all(keys, &options).await.unwrap().is_some()
+        });
+    }
+    while let Some(served) = tasks.join_next().await {
+        assert!(served.unwrap());
+    }
+}
+
+#[test]
+async fn lock_all_refuses_a_bad_key_before_anything_is_taken() {
+    let locks = Memory::new();
+    let error = locks.lock_all(["a", ""], &LockOptions::new()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidKey);
+    assert!(locks.try_lock("a").await.unwrap().is_some());
+}
+
+#[test]
+fn outside_a_runtime_it_is_an_error_and_not_a_panic() {
+    let locks = Memory::new();
+    let key = LockKey::new("k").unwrap();
+    let answer = futures::executor::block_on(locks.acquire(&key, &LockOptions::new()));
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+async fn ends_well<M: GuardMode>(guard: Guard<M>) {
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
+}
+
+#[test]
+async fn guards_of_both_modes_are_one_type() {
+    let locks = Memory::new();
+    ends_well(locks.write("k").await.unwrap()).await;
+    ends_well(locks.try_read("k").await.unwrap().unwrap()).await;
+    assert!(locks.try_write("k").await.unwrap().is_some());
+}
+
+#[test]
+async fn work_under_a_lock_can_ask_the_guard_and_the_options_count() {
+    let locks = Memory::new();
+    let options = LockOptions::new().ttl(Duration::from_secs(7)).reason("a count");
+    let work = |guard: GuardHandle| async move {
+        assert!(guard.is_held() && guard.loss().is_none() && guard.remaining() <= Duration::from_secs(7));
+        guard
+    };
+    let written = locks.with_lock_options("k", &options, work).await.unwrap();
+    let read = locks.with_read_options("k", &options, work).await.unwrap();
+    let (written_again, read_again) =
+        (locks.with_write("k", work_of).await.unwrap(), locks.with_read("k", work_of).await.unwrap());
+    for (guard, mode) in [
+        (&written, Mode::Exclusive),
+        (&read, Mode::Shared),
+        (&written_again, Mode::Exclusive),
+        (&read_again, Mode::Shared),
+    ] {
+        assert!(!guard.is_held(), "the work is over");
+        assert_eq!((guard.key().as_str(), guard.mode(), guard.loss()), ("k", mode, None));
+    }
+    assert!(written.fencing_token() < read.fencing_token());
+
+    let _held = locks.contender().lock("k").await.unwrap();
+    let once = LockOptions::new().wait(Wait::Never);
+    let error = locks.with_write_options("k", &once, work).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_eq!(locks.read_with("k", &once).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(locks.try_lock_or_busy("k").await.unwrap().unwrap_err().remaining.is_some());
+    assert!(locks.try_read_or_busy("k").await.unwrap().unwrap_err().remaining.is_some());
+}
+
+async fn work_of(guard: GuardHandle) -> GuardHandle {
+    guard
+}
+
+async fn takes_turns(locks: impl Locker, key: &str) {
+    let held = locks.lock(key).await.unwrap();
+    assert!(locks.try_lock(key).await.unwrap().is_none());
+    drop(held);
+}
+
+async fn shares(locks: impl RwLocker, key: &str) {
+    let _readers = (locks.read(key).await.unwrap(), locks.read(key).await.unwrap());
+    assert!(locks.try_write(key).await.unwrap().is_none());
+}
+
+async fn is_free(admin: impl Admin, key: &str) {
+    assert!(admin.inspect(&LockKey::new(key).unwrap()).await.unwrap().holders.is_empty());
+}
+
+#[test]
+async fn whatever_points_to_a_locker_is_one() {
+    let memory = Memory::new();
+    takes_turns(&memory, "k").await;
+    takes_turns(&&memory, "k").await;
+    takes_turns(Box::new(memory.clone()), "k").await;
+    takes_turns(Arc::new(memory.clone()), "k").await;
+    takes_turns(&Arc::new(memory.clone()), "k").await;
+    takes_turns(&memory as &dyn Locker, "k").await;
+    takes_turns(&memory as &dyn RwLocker, "k").await;
+    takes_turns(&(Box::new(memory.clone()) as Box<dyn Locker>), "k").await;
+    takes_turns(&(Arc::new(memory.clone()) as Arc<dyn Locker>), "k").await;
+    shares(&memory, "k").await;
+    shares(Box::new(memory.clone()), "k").await;
+    shares(&memory as &dyn RwLocker, "k").await;
+    shares(&(Box::new(memory.clone()) as Box<dyn RwLocker>), "k").await;
+    shares(&(Arc::new(memory.clone()) as Arc<dyn RwLocker>), "k").await;
+    is_free(&memory, "k").await;
+    is_free(Box::new(memory.clone()), "k").await;
+    is_free(&memory as &dyn Admin, "k").await;
+    is_free(&(Box::new(memory.clone()) as Box<dyn Admin>), "k").await;
+    is_free(&(Arc::new(memory.clone()) as Arc<dyn Admin>), "k").await;
+}
+
+async fn labels(locks: &(impl RwLocker + Admin), options: &LockOptions) -> Vec<Option<String>> {
+    let (one, two) = (locks.read_with("k", options).await.unwrap(), locks.read_with("k", options).await.unwrap());
+    let holders = locks.inspect(one.key()).await.unwrap().holders;
+    drop((one, two));
+    holders.into_iter().map(|holder| holder.label).collect()
+}
+
+#[test]
+async fn a_grant_without_a_label_tells_which_process_has_it() {
+    let locks = Memory::new();
+    let own = default_label().to_string();
+    assert_eq!(labels(&locks, &LockOptions::new()).await, vec![Some(own.clone()); 2]);
+    assert_eq!(labels(&locks, &LockOptions::new().label("me")).await, vec![Some("me".to_owned()); 2]);
+    assert_eq!(labels(&locks, &LockOptions::new().no_label()).await, [None, None]);
+    let nameless = locks.clone().with_defaults(LockOptions::new().no_label());
+    assert_eq!(labels(&nameless, &LockOptions::new()).await, [None, None]);
+    assert_eq!(labels(&nameless, &LockOptions::new().label("me")).await, vec![Some("me".to_owned()); 2]);
+    let key = LockKey::new("k").unwrap();
+    let reader = nameless.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
+    assert_eq!(nameless.inspect(&key).await.unwrap().holders[0].label, None, "the defaults of its locker count");
+    drop(reader);
+    let reader = locks.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
+    assert_eq!(locks.inspect(&key).await.unwrap().holders[0].label, Some(own));
+    drop(reader);
+}
+
+#[test]
+async fn the_defaults_of_a_locker_count_for_its_downgrades() {
+    let (lease, open, key) = (Duration::from_secs(100), LockOptions::new(), LockKey::new("k").unwrap());
+    let locks = Memory::new();
+    let inner = locks.clone().with_defaults(LockOptions::new().ttl(lease * 5).label("billing").reason("month"));
+    let named = LockerExt::with_defaults(inner, LockOptions::new().ttl(lease));
+    let chosen = LockOptions::new().ttl(lease * 9).label("writer").reason("writing");
+    let detached = named.lock("k").await.unwrap().detach().unwrap();
+    let mut writer = named.attach(&detached, &chosen).await.unwrap().unwrap();
+    for _ in 0..2 {
+        let reader = writer.downgrade(&open).await.unwrap();
+        assert!(lease / 2 < reader.remaining() && reader.remaining() <= lease, "{:?}", reader.remaining());
+        let seen = locks.inspect(&key).await.unwrap().holders.remove(0);
+        assert_eq!((seen.label.as_deref(), seen.reason.as_deref()), (Some("billing"), Some("month")));
+        reader.release().await.unwrap();
+        writer = named.lock_with("k", &chosen).await.unwrap();
+    }
+    let reader = writer.downgrade(&LockOptions::new().ttl(lease / 10).no_label().reason("year")).await.unwrap();
+    assert!(reader.remaining() <= lease / 10);
+    let seen = locks.inspect(&key).await.unwrap().holders.remove(0);
+    assert_eq!((seen.label, seen.reason.as_deref()), (None, Some("year")), "what the request chose counts");
+}
+
+#[test]
+async fn the_defaults_of_a_locker_count_for_what_a_request_leaves_open() {
+    let (lease, wait) = (Duration::from_secs(7), Duration::from_millis(20));
+    let locks = Memory::new();
+    let (open, named) = (LockOptions::new(), LockOptions::new().ttl(lease).wait(Wait::UpTo(wait)).reason("billing"));
+    let shared: Arc<dyn RwLocker> = Arc::new(locks.clone());
+    for defaults in [LockerExt::with_defaults(shared, named.clone())] {
+        let guard = defaults.lock("k").await.unwrap();
+        assert!(guard.remaining() <= lease);
+        let seen = locks.inspect(guard.key()).await.unwrap();
+        assert_eq!(seen.holders[0].reason.as_deref(), Some("billing"));
+        for refused in [defaults.lock("k").await.err(), defaults.read("k").await.err()] {
+            assert_eq!(refused.unwrap().kind(), ErrorKind::TimedOut);
+        }
+        drop(guard);
+        let longer = defaults.lock_with("k", &LockOptions::new().ttl(lease * 10)).await.unwrap();
+        assert!(longer.remaining() > lease * 8, "what the request chose counts");
+    }
+    assert!(locks.lock_with("k", &open).await.unwrap().remaining() > lease * 4);
+    let twice = LockerExt::with_defaults(locks.with_defaults(named), LockOptions::new().ttl(lease * 2));
+    let guard = twice.lock("k").await.unwrap();
+    assert!(guard.remaining() > lease, "the outer defaults come first");
+    assert_eq!(twice.inspect(guard.key()).await.unwrap().holders[0].reason.as_deref(), Some("billing"));
+    let refused = twice.lock_with("j", &LockOptions::new().ttl(Duration::ZERO)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidOptions);
+}
+
+#[test]
+async fn a_memory_store_fails_as_a_test_wants_it_to() {
+    let locks = Memory::new();
+    let theirs = locks.contender();
+    let key = LockKey::new("k").unwrap();
+    theirs.fail_next(2, ErrorKind::Backend);
+    for _ in 0..2 {
+        assert_eq!(locks.lock("k").await.unwrap_err().kind(), ErrorKind::Backend, "all contenders have one store");
+    }
+    locks.fail_next(7, ErrorKind::Unavailable);
+    locks.fail_next(0, ErrorKind::Unavailable);
+    let guard = locks.try_lock("k").await.unwrap().unwrap();
+    locks.fail_next(1, ErrorKind::Unavailable);
+    assert_eq!(guard.renew().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(guard.is_held());
+    locks.fail_next(1, ErrorKind::Indeterminate);
+    assert_eq!(guard.release().await.unwrap_err().kind(), ErrorKind::Indeterminate);
+    assert!(locks.inspect(&key).await.unwrap().holders.is_empty(), "it was carried out");
+
+    let guard = locks.lock("k").await.unwrap();
+    theirs.forget(&key);
+    assert!(guard.is_held() && theirs.try_lock("k").await.unwrap().is_some());
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::AlreadyLost(LossReason::Stolen));
+}
+
+#[test(paused)]
+async fn a_silent_memory_store_is_unreachable_until_it_speaks_again() {
+    let locks = Memory::with_clock(Clock::tokio());
+    let started = tokio::time::Instant::now();
+    let short = LockOptions::new().ttl(Duration::from_secs(10));
+    let (held, kept) = (locks.lock_with("held", &short).await.unwrap(), locks.lock("kept").await.unwrap());
+    locks.silent_for(Duration::from_secs(20));
+    let error = locks.try_lock("k").await.unwrap_err();
+    assert_eq!((error.kind(), started.elapsed()), (ErrorKind::Indeterminate, Duration::from_secs(1)));
+    assert_eq!(held.lost().await, LossReason::Unreachable);
+    let waited = locks.lock("k").await.unwrap();
+    assert!(started.elapsed() >= Duration::from_secs(20) && kept.is_held() && waited.is_held());
+}

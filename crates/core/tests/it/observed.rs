@@ -1,0 +1,326 @@
+//! What a recorder of metrics and a subscriber of traces get to see.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::float_cmp,
+    reason = "a test fails by panicking, and the numbers are small counts"
+)]
+
+use leasehold_testkit::test;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::{
+    Admin, Backed, Clock, Engine, EngineOptions, FencingToken, LocalHandoff, LockOptions, LockerExt, Memory,
+    RwLockerExt, Wait, describe_metrics,
+};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// How often each counter and histogram was used, what each gauge shows, and which metrics were described.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<HashMap<String, f64>>>);
+
+struct Metric(Seen, String);
+
+impl Seen {
+    fn of(&self, name: &str) -> f64 {
+        self.0.lock().unwrap().get(name).copied().unwrap_or_default()
+    }
+
+    fn add(&self, name: &str, value: f64) {
+        *self.0.lock().unwrap().entry(name.to_owned()).or_default() += value;
+    }
+
+    fn metric(&self, key: &Key) -> Arc<Metric> {
+        Arc::new(Metric(self.clone(), key.name().to_owned()))
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "small counts")]
+impl CounterFn for Metric {
+    fn increment(&self, value: u64) {
+        self.0.add(&self.1, value as f64);
+    }
+    fn absolute(&self, _: u64) {}
+}
+
+impl GaugeFn for Metric {
+    fn increment(&self, value: f64) {
+        self.0.add(&self.1, value);
+    }
+    fn decrement(&self, value: f64) {
+        self.0.add(&self.1, -value);
+    }
+    fn set(&self, _: f64) {}
+}
+
+impl HistogramFn for Metric {
+    fn record(&self, _: f64) {
+        self.0.add(&self.1, 1.0);
+    }
+}
+
+impl Recorder for Seen {
+    fn describe_counter(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.add(&format!("described {}", name.as_str()), 1.0);
+    }
+    fn describe_gauge(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.add(&format!("described {}", name.as_str()), 1.0);
+    }
+    fn describe_histogram(&self, name: KeyName, _: Option<Unit>, _: SharedString) {
+        self.add(&format!("described {}", name.as_str()), 1.0);
+    }
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.metric(key))
+    }
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.metric(key))
+    }
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.metric(key))
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// One test at a time: a place in the code that is met for the first time beside a new subscriber may be taken for one that
+/// nobody wants to see.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[test]
+fn who_waits_behind_a_holder_of_this_process_is_counted() {
+    let _alone = alone();
+    let seen = Seen::default();
+    metrics::with_local_recorder(&seen, || {
+        block_on(async {
+            let locks = Memory::new();
+            let held = locks.lock("k").await.unwrap();
+            assert!(locks.lock_for("k", Duration::from_millis(10)).await.is_err());
+            assert_eq!(seen.of("leasehold_contended_total"), 1.0);
+            drop(held);
+            drop(locks.lock("k").await.unwrap());
+            assert_eq!(seen.of("leasehold_contended_total"), 1.0, "nobody was in the way");
+        });
+    });
+    assert_eq!(seen.of("leasehold_queue_length"), 0.0);
+    assert_eq!(seen.of("leasehold_acquire_wait_seconds"), 3.0);
+}
+
+#[test]
+fn each_guard_is_counted_once_however_it_ends() {
+    let _alone = alone();
+    let seen = Seen::default();
+    metrics::with_local_recorder(&seen, || {
+        block_on(async {
+            let locks = Memory::new();
+            let readers = [locks.read("k").await.unwrap(), locks.read("k").await.unwrap()];
+            assert_eq!(seen.of("leasehold_guards"), 2.0);
+            locks.contender().force_release(readers[0].key()).await.unwrap();
+            for reader in &readers {
+                let _ = reader.renew().await;
+                assert!(reader.loss().is_some());
+            }
+            drop(readers);
+            assert_eq!((seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards")), (2.0, 0.0));
+            locks.lock("k").await.unwrap().release().await.unwrap();
+            drop(locks.lock("k").await.unwrap());
+            let reader = locks.lock("k").await.unwrap().downgrade(&LockOptions::new()).await.unwrap();
+            assert_eq!((seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards")), (5.0, 1.0));
+            drop(reader);
+            locks.lock("k").await.unwrap().detach().unwrap();
+            assert_eq!((seen.of("leasehold_hold_seconds"), seen.of("leasehold_guards")), (7.0, 0.0));
+        });
+    });
+}
+
+#[test]
+fn every_metric_that_is_used_is_described() {
+    let _alone = alone();
+    let seen = Seen::default();
+    metrics::with_local_recorder(&seen, || {
+        describe_metrics();
+        block_on(async {
+            let locks = Memory::new();
+            let held = locks.lock("k").await.unwrap();
+            let options = LockOptions::new().wait(Wait::UpTo(LONG));
+            let (next, released) = tokio::join!(locks.lock_with("k", &options), async { held.release().await });
+            released.unwrap();
+            next.unwrap().renew().await.unwrap();
+        });
+    });
+    let seen = seen.0.lock().unwrap();
+    let used: Vec<_> = seen.keys().filter(|name| !name.starts_with("described ")).collect();
+    assert!(used.len() >= 5, "{used:?}");
+    assert!(used.iter().all(|name| seen.contains_key(&format!("described {name}"))), "{seen:?}");
+}
+
+/// Every span and event with its fields, in their order, and in which span they were.
+#[derive(Clone, Default)]
+struct Story(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>, Arc<Mutex<Vec<(u64, String)>>>);
+
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let _ = write!(self.0, " {}={value:?}", field.name());
+    }
+}
+
+impl Story {
+    fn within(&self) -> String {
+        self.2.lock().unwrap().last().map_or_else(String::new, |(_, name)| name.clone())
+    }
+}
+
+impl Subscriber for Story {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("leasehold")
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut fields = Fields(String::new());
+        span.record(&mut fields);
+        let line = format!("{} in [{}]:{}", span.metadata().name(), self.within(), fields.0);
+        let mut lines = self.0.lock().unwrap();
+        lines.push(line);
+        drop(lines);
+        let id = self.1.fetch_add(1, Ordering::SeqCst) + 1;
+        self.2.lock().unwrap().insert(0, (id, format!("#{}", span.metadata().name())));
+        Id::from_u64(id)
+    }
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        let mut fields = Fields(String::new());
+        values.record(&mut fields);
+        self.0.lock().unwrap().push(format!("recorded{}", fields.0));
+    }
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        let line = format!("event in [{}]:{}", self.within(), fields.0);
+        self.0.lock().unwrap().push(line);
+    }
+    fn enter(&self, id: &Id) {
+        let mut spans = self.2.lock().unwrap();
+        let name = spans
+            .iter()
+            .find(|(span, name)| *span == id.into_u64() && name.starts_with('#'))
+            .map(|(_, name)| name[1..].to_owned());
+        spans.push((id.into_u64(), name.unwrap_or_default()));
+    }
+    fn exit(&self, _: &Id) {
+        self.2.lock().unwrap().pop();
+    }
+}
+
+#[test]
+fn the_spans_of_a_lock_have_its_token() {
+    let _alone = alone();
+    let story = Story::default();
+    let token = tracing::subscriber::with_default(story.clone(), || {
+        block_on(async {
+            let guard = Memory::new().lock("k").await.unwrap();
+            let token = guard.fencing_token().map(FencingToken::get).unwrap();
+            guard.release().await.unwrap();
+            token
+        })
+    });
+    let lines = story.0.lock().unwrap().clone();
+    let has = |start: &str, parts: &[&str]| {
+        lines.iter().any(|line| line.starts_with(start) && parts.iter().all(|part| line.contains(part)))
+    };
+    let token = format!("token={token}");
+    assert!(has("acquire in", &["key=\"k\""]) && has("recorded", &[&token]), "{lines:#?}");
+    assert!(has("event in [acquire]", &["acquire ended", &token]), "{lines:#?}");
+    assert!(has("hold in", &["key=\"k\"", &token]), "{lines:#?}");
+    assert!(has("release in [hold]", &["key=\"k\"", &token]), "{lines:#?}");
+    assert!(has("event in [release]", &["hold ended", &token]), "{lines:#?}");
+}
+
+/// What is told of long waits while `work` runs in paused time, on a store that follows it.
+fn told_of_long_waits(work: impl AsyncFnOnce(Memory)) -> Vec<String> {
+    let _alone = alone();
+    let story = Story::default();
+    tracing::subscriber::with_default(story.clone(), || {
+        block_on(async {
+            tokio::time::pause();
+            work(Memory::with_clock(Clock::tokio())).await;
+        });
+    });
+    let lines = story.0.lock().unwrap();
+    lines.iter().filter(|line| line.contains("waiting long")).cloned().collect()
+}
+
+fn warns_after(after: u64) -> LockOptions {
+    LockOptions::new().wait(Wait::UpTo(Duration::from_secs(10))).warn_after(Duration::from_secs(after))
+}
+
+#[test]
+fn a_long_wait_names_the_holder_once() {
+    let mut token = 0;
+    let told = told_of_long_waits(async |locks| {
+        let held = locks.lock_with("k", &LockOptions::new().label("ada").reason("invoices")).await.unwrap();
+        token = held.fencing_token().unwrap().get();
+        locks.contender().lock_with("k", &warns_after(2)).await.unwrap_err();
+        // As a default of the locker, which a request can call off.
+        let defaults = locks.contender().with_defaults(warns_after(3));
+        defaults.lock("k").await.unwrap_err();
+        defaults.lock_with("k", &LockOptions::new().warn_after(Duration::MAX)).await.unwrap_err();
+    });
+    assert_eq!(told.len(), 2, "{told:#?}");
+    let token = format!("token={token}");
+    let parts = ["event in [acquire]", "key=\"k\"", "holders=1", "holder=\"ada\"", "reason=\"invoices\""];
+    let numbers = ["mode=exclusive", token.as_str(), "held_ms=", "remaining_ms="];
+    assert!(parts.iter().chain(&numbers).all(|part| told.iter().all(|line| line.contains(part))), "{told:#?}");
+    assert!(told[0].contains("waited_ms=200") && told[1].contains("waited_ms=300"), "{told:#?}");
+}
+
+#[test]
+fn a_short_wait_tells_of_nothing() {
+    let told = told_of_long_waits(async |locks| {
+        let _held = locks.lock("k").await.unwrap();
+        locks.contender().lock_with("k", &warns_after(11)).await.unwrap_err();
+        locks.contender().lock_for("k", LONG).await.unwrap_err();
+    });
+    assert!(told.is_empty(), "{told:#?}");
+}
+
+#[test]
+fn a_warning_on_a_store_that_is_silent_delays_no_grant() {
+    let told = told_of_long_waits(async |locks| {
+        // Another locker on the store, which hands off locks that are older than usual.
+        let handoff = LocalHandoff::new().age(LONG);
+        let options = EngineOptions::new().clock(Clock::tokio()).local_handoff(handoff);
+        let ours = Engine::with(locks.engine().backend().clone(), options);
+        let (warns, start) = (warns_after(2).ttl(LONG), tokio::time::Instant::now());
+        let held = ours.lock_with("k", &warns).await.unwrap();
+        locks.silent_for(Duration::from_millis(7500));
+        let waits = || async { drop(ours.lock_with("k", &warns).await.unwrap()) };
+        let releases = async {
+            tokio::time::sleep(Duration::from_millis(4500)).await;
+            held.release().await.unwrap();
+        };
+        let all = futures::future::join_all([waits(), waits(), waits(), waits()]);
+        tokio::join!(all, releases);
+        // Each guard was passed on in the process, while the last question had no answer.
+        assert_eq!(start.elapsed().as_millis() / 10, 450);
+    });
+    // The questions go out one after the other, and each is given up after a second.
+    let waited = |ms| told.iter().filter(|line| line.contains(&format!("waited_ms={ms}"))).count();
+    assert_eq!((waited(300), waited(400), told.len()), (1, 1, 2), "{told:#?}");
+    assert!(told.iter().all(|line| line.contains("holders=0") && line.contains("gave no answer")), "{told:#?}");
+}

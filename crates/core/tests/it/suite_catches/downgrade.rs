@@ -1,0 +1,184 @@
+//! Stores that make a reader of a writer in a way that lets others in, or leaves something of the writer.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use leasehold_core::{
+    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result,
+};
+
+use crate::suite_catches::catches;
+use crate::suite_catches::double::{Client, Double};
+
+catches! {
+    DowngradesInTwoSteps ReleasesFirst(Duration::from_millis(20)) => c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes,
+    DowngradesWithAGap ReleasesFirst(Duration::ZERO) => c29_no_writer_is_granted_between_the_two_tokens,
+    DowngradesNothing Refuses => c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes,
+    DowngradesToAWriter StaysTheWriter => c29_readers_come_in_beside_one_that_was_the_writer,
+    DowngradesUnderTheOldNumber SameNumber => c29_the_tokens_of_writer_reader_and_the_next_writer_grow,
+    LetsTheWriterRenew StillKnows::new(Step::Renew) => c29_a_writer_that_became_a_reader_can_neither_renew_nor_release,
+    LetsTheWriterRelease StillKnows::new(Step::Release) => c29_a_writer_that_became_a_reader_can_neither_renew_nor_release,
+    DowngradesForAnHour Asks(|claim| claim.ttl = Duration::from_secs(3600)) => c29_the_reader_has_the_lease_that_it_asked_for,
+    DowngradesForASecond Asks(|claim| claim.ttl = Duration::from_secs(1)) => c29_the_reader_has_the_lease_that_it_asked_for,
+    ForgetsTheReadersTexts Asks(|claim| claim.label = None) => c29_the_reader_has_texts_of_its_own,
+    DowngradesAnybody ReleasesFirst(Duration::ZERO) => c29_a_caller_that_is_not_the_writer_becomes_no_reader,
+    DowngradesWhatRanOut ReleasesFirst(Duration::ZERO) => c29_a_writer_that_ran_out_becomes_no_reader,
+    DowngradesForGood Asks(|claim| claim.ttl = Duration::from_secs(3600)) => c29_the_lease_of_the_reader_ends_like_any_other,
+    GivesReadersBesideItOneNumber OneNumber::default() => c29_readers_come_in_beside_one_that_was_the_writer,
+    ProlongsTheReaderByItsWriter StillKnows::new(Step::RenewInVain) => c29_a_writer_that_became_a_reader_can_neither_renew_nor_release,
+    DowngradesAnyNumber AnyNumber => c29_a_writer_with_another_epoch_becomes_no_reader,
+    DowngradesWhatWasTakenAway ReleasesFirst(Duration::ZERO) => c29_a_writer_that_was_taken_away_becomes_no_reader,
+}
+
+/// Releases, and grants anew to every caller.
+struct ReleasesFirst(Duration);
+
+#[async_trait]
+impl Double for ReleasesFirst {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        client.store.release(writer).await?;
+        tokio::time::sleep(self.0).await;
+        client.store.try_acquire(claim).await
+    }
+}
+
+/// Has shared mode, and not this.
+struct Refuses;
+
+#[async_trait]
+impl Double for Refuses {
+    async fn downgrade(&self, _: &Client, _: &GrantRef, _: &Claim) -> Result<Attempt> {
+        Err(Error::new(ErrorKind::Unsupported, "downgrade"))
+    }
+}
+
+/// Changes the owner and nothing else.
+struct StaysTheWriter;
+
+#[async_trait]
+impl Double for StaysTheWriter {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let held = client.store.take_over(writer, claim.owner, claim.ttl).await?;
+        Ok(if held == LeaseStatus::Held {
+            Attempt::Granted { epoch: writer.epoch }
+        } else {
+            Attempt::Busy { retry_in: None }
+        })
+    }
+}
+
+/// The reader is told the number of its writer.
+struct SameNumber;
+
+#[async_trait]
+impl Double for SameNumber {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.downgrade(writer, claim).await?;
+        let granted = matches!(attempt, Attempt::Granted { .. });
+        Ok(if granted { Attempt::Granted { epoch: writer.epoch } } else { attempt })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Step {
+    Renew,
+    /// And says that it did not.
+    RenewInVain,
+    Release,
+}
+
+/// Keeps the writer beside the reader, for one step.
+struct StillKnows {
+    step: Step,
+    readers: Mutex<HashMap<OwnerId, GrantRef>>,
+}
+
+impl StillKnows {
+    fn new(step: Step) -> Self {
+        Self { step, readers: Mutex::default() }
+    }
+
+    fn now(&self, step: Step, grant: &GrantRef) -> GrantRef {
+        let readers = self.readers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let reader = readers.get(&grant.owner).filter(|_| step == self.step);
+        reader.unwrap_or(grant).clone()
+    }
+}
+
+#[async_trait]
+impl Double for StillKnows {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.downgrade(writer, claim).await?;
+        if let Attempt::Granted { epoch } = attempt {
+            let mut readers = self.readers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            readers.insert(writer.owner, claim.grant(epoch));
+        }
+        Ok(attempt)
+    }
+
+    async fn renew(&self, client: &Client, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
+        let step = if self.step == Step::RenewInVain { Step::RenewInVain } else { Step::Renew };
+        let now = |renewal: &Renewal| Renewal { grant: self.now(step, &renewal.grant), ttl: renewal.ttl };
+        let changed: Vec<_> = renewals.iter().map(now).collect();
+        let mut answers = client.renew(&changed).await;
+        for ((asked, changed), answer) in renewals.iter().zip(&changed).zip(&mut answers) {
+            if step == Step::RenewInVain && asked.grant != changed.grant {
+                *answer = Ok(LeaseStatus::NotHeld);
+            }
+        }
+        answers
+    }
+
+    async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {
+        client.store.release(&self.now(Step::Release, grant)).await
+    }
+}
+
+/// Stores something else than what was asked for.
+struct Asks(fn(&mut Claim));
+
+#[async_trait]
+impl Double for Asks {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let mut claim = claim.clone();
+        (self.0)(&mut claim);
+        client.store.downgrade(writer, &claim).await
+    }
+}
+
+/// Compares the owner alone.
+struct AnyNumber;
+
+#[async_trait]
+impl Double for AnyNumber {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let held = client.store.inspect(&writer.key).await?.holders;
+        let epoch = held.iter().find(|holder| holder.mode == Mode::Exclusive).and_then(|holder| holder.token);
+        let writer = GrantRef { epoch: epoch.map(FencingToken::epoch), ..writer.clone() };
+        client.store.downgrade(&writer, claim).await
+    }
+}
+
+/// Readers beside one that was the writer have its number.
+#[derive(Default)]
+struct OneNumber(Mutex<Option<u64>>);
+
+#[async_trait]
+impl Double for OneNumber {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.downgrade(writer, claim).await?;
+        if let Attempt::Granted { epoch } = attempt {
+            *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = epoch;
+        }
+        Ok(attempt)
+    }
+
+    async fn try_acquire(&self, client: &Client, claim: &Claim) -> Result<Attempt> {
+        let attempt = client.store.try_acquire(claim).await?;
+        let number = *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == Mode::Shared && number.is_some();
+        Ok(if granted { Attempt::Granted { epoch: number } } else { attempt })
+    }
+}

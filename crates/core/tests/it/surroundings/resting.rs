@@ -1,0 +1,126 @@
+//! A runtime that nobody drives any more keeps nobody on another one waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use leasehold_core::{Engine, LockOptions, Locker, LockerExt};
+use leasehold_testkit::{Does, Scripted, Step, test};
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::surroundings::{MOMENT, PATIENCE, key, live, resting, soon, store};
+
+#[test]
+fn a_claim_under_way_on_a_runtime_that_rests_keeps_the_key_from_nobody() {
+    let (store, rests, live) = (store(), resting(), live());
+    let locks = store.engine();
+    store.always(Step::Claim, Does::Slow(MOMENT));
+    // The second makes a task of the first one's claim, and both leave.
+    rests.block_on(async {
+        let both = join(locks.lock("k"), locks.lock("k"));
+        assert!(tokio::time::timeout(MOMENT / 10, both).await.is_err());
+    });
+    store.always(Step::Claim, Does::Well);
+    live.block_on(async {
+        let guard = soon("nobody holds the key, and a live caller waits", locks.lock("k")).await.unwrap();
+        let tried = soon("a try waits", locks.try_lock("k")).await;
+        assert!(matches!(tried, Ok(None)), "{tried:?}");
+        drop(guard);
+    });
+}
+
+/// Two who begin to wait when they are told, and ask for different things: nothing passes from one to the other.
+fn two_waiters(locks: &Engine<Scripted>, live: &Runtime, begin: &Arc<Notify>) -> Vec<JoinHandle<()>> {
+    let waiter = |label: &str| {
+        let (locks, begin, options) = (locks.clone(), Arc::clone(begin), LockOptions::new().label(label));
+        live.spawn(async move {
+            begin.notified().await;
+            locks.acquire(&key(), &options).await.unwrap().unwrap().release().await.unwrap();
+        })
+    };
+    vec![waiter("one"), waiter("another")]
+}
+
+fn a_release_by_block_on_serves_the_waiters_of_another_runtime(store: Scripted, held_for: Duration) {
+    // A claim that is not driven is not given up before the test is.
+    let store = store.answering_within(PATIENCE);
+    let (rests, live) = (resting(), live());
+    let (locks, begin) = (store.engine(), Arc::new(Notify::new()));
+    store.always(Step::Claim, Does::Slow(MOMENT / 10));
+    let waiters = two_waiters(&locks, &live, &begin);
+    live.block_on(async { tokio::time::sleep(MOMENT).await });
+    let guard = rests.block_on(locks.lock("k")).unwrap();
+    begin.notify_waiters();
+    live.block_on(async { tokio::time::sleep(held_for).await });
+    rests.block_on(guard.release()).unwrap();
+    // From here on the first runtime is alive, and nobody drives it.
+    live.block_on(soon("the key is free, and live callers wait", join_all(waiters)));
+}
+
+#[test]
+fn a_release_on_a_runtime_that_then_rests_serves_the_waiters_of_a_live_one() {
+    for held_for in [MOMENT / 25, MOMENT] {
+        a_release_by_block_on_serves_the_waiters_of_another_runtime(store().deaf(), held_for);
+        a_release_by_block_on_serves_the_waiters_of_another_runtime(store(), held_for);
+    }
+}
+
+#[test]
+fn the_same_with_a_store_that_has_a_queue() {
+    for held_for in [MOMENT / 25, MOMENT] {
+        a_release_by_block_on_serves_the_waiters_of_another_runtime(store().queueing().deaf(), held_for);
+    }
+}
+
+#[test]
+fn a_guard_that_is_dropped_on_a_thread_is_released_on_the_runtime_that_is_live() {
+    // Which of several runtimes is taken may be a matter of their order in a map.
+    for _ in 0..12 {
+        let (store, rests, live) = (store().answering_within(PATIENCE), resting(), live());
+        let locks = store.engine();
+        let other = rests.block_on(locks.lock("other")).unwrap();
+        let guard = live.block_on(locks.lock("k")).unwrap();
+        std::thread::spawn(move || drop(guard)).join().unwrap();
+        drop(live.block_on(soon("the guard is dropped, and its key stays", store.engine().lock("k"))).unwrap());
+        drop(other);
+    }
+}
+
+#[test]
+fn locks_are_renewed_beside_runtimes_that_rest_or_ended() {
+    let (store, rests, live) = (store(), resting(), live());
+    let locks = store.engine();
+    let options = LockOptions::new().ttl(Duration::from_secs(3));
+    let of_resting = rests.block_on(locks.acquire(&key(), &options)).unwrap().unwrap();
+    let of_live = live.block_on(locks.lock("another")).unwrap();
+    let renewals = |more: usize| {
+        let goal = store.times(Step::Renew) + more;
+        let all = async {
+            while store.times(Step::Renew) < goal {
+                tokio::time::sleep(MOMENT / 5).await;
+            }
+        };
+        live.block_on(soon("nobody renews", all));
+    };
+    renewals(2);
+    drop(rests);
+    renewals(2);
+    assert!(of_resting.is_held() && of_live.is_held(), "{:?} {:?}", of_resting.loss(), of_live.loss());
+}
+
+#[test]
+fn a_lease_outlasts_a_renewal_that_panics_and_one_that_hangs() {
+    let (store, live) = (store(), live());
+    let options = LockOptions::new().ttl(PATIENCE / 4);
+    let guard = live.block_on(store.engine().acquire(&key(), &options)).unwrap().unwrap();
+    store.next(Step::Renew, [Does::Panic, Does::Hang]);
+    let all = async {
+        while store.times(Step::Renew) < 4 {
+            tokio::time::sleep(MOMENT).await;
+        }
+    };
+    live.block_on(soon("it is not renewed any more", all));
+    assert!(guard.is_held(), "{:?}", guard.loss());
+}

@@ -1,0 +1,117 @@
+//! Requests that come later than others that were sent after them.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_etcd::{
+    Backed, Backend, Claim, ErrorKind, Etcd, EtcdBackend, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal,
+    Result,
+};
+use leasehold_testkit::etcd::Cluster;
+use leasehold_testkit::{PATIENCE, Proxy, eventually, test};
+
+use crate::clients::{count, key};
+
+async fn granted(backend: &EtcdBackend, name: &str, mode: Mode, ttl: Duration) -> GrantRef {
+    let claim = Claim::new(&key(name), mode, ttl);
+    backend.try_acquire(&claim).await.unwrap();
+    claim.grant(None)
+}
+
+async fn renew(backend: &EtcdBackend, grant: &GrantRef, ttl: Duration) -> Result<LeaseStatus> {
+    let renewal = Renewal { grant: grant.clone(), ttl };
+    backend.renew(&[renewal], PATIENCE).await.remove(0)
+}
+
+/// By which revision the entry of this owner was written.
+async fn written(cluster: &Cluster, owner: OwnerId) -> Option<String> {
+    let name = format!("leasehold/leasehold/held/k/w/{}", owner.to_hex());
+    let fields = cluster.control(&["get", &name, "--write-out=fields"]).await.unwrap();
+    fields.lines().find_map(|line| line.strip_prefix("\"ModRevision\" : ")).map(str::to_owned)
+}
+
+/// As when a waiter of the same process that asked for a longer lease gets the lock handed over, and hands it on: its renewal
+/// was given up, and could still replace the lease that the next one keeps alive by one that ends before it.
+#[test(multi_thread, server)]
+async fn a_renewal_that_was_given_up_replaces_no_lease_once_a_later_one_was_answered() {
+    const SHORT: Duration = Duration::from_secs(600);
+    const LONGER: Duration = Duration::from_secs(601);
+    let cluster = Cluster::one(&[]).await;
+    let port = cluster.ports()[0];
+    let proxy = Proxy::start(port);
+    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    let backend = ours.engine().backend();
+    let was_given_up = async || {
+        proxy.delay(Duration::ZERO);
+        let grant = granted(backend, "k", Mode::Exclusive, SHORT).await;
+        let first = written(&cluster, grant.owner).await;
+        proxy.delay(Duration::from_millis(200));
+        let leases = count(port, "\"LeaseGrant\"");
+        let renewed = tokio::spawn({
+            let (backend, grant) = (backend.clone(), grant.clone());
+            async move { renew(&backend, &grant, LONGER).await }
+        });
+        // While the answer is on its way, before the transaction that needs it.
+        eventually("it has a new lease", async || count(port, "\"LeaseGrant\"") > leases).await;
+        proxy.hold_requests();
+        let outcome = renewed.await.unwrap();
+        proxy.delay(Duration::ZERO);
+        // Else it was too slow, and the transaction was answered, or never sent.
+        let is_unknown = outcome.is_err_and(|error| error.kind() == ErrorKind::Indeterminate);
+        if is_unknown {
+            assert_eq!(renew(backend, &grant, SHORT).await.unwrap(), LeaseStatus::Held);
+            let second = written(&cluster, grant.owner).await;
+            assert!(first.is_some() && second.is_some());
+            assert_ne!(second, first, "the entry is still what the transaction compares that is on its way");
+            // From here on it is as before: its lease is kept alive, and nothing is written.
+            assert_eq!(renew(backend, &grant, SHORT).await.unwrap(), LeaseStatus::Held);
+            assert_eq!(written(&cluster, grant.owner).await, second);
+        }
+        backend.release(&grant).await.unwrap();
+        is_unknown
+    };
+    eventually("a renewal was given up", was_given_up).await;
+}
+
+#[test(multi_thread, server)]
+async fn a_forced_release_in_two_rounds_names_all() {
+    const LEASE: Duration = Duration::from_secs(600);
+    const READERS: usize = 50;
+    let cluster = Cluster::one(&[]).await;
+    let port = cluster.ports()[0];
+    let proxy = Proxy::start(port);
+    let ours = Etcd::connect(&proxy.url(&cluster.url())).await.unwrap();
+    let theirs = Etcd::connect(&cluster.url()).await.unwrap();
+    let backend = theirs.engine().backend();
+    let in_two_rounds = async || {
+        let name = format!("readers-{}", OwnerId::random().to_hex());
+        let readers = join_all((0..READERS).map(|_| granted(backend, &name, Mode::Shared, LEASE))).await;
+        let held = backend.inspect(&key(&name)).await.unwrap();
+        assert_eq!(held.holders.len(), READERS);
+        proxy.delay(Duration::from_millis(200));
+        let released = tokio::spawn({
+            let (ours, key) = (ours.clone(), key(&name));
+            async move { ours.engine().backend().force_release(&key, None).await }
+        });
+        let prefix = format!("leasehold/leasehold/forced/{name}/");
+        eventually("some are released", async || {
+            !cluster.control(&["get", &prefix, "--prefix", "--keys-only"]).await.unwrap().is_empty()
+        })
+        .await;
+        // A longer lease changes the entry.
+        let changed = join_all(readers.iter().map(|grant| renew(backend, grant, LEASE * 2))).await;
+        let changed = changed.iter().filter(|status| matches!(status, Ok(LeaseStatus::Held))).count();
+        proxy.delay(Duration::ZERO);
+        let was = released.await.unwrap();
+        let Ok(was) = was else { return false };
+        let tokens = |holders: &[leasehold_etcd::Holder]| {
+            let mut tokens: Vec<_> = holders.iter().filter_map(|holder| holder.token.map(FencingToken::get)).collect();
+            tokens.sort_unstable();
+            tokens
+        };
+        assert_eq!(tokens(&was.holders), tokens(&held.holders), "{changed} were changed meanwhile");
+        assert!(backend.inspect(&key(&name)).await.unwrap().holders.is_empty());
+        changed > 0
+    };
+    eventually("some were changed between the rounds", in_two_rounds).await;
+}

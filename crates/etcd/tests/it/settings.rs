@@ -1,0 +1,194 @@
+//! Users and rights, data that are lost, and what is written.
+
+use std::time::Duration;
+
+use leasehold_etcd::{
+    Admin, Backed, Backend, Error, ErrorKind, Etcd, FencingToken, GrantRef, LeaseStatus, LockOptions, Locker,
+    LockerExt, Mode, Notification, OwnerId, RwLockerExt,
+};
+use leasehold_testkit::etcd::Cluster;
+use leasehold_testkit::{PATIENCE, eventually, test, tokens_grow_although_all_is_forgotten};
+
+use crate::clients::{clients, key, patient, take};
+
+/// All that can happen to a key.
+async fn whole_life([ours, theirs]: &[Etcd; 2], name: &str) {
+    let options = patient().label("who").reason("why");
+    let writer = ours.acquire(&key(name), &options).await.unwrap().unwrap();
+    let seen = theirs.inspect(&key(name)).await.unwrap();
+    assert_eq!(seen.holders[0].label.as_deref(), Some("who"));
+    writer.renew().await.unwrap();
+    let waiter = tokio::spawn({
+        let (theirs, name) = (theirs.clone(), name.to_owned());
+        async move { take(&theirs, &name, Duration::from_secs(60)).await }
+    });
+    eventually("it waits", async || {
+        let line = theirs.engine().backend().list(name, None).await.unwrap();
+        line.keys[0].holders.len() == 1 && !waiter.is_finished()
+    })
+    .await;
+    let reader = writer.downgrade(&options).await.unwrap();
+    assert_eq!(theirs.list(name, None).await.unwrap().keys[0].holders[0].mode, Mode::Shared);
+    reader.release().await.unwrap();
+    let detached = waiter.await.unwrap().detach().unwrap();
+    let attached = ours.attach(&detached, &LockOptions::new()).await.unwrap().unwrap();
+    assert_eq!(theirs.force_release(&key(name)).await.unwrap().holders.len(), 1);
+    drop(attached);
+    let beside = [ours.read(name).await.unwrap(), theirs.read(name).await.unwrap()];
+    for reader in beside {
+        reader.release().await.unwrap();
+    }
+}
+
+#[test(multi_thread, server)]
+async fn a_user_needs_the_rights_that_the_readme_names_and_no_more() {
+    let cluster = Cluster::one(&[]).await;
+    let port = cluster.ports()[0];
+    let url = |user: &str, namespace: &str| format!("etcd://{user}127.0.0.1:{port}/{namespace}?sslmode=disable");
+    let refused = async |url: String| {
+        let error = Etcd::connect(&url).await.map(drop).unwrap_err();
+        assert_eq!((error.kind(), error.backend()), (ErrorKind::Backend, Some("etcd")), "{error:?}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        error.to_string()
+    };
+    assert!(refused(url("app:hunter2@", "billing")).await.contains("authentication is not enabled"));
+    let readme = include_str!("../../README.md");
+    let (_, block) = readme.split_once("```sh\n").unwrap();
+    let commands = block.split_once("```").unwrap().0.replace("PASSWORD", "hunter2/");
+    let commands = commands.lines().map(str::trim).filter(|command| !command.is_empty());
+    for command in ["user add root:root", "user grant-role root root"].into_iter().chain(commands) {
+        let arguments: Vec<_> = command.trim_start_matches("etcdctl ").split(' ').collect();
+        cluster.control(&arguments).await.unwrap_or_else(|error| panic!("{command}: {error}"));
+    }
+    cluster.control(&["auth", "enable"]).await.unwrap();
+
+    whole_life(&clients(&url("app:hunter2%2F@", "billing")).await, "k").await;
+    assert!(refused(url("app:hunter2%2F@", "other")).await.contains("lacks the rights"));
+    assert!(refused(url("app:hunter2wrong@", "billing")).await.contains("check user and password"));
+    assert!(refused(url("", "billing")).await.contains("wants a user"));
+}
+
+#[test(multi_thread, server)]
+async fn tokens_grow_after_all_data_was_lost() {
+    let mut cluster = Cluster::one(&[]).await;
+    let url = cluster.url();
+    let [ours, theirs] = clients(&url).await;
+    let old = take(&theirs, "old", Duration::from_secs(60)).await;
+    let grant = async || {
+        let guard = ours.lock("k").await?;
+        let token = guard.fencing_token();
+        guard.release().await?;
+        Ok::<_, Error>(token)
+    };
+    let forgets = async || {
+        cluster.wipe(0).unwrap();
+        eventually("it answers", async || Etcd::connect(&url).await.is_ok()).await;
+        // A client that still knows the old base.
+        let next = ours.acquire(&key("k"), &patient()).await?.unwrap();
+        Ok(next.fencing_token())
+    };
+    tokens_grow_although_all_is_forgotten(grant, forgets).await.unwrap();
+    eventually("its holder is told", async || matches!(old.renew().await.unwrap_err().kind(), ErrorKind::Lost(_)))
+        .await;
+}
+
+#[test(multi_thread, server)]
+async fn a_waiter_is_woken_although_the_history_was_compacted() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, theirs] = clients(&cluster.url()).await;
+    let guard = theirs.lock("k").await.unwrap();
+    let mut subscription = ours.engine().backend().notifications().unwrap().subscribe(&key("k")).await.unwrap();
+    guard.release().await.unwrap();
+    for _ in 0..3 {
+        cluster.control(&["put", "other", "value"]).await.unwrap();
+    }
+    let written = cluster.control(&["get", "other", "--write-out=fields"]).await.unwrap();
+    let revision = written.lines().find_map(|line| line.strip_prefix("\"Revision\" : ")).unwrap();
+    cluster.control(&["compact", revision]).await.unwrap();
+    // The watch begins only now, at a revision that is not kept any more.
+    let told = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("nothing was told");
+    assert_eq!(told, Notification::Freed);
+}
+
+#[test(multi_thread, server)]
+async fn a_release_without_ownership_changes_nothing() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, theirs] = clients(&cluster.url()).await;
+    let writer = theirs.lock("k").await.unwrap();
+    let reader = theirs.read("r").await.unwrap();
+    let before = cluster.control(&["get", "leasehold/", "--prefix", "--write-out=fields"]).await.unwrap();
+    for (name, mode) in [("k", Mode::Exclusive), ("k", Mode::Shared), ("r", Mode::Shared), ("r", Mode::Exclusive)] {
+        let epoch = theirs.inspect(&key(name)).await.unwrap().holders[0].token.map(FencingToken::epoch);
+        let stranger = GrantRef { key: key(name), owner: OwnerId::random(), mode, epoch };
+        assert_eq!(ours.engine().backend().release(&stranger).await.unwrap(), LeaseStatus::NotHeld);
+    }
+    let after = cluster.control(&["get", "leasehold/", "--prefix", "--write-out=fields"]).await.unwrap();
+    assert_eq!(after, before);
+    writer.release().await.unwrap();
+    reader.release().await.unwrap();
+}
+
+#[test(multi_thread, server)]
+async fn a_key_that_somebody_else_wrote_is_named() {
+    let cluster = Cluster::one(&[]).await;
+    let [ours, _] = clients(&cluster.url()).await;
+    cluster.control(&["put", "leasehold/leasehold/held/k/w/odd", "value"]).await.unwrap();
+    for error in [
+        ours.try_lock("k").await.map(drop).unwrap_err(),
+        ours.inspect(&key("k")).await.map(drop).unwrap_err(),
+        ours.list("", None).await.map(drop).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Backend, "{error:?}");
+        assert!(error.to_string().contains("held/k/w/odd"), "{error}");
+    }
+    ours.lock("other").await.unwrap().release().await.unwrap();
+}
+
+#[test(multi_thread, server)]
+async fn nothing_is_left_of_a_lock_that_was_released() {
+    let cluster = Cluster::one(&[]).await;
+    let clients = clients(&cluster.url()).await;
+    for number in 0..5 {
+        let guard = take(&clients[number % 2], "k", Duration::from_secs(3600)).await;
+        assert!(clients[0].try_lock("k").await.unwrap().is_none());
+        guard.release().await.unwrap();
+    }
+    let is_clean = async || {
+        let keys = cluster.control(&["get", "leasehold/", "--prefix", "--keys-only"]).await.unwrap();
+        let leases = cluster.control(&["lease", "list"]).await.unwrap();
+        keys.trim() == "leasehold/leasehold/base" && leases.contains("found 0 leases")
+    };
+    let deadline = leasehold_testkit::Deadline::after(PATIENCE);
+    while !is_clean().await {
+        assert!(!deadline.is_over(), "keys or leases are left");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[test(multi_thread, server)]
+async fn no_leases_are_left_of_claims_that_are_refused() {
+    let cluster = Cluster::one(&[]).await;
+    let url = format!("127.0.0.1:{}/billing", cluster.ports()[0]);
+    Etcd::connect(&format!("etcd://{url}")).await.unwrap().close().await;
+    for command in [
+        "user add root:root",
+        "user grant-role root root",
+        "user add reader:reader",
+        "role add reader",
+        "role grant-permission reader read --prefix=true leasehold/billing/",
+        "user grant-role reader reader",
+        "auth enable",
+    ] {
+        cluster.control(&command.split(' ').collect::<Vec<_>>()).await.unwrap();
+    }
+    let ours = Etcd::connect(&format!("etcd://reader:reader@{url}?sslmode=disable")).await.unwrap();
+    for _ in 0..5 {
+        let error = ours.acquire(&key("k"), &patient().ttl(Duration::from_secs(3600))).await.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend, "{error:?}");
+    }
+    eventually("they are given back", async || {
+        let leases = cluster.control(&["--user=root:root", "lease", "list"]).await;
+        leases.is_ok_and(|leases| leases.contains("found 0 leases"))
+    })
+    .await;
+}

@@ -1,0 +1,7 @@
+//! The tests of this crate that use it from outside.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod locks;
+mod registered;
+
+leasehold_testkit::main!();

@@ -1,0 +1,393 @@
+//! Readers and writers of one key, beyond the conformance suite. Needs a private server.
+
+#[allow(dead_code, reason = "the tables are for the library")]
+use std::time::Duration;
+
+use crate::sql::{Statements, readers_of};
+use leasehold_mysql::{Step, TableName, Value, named};
+use leasehold_mysql_rw::{
+    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, Mode, MysqlRw, OwnerId,
+    ReleaseOutcome, Renewal, RwLocker, RwLockerExt, Wait,
+};
+use leasehold_testkit::mysql::steps::claim;
+use leasehold_testkit::mysql::{Server, cost};
+use leasehold_testkit::{Proxy, test};
+use mysql_async::prelude::Queryable;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn migrated(server: &Server) -> MysqlRw {
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    MysqlRw::connect(&server.url()).await.unwrap()
+}
+
+#[test(server)]
+async fn a_readers_cycle_takes_three_statements() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated(&server).await;
+    locks.read("k").await.unwrap().release().await.unwrap();
+    let before = server.status("Questions").await;
+    for _ in 0..100 {
+        locks.read("k").await.unwrap().release().await.unwrap();
+    }
+    let after = server.status("Questions").await;
+    // The queries for the status are counted, too.
+    let asking = server.status("Questions").await - after;
+    assert_eq!(after - before, 300 + asking, "draw, admission and release");
+}
+
+#[test(multi_thread, server)]
+async fn a_writer_becomes_a_reader_without_a_gap() {
+    let server = Server::needed(&[]).await;
+    let ours = migrated(&server).await;
+    let theirs = MysqlRw::connect(&server.url()).await.unwrap();
+    let writer = ours.write("k").await.unwrap();
+    // Writers here and elsewhere wait all the while: one that is granted in between shows a gap.
+    let waiters: Vec<_> = [ours.clone(), theirs.clone()]
+        .into_iter()
+        .map(|client| tokio::spawn(async move { client.write("k").await.unwrap().fencing_token() }))
+        .collect();
+    let token = writer.fencing_token();
+    let reader = writer.downgrade(&LockOptions::new().reason("now reading")).await.unwrap();
+    assert!(reader.fencing_token() > token);
+    let seen = theirs.inspect(reader.key()).await.unwrap();
+    assert_eq!(seen.holders.len(), 1);
+    assert_eq!((seen.holders[0].mode, seen.holders[0].token), (Mode::Shared, reader.fencing_token()));
+    assert_eq!(seen.holders[0].reason.as_deref(), Some("now reading"));
+    reader.renew().await.unwrap();
+    let token = reader.fencing_token();
+    assert_eq!(reader.release().await.unwrap(), ReleaseOutcome::Released);
+    for waiter in waiters {
+        assert!(waiter.await.unwrap() > token);
+    }
+
+    let evicted = ours.write("k").await.unwrap();
+    theirs.force_release(evicted.key()).await.unwrap();
+    let refused = evicted.downgrade(&LockOptions::new()).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::Lost(_)), "{refused}");
+    drop(theirs.try_write("k").await.unwrap().expect("nothing is left behind"));
+    ours.close().await;
+}
+
+#[test(server)]
+async fn a_release_by_force_in_the_middle_of_a_downgrade_frees_the_key() {
+    let server = Server::needed(&[]).await;
+    let near = migrated(&server).await;
+    let proxy = Proxy::start(server.port());
+    let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
+    // Forced releases between any two statements of the downgrade.
+    for moment in 0..24 {
+        let key = LockKey::new(format!("k{moment}")).unwrap();
+        proxy.delay(Duration::ZERO);
+        let writer = far.write(key.as_str()).await.unwrap();
+        let token = writer.fencing_token();
+        proxy.delay(Duration::from_millis(20));
+        let downgrading = tokio::spawn(async move { writer.downgrade(&LockOptions::new()).await });
+        tokio::time::sleep(Duration::from_millis(5 * moment)).await;
+        let seen = near.inspect(&key).await.unwrap().holders;
+        assert!(seen.len() == 1 && (seen[0].mode == Mode::Shared || seen[0].token == token), "{seen:?} of {token:?}");
+        near.force_release(&key).await.unwrap();
+        assert!(near.try_write(key.as_str()).await.unwrap().is_some(), "held after a release by force at {moment}");
+        if let Ok(reader) = downgrading.await.unwrap() {
+            let lost = reader.renew().await.unwrap_err();
+            assert!(matches!(lost.kind(), ErrorKind::Lost(_)), "{lost}");
+        }
+    }
+}
+
+#[test(server)]
+async fn an_admission_that_is_sent_twice_leaves_no_reader_before_a_writer() {
+    let server = Server::needed(&[]).await;
+    let near = migrated(&server).await;
+    let mut session = server.session().await.unwrap();
+    for number in 0..4 {
+        let key = LockKey::new(format!("k{number}")).unwrap();
+        let proxy = Proxy::start(server.port());
+        let far = MysqlRw::connect(&proxy.url(&server.url())).await.unwrap();
+        far.read(key.as_str()).await.unwrap().release().await.unwrap();
+        proxy.delay(Duration::from_millis(20));
+        let reading = tokio::spawn({
+            let (key, options) = (key.clone(), LockOptions::new().wait(Wait::Never).ttl(Duration::from_secs(600)));
+            async move { far.acquire_read(&key, &options).await }
+        });
+        // The row of the reader exists, and no answer has come yet.
+        let rows = "SELECT COUNT(*) FROM leasehold.leasehold_rw_readers";
+        while session.query_first::<u64, _>(rows).await.unwrap() == Some(0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        proxy.cut();
+        let writing = tokio::spawn({
+            let (near, key) = (near.clone(), key.clone());
+            async move { near.write_for(key, MINUTE).await }
+        });
+        drop(reading.await.unwrap());
+        assert!(writing.await.unwrap().is_ok(), "a reader is left that nobody knows of");
+    }
+}
+
+#[test(server)]
+async fn a_reader_cannot_become_the_writer() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated(&server).await;
+    let reader = locks.read("k").await.unwrap();
+    let refused = locks.upgrade(&reader).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    assert!(reader.is_held());
+}
+
+#[test(server)]
+async fn a_readers_renewal_that_races_the_deletion_of_its_row_leaves_one_holder() {
+    let server = Server::needed(&[]).await;
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    for isolation in ["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        server.sql(&[&format!("SET GLOBAL TRANSACTION ISOLATION LEVEL {isolation}")]).await;
+        let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+        let reader = Claim { mode: Mode::Shared, ..claim(isolation, Duration::from_millis(300)) };
+        assert!(matches!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { .. }));
+        // The renewal waits for its row while the lease runs out, and a writer comes.
+        let mut other = server.session().await.unwrap();
+        other.query_drop("BEGIN").await.unwrap();
+        other.query_drop("SELECT * FROM leasehold.leasehold_rw_readers FOR UPDATE").await.unwrap();
+        let renewal = [Renewal { grant: reader.grant(None), ttl: Duration::from_secs(60) }];
+        let writer = claim(isolation, Duration::from_secs(60));
+        let (renewed, claimed, ()) = tokio::join!(
+            store.renew(&renewal, Step::LIMIT),
+            async {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                store.try_acquire(&writer).await
+            },
+            async {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+                other.query_drop("COMMIT").await.unwrap();
+            },
+        );
+        let kept = *renewed[0].as_ref().unwrap() == LeaseStatus::Held;
+        let taken = matches!(claimed, Ok(Attempt::Granted { .. }));
+        assert!(!(kept && taken), "{isolation}: a writer beside a reader");
+        let later = store.try_acquire(&claim(isolation, Duration::from_secs(60))).await.unwrap();
+        assert!(!matches!(later, Attempt::Granted { .. }), "{isolation}: kept {kept}, taken {taken}");
+        store.force_release(&reader.key, None).await.unwrap();
+    }
+}
+
+#[test(server)]
+async fn the_mark_of_a_writer_that_died_expires_by_itself() {
+    let server = Server::needed(&[]).await;
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
+    let reader = ours.read("k").await.unwrap();
+    // A claim without an engine: the writer waits, and then never asks again.
+    let dying = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let waits = Claim { waits: true, ..claim("k", Duration::from_secs(3600)) };
+    assert!(matches!(dying.try_acquire(&waits).await.unwrap(), Attempt::Busy { .. }));
+    assert!(theirs.try_read("k").await.unwrap().is_none(), "the mark holds nobody back");
+    let second = theirs.read_for("k", Duration::from_secs(20)).await.unwrap();
+    assert!(reader.is_held() && second.is_held());
+}
+
+#[test(server)]
+async fn the_rows_of_readers_that_died_are_deleted_by_the_next_writer() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated(&server).await;
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let brief = || Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(2)) };
+    for forced in [false, true] {
+        // The readers never ask again, so that none of them deletes its own row.
+        for _ in 0..3 {
+            assert!(matches!(store.try_acquire(&brief()).await.unwrap(), Attempt::Granted { .. }));
+        }
+        if forced {
+            assert_eq!(store.force_release(&brief().key, None).await.unwrap().holders.len(), 3);
+        }
+        let mut session = server.session().await.unwrap();
+        let all =
+            "SELECT COUNT(*), COUNT(IF(expires_at <= UTC_TIMESTAMP(6), 1, NULL)) FROM leasehold.leasehold_rw_readers";
+        let mut rows = (3, 0);
+        while rows != (3, 3) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            rows = session.query_first(all).await.unwrap().unwrap();
+            assert_eq!(rows.0, 3, "forced: {forced}");
+        }
+        locks.write("k").await.unwrap().release().await.unwrap();
+        let left: Option<(u64, u64)> = session.query_first(all).await.unwrap();
+        assert_eq!(left, Some((0, 0)), "forced: {forced}");
+    }
+}
+
+#[test(server)]
+async fn a_claim_that_cannot_count_the_readers_keeps_nobody_out() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated(&server).await;
+    locks.write("k").await.unwrap().release().await.unwrap();
+    // The claim succeeds, and the deletion of a dead reader that follows is refused.
+    let rights = "GRANT SELECT, INSERT, UPDATE ON leasehold.* TO u@'%'";
+    server.sql(&["CREATE USER u@'%'", rights]).await;
+    let dead = Claim { mode: Mode::Shared, ..claim("k", Duration::from_millis(20)) };
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    assert!(matches!(store.try_acquire(&dead).await.unwrap(), Attempt::Granted { .. }));
+    let weak = MysqlRw::connect(&server.url_of("u", "")).await.unwrap();
+    let refused = weak.write_for("k", Duration::from_secs(20)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Backend, "{refused}");
+    locks.try_read("k").await.unwrap().expect("the claim stayed behind").release().await.unwrap();
+    locks.try_write("k").await.unwrap().expect("the claim stayed behind").release().await.unwrap();
+}
+
+#[test(server)]
+async fn a_cancelled_read_that_commits_later_leaves_no_reader() {
+    let server = Server::needed(&[]).await;
+    let (ours, theirs) = (migrated(&server).await, migrated(&server).await);
+    ours.read("k").await.unwrap().release().await.unwrap();
+    for table in ["leasehold_rw", "leasehold_rw_readers"] {
+        // The admission waits for the gap into which the row of the reader is to be inserted.
+        let mut other = server.session().await.unwrap();
+        other.query_drop("BEGIN").await.unwrap();
+        other.query_drop(format!("SELECT * FROM leasehold.{table} FOR UPDATE")).await.unwrap();
+        let waits = tokio::time::timeout(Duration::from_millis(100), ours.read("k"));
+        assert!(waits.await.is_err(), "{table}: the claim did not wait for the row");
+        other.query_drop("COMMIT").await.unwrap();
+        let writer = theirs.write_for("k", Duration::from_secs(1)).await;
+        writer.expect("a phantom reads").release().await.unwrap();
+    }
+}
+
+#[test(server)]
+async fn a_reader_whose_claim_is_repeated_is_granted_only_with_a_lease() {
+    let server = Server::needed(&[]).await;
+    let (locks, minute) = (migrated(&server).await, Duration::from_secs(60));
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    for forced in [true, false] {
+        let reader = Claim { mode: Mode::Shared, ..claim(&format!("k{forced}"), Duration::from_secs(2)) };
+        let Attempt::Granted { epoch } = store.try_acquire(&reader).await.unwrap() else { panic!("it is free") };
+        assert_eq!(store.try_acquire(&reader).await.unwrap(), Attempt::Granted { epoch }, "the same while it holds");
+        if forced {
+            assert_eq!(store.force_release(&reader.key, None).await.unwrap().holders.len(), 1);
+        }
+        while !store.inspect(&reader.key).await.unwrap().holders.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let again =
+            store.try_acquire(&Claim { ttl: minute, label: Some("anew".into()), ..reader.clone() }).await.unwrap();
+        let seen = store.inspect(&reader.key).await.unwrap().holders;
+        let renewal = Renewal { grant: reader.grant(None), ttl: minute };
+        let renewed = store.renew(&[renewal], Step::LIMIT).await.remove(0).unwrap();
+        if forced {
+            assert_eq!(again, Attempt::Busy { retry_in: None }, "what an operator took is granted again");
+            assert_eq!((seen.len(), renewed), (0, LeaseStatus::ForceReleased), "its release by force is reported");
+            assert!(locks.try_write(&reader.key).await.unwrap().is_some(), "it is in the way");
+        } else {
+            let Attempt::Granted { epoch: newer } = again else { panic!("{again:?}") };
+            assert!(newer > epoch, "a lease that ran out is brought back");
+            assert!(seen[0].remaining > Some(Duration::from_secs(9)), "granted without a lease: {seen:?}");
+            assert_eq!((seen[0].label.as_deref(), renewed), (Some("anew"), LeaseStatus::Held));
+            assert!(locks.try_write(&reader.key).await.unwrap().is_none(), "a writer beside a reader");
+        }
+    }
+}
+
+#[test(server)]
+async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
+    let server = Server::needed(&[]).await;
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let table = TableName::new("leasehold_rw").unwrap();
+    let admit = Statements::new(&table, &readers_of(&table).unwrap()).try_acquire_reader;
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    for (key, meanwhile) in [("held", "epoch = epoch"), ("over", "expires_at = '2000-01-01'"), ("forced", "forced = 1")]
+    {
+        let (writer, reader) = (claim(key, Duration::from_secs(60)), OwnerId::random());
+        let Attempt::Granted { epoch: Some(written) } = store.try_acquire(&writer).await.unwrap() else {
+            panic!("it is free")
+        };
+        let admission = |drawn, ttl| {
+            named([
+                ("name", Value::Bytes(cost::name_of(key))),
+                ("writer", writer.owner.as_bytes().into()),
+                ("owner", reader.as_bytes().into()),
+                ("epoch", Value::UInt(drawn)),
+                ("ttl", Value::UInt(ttl)),
+                ("label", Value::NULL),
+                ("reason", Value::NULL),
+            ])
+        };
+        session.exec_drop(&admit, admission(written + 1, 60_000_000)).await.unwrap();
+        assert_eq!(session.last_insert_id(), Some(written + 1));
+        let change = format!("UPDATE leasehold_rw_readers SET {meanwhile} WHERE name = ?");
+        session.exec_drop(change, (cost::name_of(key),)).await.unwrap();
+        session.exec_drop(&admit, admission(written + 2, 3_600_000_000)).await.unwrap();
+        let answered = session.last_insert_id();
+        let row = "SELECT epoch, forced, TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(6), expires_at) \
+                   FROM leasehold_rw_readers WHERE name = ?";
+        let row: Option<(u64, bool, i64)> = session.exec_first(row, (cost::name_of(key),)).await.unwrap();
+        let (epoch, forced, minutes) = row.unwrap();
+        match key {
+            "held" => {
+                assert_eq!((answered, epoch, minutes), (Some(written + 1), written + 1, 0), "the same while it holds");
+            }
+            "over" => {
+                assert_eq!((answered, epoch, minutes), (Some(written + 2), written + 2, 59), "granted without a lease");
+            }
+            _ => {
+                assert!(answered.is_none() && forced && epoch == written + 1, "what an operator took is granted again");
+            }
+        }
+    }
+}
+
+#[test(multi_thread, server)]
+async fn readers_that_draw_together_leave_no_requests_behind() {
+    let server = Server::needed(&[]).await;
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let mut readers = tokio::task::JoinSet::new();
+    for number in 0..64 {
+        let store = store.clone();
+        readers.spawn(async move {
+            let claim = Claim { mode: Mode::Shared, ..claim(&format!("k{}", number % 4), Duration::from_secs(60)) };
+            let reading = store.try_acquire(&claim);
+            // Some readers are dropped before they have an answer.
+            let patience = Duration::from_millis(if number % 3 == 0 { number } else { 20_000 });
+            drop(tokio::time::timeout(patience, reading).await);
+        });
+    }
+    readers.join_all().await;
+    let shown = format!("{store:?}");
+    assert!(
+        shown.contains("keys: Mutex { data: {}, poisoned: false, .. }, round_trip"),
+        "a key still has requests: {shown}"
+    );
+}
+
+#[test(server)]
+async fn readers_far_away_that_keep_coming_have_one_turn_before_a_writer_has_its_turn() {
+    let server = Server::needed(&[]).await;
+    let locks = migrated(&server).await;
+    locks.read("k").await.unwrap().release().await.unwrap();
+    let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
+    let table = TableName::new("leasehold_rw").unwrap();
+    let draw = Statements::new(&table, &readers_of(&table).unwrap()).draw_epochs;
+    let half_a_second_away = || {
+        named([
+            ("name", Value::Bytes(cost::name_of("k"))),
+            ("count", Value::UInt(1)),
+            ("waits", Value::UInt(1)),
+            ("away", Value::UInt(500_000)),
+        ])
+    };
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    let turn = "SELECT COUNT(*) FROM leasehold_rw WHERE readers_turn_until > UTC_TIMESTAMP(6)";
+    for _ in 0..3 {
+        let writer = claim("k", Duration::from_secs(60));
+        session.exec_drop(&draw, half_a_second_away()).await.unwrap();
+        let early = store.try_acquire(&writer).await.unwrap();
+        assert!(matches!(early, Attempt::Busy { .. }), "a writer comes between a number and its admission");
+        while session.query_first(turn).await.unwrap() == Some(1) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        session.exec_drop(&draw, half_a_second_away()).await.unwrap();
+        let later = store.try_acquire(&writer).await.unwrap();
+        assert!(matches!(later, Attempt::Granted { .. }), "readers that draw keep writers out for ever");
+        store.release(&writer.grant(None)).await.unwrap();
+    }
+}

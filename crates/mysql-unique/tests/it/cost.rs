@@ -1,0 +1,115 @@
+//! How many rows each statement reads and locks in a table with thousands of other rows.
+
+use leasehold_core::OwnerId;
+use leasehold_mysql::{Lease, RangeScan, TableName, Value, batch, micros};
+use leasehold_testkit::mysql::Server;
+use leasehold_testkit::mysql::cost::{self, Cost, OTHERS, Trial};
+#[allow(dead_code, reason = "the table is for the library")]
+use leasehold_testkit::test;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+
+use crate::sql::Statements;
+use leasehold_mysql_unique::MysqlUnique;
+
+/// Fills the table with other rows, of which few are held, and with these leases between them.
+async fn filled(server: &Server, others: u64, held: &[Lease]) -> Conn {
+    MysqlUnique::migrate(&server.url()).await.unwrap();
+    let mut session = server.session().await.unwrap();
+    session.query_drop("USE leasehold").await.unwrap();
+    session.query_drop("TRUNCATE TABLE leasehold_locks").await.unwrap();
+    let others = format!(
+        "INSERT INTO leasehold_locks SELECT CONCAT('leasehold', CHAR(0), 'key/', LPAD(seq, 8, '0')), UNHEX(MD5(seq)), \
+         1000, UTC_TIMESTAMP(6) + INTERVAL IF(seq % 1000 = 1, 1, -1) DAY, UTC_TIMESTAMP(6), NULL, NULL, NULL \
+         FROM seq_1_to_{others}"
+    );
+    session.query_drop(others).await.unwrap();
+    let ours = "INSERT INTO leasehold_locks VALUES (?, ?, 1000, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, '2000-01-01', \
+                NULL, NULL, NULL)";
+    let rows = held.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
+    session.exec_batch(ours, rows).await.unwrap();
+    session.query_drop("ANALYZE TABLE leasehold_locks").await.unwrap();
+    session
+}
+
+fn trials(name: &str, text: &str, statements: &Statements, held: &[Lease]) -> Vec<Trial> {
+    let stranger = ("owner", OwnerId::random().as_bytes().into());
+    let ours = ("owner", held[0].1.as_bytes().into());
+    let grant = [("ttl", 60_000_000.into()), ("label", Value::NULL), ("reason", Value::NULL)];
+    let with = |owner: &(&'static str, Value)| [std::slice::from_ref(owner), &grant].concat();
+    // Held by the owner of the first lease, held by another, free, and without a row.
+    let keys = ["key/00009001/held", "key/00009001", "key/00009000", "key/00009001/no"];
+    let (row, look) = (Cost::new(1, 1), Cost::new(1, 0));
+    let scan = Cost::new(RangeScan::CHUNK + 1, 0);
+    match name {
+        "try_acquire" => {
+            [stranger, ours].iter().flat_map(|owner| cost::one_row(text, &keys, &with(owner), row)).collect()
+        }
+        "release" => [stranger, ours]
+            .iter()
+            .flat_map(|owner| cost::one_row(text, &keys, std::slice::from_ref(owner), row))
+            .collect(),
+        "take_over" => [stranger, ours]
+            .iter()
+            .flat_map(|owner| {
+                let new = [("new_owner", OwnerId::random().as_bytes().into()), ("epoch", 1000.into())];
+                let params = [std::slice::from_ref(owner), &new, &grant[..1]].concat();
+                cost::one_row(text, &keys, &params, row)
+            })
+            .collect(),
+        "force_release" => cost::one_row(text, &keys, &[("epoch", 1000.into())], row),
+        "inspect" => cost::one_row(text, &keys, &[], look),
+        "renew" => cost::batches(held, true, |leases| statements.leases().renew_statement(leases)),
+        "status" => cost::batches(held, false, |leases| {
+            let places = leases.iter().map(|(name, owner, _)| (name.clone(), owner.as_bytes().to_vec()));
+            statements.leases().status_statement(&places.collect::<Vec<_>>())
+        }),
+        // Those without a row lock the gap in which it comes to be.
+        "try_acquire_batch" => cost::batches(held, true, |leases| {
+            let row = |(name, owner, ttl): &&Lease| {
+                vec![Value::Bytes(name.clone()), Value::NULL, Value::NULL, owner.as_bytes().into(), micros(*ttl)]
+            };
+            batch(text, &leases.iter().map(row).collect::<Vec<_>>(), &[])
+        })
+        .into_iter()
+        .map(cost::padded)
+        .collect(),
+        "release_batch" | "released" | "claimed" => cost::batches(held, name == "release_batch", |leases| {
+            let key = |(name, owner, _): &&Lease| vec![Value::Bytes(name.clone()), owner.as_bytes().into()];
+            let (text, mut params) = batch(text, &leases.iter().map(key).collect::<Vec<_>>(), &[]);
+            if name == "release_batch" {
+                params.insert(0, 1.into());
+            }
+            (text, params)
+        }),
+        "gc_delete" => cost::batches(held, true, |leases| {
+            let keys: Vec<_> = leases.iter().map(|(name, ..)| vec![Value::Bytes(name.clone())]).collect();
+            let (text, mut params) = batch(text, &keys, &[]);
+            params.push(1.into());
+            (text, params)
+        }),
+        "chunk_end" | "list" => cost::chunk(text, &[], scan),
+        "gc_find" => cost::chunk(text, &[("age", 1.into())], scan),
+        _ => Vec::new(),
+    }
+}
+
+#[test(server)]
+async fn no_statement_touches_more_rows_than_it_has_keys() {
+    let server = Server::needed(&[]).await;
+    let statements = Statements::new(&TableName::new("leasehold_locks").unwrap());
+    let held = cost::leases("held");
+    for others in OTHERS {
+        let mut session = filled(&server, others, &held).await;
+        let all = statements.all().into_iter().map(|(name, text)| (name, trials(name, text, &statements, &held)));
+        let excess = cost::excess(&mut session, &all.collect::<Vec<_>>()).await;
+        assert!(excess.is_empty(), "beside {others}:\n{}", excess.join("\n"));
+    }
+}
+
+#[test(server)]
+fn every_statement_has_its_file() {
+    let statements = Statements::new(&TableName::new("t").unwrap());
+    let names: Vec<_> = statements.all().into_iter().map(|(name, _)| name).collect();
+    cost::check_files(env!("CARGO_MANIFEST_DIR"), &names);
+}

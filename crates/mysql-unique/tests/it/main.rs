@@ -1,0 +1,14 @@
+//! The tests of this crate that use it from outside, and the conformance suite.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod advisory_queue;
+mod closing;
+mod conformance;
+mod cost;
+mod deadlocks;
+mod shared;
+#[allow(dead_code, reason = "the statements are for the library")]
+#[path = "../../src/sql.rs"]
+mod sql;
+
+leasehold_testkit::main!(conformance::suite());

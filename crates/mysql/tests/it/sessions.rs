@@ -1,0 +1,200 @@
+//! Statements, connections and closing where the server is slow, silent or out of connections.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use leasehold_core::{Clock, ErrorKind, Health};
+use leasehold_mysql::{Params, Sessions, Step, examine, named};
+use leasehold_testkit::mysql::Server;
+use leasehold_testkit::{Proxy, needs_or_why, shown, test};
+use mysql_async::prelude::Queryable;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+#[test(server)]
+async fn a_statement_that_was_given_up_is_ended_in_the_server() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let sessions = Sessions::at(&server.url()).unwrap();
+    let sleeps = Step::new("test", "DO SLEEP(3600)").limit(Duration::from_millis(200));
+    let error = sessions.run(sleeps, Params::Empty).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate);
+    let mut observer = server.session().await.unwrap();
+    let clock = Clock::system();
+    let limit = clock.now().plus(Duration::from_secs(20));
+    loop {
+        let running = "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'DO SLEEP%'";
+        if observer.query_first::<u64, _>(running).await.unwrap() == Some(0) {
+            break;
+        }
+        assert!(clock.now() < limit, "it still runs");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    sessions.close().await;
+}
+
+#[test(server)]
+async fn an_exhausted_pool_is_an_error_after_a_bounded_wait() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let url = format!("{}&pool_max=1", server.url());
+    let sessions = Sessions::at(&url).unwrap();
+    let busy = sessions.run(Step::new("test", "DO SLEEP(3600)").limit(Duration::from_secs(3600)), Params::Empty);
+    let waits = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let common = sessions.run(Step::new("test", "DO 1"), Params::Empty).await;
+        // Renewals have connections of their own.
+        let reserved = sessions.run(Step::new("test", "DO 1").reserved(), Params::Empty).await;
+        (common, reserved)
+    };
+    let (common, reserved) = tokio::select! {
+        done = busy => panic!("it slept for an hour: {done:?}"),
+        answers = waits => answers,
+    };
+    let error = common.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("pool_max"), "{error}");
+    reserved.unwrap();
+}
+
+#[test(server)]
+async fn a_statement_that_the_server_undid_because_of_another_session_is_sent_again() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    server.sql(&["CREATE TABLE leasehold.t (a INT PRIMARY KEY, b INT)", "INSERT INTO leasehold.t VALUES (1, 0)"]).await;
+    let sessions = Sessions::at(&server.url()).unwrap();
+    // The server refuses the first two sendings, as it refuses the victim of a deadlock.
+    server
+        .sql(&[
+            "CREATE TABLE leasehold.tries (n INT) ENGINE=Aria",
+            "CREATE TRIGGER leasehold.stumble BEFORE UPDATE ON leasehold.t FOR EACH ROW BEGIN \
+             INSERT INTO leasehold.tries VALUES (1); \
+             IF (SELECT COUNT(*) FROM leasehold.tries) < 3 THEN \
+             SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213; END IF; END",
+        ])
+        .await;
+    let reply = sessions.run(Step::new("test", "UPDATE t SET b = b + 1"), Params::Empty).await.unwrap();
+    assert_eq!(reply.affected, 1);
+    let mut observer = server.session().await.unwrap();
+    let tries: Option<u64> = observer.query_first("SELECT COUNT(*) FROM leasehold.tries").await.unwrap();
+    assert_eq!(tries, Some(3));
+}
+
+#[test(server)]
+async fn closing_ends_the_waits_for_a_connection() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let sessions = Sessions::at(&format!("{}&pool_max=1", server.url())).unwrap();
+    server.pause();
+    // One connects to a server that never answers, and the other waits for the connection of the first.
+    let mut waits = JoinSet::new();
+    for _ in 0..2 {
+        let sessions = sessions.clone();
+        waits.spawn(async move { sessions.run(Step::new("test", "DO 1"), Params::Empty).await });
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    sessions.close().await;
+    while let Some(answer) = waits.join_next().await {
+        let error = answer.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    }
+    let late = sessions.run(Step::new("test", "DO 1").reserved(), Params::Empty).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Closed, "{late}");
+}
+
+#[test(multi_thread, server)]
+async fn a_connection_that_falls_silent_within_an_answer_keeps_no_place_in_the_pool() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let address = Proxy::start(server.port());
+    let url = format!("{}&pool_max=1", address.url(&server.url()));
+    let sessions = Sessions::at(&url).unwrap();
+    // A row every 20 ms, each so large that the server sends it at once.
+    let slow = "SELECT REPEAT('x', 100000), SLEEP(0.02) FROM leasehold.seq_1_to_1000";
+    let step = Step::new("test", slow).limit(Duration::from_secs(1));
+    let reading = tokio::spawn({
+        let sessions = sessions.clone();
+        async move { sessions.run(step, Params::Empty).await.map(|_| ()) }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    address.drop_replies();
+    let error = reading.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate, "{error}");
+    sessions.run(Step::new("test", "DO 1"), Params::Empty).await.unwrap();
+    sessions.close().await;
+}
+
+#[test(server)]
+async fn logins_that_are_never_answered_keep_no_place_in_the_pool() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("mysql://u@{}/leasehold?pool_max=1", listener.local_addr().unwrap());
+    let sessions = Sessions::at(&url).unwrap();
+    let mut accepted = Vec::new();
+    for _ in 0..3 {
+        let asking = sessions.run(Step::new("test", "DO 1"), Params::Empty);
+        // The caller leaves as soon as its connection has arrived.
+        accepted.push(tokio::select! {
+            answer = asking => panic!("nobody comes: {answer:?}"),
+            accepted = listener.accept() => accepted.unwrap(),
+        });
+    }
+    sessions.close().await;
+}
+
+/// The statement whose caller leaves is answered before it leaves, and the caller does not look.
+#[test(server)]
+async fn an_answer_whose_caller_has_left_is_nobody_elses() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    server.sql(&["CREATE TABLE leasehold.t (n INT)", "INSERT INTO leasehold.t VALUES (0)"]).await;
+    let sessions = Sessions::at(&format!("{}&pool_max=1", server.url())).unwrap();
+    let asks = |number: u64| {
+        let step = Step::new("test", "UPDATE t SET n = LAST_INSERT_ID(:number)");
+        sessions.run(step, named([("number", number.into())]))
+    };
+    asks(1).await.unwrap();
+    for round in 2..10 {
+        // The connection is back in the pool, so that the statement leaves at once.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let mut left = asks(round * 10);
+        tokio::select! {
+            biased;
+            answer = &mut left => panic!("it was not waited for: {answer:?}"),
+            () = std::future::ready(()) => {}
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        drop(left);
+        for next in 1..4 {
+            assert_eq!(asks(round * 10 + next).await.unwrap().id, round * 10 + next, "the answer to another statement");
+        }
+    }
+    sessions.close().await;
+}
+
+#[test(server)]
+async fn what_the_server_quotes_of_a_statement_does_not_show_the_password() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'canary'", "GRANT ALL ON leasehold.* TO u@'%'"]).await;
+    let sessions = Sessions::at(&server.url_of("u", "canary")).unwrap();
+    let error = sessions.run(Step::new("test", "SELECT wrong FROM 'canary'"), Params::Empty).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(shown(&error).contains("1064") && !shown(&error).contains("canary"), "{}", shown(&error));
+    sessions.close().await;
+}
+
+#[test(server)]
+async fn settings_that_lose_locks_are_found_and_what_to_do() {
+    let server = needs_or_why("MariaDB or MySQL", Server::start(&[]).await);
+    let warnings = async |flush: u8, read_only: u8| {
+        let set = format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}, read_only = {read_only}");
+        server.sql(&[&set]).await;
+        let mut found = examine(&server.url(), "locks", &[]).await.unwrap();
+        found.retain(|finding| finding.health >= Health::Warning);
+        found
+    };
+    assert!(warnings(1, 0).await.is_empty());
+    for forgetful in [0, 2] {
+        let [found] = warnings(forgetful, 0).await.try_into().unwrap();
+        let told = format!("innodb_flush_log_at_trx_commit is {forgetful}");
+        assert!(found.id == "flush-log" && found.text.contains(&told), "{found:?}");
+        assert_eq!(found.cure.as_deref(), Some("SET GLOBAL innodb_flush_log_at_trx_commit = 1"));
+    }
+    let [read_only, _] = warnings(2, 1).await.try_into().unwrap();
+    assert_eq!((read_only.id, read_only.cure.as_deref()), ("read-only", Some("SET GLOBAL read_only = 0")));
+    let refused = examine("mysql://u@h", "locks", &[]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidOptions);
+}

@@ -1,0 +1,14 @@
+//! The tests of this crate that use it from outside, and the conformance suite.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod conformance;
+mod contention;
+mod faults;
+mod pooler;
+mod settings;
+mod sql;
+mod standby;
+#[cfg(feature = "tls-rustls")]
+mod tls;
+
+leasehold_testkit::main!(conformance::suite());

@@ -1,0 +1,215 @@
+use std::time::Duration;
+
+use leasehold_postgres::{
+    Admin, Backed, Backend, Claim, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, Postgres, RwLocker,
+    RwLockerExt,
+};
+use leasehold_testkit::postgres::Server;
+use leasehold_testkit::{eventually, test, tokens_grow_although_all_is_forgotten};
+
+use crate::contention::crowd;
+use crate::sql::{clients, number, patient, server, session, sql};
+
+#[test(multi_thread, server)]
+async fn every_default_of_the_server_is_right() {
+    let server = server(&[]).await;
+    let defaults = [
+        "default_transaction_isolation = 'read committed'",
+        "default_transaction_isolation = 'repeatable read'",
+        "default_transaction_isolation = 'serializable'",
+        "timezone = 'Pacific/Chatham'",
+        "datestyle = 'German'",
+        "intervalstyle = 'sql_standard'",
+        "synchronous_commit = off",
+        "extra_float_digits = 0",
+    ];
+    for default in defaults {
+        sql(&server.url(), &[&format!("ALTER ROLE leasehold SET {default}")]).await;
+        let clients = clients(&server.url()).await;
+        crowd(&clients, default, 5).await;
+        whole_life(&clients, &format!("life under {default}")).await;
+    }
+}
+
+/// All that can happen to a key.
+async fn whole_life([ours, theirs]: &[Postgres; 2], name: &str) {
+    let key = LockKey::new(name).unwrap();
+    let options = patient().label("who").reason("why");
+    let writer = ours.acquire(&key, &options).await.unwrap().unwrap();
+    let seen = theirs.inspect(&key).await.unwrap();
+    assert_eq!(seen.holders[0].label.as_deref(), Some("who"));
+    assert!(seen.holders[0].remaining.is_some_and(|left| left <= Duration::from_secs(30)), "{seen:?}");
+    let reader = writer.downgrade(&options).await.unwrap();
+    let beside = theirs.read(name).await.unwrap();
+    assert_eq!(theirs.list(name, None).await.unwrap().keys[0].holders.len(), 2);
+    assert!(theirs.try_lock(name).await.unwrap().is_none());
+    reader.release().await.unwrap();
+    beside.release().await.unwrap();
+    let detached = ours.lock(name).await.unwrap().detach().unwrap();
+    let attached = theirs.attach(&detached, &LockOptions::new()).await.unwrap().unwrap();
+    assert_eq!(theirs.force_release(&key).await.unwrap().holders.len(), 1);
+    drop(attached);
+    ours.lock(name).await.unwrap().release().await.unwrap();
+}
+
+#[test(multi_thread, server)]
+async fn a_database_of_another_encoding_keeps_names_and_texts() {
+    let server = Server::needed(&[]).await;
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+        let name = encoding.to_lowercase();
+        let create = format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
+        sql(&server.url(), &[&create]).await;
+        let url = format!("postgres://leasehold@127.0.0.1:{}/{name}", server.port());
+        Postgres::migrate(&url).await.unwrap();
+        let locks = Postgres::connect(&url).await.unwrap();
+        let key = LockKey::new("日本 é\0").unwrap();
+        let guard = locks.acquire(&key, &patient().label("пример\0")).await.unwrap().unwrap();
+        let seen = locks.list("日", None).await.unwrap();
+        assert_eq!((&seen.keys[0].key, seen.keys[0].holders[0].label.as_deref()), (&key, Some("пример\0")));
+        assert!(locks.try_lock("日本 e\u{301}\0").await.unwrap().is_some(), "decomposed, it is another key");
+        guard.release().await.unwrap();
+    }
+}
+
+#[test(multi_thread, server)]
+async fn the_rights_that_the_readme_names_suffice() {
+    let server = server(&[]).await;
+    sql(&server.url(), &["CREATE ROLE app LOGIN PASSWORD 'p/w'", "CREATE ROLE nobody LOGIN"]).await;
+    let readme = include_str!("../../README.md");
+    let (_, block) = readme.split_once("```sql").unwrap();
+    for grant in block.split_once("```").unwrap().0.split(';').filter(|grant| !grant.trim().is_empty()) {
+        sql(&server.url(), &[grant]).await;
+    }
+    let url = server.url_of("app", "p%2Fw");
+    let clients = clients(&url).await;
+    whole_life(&clients, "k").await;
+    let refused = clients[0].gc(Duration::ZERO).await;
+    // The rights are looked at before the rows.
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("the rights in"), "{error}");
+    sql(&server.url(), &["GRANT DELETE ON leasehold.locks TO app"]).await;
+    clients[0].gc(Duration::ZERO).await.unwrap();
+
+    for refused in [
+        Postgres::connect(&server.url_of("nobody", "")).await.map(drop).unwrap_err(),
+        Postgres::builder().url(&url).schema("other").migrate().await.unwrap_err(),
+    ] {
+        assert_eq!(refused.kind(), ErrorKind::Backend);
+        assert!(refused.to_string().contains("check user, password, database, and the rights"), "{refused}");
+        assert!(!format!("{refused:?}").contains("p/w"), "{refused:?}");
+    }
+}
+
+#[test(multi_thread, server)]
+async fn what_is_missing_is_said_and_what_to_do() {
+    let server = Server::needed(&[]).await;
+    let refused = async |url: String| Postgres::connect(&url).await.map(drop).unwrap_err();
+    let error = refused(server.url()).await;
+    assert_eq!((error.kind(), error.backend()), (ErrorKind::Backend, Some("postgres")), "{error}");
+    assert!(error.to_string().contains("leasehold migrate"), "{error}");
+    let error = refused(format!("postgres://leasehold@127.0.0.1:{}/absent", server.port())).await;
+    assert!(error.to_string().contains("create the database first"), "{error}");
+    Postgres::migrate(&server.url()).await.unwrap();
+    sql(
+        &server.url(),
+        &["CREATE OR REPLACE FUNCTION leasehold.version() RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 7'"],
+    )
+    .await;
+    for error in [refused(server.url()).await, Postgres::migrate(&server.url()).await.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        assert!(error.to_string().contains("its version is 7, and this program needs 1: run a program of"), "{error}");
+    }
+    let absent = refused("postgres://u@127.0.0.1:1/x".to_owned()).await;
+    assert_eq!(absent.kind(), ErrorKind::Unavailable, "{absent}");
+    // Two that migrate at a time, and a script of one's own, make one schema.
+    let script = Postgres::builder().schema("mine").script().unwrap();
+    let url = server.url() + "?schema=mine";
+    let (one, other, ()) =
+        tokio::join!(Postgres::migrate(&url), Postgres::migrate(&url), async { sql(&server.url(), &[&script]).await });
+    ((), ()) = (one.unwrap(), other.unwrap());
+    let locks = Postgres::connect(&url).await.unwrap();
+    locks.lock("k").await.unwrap().release().await.unwrap();
+}
+
+#[test(multi_thread, server)]
+async fn collected_rows_do_not_take_tokens_back() {
+    let server = server(&[]).await;
+    let [locks, _] = clients(&server.url()).await;
+    let guard = locks.lock("k").await.unwrap();
+    let token = guard.fencing_token();
+    guard.release().await.unwrap();
+    let held = locks.read("held").await.unwrap();
+    eventually("the row is collected", async || locks.gc(Duration::ZERO).await.unwrap() == 1).await;
+    assert_eq!(number(&server.url(), "SELECT count(*) FROM leasehold.locks").await, 1);
+    assert!(held.is_held() && locks.try_lock("held").await.unwrap().is_none());
+    assert!(locks.lock("k").await.unwrap().fencing_token() > token);
+}
+
+#[test(multi_thread, server)]
+async fn tokens_grow_when_the_tables_are_emptied() {
+    let server = server(&[]).await;
+    let [locks, _] = clients(&server.url()).await;
+    let session = session(&server.url()).await;
+    let grant = async || {
+        let guard = locks.lock("k").await?;
+        let token = guard.fencing_token();
+        guard.release().await?;
+        Ok::<_, Error>(token)
+    };
+    let forgets = async || {
+        session.batch_execute("TRUNCATE leasehold.locks, leasehold.readers").await.unwrap();
+        grant().await
+    };
+    tokens_grow_although_all_is_forgotten(grant, forgets).await.unwrap();
+}
+
+#[test(multi_thread, server)]
+async fn a_grant_waits_for_the_disk_and_a_refusal_does_not() {
+    let server = server(&["synchronous_commit=off"]).await;
+    let client = session(&server.url()).await;
+    let claim = "SELECT granted IS NOT NULL FROM leasehold.claim('c', ARRAY['k'::bytea], ARRAY[$1::bytea], '{f}', '{t}', \
+                 '{60000000}', '{NULL}', '{NULL}')";
+    for (owner, granted, commit) in [(b"one", true, "local"), (b"two", false, "off"), (b"one", true, "local")] {
+        client.batch_execute("BEGIN").await.unwrap();
+        let row = client.query_one(claim, &[&owner.as_slice()]).await.unwrap();
+        let setting = client.query_one("SHOW synchronous_commit", &[]).await.unwrap();
+        client.batch_execute("COMMIT").await.unwrap();
+        assert_eq!((row.get::<_, bool>(0), setting.get::<_, &str>(0)), (granted, commit), "{owner:?}");
+    }
+    let [locks, _] = clients(&server.url()).await;
+    let claim = Claim::new(&LockKey::new("k").unwrap(), Mode::Exclusive, Duration::from_secs(1));
+    locks.engine().backend().try_acquire(&claim).await.unwrap();
+}
+
+#[test(multi_thread, server)]
+async fn who_owns_the_schema_migrates_without_the_right_to_create_one() {
+    let server = Server::needed(&[]).await;
+    sql(&server.url(), &["CREATE ROLE owner LOGIN", "CREATE SCHEMA mine AUTHORIZATION owner"]).await;
+    let url = server.url_of("owner", "");
+    let refused = Postgres::builder().url(&url).schema("another").migrate().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Backend, "{refused}");
+    for _ in 0..2 {
+        Postgres::builder().url(&url).schema("mine").migrate().await.unwrap();
+    }
+    let locks = Postgres::builder().url(&url).schema("mine").connect().await.unwrap();
+    locks.lock("k").await.unwrap().release().await.unwrap();
+}
+
+#[test(multi_thread, server)]
+async fn marks_of_those_who_waited_end_although_the_clock_was_set_back() {
+    let server = server(&[]).await;
+    let [locks, _] = clients(&server.url()).await;
+    locks.lock("k").await.unwrap().release().await.unwrap();
+    // As an hour's jump back leaves them, when those who waited are gone.
+    for mark in ["writer_waits_until", "readers_turn_until", "readers_wait_until"] {
+        let ahead =
+            format!("UPDATE leasehold.locks SET waiting = 'gone', {mark} = clock_timestamp() + interval '1 hour'");
+        sql(&server.url(), &[&ahead]).await;
+        let reader = locks.acquire_read(&LockKey::new("k").unwrap(), &patient()).await.unwrap();
+        reader.expect("nobody holds it").release().await.unwrap();
+        sql(&server.url(), &[&ahead]).await;
+        let writer = locks.acquire(&LockKey::new("k").unwrap(), &patient()).await.unwrap();
+        writer.expect("nobody holds it").release().await.unwrap();
+    }
+}

@@ -1,0 +1,166 @@
+//! Many sessions that wait for one key, on real servers. Where `redis-server` is not installed, the tests are ignored.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells its figures")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leasehold_redis_reentrant::core::Clock;
+use leasehold_redis_reentrant::{
+    ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, RedisReentrant, ReleaseOutcome, Result, Session,
+};
+use leasehold_testkit::redis::Server;
+use leasehold_testkit::{needs, test};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+const SESSIONS: usize = 200;
+
+/// Waits as long as it takes.
+async fn lock(session: &Session) -> LockGuard {
+    session.acquire(&LockKey::new("k").unwrap(), &LockOptions::new()).await.unwrap().unwrap()
+}
+
+/// So many sessions that wait for the key, in this order, and note down when they have it.
+async fn line_up(locks: &RedisReentrant, count: usize) -> (JoinSet<()>, Arc<Mutex<Vec<usize>>>) {
+    let (mut waiting, order) = (JoinSet::new(), Arc::new(Mutex::new(Vec::new())));
+    for number in 0..count {
+        let (session, order) = (locks.session(), Arc::clone(&order));
+        waiting.spawn(async move {
+            let guard = lock(&session).await;
+            order.lock().unwrap().push(number);
+            assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
+        });
+        // It joins the line before it waits for anything else.
+        tokio::task::yield_now().await;
+    }
+    (waiting, order)
+}
+
+async fn all_served(mut waiting: JoinSet<()>) {
+    while let Some(ended) = waiting.join_next().await {
+        ended.unwrap();
+    }
+}
+
+/// Scripts, however many steps each of them carried.
+async fn scripts(server: &Server) -> u64 {
+    server.calls("evalsha").await + server.calls("eval").await
+}
+
+#[test]
+async fn of_all_sessions_that_wait_for_a_key_one_asks_while_another_process_holds_it() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (here, elsewhere) =
+        (RedisReentrant::connect(&server.url()).await?, RedisReentrant::connect(&server.url()).await?);
+    let guard = lock(&elsewhere.session()).await;
+    let (before, clock, began) = (scripts(&server).await, Clock::system(), Clock::system().now());
+    let (waiting, order) = line_up(&here, SESSIONS).await;
+    sleep(Duration::from_secs(1)).await;
+    let asked = scripts(&server).await - before;
+    // One that listens asks after a tenth of a second, and then less and less often.
+    let of_one = 10 + clock.now().since(began).as_secs() * 3;
+    println!("{SESSIONS} sessions asked {asked} times while it was held");
+    assert!(asked <= of_one, "{asked} questions of {SESSIONS} sessions; one of them needs {of_one}");
+    let before = scripts(&server).await;
+    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
+    all_served(waiting).await;
+    let sent = scripts(&server).await - before;
+    println!("{sent} scripts served {SESSIONS} sessions");
+    assert_eq!(*order.lock().unwrap(), (0..SESSIONS).collect::<Vec<_>>(), "served in the order in which they came");
+    // A claim and a release each, and what the first asked meanwhile.
+    let most = 2 * SESSIONS as u64 + 10 + clock.now().since(began).as_secs() * 3;
+    assert!(sent <= most, "{sent} scripts for {SESSIONS} sessions");
+    Ok(())
+}
+
+#[test]
+async fn nobody_asks_while_a_session_of_the_same_process_holds_the_key() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisReentrant::connect(&server.url()).await?;
+    let holder = locks.session();
+    let guard = lock(&holder).await;
+    let before = scripts(&server).await;
+    let (waiting, order) = line_up(&locks, SESSIONS).await;
+    assert!(locks.session().try_lock("k").await?.is_none());
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(scripts(&server).await - before, 0, "it is known here who has it");
+    // Past all of them.
+    let again = lock(&holder).await;
+    for level in [guard, again] {
+        assert!(order.lock().unwrap().is_empty());
+        assert_eq!(level.release().await?, ReleaseOutcome::Released);
+    }
+    all_served(waiting).await;
+    assert_eq!(*order.lock().unwrap(), (0..SESSIONS).collect::<Vec<_>>());
+    let sent = scripts(&server).await - before;
+    // A claim and a release each, what the two levels of the holder took, and each script's source once.
+    assert!(sent <= 2 * SESSIONS as u64 + 8, "{sent} scripts for {SESSIONS} sessions");
+    Ok(())
+}
+
+#[test]
+async fn an_acquisition_of_the_session_that_holds_the_key_goes_past_the_waiters() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (here, elsewhere) =
+        (RedisReentrant::connect(&server.url()).await?, RedisReentrant::connect(&server.url()).await?);
+    // The holder is here under another handle, or in another process.
+    for holder in [here.session_with_id("pair")?, elsewhere.session_with_id("pair")?] {
+        let guard = lock(&holder).await;
+        let (waiting, order) = line_up(&here, 3).await;
+        // Answered when the first in line has asked.
+        assert!(here.session().try_lock("k").await?.is_none());
+        let (tried, waited) = (here.session_with_id("pair")?, here.session_with_id("pair")?);
+        let second = tried.try_lock("k").await?.expect("its session has it");
+        let third = lock(&waited).await;
+        assert_eq!(third.fencing_token(), guard.fencing_token());
+        for level in [guard, second, third] {
+            assert!(order.lock().unwrap().is_empty(), "one who waits was served beside a level");
+            assert_eq!(level.release().await?, ReleaseOutcome::Released);
+        }
+        all_served(waiting).await;
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+    }
+    Ok(())
+}
+
+#[test]
+async fn tasks_of_a_session_that_wait_behind_others_go_in_together_with_the_first() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisReentrant::connect(&server.url()).await?;
+    let (holder, pair, stranger) = (locks.session(), locks.session(), locks.session());
+    let guard = lock(&holder).await;
+    let mut tasks = Vec::new();
+    for session in [&pair, &stranger, &pair] {
+        let session = session.clone();
+        tasks.push(tokio::spawn(async move { lock(&session).await }));
+        tokio::task::yield_now().await;
+    }
+    guard.release().await?;
+    let (second, between, first) = (tasks.pop().unwrap(), tasks.pop().unwrap(), tasks.pop().unwrap());
+    // While the first is held; else it would wait for the stranger, who waits for the first.
+    let (first, second) = (first.await.unwrap(), second.await.unwrap());
+    assert!(!between.is_finished() && first.is_held());
+    assert_eq!(first.fencing_token(), second.fencing_token());
+    drop((first, second));
+    drop(between.await.unwrap());
+    Ok(())
+}
+
+#[test]
+async fn closing_a_session_ends_its_waits_behind_others() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisReentrant::connect(&server.url()).await?;
+    let (holder, closes) = (locks.session(), locks.session());
+    let _guard = lock(&holder).await;
+    let (mut others, _) = line_up(&locks, 1).await;
+    let waiting = tokio::spawn({
+        let closes = closes.clone();
+        async move { closes.acquire(&LockKey::new("k").unwrap(), &LockOptions::new()).await }
+    });
+    tokio::task::yield_now().await;
+    closes.close().await;
+    assert_eq!(waiting.await.unwrap().unwrap_err().kind(), ErrorKind::Closed);
+    others.abort_all();
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! What the README says of the least user. The tests start the servers they need; without `redis-server` they are ignored.
+
+use leasehold_redis_rw::{LockKey, LockOptions, Locker, LockerExt, RedisRw, Result, RwLockerExt};
+use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
+use leasehold_testkit::{eventually, needs, test};
+
+const README: &str = include_str!("../../README.md");
+
+/// An inbox is never unsubscribed from, and only readers are counted.
+const UNREPORTED: Unreported = Unreported {
+    warnings: &[
+        "Redis refuses subscriptions",
+        "does not let a release serve those who wait",
+        "whether the server evicts",
+    ],
+    silent: &["+type", "+pubsub|numsub", "+unsubscribe", "+hlen"],
+};
+
+#[test]
+async fn the_least_privileges_are_enough_for_readers_and_writers() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let url = LeastUser::of(README).make(&server, &[]).await;
+    let (here, there) = (RedisRw::connect(&url).await?, RedisRw::connect(&url).await?);
+    let writer = here.lock("k").await?;
+    let waiting = tokio::spawn(async move { there.read("k").await });
+    let has_a_place = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    eventually("the reader has a place", has_a_place).await;
+    let reader = writer.downgrade(&LockOptions::new()).await?;
+    let beside = waiting.await.expect("no panic")?;
+    reader.renew().await?;
+    let _ = (reader.release().await?, beside.release().await?);
+    assert!(here.acquire(&LockKey::new("k")?, &LockOptions::new()).await?.is_some());
+    Ok(())
+}
+
+#[test]
+async fn without_hlen_a_writer_that_waits_for_the_last_reader_asks_for_its_turn() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let url = LeastUser::of(README).make(&server, &["+hlen"]).await;
+    let (here, there) = (RedisRw::connect(&url).await?, RedisRw::connect(&url).await?);
+    let reader = here.read("k").await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    let has_a_place = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    eventually("the writer has a place", has_a_place).await;
+    let _ = reader.release().await?;
+    let _ = waiting.await.expect("no panic")?.release().await?;
+    Ok(())
+}
+
+#[test]
+async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the_readme_says() {
+    let servers = [needs("redis-server", Server::start(&[]).await)];
+    let tell =
+        async |urls: Vec<String>| Scenario::of(Some(&servers[0]), async |_| RedisRw::connect(&urls[0]).await).await;
+    LeastUser::of(README).leave_out_each(&servers, UNREPORTED, tell).await;
+}

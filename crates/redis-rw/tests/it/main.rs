@@ -1,0 +1,9 @@
+//! The tests of this crate that use it from outside, and the conformance suite.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod conformance;
+mod least_user;
+mod readers;
+mod topologies;
+
+leasehold_testkit::main!(conformance::suite());

@@ -1,0 +1,347 @@
+//! What is special to readers beside writers in Redis. The tests start the servers they need; without `redis-server` they are
+//! ignored.
+
+use std::time::Duration;
+
+use leasehold_redis_rw::{
+    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode, RedisRw,
+    RedisRwBackend, ReleaseOutcome, Result, RwLocker, RwLockerExt, Wait,
+};
+use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{eventually, needs, test};
+
+const LOCK: &str = "{leasehold:k}:lock";
+const FENCE: &str = "{leasehold:k}:fence";
+const LINE: &str = "{leasehold:k}:queue";
+
+fn key() -> LockKey {
+    LockKey::new("k").unwrap()
+}
+
+async fn server() -> Server {
+    needs("redis-server", Server::start(&[]).await)
+}
+
+async fn store(server: &Server) -> Result<RedisRwBackend> {
+    RedisRw::builder().url(server.url()).backend().await
+}
+
+fn claim(mode: Mode, ttl: Duration) -> Claim {
+    Claim { waits: true, ..Claim::new(&key(), mode, ttl) }
+}
+
+fn reader() -> Claim {
+    claim(Mode::Shared, Duration::from_secs(3600))
+}
+
+fn writer() -> Claim {
+    claim(Mode::Exclusive, Duration::from_secs(3600))
+}
+
+async fn granted(store: &RedisRwBackend, claim: &Claim) -> Result<u64> {
+    match store.try_acquire(claim).await? {
+        Attempt::Granted { epoch } => Ok(epoch.unwrap()),
+        other => panic!("{:?} was answered {other:?}", claim.mode),
+    }
+}
+
+async fn queued(store: &RedisRwBackend, claim: &Claim) -> Result<()> {
+    let attempt = store.try_acquire(claim).await?;
+    assert!(matches!(attempt, Attempt::Queued { .. }), "{:?} was answered {attempt:?}", claim.mode);
+    Ok(())
+}
+
+async fn release(store: &RedisRwBackend, claim: &Claim) -> Result<()> {
+    assert_eq!(store.release(&claim.grant(None)).await?, LeaseStatus::Held);
+    Ok(())
+}
+
+/// Who of these claims has an entry in the server.
+async fn holding(server: &Server, claims: &[&Claim]) -> Vec<bool> {
+    let Answer::List(entries) = server.ask(&["HGETALL", LOCK]).await else { panic!("no list") };
+    let all: String = entries.iter().map(Answer::text).collect();
+    claims.iter().map(|claim| all.contains(&claim.owner.to_hex())).collect()
+}
+
+async fn places(server: &Server) -> usize {
+    match server.ask(&["HKEYS", LINE]).await {
+        Answer::List(fields) => fields.iter().filter(|field| field.text().len() == 32).count(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn evaluations(server: &Server) -> u64 {
+    server.calls("evalsha").await + server.calls("eval").await
+}
+
+#[test]
+async fn an_acquisition_without_waiting_and_its_release_cost_one_command_each() -> Result<()> {
+    let server = server().await;
+    let locks = RedisRw::connect(&server.url()).await?;
+    let _ = locks.read("k").await?.release().await?;
+    let before = evaluations(&server).await;
+    for _ in 0..10 {
+        let _ = locks.read("k").await?.release().await?;
+        let _ = locks.write("k").await?.release().await?;
+    }
+    assert_eq!(evaluations(&server).await - before, 40);
+    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
+    Ok(())
+}
+
+#[test]
+async fn a_reader_whose_lease_is_over_lets_the_writer_in_while_another_reads_on() -> Result<()> {
+    let server = server().await;
+    let (store, locks) = (store(&server).await?, RedisRw::connect(&server.url()).await?);
+    let (lives, dies) = (reader(), claim(Mode::Shared, Duration::from_millis(200)));
+    granted(&store, &lives).await?;
+    let last = granted(&store, &dies).await?;
+    let waiting = tokio::spawn(async move { locks.write("k").await });
+    eventually("the writer has a place", async || places(&server).await == 1).await;
+    let gone = async || store.inspect(&key()).await.unwrap().holders.len() == 1;
+    eventually("the lease of one is over", gone).await;
+    assert_eq!(holding(&server, &[&lives, &dies]).await, [true, true], "nobody has looked for it yet");
+    assert!(!waiting.is_finished());
+    release(&store, &lives).await?;
+    let written = waiting.await.unwrap()?;
+    assert!(written.fencing_token().unwrap().epoch() > last);
+    assert_eq!(holding(&server, &[&lives, &dies]).await, [false, false]);
+    Ok(())
+}
+
+#[test]
+async fn all_wait_in_one_line_and_readers_next_to_each_other_read_together() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let (first, one, two, next, last) = (writer(), reader(), reader(), writer(), reader());
+    granted(&store, &first).await?;
+    for waiting in [&one, &two, &next, &last] {
+        queued(&store, waiting).await?;
+    }
+    let all = [&one, &two, &next, &last];
+    release(&store, &first).await?;
+    assert_eq!(holding(&server, &all).await, [true, true, false, false]);
+    release(&store, &one).await?;
+    assert_eq!(holding(&server, &all).await, [false, true, false, false]);
+    release(&store, &two).await?;
+    assert_eq!(holding(&server, &all).await, [false, false, true, false]);
+    release(&store, &next).await?;
+    assert_eq!(holding(&server, &all).await, [false, false, false, true]);
+    release(&store, &last).await?;
+    assert_eq!(server.ask(&["EXISTS", LOCK, LINE]).await.number(), 0);
+    Ok(())
+}
+
+#[test]
+async fn a_writer_that_waits_holds_back_readers_until_it_leaves() -> Result<()> {
+    let server = server().await;
+    let (here, there) = (RedisRw::connect(&server.url()).await?, RedisRw::connect(&server.url()).await?);
+    let held = here.read("k").await?;
+    let waiting = tokio::spawn(async move { there.write("k").await });
+    eventually("the writer has a place", async || places(&server).await == 1).await;
+    let elsewhere = RedisRw::connect(&server.url()).await?;
+    assert!(elsewhere.try_read("k").await?.is_none());
+    // A reader that waits behind the writer is let in when the writer leaves, and nobody has released anything.
+    let behind = tokio::spawn(async move { elsewhere.read("k").await });
+    eventually("the reader has a place", async || places(&server).await == 2).await;
+    waiting.abort();
+    assert!(behind.await.unwrap()?.is_held() && held.is_held());
+    Ok(())
+}
+
+#[test]
+async fn a_writer_that_died_while_it_waited_holds_nobody_back_for_long() -> Result<()> {
+    let server = server().await;
+    let (dead, locks) = (store(&server).await?, RedisRw::connect(&server.url()).await?);
+    let held = locks.read("k").await?;
+    // It never asks again, and has no connection by which it could be known to be gone.
+    queued(&dead, &writer()).await?;
+    let elsewhere = RedisRw::connect(&server.url()).await?;
+    assert!(elsewhere.try_read("k").await?.is_none());
+    let options = LockOptions::new().wait(Wait::UpTo(Duration::from_secs(60)));
+    assert!(elsewhere.acquire_read(&key(), &options).await?.is_some());
+    assert!(held.is_held());
+    Ok(())
+}
+
+#[test]
+async fn a_writer_becomes_a_reader_without_a_gap_and_with_a_larger_token() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    for counter_is_lost in [false, true] {
+        let (first, beside, next, behind) = (writer(), reader(), writer(), reader());
+        let epoch = granted(&store, &first).await?;
+        for waiting in [&beside, &next, &behind] {
+            queued(&store, waiting).await?;
+        }
+        if counter_is_lost {
+            server.ask(&["DEL", FENCE]).await;
+        }
+        let reads_on = reader();
+        let Attempt::Granted { epoch: Some(downgraded) } =
+            store.downgrade(&first.grant(Some(epoch)), &reads_on).await?
+        else {
+            panic!("it is the writer");
+        };
+        assert!(downgraded > epoch);
+        assert_eq!(
+            holding(&server, &[&first, &reads_on, &beside, &next, &behind]).await,
+            [false, true, true, false, false]
+        );
+        // The writer is over.
+        assert_eq!(store.release(&first.grant(Some(epoch))).await?, LeaseStatus::NotHeld);
+        let again = store.downgrade(&first.grant(Some(epoch)), &reader()).await?;
+        assert_eq!(again, Attempt::Busy { retry_in: None });
+        for reader in [&reads_on, &beside, &next, &behind] {
+            release(&store, reader).await?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+async fn a_downgrade_has_a_number_also_where_the_counter_is_as_far_ahead_as_it_may_be() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let first = writer();
+    let epoch = granted(&store, &first).await?;
+    // As after the clock was set back by half a second.
+    server.ask(&["SET", FENCE, &format!("epoch {}", epoch + 8000)]).await;
+    let downgraded = store.downgrade(&first.grant(Some(epoch)), &reader()).await?;
+    assert_eq!(downgraded, Attempt::Granted { epoch: Some(epoch + 8001) });
+    Ok(())
+}
+
+#[test]
+async fn tokens_grow_from_writer_to_reader_to_writer() -> Result<()> {
+    let server = server().await;
+    let (here, there) = (RedisRw::connect(&server.url()).await?, RedisRw::connect(&server.url()).await?);
+    let mut last = None;
+    for _ in 0..10 {
+        let written = here.write("k").await?;
+        let downgraded = written.fencing_token();
+        let mine = written.downgrade(&LockOptions::new()).await?;
+        let theirs = there.read("k").await?;
+        assert!(
+            downgraded > last && mine.fencing_token() > downgraded && theirs.fencing_token() > mine.fencing_token()
+        );
+        last = theirs.fencing_token();
+        let _ = (mine.release().await?, theirs.release().await?);
+    }
+    Ok(())
+}
+
+#[test]
+async fn readers_that_died_are_removed_where_no_writer_comes() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    for _ in 0..300 {
+        let dies = claim(Mode::Shared, Duration::from_millis(50));
+        while !matches!(store.try_acquire(&dies).await?, Attempt::Granted { .. }) {}
+    }
+    granted(&store, &reader()).await.ok();
+    let over = async || store.inspect(&key()).await.unwrap().holders.len() <= 1;
+    eventually("their leases are over", over).await;
+    for _ in 0..64 {
+        let lives = reader();
+        while !matches!(store.try_acquire(&lives).await?, Attempt::Granted { .. }) {}
+    }
+    let left = server.ask(&["HLEN", LOCK]).await.number();
+    assert!(left <= 1 + 1 + 64 + 64, "{left} fields");
+    Ok(())
+}
+
+#[test]
+async fn a_server_that_forgets_its_scripts_is_sent_them_again() -> Result<()> {
+    let server = server().await;
+    let (here, there) = (RedisRw::connect(&server.url()).await?, RedisRw::connect(&server.url()).await?);
+    let held = here.write("k").await?;
+    let waiting = tokio::spawn(async move { there.read("k").await });
+    eventually("it has a place", async || places(&server).await == 1).await;
+    server.ask(&["SCRIPT", "FLUSH"]).await;
+    held.renew().await?;
+    server.ask(&["SCRIPT", "FLUSH"]).await;
+    let _ = held.release().await?;
+    let _ = waiting.await.unwrap()?.release().await?;
+    Ok(())
+}
+
+#[test]
+async fn a_server_without_memory_left_renews_and_releases_and_grants_nothing() -> Result<()> {
+    let server = server().await;
+    let locks = RedisRw::connect(&server.url()).await?;
+    let (read, written) = (locks.read("k").await?, locks.write("other").await?);
+    let beside = locks.read("k").await?;
+    server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    for _ in 0..3 {
+        read.renew().await?;
+        written.renew().await?;
+    }
+    let error = locks.try_read("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    for released in [read.release().await?, written.release().await?, beside.release().await?] {
+        assert_eq!(released, ReleaseOutcome::Released);
+    }
+    Ok(())
+}
+
+#[test]
+async fn what_somebody_else_wrote_under_a_name_is_refused_and_left_alone() -> Result<()> {
+    let server = server().await;
+    let locks = RedisRw::connect(&server.url()).await?;
+    for foreign in [
+        &["SET", LOCK, "0123456789abcdef0123456789abcdef 7 {}"][..],
+        &["HSET", LOCK, "owner", "somebody"],
+        &["RPUSH", LOCK, "x"],
+        &["RPUSH", FENCE, "x"],
+        &["SET", FENCE, "x"],
+    ] {
+        server.ask(foreign).await;
+        let before = server.ask(&["DUMP", foreign[1]]).await;
+        for refused in [locks.try_lock("k").await.err(), locks.try_read("k").await.err()] {
+            let error = refused.expect("it is not ours");
+            assert_eq!(error.kind(), ErrorKind::Backend, "{foreign:?}: {error}");
+            assert!(error.to_string().contains(foreign[1]), "{error}");
+        }
+        assert_eq!(server.ask(&["DUMP", foreign[1]]).await, before);
+        assert_eq!(server.ask(&["PTTL", foreign[1]]).await.number(), -1);
+        if foreign[1] == LOCK {
+            assert_eq!(locks.inspect(&key()).await.unwrap_err().kind(), ErrorKind::Backend);
+            assert_eq!(locks.force_release(&key()).await.unwrap_err().kind(), ErrorKind::Backend);
+            assert!(locks.list("", None).await?.keys.is_empty());
+        }
+        assert_eq!(server.ask(&["DEL", LOCK, FENCE]).await.number(), 1);
+    }
+    Ok(())
+}
+
+#[test]
+async fn a_hash_of_somebody_else_in_the_place_of_a_lock_that_others_wait_for_is_left_alone() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let (first, waits) = (writer(), reader());
+    granted(&store, &first).await?;
+    queued(&store, &waits).await?;
+    server.ask(&["DEL", LOCK]).await;
+    server.ask(&["HSET", LOCK, "owner", "somebody"]).await;
+    let before = server.ask(&["DUMP", LOCK]).await;
+    assert_eq!(store.release(&first.grant(None)).await?, LeaseStatus::NotHeld);
+    assert_eq!(store.try_acquire(&waits).await.unwrap_err().kind(), ErrorKind::Backend);
+    assert_eq!(server.ask(&["DUMP", LOCK]).await, before);
+    Ok(())
+}
+
+#[test]
+async fn all_holders_that_were_released_by_force_are_told_so() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let readers = [reader(), reader(), reader()];
+    for reader in &readers {
+        granted(&store, reader).await?;
+    }
+    assert_eq!(store.force_release(&key(), None).await?.holders.len(), 3);
+    for reader in &readers {
+        assert_eq!(store.release(&reader.grant(None)).await?, LeaseStatus::ForceReleased);
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Beside a single server: a Cluster, and a primary behind Sentinels. The tests start them; without `redis-server` they are
+//! ignored.
+
+use std::time::Duration;
+
+use leasehold_redis_rw::{
+    LockKey, LockOptions, Locker, LockerExt, RedisRw, ReleaseOutcome, Result, RwLocker, RwLockerExt, Wait,
+};
+use leasehold_testkit::redis::{Cluster, Sentinels};
+use leasehold_testkit::{eventually, needs, test};
+
+fn patiently() -> LockOptions {
+    LockOptions::new().ttl(Duration::from_secs(60)).wait(Wait::UpTo(Duration::from_secs(60)))
+}
+
+#[test]
+async fn in_a_cluster_a_reader_is_woken_by_the_release_of_a_writer_of_another_process() -> Result<()> {
+    let cluster = needs("redis-server", Cluster::start().await);
+    let here = RedisRw::connect(&cluster.url()).await?;
+    // The keys, and where each locker subscribes, are spread over the nodes.
+    for number in 0..6 {
+        let there = RedisRw::connect(&cluster.url()).await?;
+        let key = LockKey::new(format!("k{{{number}}}"))?;
+        let written = here.acquire(&key, &patiently()).await?.unwrap();
+        let line = format!("{{leasehold:k%7B{number}%7D}}:queue");
+        let waiting = tokio::spawn(async move { there.acquire_read(&key, &patiently()).await });
+        let node = cluster.home(&line).await;
+        let has_a_place = async || cluster.nodes()[node].ask(&["EXISTS", &line]).await.number() == 1;
+        eventually("the reader has a place", has_a_place).await;
+        let token = written.fencing_token();
+        assert_eq!(written.release().await?, ReleaseOutcome::Released);
+        let read = waiting.await.unwrap()?.unwrap();
+        assert!(read.fencing_token() > token);
+        let _ = read.release().await?;
+    }
+    Ok(())
+}
+
+#[test]
+async fn after_a_fail_over_readers_go_on_and_no_token_repeats() -> Result<()> {
+    let mut set = needs("redis-server", Sentinels::start().await);
+    let locks = RedisRw::connect(&set.url()).await?;
+    let key = LockKey::new("k")?;
+    let held = locks.acquire_read(&key, &patiently()).await?.unwrap();
+    let before = locks.lock("other").await?;
+    let token = before.fencing_token();
+    let _ = before.release().await?;
+    assert_eq!(set.primary.ask(&["WAIT", "1", "10000"]).await.number(), 1);
+    set.primary.kill();
+    let after = locks.acquire(&LockKey::new("other")?, &patiently()).await?.expect("the new primary is found");
+    assert!(after.fencing_token() > token);
+    // What was replicated is held on, and in the way of a writer.
+    held.renew().await?;
+    assert!(locks.try_write("k").await?.is_none());
+    assert_eq!(held.release().await?, ReleaseOutcome::Released);
+    Ok(())
+}
+
+#[test]
+async fn a_grant_from_the_queue_counts_when_replicas_have_it() -> Result<()> {
+    let set = needs("redis-server", Sentinels::start().await);
+    let connect =
+        || RedisRw::builder().url(set.primary.url()).confirm_replicas(1, Duration::from_millis(300)).connect();
+    let (here, there) = (connect().await?, connect().await?);
+    let key = LockKey::new("k")?;
+    let written = here.acquire(&key, &patiently()).await?.unwrap();
+    let waiting = tokio::spawn(async move { there.acquire_read(&key, &patiently()).await });
+    let has_a_place = async || set.primary.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    eventually("the reader has a place", has_a_place).await;
+    set.replica.pause();
+    let waits = set.primary.calls("wait").await;
+    // Given to the reader in the primary alone.
+    let _ = written.release().await?;
+    let asked_twice = async || set.primary.calls("wait").await >= waits + 2;
+    eventually("the replica is asked, and asked again", asked_twice).await;
+    assert!(!waiting.is_finished(), "a grant that no replica has");
+    set.replica.resume();
+    assert!(waiting.await.unwrap()?.is_some());
+    Ok(())
+}

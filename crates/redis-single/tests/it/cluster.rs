@@ -1,0 +1,178 @@
+//! A Cluster whose slots move and whose nodes die. The tests start it; without `redis-server` they are ignored.
+
+use std::time::Duration;
+
+use leasehold_redis_single::{
+    Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, ReleaseOutcome,
+    Result,
+};
+use leasehold_testkit::redis::Cluster;
+use leasehold_testkit::{eventually, needs, test};
+use tokio::time::timeout;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A key of each node, in their order.
+async fn keys_of_all_nodes(cluster: &Cluster) -> Result<[LockKey; 3]> {
+    let mut found = [None, None, None];
+    for number in 0..100 {
+        let key = format!("k{number}");
+        let home = cluster.home(&format!("{{leasehold:{key}}}:lock")).await;
+        found[home].get_or_insert(LockKey::new(key)?);
+    }
+    Ok(found.map(|key| key.expect("a hundred keys are spread")))
+}
+
+#[test]
+async fn a_held_lock_outlives_the_move_of_its_slot_though_that_takes_longer_than_its_lease() -> Result<()> {
+    let cluster = needs("redis-server", Cluster::start().await);
+    let (locks, others) = (RedisSingle::connect(&cluster.url()).await?, RedisSingle::connect(&cluster.url()).await?);
+    let options = LockOptions::new().ttl(Duration::from_secs(2));
+    let key = LockKey::new("moving")?;
+    let guard = locks.acquire(&key, &options).await?.unwrap();
+    let moving = cluster.begin_to_move("{leasehold:moving}:lock").await;
+    guard.renew().await?;
+    for part in ["lock", "fence"] {
+        moving.take_along(&format!("{{leasehold:moving}}:{part}")).await;
+        // It is renewed where its entry is now. A new server does not know the script.
+        moving.target.ask(&["SCRIPT", "FLUSH"]).await;
+        guard.renew().await?;
+        // As long as its three entries are not on one node, it cannot be taken.
+        assert_eq!(others.try_lock(&key).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+    assert_eq!(others.inspect(&key).await?.holders.len(), 1);
+    // Two leases and more.
+    let renewals = moving.target.calls("pexpire").await + 6;
+    eventually("it is renewed", async || moving.target.calls("pexpire").await >= renewals).await;
+    assert!(guard.is_held());
+    let elsewhere = locks.lock("elsewhere").await?;
+    moving.end().await;
+    guard.renew().await?;
+    assert!(others.try_lock(&key).await?.is_none());
+    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
+    assert!(elsewhere.is_held());
+    assert!(others.lock_for(&key, MINUTE).await.is_ok());
+    Ok(())
+}
+
+#[test]
+async fn many_commands_at_once_follow_their_slot_and_do_not_take_the_way_of_each_other() -> Result<()> {
+    let cluster = needs("redis-server", Cluster::start().await);
+    let locks = RedisSingle::connect(&cluster.url()).await?;
+    let options = LockOptions::new().ttl(Duration::from_secs(60));
+    // One slot for all, and each a lock of its own.
+    let moving = LockKey::new("moving")?;
+    let guard = locks.acquire(&moving, &options).await?.unwrap();
+    let mut still = Vec::new();
+    for number in 0..50 {
+        still.push(locks.acquire(&LockKey::new(format!("k{number}"))?, &options).await?.unwrap());
+    }
+    let way = cluster.begin_to_move("{leasehold:moving}:lock").await;
+    way.take_along("{leasehold:moving}:lock").await;
+    for _ in 0..20 {
+        let all = still.iter().chain([&guard, &guard, &guard]).map(LockGuard::renew);
+        for renewed in futures::future::join_all(all).await {
+            renewed?;
+        }
+    }
+    way.take_along("{leasehold:moving}:fence").await;
+    way.end().await;
+    guard.renew().await
+}
+
+#[test]
+async fn a_node_that_serves_no_slot_yet_is_asked_when_a_slot_is_on_the_way_to_it() -> Result<()> {
+    let cluster = needs("redis-server", Cluster::start().await);
+    let newcomer = needs("redis-server", cluster.newcomer().await);
+    let locks = RedisSingle::connect(&cluster.url()).await?;
+    let guard = locks.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(Duration::from_secs(60))).await?.unwrap();
+    let moving = cluster.begin_to_move_to(&newcomer, "{leasehold:k}:lock").await;
+    for part in ["lock", "fence"] {
+        moving.take_along(&format!("{{leasehold:k}}:{part}")).await;
+        guard.renew().await?;
+    }
+    // Not `pexpire`: what is under way while an entry moves may make its lease longer, and it is never shortened.
+    assert!(newcomer.calls("pttl").await >= 2);
+    moving.end().await;
+    guard.renew().await?;
+    assert_eq!(guard.release().await?, ReleaseOutcome::Released);
+    Ok(())
+}
+
+#[test]
+async fn a_waiting_acquisition_rides_out_the_move_of_its_slot() -> Result<()> {
+    let cluster = needs("redis-server", Cluster::start().await);
+    let locks = RedisSingle::connect(&cluster.url()).await?;
+    let before = locks.lock("moving").await?;
+    let token = before.fencing_token();
+    assert_eq!(before.release().await?, ReleaseOutcome::Released);
+    let moving = cluster.begin_to_move("{leasehold:moving}:lock").await;
+    let waiting = tokio::spawn(async move { locks.lock("moving").await });
+    moving.take_along("{leasehold:moving}:fence").await;
+    let told = async || moving.target.ask(&["INFO", "errorstats"]).await.text().contains("errorstat_TRYAGAIN");
+    eventually("it is told to try again", told).await;
+    moving.end().await;
+    let guard = timeout(MINUTE, waiting).await.expect("an end").expect("no panic")?;
+    assert!(guard.fencing_token() > token);
+    Ok(())
+}
+
+#[test]
+async fn a_node_that_hangs_costs_its_own_keys_only() -> Result<()> {
+    let cluster = needs("redis-server", Cluster::start().await);
+    for node in cluster.nodes() {
+        node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
+    }
+    let locks = RedisSingle::connect(&cluster.url()).await?;
+    let [_, down, up] = keys_of_all_nodes(&cluster).await?;
+    cluster.nodes()[1].pause();
+    let error = timeout(MINUTE, locks.try_lock(&down)).await.expect("an end").unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    assert!(locks.try_lock(&up).await?.is_some());
+    cluster.nodes()[1].resume();
+    eventually("all keys work", async || locks.try_lock(&down).await.is_ok_and(|guard| guard.is_some())).await;
+    Ok(())
+}
+
+#[test]
+async fn a_node_that_died_costs_its_own_keys_only() -> Result<()> {
+    let mut cluster = needs("redis-server", Cluster::start().await);
+    for node in cluster.nodes() {
+        node.ask(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
+    }
+    let (locks, others) = (RedisSingle::connect(&cluster.url()).await?, RedisSingle::connect(&cluster.url()).await?);
+    let options = LockOptions::new().ttl(Duration::from_secs(2));
+    let [down, up, too] = keys_of_all_nodes(&cluster).await?;
+    let lost = locks.acquire(&down, &options).await?.unwrap();
+    let held = [locks.acquire(&up, &options).await?.unwrap(), locks.acquire(&too, &options).await?.unwrap()];
+    // So that the connection for signals is there too.
+    let waiting = tokio::spawn({
+        let (others, up) = (others.clone(), up.clone());
+        async move { others.lock(&up).await }
+    });
+    cluster.nodes_mut()[0].kill();
+    assert_eq!(timeout(MINUTE, lost.lost()).await.expect("it is lost at its deadline"), LossReason::Unreachable);
+    // Several leases, and beyond the moment at which the others agree that it is dead.
+    for node in &cluster.nodes()[1..] {
+        let failed = async || node.ask(&["CLUSTER", "INFO"]).await.text().contains("cluster_slots_fail:5461");
+        eventually("it counts as dead", failed).await;
+        let renewals = node.calls("pexpire").await + 6;
+        eventually("renewals go on", async || node.calls("pexpire").await >= renewals).await;
+    }
+    assert!(held.iter().all(LockGuard::is_held), "{held:?}");
+    assert!(others.try_lock(&too).await?.is_none());
+    assert!(others.try_lock(&down).await.unwrap_err().is_transient());
+    // Whoever comes new, and is given the dead node first.
+    let late = RedisSingle::connect(&cluster.url()).await?;
+    assert!(late.try_lock(&too).await?.is_none());
+    let [held, other] = held;
+    assert_eq!(held.release().await?, ReleaseOutcome::Released);
+    let next = timeout(MINUTE, waiting).await.expect("the waiter is served").expect("no panic")?;
+    assert_eq!(next.release().await?, ReleaseOutcome::Released);
+    assert_eq!(other.release().await?, ReleaseOutcome::Released);
+    for _ in 0..20 {
+        assert_eq!(late.lock(&too).await?.release().await?, ReleaseOutcome::Released);
+    }
+    cluster.nodes_mut()[0].restart().await;
+    Ok(())
+}

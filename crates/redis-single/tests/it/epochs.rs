@@ -1,0 +1,106 @@
+//! Epochs: numbers that a server which forgets does not give again.
+
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Backend, Claim, FencingToken, LocalHandoff, LockKey, Mode};
+use leasehold_redis_single::{LockerExt, RedisSingle, Result};
+use leasehold_testkit::redis::{
+    Server, batches_give_counters_their_whole_time, grows_old, is_kept_for, tokens_grow_although_the_server_forgets,
+};
+use leasehold_testkit::{eventually, needs, test};
+
+const FENCE: &str = "{leasehold:k}:fence";
+
+#[test]
+async fn tokens_of_a_busy_key_grow_when_the_server_forgets_everything() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect().await?;
+    tokens_grow_although_the_server_forgets(&server, &locks).await
+}
+
+/// The server's clock as epochs count.
+async fn clock(server: &Server) -> u64 {
+    let time = "local t = redis.call('TIME') return string.format('%d', t[1] * 16000 + math.floor(t[2] * 2 / 125))";
+    server.ask(&["EVAL", time, "0"]).await.text().parse().unwrap()
+}
+
+#[test]
+async fn a_new_counter_begins_a_millisecond_ahead_of_the_clock() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisSingle::connect(&server.url()).await?;
+    // Many, for one that takes a millisecond would not tell.
+    for key in 0..100 {
+        let before = clock(&server).await;
+        let epoch = locks.lock(format!("new/{key}")).await?.fencing_token().unwrap().epoch();
+        let first = before + FencingToken::MOST_AHEAD..=clock(&server).await + FencingToken::MOST_AHEAD;
+        assert!(first.contains(&epoch), "{epoch} is not in {first:?}");
+    }
+    Ok(())
+}
+
+#[test]
+async fn a_counter_that_is_ahead_of_the_clock_waits_for_it_unless_the_clock_was_set_back() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = RedisSingle::builder().url(server.url()).backend().await?;
+    let ahead = clock(&server).await + 12_000;
+    server.ask(&["SET", FENCE, &format!("epoch {ahead}")]).await;
+    let claim = Claim::new(&LockKey::new("k")?, Mode::Exclusive, Duration::from_secs(30));
+    assert_eq!(store.try_acquire(&claim).await?, Attempt::AHEAD_OF_THE_CLOCK);
+    let kept = server.ask(&["GET", FENCE]).await.text().to_owned();
+    assert_eq!((kept, server.ask(&["DBSIZE"]).await.number()), (format!("epoch {ahead}"), 1));
+    let locks = RedisSingle::from(store);
+    let guard = locks.lock("k").await?;
+    let epoch = guard.fencing_token().unwrap().epoch();
+    assert!(epoch > ahead && epoch <= clock(&server).await + FencingToken::MOST_AHEAD, "{epoch} after {ahead}");
+    guard.release().await.map(drop)?;
+    let far = clock(&server).await + 3_600_000;
+    server.ask(&["SET", FENCE, &format!("epoch {far}")]).await;
+    assert_eq!(locks.try_lock("k").await?.unwrap().fencing_token().unwrap().epoch(), far + 1);
+    Ok(())
+}
+
+#[test]
+async fn a_waiter_whose_turn_comes_before_there_is_an_epoch_has_the_key_as_soon_as_there_is_one() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let connect = || RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).connect();
+    let (here, there) = (connect().await?, connect().await?);
+    let held = here.lock("k").await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    let waits = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    eventually("it has a place", waits).await;
+    server.ask(&["SET", FENCE, &format!("epoch {}", clock(&server).await + 4_000)]).await;
+    held.release().await.map(drop)?;
+    assert!(waiting.await.unwrap()?.is_held());
+    Ok(())
+}
+
+/// A clock that is set back would otherwise give tokens again, which only the counter prevents.
+#[test]
+async fn a_counter_has_its_whole_retention_after_each_grant_and_nothing_shortens_it() -> Result<()> {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let server = needs("redis-server", Server::start(&[]).await);
+    let builder = RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off()).fence_retention(HOUR);
+    let (here, there) = (builder.clone().connect().await?, builder.connect().await?);
+    for grant in 1..=3 {
+        let guard = here.lock("k").await?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "grant {grant}");
+        guard.renew().await?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "renewal {grant}");
+        guard.release().await.map(drop)?;
+        assert!(is_kept_for(&server, FENCE, HOUR).await, "release {grant}");
+        grows_old(&server, FENCE).await;
+    }
+
+    let held = here.lock("k").await?;
+    let waiting = tokio::spawn(async move { there.lock("k").await });
+    let waits = async || server.ask(&["EXISTS", "{leasehold:k}:queue"]).await.number() == 1;
+    eventually("it has a place", waits).await;
+    grows_old(&server, FENCE).await;
+    held.release().await.map(drop)?;
+    let handed_off = waiting.await.unwrap()?;
+    assert!(is_kept_for(&server, FENCE, HOUR).await, "a grant from the queue");
+    handed_off.release().await.map(drop)?;
+    assert!(is_kept_for(&server, FENCE, HOUR).await, "the release after it");
+
+    batches_give_counters_their_whole_time(&server, &here, HOUR).await
+}

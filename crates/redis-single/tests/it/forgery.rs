@@ -1,0 +1,195 @@
+//! Messages of grants that nobody granted, from somebody who may read the line and publish. Whoever may do that can take
+//! locks as well; what is held here is that it does no lasting harm. The tests start the servers they need; without
+//! `redis-server` they are ignored.
+
+use std::time::Duration;
+
+use leasehold_redis_single::{
+    Admin, ErrorKind, FencingToken, LocalHandoff, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason,
+    RedisSingle, RedisSingleBuilder, Result,
+};
+use leasehold_testkit::redis::{Answer, Server, ask};
+use leasehold_testkit::{eventually, needs, test};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+const LOCK: &str = "{leasehold:k}:lock";
+const LINE: &str = "{leasehold:k}:queue";
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn to(server: &Server) -> RedisSingleBuilder {
+    RedisSingle::builder().url(server.url()).local_handoff(LocalHandoff::off())
+}
+
+fn waits(locks: &RedisSingle, options: &LockOptions) -> JoinHandle<Result<LockGuard>> {
+    let (locks, options) = (locks.clone(), options.clone());
+    tokio::spawn(async move {
+        let key = LockKey::new("k")?;
+        Ok(locks.acquire(&key, &options).await?.expect("it waits for ever"))
+    })
+}
+
+/// The rules of a user, as the README gives them.
+fn rules(user: &str) -> Vec<String> {
+    let readme = include_str!("../../README.md");
+    let command = readme.split("```").find(|block| block.contains(&format!("ACL SETUSER {user} "))).expect("a rule");
+    command.split_whitespace().skip_while(|word| *word != ">secret").skip(1).map(str::to_owned).collect()
+}
+
+/// One more who may do what the README gives this user, in this namespace.
+async fn user(server: &Server, name: &str, like: &str, namespace: &str) -> String {
+    let rules: Vec<_> = rules(like).iter().map(|rule| rule.replace("leasehold", namespace)).collect();
+    let rules: Vec<_> = rules.iter().map(String::as_str).collect();
+    let words = [&["ACL", "SETUSER", name, "reset", "on", ">secret"], &rules[..]].concat();
+    assert_eq!(server.ask(&words).await, Answer::Text("OK".into()));
+    server.url().replace("redis://", &format!("redis://{name}:secret@"))
+}
+
+/// Who waits, and where that is told of a grant.
+async fn first_in_line(server: &Server) -> Option<(String, String)> {
+    let Answer::List(fields) = server.ask(&["HGETALL", LINE]).await else { return None };
+    fields.chunks(2).find_map(|pair| {
+        let owner = Some(pair[0].text()).filter(|field| field.len() == 32)?;
+        Some((owner.to_owned(), pair[1].text().split(' ').nth(3)?.strip_prefix('!')?.to_owned()))
+    })
+}
+
+async fn forge(server: &Server, number: &str) {
+    eventually("somebody waits and listens", async || first_in_line(server).await.is_some()).await;
+    let (owner, inbox) = first_in_line(server).await.expect("somebody waits");
+    let heard = server.ask(&["PUBLISH", &inbox, &format!("{owner} {number} {LOCK}")]).await;
+    assert_eq!(heard, Answer::Number(1));
+}
+
+async fn evaluations(server: &Server) -> u64 {
+    server.calls("evalsha").await + server.calls("eval").await
+}
+
+/// The server's clock as epochs count.
+async fn clock(server: &Server) -> u64 {
+    let Answer::List(time) = server.ask(&["TIME"]).await else { panic!("no time") };
+    let [seconds, micros] = [0, 1].map(|part: usize| time[part].text().parse::<u64>().expect("a number"));
+    seconds * 16_000 + micros * 2 / 125
+}
+
+#[test]
+async fn a_number_beyond_the_clock_of_the_store_makes_no_guard() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
+    let held = theirs.lock("k").await?;
+    let mut waiter = waits(&ours, &LockOptions::new());
+    for ahead in [160_000, 1 << 50, (1 << 53) - 1, u64::MAX] {
+        let number = clock(&server).await.saturating_add(ahead).to_string();
+        eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
+        let asked = evaluations(&server).await;
+        forge(&server, &number).await;
+        tokio::select! {
+            guard = &mut waiter => panic!("{number}: {guard:?}"),
+            () = eventually("the store is asked", async || evaluations(&server).await > asked) => {}
+        }
+    }
+    let before = held.fencing_token();
+    let _ = held.release().await?;
+    let guard = waiter.await.expect("it goes on")?;
+    assert!(guard.fencing_token() > before);
+    Ok(())
+}
+
+#[test]
+async fn a_forged_guard_ends_with_its_first_renewal_and_its_number_is_soon_passed() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
+    for ttl in [Duration::from_secs(3600), Duration::from_secs(2)] {
+        let held = theirs.acquire(&LockKey::new("k")?, &LockOptions::new().ttl(MINUTE)).await?.expect("it is free");
+        let mut waiter = waits(&ours, &LockOptions::new().ttl(ttl));
+        let (number, forged) = loop {
+            let number = clock(&server).await + 16_000;
+            forge(&server, &number.to_string()).await;
+            // A process that stood still meanwhile does not believe it, and is told again.
+            if let Ok(made) = timeout(Duration::from_secs(2), &mut waiter).await {
+                break (number, made.expect("it goes on")?);
+            }
+        };
+        let lost = timeout(MINUTE, forged.lost()).await.expect("it is lost");
+        assert_eq!(lost, LossReason::Stolen);
+        assert!(held.is_held());
+        drop(forged);
+        // The line itself is kept for a minute.
+        let given_up = eventually("its place is given up", async || first_in_line(&server).await.is_none());
+        timeout(MINUTE / 2, given_up).await.expect("long before the line is forgotten");
+
+        let token = held.fencing_token();
+        let _ = held.release().await?;
+        let next = ours.lock("k").await?;
+        assert!(next.fencing_token() > token);
+        // What took a write with the forged number goes on when the clock is there.
+        eventually("the clock is past it", async || clock(&server).await > number).await;
+        let _ = next.release().await?;
+        let later = theirs.lock("k").await?;
+        assert!(later.fencing_token() > Some(FencingToken::of_epoch(number)));
+        let _ = later.release().await?;
+    }
+    Ok(())
+}
+
+#[test]
+async fn without_renewal_and_where_grants_are_verified_a_forged_message_makes_no_guard() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let theirs = to(&server).connect().await?;
+    let trusting = to(&server).connect().await?;
+    let verifying = to(&server).verify_grants(true).connect().await?;
+    let brief = Duration::from_secs(2);
+    for (ours, options) in [
+        (&trusting, LockOptions::new().renew(false)),
+        (&trusting, LockOptions::new().renew(false).ttl(brief)),
+        (&verifying, LockOptions::new()),
+        (&verifying, LockOptions::new().ttl(brief)),
+    ] {
+        let held = theirs.lock("k").await?;
+        let mut waiter = waits(ours, &options);
+        eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
+        let asked = evaluations(&server).await;
+        forge(&server, &clock(&server).await.to_string()).await;
+        tokio::select! {
+            guard = &mut waiter => panic!("{options:?}: {guard:?}"),
+            () = eventually("it is asked for", async || evaluations(&server).await >= asked + 2) => {}
+        }
+        let before = held.fencing_token();
+        let _ = held.release().await?;
+        let guard = waiter.await.expect("it goes on")?;
+        assert!(guard.is_held() && guard.fencing_token() > before);
+        let _ = guard.release().await?;
+    }
+    Ok(())
+}
+
+#[test]
+async fn a_user_who_may_only_read_or_has_another_namespace_cannot_forge() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let viewer = user(&server, "viewer", "viewer", "leasehold").await;
+    user(&server, "other", "app", "another").await;
+    let (theirs, ours) = (to(&server).connect().await?, to(&server).connect().await?);
+    let held = theirs.lock("k").await?;
+    let waiter = waits(&ours, &LockOptions::new());
+    eventually("somebody waits and listens", async || first_in_line(&server).await.is_some()).await;
+    let (_, inbox) = first_in_line(&server).await.expect("somebody waits");
+
+    let looks = RedisSingle::connect(&viewer).await?;
+    assert_eq!(looks.inspect(&LockKey::new("k")?).await?.holders.len(), 1);
+    assert_eq!(looks.list("", None).await?.keys.len(), 1);
+    assert_eq!(looks.force_release(&LockKey::new("k")?).await.unwrap_err().kind(), ErrorKind::Backend);
+    assert_eq!(looks.try_lock("free").await.unwrap_err().kind(), ErrorKind::Backend);
+    let in_lua = format!("return redis.call('PUBLISH', '{inbox}', 'x')");
+    for name in ["viewer", "other"] {
+        for words in [&["HGETALL", LINE][..], &["HKEYS", LINE], &["PUBLISH", &inbox, "x"], &["EVAL", &in_lua, "0"]] {
+            let answer = ask(server.port(), &[&["AUTH", name, "secret"], words]).await.expect("an answer");
+            let refused = ["NOPERM", "ACL", "The user executing the script can't"]
+                .iter()
+                .any(|word| answer.text().contains(word));
+            assert!(refused && matches!(answer, Answer::Refused(_)), "{name} {words:?}: {answer:?}");
+        }
+    }
+    let _ = held.release().await?;
+    assert!(waiter.await.expect("it goes on")?.is_held());
+    Ok(())
+}

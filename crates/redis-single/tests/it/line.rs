@@ -1,0 +1,302 @@
+//! The line of those who wait, at its ends and in its middle. The tests start the servers they need; without
+//! `redis-server` they are ignored.
+
+use std::time::Duration;
+
+use leasehold_core::{Attempt, Backend, Claim, Clock, LeaseStatus};
+use leasehold_redis_single::{LockerExt, RedisSingleBackend, Result};
+use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{needs, test};
+
+use crate::waiters::{FENCE, LINE, LOCK, claim, has_it, listening, locker, places, rewrite, takes_a_place};
+
+const NOBODY: &str = "!{leasehold:}:inbox:nobody";
+
+async fn holds(store: &RedisSingleBackend) -> Result<Claim> {
+    let holder = claim();
+    assert!(matches!(store.try_acquire(&holder).await?, Attempt::Granted { .. }));
+    Ok(holder)
+}
+
+/// What it gives back: the key if it holds it, else its place.
+async fn leaves(store: &RedisSingleBackend, claim: &Claim) -> Result<LeaseStatus> {
+    store.release(&claim.grant(None)).await
+}
+
+#[test]
+async fn a_waiter_that_cannot_be_notified_for_a_moment_is_passed_over_and_keeps_its_place() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
+    // As while its process connects anew.
+    rewrite(&server, &first.owner.to_hex(), 3, NOBODY).await;
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &second).await);
+    let third = takes_a_place(&store).await?;
+    assert!(matches!(store.try_acquire(&first).await?, Attempt::Queued { notifies: true, .. }));
+    assert_eq!(leaves(&store, &second).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &first).await, "it lost its place");
+    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &third).await);
+    Ok(())
+}
+
+/// The places are from so long ago that none of them counts.
+async fn forgets_to_ask(server: &Server) {
+    rewrite(server, "", 2, "1").await;
+    server.ask(&["HSET", LINE, "latest", "1"]).await;
+}
+
+#[test]
+async fn where_no_place_counts_one_subscribed_waiter_is_granted_the_key_and_no_other_before_it_asks() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (store, others) = (listening(&server).await?, locker(&server).await?);
+    let holder = holds(&store).await?;
+    let first = takes_a_place(&store).await?;
+    takes_a_place(&store).await?;
+    forgets_to_ask(&server).await;
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &first).await, "as if it was dead, and not the server");
+    // All of them may have died: the others are kept from the key by one of them.
+    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
+    assert!(others.try_lock("k").await?.is_some());
+    Ok(())
+}
+
+#[test]
+async fn where_no_place_counts_the_first_to_ask_does_not_overtake_those_that_ask_right_after() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    let (first, second) = (takes_a_place(&store).await?, takes_a_place(&store).await?);
+    forgets_to_ask(&server).await;
+    assert!(matches!(store.try_acquire(&second).await?, Attempt::Queued { .. }));
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &first).await);
+    assert_eq!(leaves(&store, &first).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &second).await);
+    Ok(())
+}
+
+#[test]
+async fn where_no_place_counts_a_waiter_that_may_not_be_subscribed_is_not_granted_the_key() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    for inbox in ["-", "?{leasehold:}:inbox:nobody", NOBODY] {
+        let holder = holds(&store).await?;
+        takes_a_place(&store).await?;
+        rewrite(&server, "", 3, inbox).await;
+        forgets_to_ask(&server).await;
+        assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+        assert_eq!(server.ask(&["EXISTS", LOCK, LINE]).await.number(), 0, "{inbox}");
+    }
+    Ok(())
+}
+
+#[test]
+async fn a_queue_is_as_long_as_its_waiters_however_many_leave_it() -> Result<()> {
+    const LEAVE: u64 = 1500;
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    let patient = takes_a_place(&store).await?;
+    for _ in 0..LEAVE / 2 {
+        let two = [takes_a_place(&store).await?, takes_a_place(&store).await?];
+        for claim in &two {
+            assert_eq!(leaves(&store, claim).await?, LeaseStatus::NotHeld);
+        }
+    }
+    assert_eq!(server.ask(&["HLEN", LINE]).await.number(), 5, "the ends, two times and a place");
+    let (walked, last) = (server.calls("hget").await, takes_a_place(&store).await?);
+    assert!(matches!(store.try_acquire(&patient).await?, Attempt::Queued { .. }));
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &patient).await);
+    assert_eq!(leaves(&store, &patient).await?, LeaseStatus::Held);
+    assert!(has_it(&server, &last).await);
+    assert!(server.calls("hget").await - walked < 20);
+    Ok(())
+}
+
+/// Puts so many into the line whose time is over.
+async fn dead_waiters(server: &Server, count: usize) {
+    let script = "local line, count = KEYS[1], tonumber(ARGV[1]) \
+        local function owner(n) return n > 0 and n <= count and string.format('%032x', n) or '-' end \
+        for n = 1, count do \
+          local place = owner(n - 1) .. ' ' .. owner(n + 1) .. ' 1 - 3000 60000 }' \
+          redis.call('HSET', line, owner(n), place) \
+        end \
+        redis.call('HSET', line, 'first', owner(1), 'last', owner(count))";
+    server.ask(&["EVAL", script, "1", LINE, &count.to_string()]).await;
+}
+
+#[test]
+async fn nobody_overtakes_while_the_places_of_thousands_of_dead_waiters_are_removed() -> Result<()> {
+    const DEAD: usize = 3500;
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (store, others) = (listening(&server).await?, locker(&server).await?);
+    let holder = holds(&store).await?;
+    dead_waiters(&server, DEAD).await;
+    let next = takes_a_place(&store).await?;
+    assert_eq!(places(&server).await, DEAD + 1);
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+    assert!(server.calls("hget").await < 1100, "too many steps in one go");
+    let mut tries = 0;
+    while !has_it(&server, &next).await {
+        assert!(others.try_lock("k").await?.is_none(), "it overtook those in line");
+        tries += 1;
+        assert!(tries <= 4, "it does not get any shorter");
+    }
+    assert_eq!(leaves(&store, &next).await?, LeaseStatus::Held);
+    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
+    Ok(())
+}
+
+/// The owners in line, from one end to the other.
+async fn in_order(server: &Server) -> Vec<String> {
+    let (mut order, mut owner) = (Vec::new(), server.ask(&["HGET", LINE, "first"]).await.text().to_owned());
+    while owner != "-" && order.len() < 100 {
+        let place = server.ask(&["HGET", LINE, &owner]).await;
+        order.push(owner.clone());
+        place.text().split(' ').nth(1).unwrap_or("-").clone_into(&mut owner);
+    }
+    order
+}
+
+#[test]
+async fn whatever_is_missing_in_a_damaged_queue_waiters_that_ask_again_are_before_later_ones() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    let holder = holds(&store).await?;
+    for torn in ["first", "last", "first last", "0", "1", "2", "0 2"] {
+        for comes_first in [false, true] {
+            server.ask(&["DEL", LINE]).await;
+            let waiting = [takes_a_place(&store).await?, takes_a_place(&store).await?, takes_a_place(&store).await?];
+            for field in torn.split(' ') {
+                let owner = field.parse::<usize>().map(|index| waiting[index].owner.to_hex());
+                server.ask(&["HDEL", LINE, &owner.unwrap_or_else(|_| field.to_owned())]).await;
+            }
+            if comes_first {
+                takes_a_place(&store).await?;
+            }
+            // The first round may find out, the second puts in order who was deleted by one behind it.
+            for claim in waiting.iter().chain(&waiting) {
+                assert!(matches!(store.try_acquire(claim).await?, Attempt::Queued { .. }));
+            }
+            let last = takes_a_place(&store).await?.owner.to_hex();
+            let order = in_order(&server).await;
+            assert_eq!(order.len(), places(&server).await, "{torn}: a place is linked to nothing");
+            let all_in_line = waiting.iter().all(|claim| order.contains(&claim.owner.to_hex()));
+            assert!(all_in_line && order.last() == Some(&last), "{torn}: {order:?}");
+        }
+    }
+    assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+    Ok(())
+}
+
+/// Random numbers that are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % bound
+    }
+}
+
+/// One who stands in line, and whether its inbox is heard.
+type Waiter = (Claim, bool);
+
+/// Who is served, of those in line, when this one asks.
+fn next_of(line: &mut Vec<Waiter>, asking: Option<&Claim>) -> Option<Claim> {
+    let is_next = |(claim, heard): &Waiter| *heard || asking.is_some_and(|asking| asking.owner == claim.owner);
+    line.iter().position(is_next).map(|place| line.remove(place).0)
+}
+
+/// A key, its holder and its line, and what they ought to be.
+struct Model<'a> {
+    server: &'a Server,
+    store: &'a RedisSingleBackend,
+    holder: Option<Claim>,
+    line: Vec<Waiter>,
+}
+
+impl Model<'_> {
+    async fn step(&mut self, dice: &mut Dice) -> Result<()> {
+        match (dice.below(6), self.holder.clone()) {
+            (0 | 1, Some(_)) if self.line.len() < 8 => self.line.push((takes_a_place(self.store).await?, true)),
+            (2, holder) if !self.line.is_empty() => {
+                let (leaving, _) = self.line.remove(dice.below(self.line.len()));
+                assert_eq!(leaves(self.store, &leaving).await?, LeaseStatus::NotHeld);
+                // Whoever comes to a free key serves the first in line.
+                self.holder = if holder.is_none() { next_of(&mut self.line, None) } else { holder };
+            }
+            (3, _) if !self.line.is_empty() => {
+                let chosen = dice.below(self.line.len());
+                let (claim, heard) = &mut self.line[chosen];
+                rewrite(self.server, &claim.owner.to_hex(), 3, NOBODY).await;
+                *heard = false;
+            }
+            (4, Some(_)) if dice.below(2) == 0 => {
+                // As at the end of its lease.
+                self.server.ask(&["DEL", LOCK]).await;
+                self.holder = None;
+            }
+            (4, Some(claim)) => {
+                assert_eq!(leaves(self.store, &claim).await?, LeaseStatus::Held);
+                self.holder = next_of(&mut self.line, None);
+            }
+            (5, _) if !self.line.is_empty() => self.asks_again(dice.below(self.line.len())).await?,
+            (_, None) if self.line.is_empty() => self.holder = Some(holds(self.store).await?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn asks_again(&mut self, chosen: usize) -> Result<()> {
+        let claim = self.line[chosen].0.clone();
+        let attempt = self.store.try_acquire(&claim).await?;
+        if self.holder.is_none() {
+            self.holder = next_of(&mut self.line, Some(&claim));
+        }
+        match self.line.iter_mut().find(|(waits, _)| waits.owner == claim.owner) {
+            Some((_, heard)) => {
+                assert!(matches!(attempt, Attempt::Queued { .. }), "{attempt:?}");
+                *heard = true;
+            }
+            None => assert!(matches!(attempt, Attempt::Granted { .. }), "{attempt:?}"),
+        }
+        Ok(())
+    }
+
+    async fn is_true(&self) -> bool {
+        let expected = self.holder.as_ref().map(|claim| claim.owner.to_hex()).unwrap_or_default();
+        let seen = self.server.ask(&["GET", LOCK]).await;
+        seen.text().get(..32).unwrap_or_default() == expected && places(self.server).await == self.line.len()
+    }
+}
+
+#[test]
+async fn whatever_they_do_they_are_served_in_the_order_in_which_they_came() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let (clock, store, mut rounds) = (Clock::system(), listening(&server).await?, 0);
+    for seed in 0..1000 {
+        if rounds == 60 {
+            return Ok(());
+        }
+        let (mut dice, begun) = (Dice(seed), clock.now());
+        server.ask(&["FLUSHALL"]).await;
+        let mut model = Model { server: &server, store: &store, holder: None, line: Vec::new() };
+        for step in 0..40 {
+            model.step(&mut dice).await?;
+            let is_true = model.is_true().await;
+            // A place counts for three seconds: a machine that stalls so long makes another story of it.
+            if clock.now().since(begun) > Duration::from_secs(2) {
+                break;
+            }
+            assert!(is_true, "seed {seed}, step {step}: {:?} holds it, before {:?}", model.holder, model.line);
+            rounds += u32::from(step == 39);
+        }
+    }
+    panic!("the machine stalls all the time");
+}

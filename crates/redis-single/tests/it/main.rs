@@ -1,0 +1,28 @@
+//! The tests of this crate that use it from outside, and the conformance suite.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod admin;
+mod blocking;
+mod closing;
+mod cluster;
+mod conformance;
+mod epochs;
+mod fail_over;
+mod faults;
+mod forgery;
+mod garbage;
+mod group_commit;
+mod least_user;
+mod line;
+mod passwords;
+mod python;
+mod queue;
+mod refusals;
+mod replicas;
+mod shut_out;
+mod signals;
+mod silence;
+mod topologies;
+mod waiters;
+
+leasehold_testkit::main!(conformance::suite());

@@ -1,0 +1,85 @@
+//! A node of a Cluster that sends its clients elsewhere.
+
+use leasehold_testkit::test;
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use leasehold_core::ErrorKind;
+use leasehold_redis::{
+    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
+};
+use leasehold_testkit::redis::FakeRedis;
+
+static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
+
+/// Serves all slots, at least so it says, and sends every script elsewhere. Whether it lists that node is up to the test.
+async fn node_that_sends_on(word: &'static str, elsewhere: u16, lists: bool) -> FakeRedis {
+    let own = Arc::new(AtomicU16::new(0));
+    let port = Arc::clone(&own);
+    let fake = FakeRedis::start(move |words| {
+        let own = own.load(Ordering::Relaxed);
+        let answer = match *words {
+            // An empty name: the host that is asked.
+            ["CLUSTER", "SLOTS"] => format!("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:{own}\r\n"),
+            ["CLUSTER", "NODES"] => {
+                let other = if lists { elsewhere } else { 1 };
+                let nodes = format!(
+                    "aa 127.0.0.1:{own}@1 myself,master - 0 1 1 connected 0-16383\n\
+                     bb 127.0.0.1:{other}@1 master - 0 1 2 connected\n"
+                );
+                format!("${}\r\n{nodes}\r\n", nodes.len())
+            }
+            ["EVALSHA" | "EVAL", ..] => format!("-{word} 7 127.0.0.1:{elsewhere}\r\n"),
+            _ => return FakeRedis::greeting(words).unwrap_or_else(|| b"-ERR unknown\r\n".to_vec()),
+        };
+        answer.into()
+    })
+    .await;
+    port.store(fake.port(), Ordering::Relaxed);
+    fake
+}
+
+async fn echo(node: &FakeRedis) -> leasehold_core::Result<String> {
+    let url = format!("redis-cluster://:secret@127.0.0.1:{}", node.port());
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    let endpoint = Endpoint::of(&Source::Url(url))?;
+    let connection = Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await?;
+    let reply = connection.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await?;
+    Ok(reply.words().join(" "))
+}
+
+async fn elsewhere() -> FakeRedis {
+    FakeRedis::start(|words| match *words {
+        ["ASKING"] => b"+OK\r\n".to_vec(),
+        ["EVALSHA", ..] => b"*2\r\n$5\r\nheard\r\n$1\r\na\r\n".to_vec(),
+        _ => FakeRedis::greeting(words).unwrap_or_else(|| b"-ERR unknown\r\n".to_vec()),
+    })
+    .await
+}
+
+#[test]
+async fn nobody_is_followed_to_a_server_that_the_cluster_does_not_list() {
+    for word in ["ASK", "MOVED"] {
+        let stranger = elsewhere().await;
+        let node = node_that_sends_on(word, stranger.port(), false).await;
+        let error = echo(&node).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        let cause = error.source().map(ToString::to_string).unwrap_or_default();
+        assert!(cause.contains("on the way to another node"), "{error}: {cause}");
+        // Three times at once, and then every 20 ms for half a second.
+        let times = node.received().iter().filter(|words| words[0] == "EVALSHA").count();
+        assert!((4..40).contains(&times), "{times}");
+        assert_eq!(stranger.received(), Vec::<Vec<String>>::new(), "{word}");
+    }
+}
+
+#[test]
+async fn a_node_that_the_cluster_lists_is_asked_with_the_word_that_it_wants() {
+    let other = elsewhere().await;
+    let node = node_that_sends_on("ASK", other.port(), true).await;
+    assert_eq!(echo(&node).await.unwrap(), "heard a");
+    let heard: Vec<String> = other.received().into_iter().map(|mut words| words.swap_remove(0)).collect();
+    let asking = heard.iter().position(|word| word == "ASKING").expect("it is told");
+    assert_eq!(heard[asking + 1], "EVALSHA");
+}

@@ -1,0 +1,268 @@
+//! A primary that Sentinels name, all of them played by the test, so that each says what it is to say.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leasehold_core::{ErrorKind, LockKey, Notifications, Result};
+use leasehold_redis::{
+    ConnectionSettings, Endpoint, Namespace, Notify, Script, ScriptArguments, Source, Store, StoreOptions,
+};
+use leasehold_testkit::redis::{FakeRedis, Recorder};
+use leasehold_testkit::{Deadline, PATIENCE, eventually, shown, test};
+use tokio::runtime::Builder;
+
+static ECHO: Script = Script::new(&["return { 'heard', ARGV[1] }"]);
+
+/// Whom a Sentinel names, and in which epoch. Port 0: nobody.
+type Says = Arc<Mutex<(u64, u16)>>;
+
+fn says(epoch: u64, primary: &FakeRedis) -> Says {
+    Arc::new(Mutex::new((epoch, primary.port())))
+}
+
+fn bulk(text: &str) -> String {
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// Refuses what has one of these words.
+async fn sentinel(says: &Says, refuses: &'static [&'static str]) -> FakeRedis {
+    let says = Arc::clone(says);
+    FakeRedis::start(move |words| {
+        let (epoch, port) = *says.lock().unwrap();
+        let answer = match *words {
+            _ if words.iter().any(|word| refuses.contains(word)) => "-NOPERM you may not\r\n".to_owned(),
+            ["HELLO", ..] => format!("%1\r\n{}{}", bulk("server"), bulk("redis")),
+            ["SUBSCRIBE", ref channels @ ..] => {
+                let confirmed = |channel: &&str| format!(">3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel));
+                channels.iter().map(confirmed).collect()
+            }
+            ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"] if port == 0 => "_\r\n".to_owned(),
+            ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"] => {
+                format!("*2\r\n{}{}", bulk("127.0.0.1"), bulk(&port.to_string()))
+            }
+            ["SENTINEL", "MASTER", "main"] => {
+                format!("%2\r\n{}{}{}{}", bulk("flags"), bulk("master"), bulk("config-epoch"), bulk(&epoch.to_string()))
+            }
+            _ => return FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+        };
+        answer.into()
+    })
+    .await
+}
+
+/// Answers with its name. `busy` is called with each script.
+async fn server(name: &'static str, role: &'static str, busy: impl Fn() + Send + Sync + 'static) -> FakeRedis {
+    FakeRedis::start(move |words| match *words {
+        ["ROLE"] => format!("*1\r\n{}", bulk(role)).into(),
+        ["EVALSHA", ..] => {
+            busy();
+            format!("*2\r\n{}{}", bulk("heard"), bulk(name)).into()
+        }
+        _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+    })
+    .await
+}
+
+async fn primary(name: &'static str) -> FakeRedis {
+    server(name, "master", || {}).await
+}
+
+async fn open(sentinels: &[&FakeRedis]) -> Result<Store> {
+    let node = |sentinel: &&FakeRedis| format!("&node=127.0.0.1:{}", sentinel.port());
+    let nodes: String = sentinels[1..].iter().map(node).collect();
+    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main{nodes}", sentinels[0].port());
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    let endpoint = Endpoint::of(&Source::Url(url))?;
+    Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await
+}
+
+/// Who answers.
+async fn asked(store: &Store) -> Result<String> {
+    let reply = store.run(&ECHO, 1, ScriptArguments::default().text("k").text("a"), None).await?;
+    Ok(reply.words()[1].to_owned())
+}
+
+async fn is_asked(store: &Store, name: &str) {
+    eventually("it is asked", async || asked(store).await.is_ok_and(|heard| heard == name)).await;
+}
+
+#[test]
+async fn the_primary_that_is_named_is_asked_and_its_successor_after_it() {
+    let (one, two) = (primary("one").await, primary("two").await);
+    let says = says(1, &one);
+    let (a, b, c) = (sentinel(&says, &[]).await, sentinel(&says, &[]).await, sentinel(&says, &[]).await);
+    let store = open(&[&a, &b, &c]).await.unwrap();
+    assert_eq!(asked(&store).await.unwrap(), "one");
+    assert!(format!("{store:?}").contains("connected: true"), "{store:?}");
+    *says.lock().unwrap() = (2, two.port());
+    is_asked(&store, "two").await;
+    // Back again: the newest word counts, and not the first.
+    *says.lock().unwrap() = (3, one.port());
+    is_asked(&store, "one").await;
+    store.close().await;
+    assert_eq!(asked(&store).await.unwrap_err().kind(), ErrorKind::Closed);
+    let questions = || [&a, &b, &c].map(|node| node.received().len());
+    let rests = async || {
+        let before = questions();
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        before == questions()
+    };
+    eventually("nobody is asked any more", rests).await;
+}
+
+#[test]
+async fn a_sentinel_that_did_not_hear_yet_leads_nobody_back() {
+    let (one, two) = (primary("one").await, primary("two").await);
+    let (old, new) = (says(1, &one), says(2, &two));
+    let (late, a) = (sentinel(&old, &[]).await, sentinel(&new, &[]).await);
+    let store = open(&[&late, &a]).await.unwrap();
+    is_asked(&store, "two").await;
+    drop(a);
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(asked(&store).await.unwrap(), "two");
+    }
+}
+
+#[test]
+async fn a_sentinel_that_refuses_to_publish_or_to_tell_the_epoch_is_asked_all_the_same() {
+    for refuses in [&["SUBSCRIBE"][..], &["MASTER"], &["SUBSCRIBE", "MASTER"]] {
+        let (one, two) = (primary("one").await, primary("two").await);
+        let says = says(1, &one);
+        let only = sentinel(&says, refuses).await;
+        let store = open(&[&only]).await.unwrap();
+        is_asked(&store, "one").await;
+        *says.lock().unwrap() = (2, two.port());
+        is_asked(&store, "two").await;
+        let listens = only.received().iter().filter(|words| words[0] == "SUBSCRIBE").count();
+        assert_eq!(listens, 1, "{refuses:?}");
+    }
+}
+
+#[test]
+async fn without_a_primary_that_says_that_it_is_one_there_is_no_connection() {
+    let replica = server("one", "slave", || {}).await;
+    let only = sentinel(&says(1, &replica), &[]).await;
+    let error = open(&[&only]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(shown(&error).contains("is no primary"), "{}", shown(&error));
+    assert!(!replica.received().iter().any(|words| words[0] == "EVALSHA"));
+
+    let nobody = sentinel(&Arc::new(Mutex::new((1, 0))), &[]).await;
+    let error = open(&[&nobody]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(shown(&error).contains("knows no such service"), "{}", shown(&error));
+
+    let refuses = sentinel(&says(1, &replica), &["SENTINEL"]).await;
+    let error = open(&[&refuses]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend, "{}", shown(&error));
+}
+
+#[test]
+async fn one_sentinel_that_answers_is_enough_and_a_primary_that_comes_late_is_found() {
+    let (one, two) = (primary("one").await, server("two", "slave", || {}).await);
+    let says = says(1, &one);
+    let (a, refuses) = (sentinel(&says, &[]).await, sentinel(&says, &["SENTINEL"]).await);
+    let log = Recorder::start();
+    let store = open(&[&refuses, &a]).await.unwrap();
+    assert_eq!(asked(&store).await.unwrap(), "one");
+    // It is named, and does not say yet that it is the primary: until then nobody is asked.
+    *says.lock().unwrap() = (2, two.port());
+    eventually("nobody is asked", async || {
+        asked(&store).await.is_err_and(|error| error.kind() == ErrorKind::Unavailable)
+    })
+    .await;
+    assert!(format!("{store:?}").contains("connected: false"), "{store:?}");
+    assert!(!two.received().iter().any(|words| words[0] == "EVALSHA"));
+    *says.lock().unwrap() = (3, one.port());
+    is_asked(&store, "one").await;
+    let questions = || refuses.received().iter().filter(|words| words[0] == "SENTINEL").count();
+    eventually("it is asked again and again", async || questions() > 6).await;
+    assert_eq!(log.recorded().matches("a Sentinel refuses to say").count(), 1, "{}", log.recorded());
+}
+
+#[test]
+async fn what_the_sentinels_name_is_not_refused_as_a_replica() {
+    let promoted = FakeRedis::start(|words| match *words {
+        ["ROLE"] => format!("*1\r\n{}", bulk("master")).into(),
+        ["INFO", "replication"] => bulk("role:slave\r\nmaster_host:h\r\nmaster_port:7\r\n").into(),
+        _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+    })
+    .await;
+    let only = sentinel(&says(1, &promoted), &[]).await;
+    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", only.port());
+    let settings = ConnectionSettings { source: Some(Source::Url(url)), ..ConnectionSettings::default() };
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    assert!(Store::open(settings, options).await.is_ok());
+    let settings = ConnectionSettings { source: Some(Source::Url(promoted.url())), ..ConnectionSettings::default() };
+    assert_eq!(Store::open(settings, options).await.unwrap_err().kind(), ErrorKind::Unavailable);
+}
+
+#[test]
+async fn an_answer_counts_for_nothing_when_another_has_become_primary_meanwhile() {
+    let (hangs, came) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let two = {
+        let came = Arc::clone(&came);
+        FakeRedis::start(move |words| match *words {
+            ["ROLE"] => {
+                came.store(true, Ordering::Release);
+                format!("*1\r\n{}", bulk("master")).into()
+            }
+            ["EVALSHA", ..] => format!("*2\r\n{}{}", bulk("heard"), bulk("two")).into(),
+            _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+        })
+        .await
+    };
+    let held = Arc::clone(&hangs);
+    let answers_late = move || {
+        let deadline = Deadline::after(PATIENCE);
+        while held.load(Ordering::Acquire) && !came.load(Ordering::Acquire) && !deadline.is_over() {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    };
+    // On a runtime of its own, which it may block.
+    let elsewhere = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let one = Box::leak(Box::new(elsewhere)).spawn(server("one", "master", answers_late)).await.unwrap();
+    let says = says(1, &one);
+    let only = sentinel(&says, &[]).await;
+    let settings = ConnectionSettings { command_timeout: Duration::from_secs(60), ..ConnectionSettings::default() };
+    let url = format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", only.port());
+    let endpoint = Endpoint::of(&Source::Url(url)).unwrap();
+    let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+    let store = Store::connect(&endpoint, &Namespace::default(), &settings, options).await.unwrap();
+    assert_eq!(asked(&store).await.unwrap(), "one");
+    hangs.store(true, Ordering::Release);
+    *says.lock().unwrap() = (2, two.port());
+    let error = asked(&store).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Indeterminate);
+    assert!(shown(&error).contains("become the primary meanwhile"), "{}", shown(&error));
+    assert_eq!(asked(&store).await.unwrap(), "two");
+}
+
+#[test]
+async fn notifications_come_from_the_primary_and_end_with_it() {
+    let subscribed = |name: &'static str| {
+        FakeRedis::start(move |words| match *words {
+            ["ROLE"] => format!("*1\r\n{}", bulk("master")).into(),
+            ["SUBSCRIBE", channel] => format!("*3\r\n{}{}:1\r\n", bulk("subscribe"), bulk(channel)).into(),
+            ["PING"] => "*2\r\n$4\r\npong\r\n$0\r\n\r\n".into(),
+            ["EVALSHA", ..] => format!("*2\r\n{}{}", bulk("heard"), bulk(name)).into(),
+            _ => FakeRedis::greeting(words).unwrap_or_else(|| "-ERR unknown\r\n".into()),
+        })
+    };
+    let (one, two) = (subscribed("one").await, subscribed("two").await);
+    let says = says(1, &one);
+    let only = sentinel(&says, &[]).await;
+    let store = open(&[&only]).await.unwrap();
+    let key = LockKey::new("k").unwrap();
+    let mut listens = store.subscribe(&key).await.unwrap();
+    let hears = |node: &FakeRedis| node.received().iter().any(|words| words[0] == "SUBSCRIBE");
+    assert!(hears(&one) && !hears(&two));
+    *says.lock().unwrap() = (2, two.port());
+    let ended = async { while listens.next().await != leasehold_core::Notification::Ended {} };
+    tokio::time::timeout(PATIENCE, ended).await.expect("an end");
+    is_asked(&store, "two").await;
+    eventually("the next one is listened to", async || store.subscribe(&key).await.is_ok()).await;
+    assert!(hears(&two));
+}

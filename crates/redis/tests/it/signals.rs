@@ -1,0 +1,210 @@
+//! Notifications through real servers, which the tests start; without `redis-server` they are ignored.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use leasehold_core::{ErrorKind, LockKey, Notification, Notifications, Subscription};
+use leasehold_redis::{CHANNEL, ConnectionSettings, Endpoint, Namespace, Notify, Source, Store, StoreOptions};
+use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::{Proxy, eventually, needs, test};
+use tokio::time::timeout;
+
+struct Radio {
+    store: Store,
+}
+
+impl Radio {
+    async fn new(url: &str) -> Self {
+        let endpoint = Endpoint::of(&Source::Url(url.to_owned())).expect("a good URL");
+        let options = StoreOptions { functions: &[], notifications: Notify::Releases };
+        let store = Store::connect(&endpoint, &Namespace::default(), &ConnectionSettings::default(), options).await;
+        Self { store: store.expect("a connection") }
+    }
+
+    async fn subscribe(&self, key: &str) -> leasehold_core::Result<Box<dyn Subscription>> {
+        self.store.subscribe(&LockKey::new(key)?).await
+    }
+}
+
+fn channel(key: &str) -> String {
+    Namespace::default().of(&LockKey::new(key).expect("a good key")).part(CHANNEL)
+}
+
+/// Returns to how many it went.
+async fn publish(server: &Server, key: &str) -> i64 {
+    server.ask(&["PUBLISH", &channel(key), "1"]).await.number()
+}
+
+async fn channels(server: &Server) -> usize {
+    match server.ask(&["PUBSUB", "CHANNELS"]).await {
+        Answer::List(channels) => channels.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn hears(listener: &mut dyn Subscription) {
+    timeout(Duration::from_secs(20), listener.next()).await.expect("a hint within 20 s");
+}
+
+#[test]
+async fn a_listener_hears_everything_after_listen_has_returned() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    for round in 0..50 {
+        let key = format!("k{round}");
+        let mut listener = radio.subscribe(&key).await.unwrap();
+        assert_eq!(publish(&server, &key).await, 1);
+        hears(&mut *listener).await;
+    }
+}
+
+#[test]
+async fn there_is_no_second_connection_until_somebody_listens() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    assert_eq!(server.clients().await, 1);
+    let one = radio.subscribe("a").await.unwrap();
+    let _two = radio.subscribe("b").await.unwrap();
+    assert_eq!(server.clients().await, 2);
+    drop(one);
+    drop(radio);
+    eventually("both connections ended", async || server.clients().await == 0).await;
+}
+
+#[test]
+async fn listeners_of_a_key_share_a_subscription_that_ends_with_the_last() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    let (mut one, mut two) = (radio.subscribe("k").await.unwrap(), radio.subscribe("k").await.unwrap());
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *one).await;
+    hears(&mut *two).await;
+    drop(one);
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *two).await;
+    drop(two);
+    eventually("nobody is subscribed", async || channels(&server).await == 0).await;
+    let mut again = radio.subscribe("k").await.unwrap();
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *again).await;
+}
+
+#[test]
+async fn many_listeners_come_and_go_and_none_is_deaf() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    for round in 0..20 {
+        let keys: Vec<String> = (0..20).map(|n| format!("{}", (n * 7 + round) % 30)).collect();
+        let mut listeners = join_all(keys.iter().map(|key| radio.subscribe(key))).await;
+        for (key, listener) in keys.iter().zip(&mut listeners) {
+            assert_eq!(publish(&server, key).await, 1, "{key}");
+            hears(&mut **listener.as_mut().unwrap()).await;
+        }
+    }
+    eventually("nobody is subscribed", async || channels(&server).await == 0).await;
+}
+
+#[test]
+async fn everybody_is_woken_after_a_break_and_subscribed_again() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let proxy = Proxy::start(server.port());
+    let radio = Radio::new(&proxy.url(&server.url())).await;
+    let (mut one, mut two) = (radio.subscribe("a").await.unwrap(), radio.subscribe("b").await.unwrap());
+    proxy.cut();
+    hears(&mut *one).await;
+    hears(&mut *two).await;
+    eventually("it is subscribed again", async || channels(&server).await == 2).await;
+    publish(&server, "a").await;
+    hears(&mut *one).await;
+}
+
+#[test]
+async fn listening_goes_on_after_the_server_was_away() {
+    let mut server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    let mut early = radio.subscribe("a").await.unwrap();
+    server.kill();
+    eventually("listening fails", async || radio.subscribe("b").await.is_err()).await;
+    server.restart().await;
+    eventually("listening works", async || radio.subscribe("b").await.is_ok()).await;
+    let listens_again = async {
+        loop {
+            match early.next().await {
+                Notification::Ended => break early = radio.subscribe("a").await.unwrap(),
+                _ if publish(&server, "a").await == 1 => break,
+                _ => {}
+            }
+        }
+    };
+    timeout(Duration::from_secs(60), listens_again).await.expect("news, or an end");
+    assert_eq!(publish(&server, "a").await, 1);
+    hears(&mut *early).await;
+}
+
+#[test]
+async fn a_flood_of_signals_loses_nobody() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    let (mut flooded, mut quiet) = (radio.subscribe("flooded").await.unwrap(), radio.subscribe("quiet").await.unwrap());
+    let flood = format!("for i = 1, 20000 do redis.call('PUBLISH', '{}', '1') end", channel("flooded"));
+    server.ask(&["EVAL", &flood, "0"]).await;
+    publish(&server, "quiet").await;
+    hears(&mut *flooded).await;
+    hears(&mut *quiet).await;
+    publish(&server, "flooded").await;
+    hears(&mut *flooded).await;
+}
+
+#[test]
+async fn refused_subscriptions_are_an_error_and_are_asked_for_again_only_after_a_while() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    server.ask(&["ACL", "SETUSER", "mute", "on", ">pw", "~*", "resetchannels", "+@all"]).await;
+    let url = server.url().replace("redis://", "redis://mute:pw@");
+    let radio = Radio::new(&url).await;
+    let kind = radio.subscribe("k").await.err().unwrap().kind();
+    assert_eq!(kind, ErrorKind::Backend);
+    let subscriptions = server.calls("subscribe").await;
+    let kind = radio.subscribe("k").await.err().unwrap().kind();
+    assert_eq!(kind, ErrorKind::Unsupported);
+    assert_eq!(server.calls("subscribe").await, subscriptions);
+    server.ask(&["ACL", "SETUSER", "mute", "allchannels"]).await;
+    eventually("the server is asked again", async || radio.subscribe("k").await.is_ok()).await;
+}
+
+#[test]
+async fn whoever_listens_is_told_when_nothing_will_be_heard_any_more() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    server.ask(&["ACL", "SETUSER", "app", "on", ">pw", "~*", "allchannels", "+@all"]).await;
+    let radio = Radio::new(&server.url().replace("redis://", "redis://app:pw@")).await;
+    let mut listener = radio.subscribe("k").await.unwrap();
+    // The connection is gone, and subscribing again is refused.
+    server.ask(&["ACL", "SETUSER", "app", "resetchannels"]).await;
+    let ended = async { while listener.next().await != Notification::Ended {} };
+    timeout(Duration::from_secs(60), ended).await.expect("an end");
+    server.ask(&["ACL", "SETUSER", "app", "allchannels"]).await;
+    let mut listener = radio.subscribe("k").await.unwrap();
+    assert_eq!(publish(&server, "k").await, 1);
+    hears(&mut *listener).await;
+}
+
+#[test]
+async fn a_silent_server_makes_listening_fail_in_time() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    let _listener = radio.subscribe("a").await.unwrap();
+    server.pause();
+    let listening = timeout(Duration::from_secs(20), radio.subscribe("b")).await.expect("an end");
+    assert!(listening.is_err());
+    server.resume();
+    eventually("listening works", async || radio.subscribe("b").await.is_ok()).await;
+}
+
+#[test]
+async fn nobody_listens_after_close() {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let radio = Radio::new(&server.url()).await;
+    let _listener = radio.subscribe("a").await.unwrap();
+    radio.store.close().await;
+    eventually("no connection is left", async || server.clients().await == 0).await;
+    assert_eq!(radio.subscribe("a").await.err().unwrap().kind(), ErrorKind::Closed);
+}

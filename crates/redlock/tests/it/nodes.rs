@@ -1,0 +1,319 @@
+use std::time::Duration;
+
+use leasehold_redis::fred::interfaces::ClientLike;
+use leasehold_redis::fred::types::Builder;
+use leasehold_redis::fred::types::config::Config;
+use leasehold_redlock::core::Clock;
+use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock};
+use leasehold_testkit::redis::{Server, is_kept_for};
+use leasehold_testkit::{needs, test};
+
+use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
+
+#[test]
+async fn one_server_under_two_names_is_refused() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let url = |index: usize, host: &str, tail: &str| format!("redis://{host}:{}{tail}", nodes.0[index].port());
+    let nobody = ["ACL", "SETUSER", "nobody", "on", ">pw", "~*", "+@all", "-info"];
+    nodes.0[0].ask(&nobody).await;
+    let unknown = |host| url(0, host, "").replace("//", "//nobody:pw@");
+    for [first, twin] in [
+        [url(0, "127.0.0.1", ""), url(0, "localhost", "")],
+        [url(0, "127.0.0.1", "/0"), url(0, "127.0.0.1", "/1")],
+        // Where the server does not tell which it is, its marker does.
+        [unknown("127.0.0.1"), unknown("localhost")],
+    ] {
+        let refused = Redlock::builder().nodes([first, twin, url(1, "127.0.0.1", "")]).connect().await;
+        let error = refused.expect_err("two votes of one server");
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+        assert!(error.to_string().contains("the same server"), "{error}");
+    }
+}
+
+#[test]
+async fn a_replica_is_not_a_node_of_its_own() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    nodes.redlock().await.close().await;
+    nodes.0[1].ask(&["REPLICAOF", "127.0.0.1", &nodes.0[0].port().to_string()]).await;
+    until("the replica is in step", async || {
+        nodes.0[1].ask(&["INFO", "replication"]).await.text().contains("master_link_status:up")
+    })
+    .await;
+    let error = nodes.builder().connect().await.expect_err("a replica votes as its primary does");
+    assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+}
+
+#[test]
+async fn a_node_with_another_password_is_named_and_the_others_serve() {
+    let mut nodes = needs("redis-server", Nodes::start(2).await);
+    nodes.0.push(Server::start(&["--requirepass", "hunter2"]).await.unwrap());
+    nodes.redlock().await.close().await;
+    let urls = [nodes.0[0].url(), nodes.0[1].url(), format!("redis://:sesame@127.0.0.1:{}", nodes.0[2].port())];
+    let locks = Redlock::builder().nodes(urls).connect().await.unwrap();
+    cycle(&locks, "k").await;
+    let states = conditions(&locks).await;
+    assert_eq!(states[..2], [NodeCondition::Serving, NodeCondition::Serving]);
+    let NodeCondition::Refused(why) = &states[2] else { panic!("{states:?}") };
+    assert!(why.contains("wrong user or password"), "{why}");
+    nodes.0[1].pause();
+    let error = unavailable(&locks, "k").await;
+    nodes.0[1].resume();
+    let told = format!("{error} {error:?} {locks:?}");
+    assert!(told.contains("wrong user or password") && !told.contains("sesame"), "{told}");
+}
+
+#[test]
+async fn a_majority_that_refuses_is_an_error_for_good() {
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let server = needs("redis-server", Server::start(&["--requirepass", "hunter2"]).await);
+        servers.push(server);
+    }
+    let urls = servers.iter().map(|server| format!("redis://:sesame@127.0.0.1:{}", server.port()));
+    let error = Redlock::builder().nodes(urls).connect().await.expect_err("a wrong password");
+    assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+    assert!(!format!("{error:?}").contains("sesame"));
+}
+
+#[test]
+async fn a_node_that_came_back_empty_does_not_count_until_it_is_repaired() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let mut tokens = vec![cycle(&locks, "k").await];
+    nodes.0[0].restart().await;
+    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    tokens.push(cycle(&locks, "k").await);
+
+    nodes.0[1].pause();
+    let error = unavailable(&locks, "k").await;
+    assert!(error.to_string().contains("node reset"), "{error}");
+    nodes.0[1].resume();
+    // Another program that connects does not take it for a new one either.
+    let others = nodes.redlock().await;
+    assert_eq!(conditions(&others).await[0], NodeCondition::Reset);
+
+    until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
+    let states = locks.repair().await.unwrap();
+    assert!(states.iter().all(|state| state.condition == NodeCondition::Serving), "{states:?}");
+    let week = Duration::from_secs(7 * 24 * 3600);
+    assert!(is_kept_for(&nodes.0[0], "{leasehold:k}:fence", week).await, "the counters were not copied");
+    nodes.0[1].pause();
+    tokens.push(cycle(&locks, "k").await);
+    nodes.0[1].resume();
+    tokens.push(cycle(&others, "k").await);
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+#[test]
+async fn a_held_key_is_busy_and_not_unavailable_beside_a_node_that_was_reset() {
+    let mut nodes = needs("redis-server", Nodes::start(5).await);
+    let (ours, theirs) = (nodes.redlock().await, nodes.redlock().await);
+    let guard = take(&ours, "k").await;
+    nodes.0[0].restart().await;
+    until("it is seen to be empty", async || conditions(&theirs).await[0] == NodeCondition::Reset).await;
+    for tries in 0..100 {
+        let tried = acquire(&theirs, "k", &once()).await;
+        assert!(matches!(tried, Ok(None)), "try {tries}: {tried:?}");
+    }
+    guard.release().await.unwrap();
+}
+
+#[test]
+async fn a_repair_waits_until_the_leases_that_lost_a_vote_are_over() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let lease = Duration::from_secs(2);
+    let (clock, began) = (Clock::system(), Clock::system().now());
+    let guard = acquire(&locks, "k", &patient().ttl(lease).renew(false)).await.unwrap().unwrap();
+    nodes.0[0].restart().await;
+    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    locks.repair().await.unwrap();
+    assert!(clock.now().since(began) >= lease && !guard.is_held());
+}
+
+#[test]
+async fn most_nodes_without_their_data_are_beyond_repair() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    for node in &mut nodes.0[..2] {
+        node.restart().await;
+    }
+    until("they are seen to be empty", async || {
+        conditions(&locks).await[..2] == [NodeCondition::Reset, NodeCondition::Reset]
+    })
+    .await;
+    let error = locks.repair().await.expect_err("nobody knows the counters");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("1 of 3 nodes have their data, 2 must"), "{error}");
+}
+
+#[test]
+async fn a_new_deployment_is_set_up_only_when_all_nodes_answer() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    nodes.0[2].pause();
+    let locks = nodes.redlock().await;
+    let error = unavailable(&locks, "k").await;
+    assert!(error.to_string().contains("node reset"), "{error}");
+    nodes.0[2].resume();
+    // Without connecting again: the missing node is knocked at.
+    cycle(&locks, "k").await;
+    until("all serve", async || conditions(&locks).await == vec![NodeCondition::Serving; 3]).await;
+}
+
+#[test]
+async fn a_deployment_that_was_set_up_by_half_is_completed() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let marker = "{leasehold:}:node";
+    for (node, mark) in nodes.0.iter().zip(["2 new 1 0", "2 new 2 0", "2 up 3 0"]) {
+        node.ask(&["SET", marker, mark]).await;
+    }
+    let locks = nodes.redlock().await;
+    assert_eq!(conditions(&locks).await, vec![NodeCondition::Serving; 3]);
+    assert!(nodes.0[0].ask(&["GET", marker]).await.text().starts_with("2 up 1 "));
+}
+
+#[test]
+async fn an_entry_of_another_type_is_named_and_left_alone() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    for node in &nodes.0 {
+        node.ask(&["HSET", &lock("k"), "a", "1"]).await;
+    }
+    let error = acquire(&locks, "k", &once()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Backend);
+    assert!(error.to_string().contains("hash"), "{error}");
+    assert_eq!(nodes.0[0].ask(&["HGET", &lock("k"), "a"]).await.text(), "1");
+}
+
+#[test]
+async fn inspection_tells_which_nodes_are_silent() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let guard = acquire(&locks, "k", &patient().label("me")).await.unwrap().unwrap();
+    nodes.0[1].pause();
+    let seen = locks.inspect(guard.key()).await.unwrap();
+    let listed = locks.list("", None).await.unwrap();
+    nodes.0[1].resume();
+    let label = seen.holders[0].label.clone().unwrap();
+    assert!(label.starts_with("me (on 2 of 3 nodes; redis://127.0.0.1:"), "{label}");
+    assert_eq!(seen.holders[0].token, guard.fencing_token());
+    assert_eq!(listed.keys.len(), 1);
+    assert_eq!(listed.keys[0].key, LockKey::new("k").unwrap());
+}
+
+#[test]
+async fn borrowed_clients_serve_and_are_left_alone() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let mut clients = Vec::new();
+    for server in &nodes.0 {
+        let client = Builder::from_config(Config::from_url(&server.url()).unwrap()).build().unwrap();
+        client.init().await.unwrap();
+        clients.push(client);
+    }
+    let locks = Redlock::from_clients(clients.clone()).await.unwrap();
+    take(&locks, "k").await.release().await.unwrap();
+    locks.close().await;
+    for client in &clients {
+        client.ping::<()>(None).await.unwrap();
+        client.quit().await.unwrap();
+    }
+}
+
+#[test]
+async fn closing_leaves_no_connection() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let (guard, other) = (take(&locks, "k").await, nodes.redlock().await);
+    assert!(acquire(&other, "k", &once()).await.unwrap().is_none());
+    drop(other);
+    locks.close().await;
+    assert!(!guard.is_held());
+    for node in &nodes.0 {
+        until("the connections are gone", async || node.clients().await == 0).await;
+    }
+    assert_eq!(nodes.having("k").await, 0);
+}
+
+#[test]
+async fn the_least_permissions_are_enough() {
+    let mut nodes = needs("redis-server", Nodes::start(3).await);
+    let readme = include_str!("../../README.md");
+    let (_, rule) = readme.split_once("ACL SETUSER locks on >password ").unwrap();
+    let (rule, _) = rule.split_once("```").unwrap();
+    let mut words = vec!["ACL", "SETUSER", "locks", "on", ">password"];
+    words.extend(rule.split_whitespace());
+    for node in &nodes.0 {
+        assert_eq!(node.ask(&words).await.text(), "OK");
+    }
+    let urls: Vec<_> = nodes.0.iter().map(|node| node.url().replace("//", "//locks:password@")).collect();
+    let locks = Redlock::builder().nodes(urls.clone()).connect().await.unwrap();
+    let others = Redlock::builder().nodes(urls).connect().await.unwrap();
+    let guard = take(&locks, "k").await;
+    let waiting = tokio::spawn(async move { cycle(&others, "k").await });
+    until("the waiter listens", async || {
+        nodes.0[0].ask(&["PUBSUB", "CHANNELS"]).await != leasehold_testkit::redis::Answer::List(Vec::new())
+    })
+    .await;
+    guard.renew().await.unwrap();
+    guard.release().await.unwrap();
+    waiting.await.unwrap();
+    let guard = take(&locks, "k").await;
+    assert_eq!(locks.list("", None).await.unwrap().keys.len(), 1);
+    assert_eq!(locks.force_release(guard.key()).await.unwrap().holders.len(), 1);
+    nodes.0[0].restart().await;
+    assert_eq!(nodes.0[0].ask(&words).await.text(), "OK");
+    until("it is seen to be empty", async || conditions(&locks).await[0] == NodeCondition::Reset).await;
+    locks.repair().await.unwrap();
+}
+
+#[test]
+async fn a_node_that_is_being_repaired_does_not_count() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let marker = "{leasehold:}:node";
+    let before = nodes.0[0].ask(&["GET", marker]).await;
+    // As a program leaves it that ends in the middle of healing.
+    nodes.0[0].ask(&["SET", marker, "2 healing 1 0"]).await;
+    let others = nodes.redlock().await;
+    assert_eq!(conditions(&others).await[0], NodeCondition::Reset);
+    nodes.0[1].pause();
+    assert!(unavailable(&locks, "k").await.to_string().contains("node reset"));
+    nodes.0[1].resume();
+    until("all others answer", async || conditions(&locks).await[1] == NodeCondition::Serving).await;
+    locks.repair().await.unwrap();
+    let after = nodes.0[0].ask(&["GET", marker]).await;
+    assert!(after.text().starts_with("2 up ") && after != before, "{after:?}");
+}
+
+/// All pages of a listing, with what happens after the first.
+async fn listed(locks: &Redlock, after_the_first: impl AsyncFnOnce()) -> Vec<String> {
+    let mut page = locks.list("", None).await.unwrap();
+    after_the_first().await;
+    let mut keys: Vec<String> = page.keys.iter().map(|holders| holders.key.as_str().to_owned()).collect();
+    while let Some(next) = page.next {
+        page = locks.list("", Some(&next)).await.unwrap();
+        keys.extend(page.keys.iter().map(|holders| holders.key.as_str().to_owned()));
+    }
+    keys.sort();
+    keys
+}
+
+#[test]
+async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    let (_a, _b) = (take(&locks, "a").await, take(&locks, "b").await);
+    until("each is listed once", async || listed(&locks, async || {}).await == ["a", "b"]).await;
+    // The claim for it is still on its way to the first node while that is gone through.
+    let entry = nodes.0[0].ask(&["GETDEL", &lock("b")]).await.text().to_owned();
+    let (owner, metadata) = entry.split_once(" {\"since\":").unwrap();
+    let rest = metadata.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let arrive = async || {
+        let leasehold_testkit::redis::Answer::List(time) = nodes.0[0].ask(&["TIME"]).await else { panic!("no time") };
+        let (seconds, micros): (u64, u64) = (time[0].text().parse().unwrap(), time[1].text().parse().unwrap());
+        let entry = format!("{owner} {{\"since\":{}{rest}", seconds * 1000 + micros / 1000);
+        nodes.0[0].ask(&["SET", &lock("b"), &entry, "PX", "30000"]).await;
+    };
+    let keys = listed(&locks, arrive).await;
+    assert!(keys.contains(&"b".to_owned()), "{keys:?}");
+}

@@ -1,0 +1,6 @@
+//! The tests of this crate that use it from outside.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod functions;
+
+leasehold_testkit::main!();

@@ -1,0 +1,26 @@
+//! What `cargo xtask test --deep` runs beyond the tests: what takes long and finds something rarely.
+
+use crate::steps::Steps;
+use crate::workspace::cargo;
+use crate::{chaos, model, mutants, release};
+
+/// The packages whose tests are run only here, and their folders.
+pub(super) const PACKAGES: [(&str, &str); 2] =
+    [("leasehold-chaos", "tests/chaos"), ("leasehold-examples", "tests/examples")];
+
+/// So long a setup of chaos runs, in seconds.
+const CHAOS: &str = "15";
+
+/// The faults of the list of `mutants --suite` of which one word is in the backend or the description: a sample.
+const SAMPLE: [&str; 1] = ["memory"];
+
+pub(super) fn run(steps: &mut Steps) {
+    steps.run("new backend", cargo().args(["test", "--quiet", "-p", "xtask", "--test", "new_backend"]));
+    Steps::announce("model", "cargo xtask model redlock");
+    steps.note_code("model", model::run(&["redlock"]));
+    Steps::announce("chaos", "cargo xtask chaos --seconds 15");
+    steps.note_code("chaos", chaos::run(&["--seconds", CHAOS]));
+    Steps::announce("mutants", "cargo xtask mutants --suite memory");
+    steps.note_code("mutants", mutants::run(&SAMPLE));
+    release::steps(steps);
+}

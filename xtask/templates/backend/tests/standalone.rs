@@ -1,0 +1,14 @@
+//! The conformance suite on the store that `LEASEHOLD_TEST_NEW_STORE` names: by default, one on this machine.
+
+use std::process::ExitCode;
+
+use async_trait::async_trait;
+use leasehold_core::conformance::{self, Fixture};
+use leasehold_core::{Capabilities, Result};
+use leasehold_new_store::{NewStore, NewStoreBackend};
+
+fn main() -> ExitCode {
+    let url = std::env::var("LEASEHOLD_TEST_NEW_STORE").unwrap_or_else(|_| "new-store://127.0.0.1".to_owned());
+    conformance::exclusive(Server { url })
+}
+
