@@ -1,11 +1,15 @@
 //! Where a test program has its own `main`, rustc drops what `#[test]` marks, unless that is the attribute of the testkit.
 
-use crate::repository::{check, crates, read, rust_files};
+use crate::repository::{check, crates, read, root, rust_files};
 use crate::source::{Parsed, parse, tokens};
 
 #[test]
 fn a_program_with_its_own_main_has_no_test_that_is_dropped() {
-    let own_main = crates().into_iter().filter(|folder| read(&folder.join("Cargo.toml")).contains("harness = false"));
+    let elsewhere = ["tests/chaos", "tests/examples"].map(|folder| root().join(folder));
+    let own_main = crates()
+        .into_iter()
+        .chain(elsewhere)
+        .filter(|folder| read(&folder.join("Cargo.toml")).contains("harness = false"));
     let programs = own_main.map(|folder| folder.join("tests/it")).filter(|folder| folder.is_dir());
     let files: Vec<_> = programs.flat_map(|folder| rust_files(&folder)).collect();
     assert!(!files.is_empty(), "no such program was found");

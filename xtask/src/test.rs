@@ -39,6 +39,8 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
         command.args([
             "test",
             "--no-run",
+            // What is dear to build is in target/cargo-timings.
+            "--timings",
             "--lib",
             "--bins",
             "--tests",

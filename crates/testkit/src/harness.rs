@@ -129,7 +129,7 @@ impl Way {
         Self { runtime: Runtime::Paused, ..self }
     }
 
-    /// Beside one other of this kind at most: it has a large server of its own, or several.
+    /// Beside two others of this kind at most: it has a large server of its own, or several.
     pub const fn server(self) -> Self {
         Self { at_once: AtOnce::Few, ..self }
     }
@@ -151,7 +151,7 @@ impl Way {
 
     fn turns(self) -> Option<&'static Turns> {
         static MANY: Turns = Turns::new(6);
-        static FEW: Turns = Turns::new(2);
+        static FEW: Turns = Turns::new(3);
         match self.at_once {
             AtOnce::Many => Some(&MANY),
             AtOnce::Few => Some(&FEW),

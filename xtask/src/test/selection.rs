@@ -22,7 +22,7 @@ pub(super) struct Selection {
 const BESIDE_THE_CRATES: [(&str, &str); 2] = [("xtask", "xtask"), ("leasehold-search", "tests/search")];
 
 /// So many times less is searched than in a deep run.
-const SEARCH_SHARE: &str = "8";
+const SEARCH_SHARE: &str = "16";
 
 impl Selection {
     pub(super) fn read(words: &[&str]) -> Result<Self, String> {

@@ -35,6 +35,6 @@ impl Fixture for Mysql {
 
 pub(crate) fn suite() -> Suite {
     let server = Mysql { url: std::env::var(VARIABLE).ok(), group_commit: true };
-    let slower = [("group_commit_off", Mysql { group_commit: false, ..server.clone() })];
-    Suite::shared([("", server)].into_iter().chain(if_deep(slower)))
+    let variants = [("group_commit_off", Mysql { group_commit: false, ..server.clone() })];
+    Suite::shared([("", server)].into_iter().chain(if_deep(variants)))
 }

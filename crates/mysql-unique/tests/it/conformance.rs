@@ -12,8 +12,9 @@ const VARIABLE: &str = "LEASEHOLD_TEST_MYSQL";
 pub(crate) fn suite() -> Suite {
     let server = Mysql { url: std::env::var(VARIABLE).ok(), advisory_queue: false, group_commit: true };
     let advisory_queue = Mysql { advisory_queue: true, ..server.clone() };
-    let slower = [("group_commit_off", Mysql { group_commit: false, ..server.clone() })];
-    Suite::exclusive([("", server), ("advisory_queue", advisory_queue)].into_iter().chain(if_deep(slower)))
+    let group_commit_off = Mysql { group_commit: false, ..server.clone() };
+    let variants = [("advisory_queue", advisory_queue), ("group_commit_off", group_commit_off)];
+    Suite::exclusive([("", server)].into_iter().chain(if_deep(variants)))
 }
 
 #[derive(Clone)]

@@ -11,11 +11,11 @@ const VARIABLE: &str = "LEASEHOLD_TEST_POSTGRES";
 
 pub(crate) fn suite() -> Suite {
     let server = Server { url: std::env::var(VARIABLE).ok(), group_commit: true, listen: true };
-    let slower = [
+    let variants = [
         ("group_commit_off", Server { group_commit: false, ..server.clone() }),
         ("listen_off", Server { listen: false, ..server.clone() }),
     ];
-    Suite::shared([("", server)].into_iter().chain(if_deep(slower)))
+    Suite::shared([("", server)].into_iter().chain(if_deep(variants)))
 }
 
 #[derive(Clone)]

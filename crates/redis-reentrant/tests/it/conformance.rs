@@ -11,8 +11,8 @@ use leasehold_testkit::if_deep;
 pub(crate) fn suite() -> Suite {
     let server = Redis::named_by("LEASEHOLD_TEST_REDIS");
     let cluster = Redis::named_by("LEASEHOLD_TEST_REDIS_CLUSTER");
-    let slower = [("group_commit_off", Redis { group_commit: false, ..server.clone() }), ("cluster", cluster)];
-    Suite::exclusive([("", server)].into_iter().chain(if_deep(slower)))
+    let variants = [("group_commit_off", Redis { group_commit: false, ..server.clone() }), ("cluster", cluster)];
+    Suite::exclusive([("", server)].into_iter().chain(if_deep(variants)))
 }
 
 #[derive(Clone)]

@@ -11,12 +11,12 @@ use leasehold_testkit::if_deep;
 pub(crate) fn suite() -> Suite {
     let server = Redis::named_by("LEASEHOLD_TEST_REDIS");
     let cluster = Redis::named_by("LEASEHOLD_TEST_REDIS_CLUSTER");
-    let slower = [
+    let variants = [
         ("group_commit_off", Redis { group_commit: false, ..server.clone() }),
         ("grants_verified", Redis { verify_grants: true, ..server.clone() }),
         ("cluster", cluster),
     ];
-    Suite::shared([("", server)].into_iter().chain(if_deep(slower)))
+    Suite::shared([("", server)].into_iter().chain(if_deep(variants)))
 }
 
 #[derive(Clone)]

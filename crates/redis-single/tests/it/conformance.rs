@@ -11,12 +11,12 @@ use leasehold_testkit::if_deep;
 pub(crate) fn suite() -> Suite {
     let server = Redis::named_by("LEASEHOLD_TEST_REDIS");
     let cluster = Redis::named_by("LEASEHOLD_TEST_REDIS_CLUSTER");
-    let slower = [
+    let variants = [
         ("queue_off", Redis { queue: false, ..server.clone() }),
         ("group_commit_off", Redis { group_commit: false, ..server.clone() }),
         ("queue_and_group_commit_off", Redis { queue: false, group_commit: false, ..server.clone() }),
     ];
-    Suite::exclusive([("", server), ("cluster", cluster)].into_iter().chain(if_deep(slower)))
+    Suite::exclusive([("", server), ("cluster", cluster)].into_iter().chain(if_deep(variants)))
 }
 
 #[derive(Clone)]

@@ -12,8 +12,8 @@ const URLS: &str = "LEASEHOLD_TEST_REDLOCK";
 
 pub(crate) fn suite() -> Suite {
     let urls = env::var(URLS).ok();
-    let slower = [("group_commit_off", Nodes { urls: urls.clone(), group_commit: false })];
-    Suite::exclusive([("", Nodes { urls, group_commit: true })].into_iter().chain(if_deep(slower)))
+    let variants = [("group_commit_off", Nodes { urls: urls.clone(), group_commit: false })];
+    Suite::exclusive([("", Nodes { urls, group_commit: true })].into_iter().chain(if_deep(variants)))
 }
 
 struct Nodes {

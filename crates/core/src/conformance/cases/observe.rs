@@ -151,7 +151,9 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestCont
         "leasehold_queue_length",
         "leasehold_guards",
     ] {
-        ensure!(seen.has(&format!("{name} of {backend}")), "{name} was not recorded");
+        // What is told of a loss may come before what is counted of it.
+        let recorded = || async { Ok(seen.has(&format!("{name} of {backend}"))) };
+        eventually(&format!("{name} is recorded"), recorded).await?;
     }
     Ok(())
 }
