@@ -24,6 +24,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
         }
         if tally.suites.is_empty() {
             lines.push(format!("{}  ended without a result", backend.name));
+            code = ExitCode::FAILURE;
         }
         lines.extend(tally.suites);
     }
@@ -45,6 +46,7 @@ fn run_one(backend: &Backend, for_runner: &[&str], fleet: &Fleet) -> Result<(boo
     let mut child = cargo()
         .args(["test", "-p", &backend.package, "--all-features", "--test", "it"])
         .args(for_runner)
+        .env_remove("LEASEHOLD_CONFORMANCE_VARIANT")
         .env("LEASEHOLD_TESTS", "suite")
         // Every variant.
         .env("LEASEHOLD_DEEP", "1")

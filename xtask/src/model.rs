@@ -20,7 +20,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
         words => {
             let filter = format!("engine::state::search::{}", words.first().unwrap_or(&""));
             cargo()
-                .args(["test", "--release", "--package", "leasehold-core", "--lib", "--", &filter])
+                .args(["test", "--release", "--package", "leasehold-search", "--lib", "--", &filter])
                 // One after the other, for each keeps a few gigabytes of situations that it has not gone on from.
                 .args(["--skip", "::broken::", "--nocapture", "--test-threads=1"])
                 .env("LEASEHOLD_SEARCH_TIMES", TIMES)

@@ -104,6 +104,16 @@ mod tests {
         }
     }
 
+    /// A module that is not there has no test that could fail: every mutant would survive.
+    #[test]
+    fn the_tests_that_have_to_notice_are_there() {
+        for mutant in MUTANTS.iter().filter(|mutant| Part(mutant.tests).program() == "it") {
+            let folder = if mutant.backend == "memory" { "core" } else { mutant.backend };
+            let module = root().join("crates").join(folder).join("tests/it").join(mutant.tests);
+            assert!(module.is_dir() || module.with_extension("rs").is_file(), "{} has no {}", folder, mutant.tests);
+        }
+    }
+
     #[test]
     fn there_are_enough_of_each_backend() {
         for backend in

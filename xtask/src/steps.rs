@@ -61,7 +61,7 @@ impl Steps {
         if !self.failed.is_empty() {
             println!("failed: {}", self.failed.join(", "));
         }
-        println!("total: {tally}");
+        println!("total: {}", tally.with_failures(self.failed.len() as u64));
         self.code()
     }
 

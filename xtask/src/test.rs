@@ -8,7 +8,7 @@ use std::io;
 use std::process::{ChildStdout, Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use self::programs::Program;
+use self::programs::{Program, in_minutes};
 use self::selection::Selection;
 use crate::install;
 use crate::services::Fleet;
@@ -56,7 +56,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     let outcome = programs.and_then(|programs| {
         let mut programs: Vec<_> =
             programs.iter().map(|program| Program::new(program, &selection.filters, selection.deep)).collect();
-        programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.documented())));
+        programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.package_arguments())));
         let began = Instant::now();
         Steps::announce("tests", &format!("{} programs", programs.len()));
         let failed = programs::run(programs, &environment, &mut tally).map_err(|failure| failure.to_string())?;
@@ -65,18 +65,13 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
     });
     steps.note("tests", outcome);
     drop(fleet);
-    if selection.deep {
+    if selection.is_all_of_the_deep_run() {
         deep::run(&mut steps);
     }
     if tally.passed == 0 {
         steps.note("tests", Err("no test passed".into()));
     }
     Ok(steps.close(&tally))
-}
-
-fn in_minutes(began: Instant) -> String {
-    let seconds = began.elapsed().as_secs();
-    format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
 /// The programs of tests that this command builds.

@@ -2,6 +2,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::env;
 use std::fmt;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::process::{Command, ExitCode};
 
@@ -72,13 +73,17 @@ impl Test {
         let required = env::var_os("LEASEHOLD_CONFORMANCE_REQUIRED").is_some_and(|value| value == "1");
         let expected = Expected::of(package, self.function);
         Trial::ignorable_test(self.name(), move || {
-            let _turn = self.way.turns().map(Turns::take);
+            let _turn = self.way.turns().filter(|_| self.runs_here()).map(Turns::take);
             completion(Box::new(move || self.verdict()), required, expected)
         })
     }
 
+    fn runs_here(&self) -> bool {
+        !self.way.deep || env::var_os(DEEP).is_some()
+    }
+
     fn verdict(&self) -> Result<(), String> {
-        if self.way.deep && env::var_os(DEEP).is_none() {
+        if !self.runs_here() {
             shows_nothing("a deep test: `cargo xtask test --deep` runs it");
         }
         if self.way.process && !is_process_of_its_own() {
@@ -234,6 +239,10 @@ pub fn run(package: &str, suite: Option<Suite>) -> ExitCode {
     let package = package.strip_prefix("leasehold-").unwrap_or(package);
     let asked = Asked::from_args();
     let selection = env::var(SELECTION).unwrap_or_default();
+    if !["", "suite", "beside", "quiet"].contains(&selection.as_str()) {
+        let _ = writeln!(std::io::stderr(), "{SELECTION}={selection}: there are suite, beside and quiet");
+        return ExitCode::from(2);
+    }
     let runs = |part: &str| selection.is_empty() || selection == part;
     let mut tests: Vec<&'static Test> = inventory::iter::<Test>.into_iter().collect();
     tests.sort_by_key(|test| test.name());
@@ -308,7 +317,8 @@ fn in_a_process_of_its_own(test: &str) -> Result<(), String> {
     if let Some((_, why)) = printed.lines().find_map(|line| line.split_once("ignored, ")) {
         shows_nothing(why);
     }
-    Err(format!("{printed}{}", String::from_utf8_lossy(&ended.stderr)))
+    // Moved to the right, so that its result is not taken for the result of this program.
+    Err(format!("{printed}{}", String::from_utf8_lossy(&ended.stderr)).replace('\n', "\n    "))
 }
 
 /// The text of a panic.

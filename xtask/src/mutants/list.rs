@@ -5,8 +5,8 @@
 pub(super) struct Mutant {
     /// The backend whose tests run.
     pub(super) backend: &'static str,
-    /// The tests that have to notice it: the suite (`conformance`), another test target of the backend, or its unit tests
-    /// (`lib`).
+    /// The tests that have to notice it: the suite (`conformance`), a module of the backend's program of tests, its unit
+    /// tests (`lib`), or its `model`.
     pub(super) tests: &'static str,
     /// The fault, as a user would describe it.
     pub(super) wrong: &'static str,
@@ -195,9 +195,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "nodes / 2 + 1" => "nodes.div_ceil(2)";
     "redlock" by "model": "a number is written that is not above every other" in "crates/redlock/src/numbers.rs",
         "told.number.unwrap_or(told.floor + 1)" => "told.number.unwrap_or(told.floor)";
-    "redlock" by "pitfalls": "a node confirms a number that it gave before" in "crates/redlock/src/lua/confirm.lua",
+    "redlock" by "tokens": "a node confirms a number that it gave before" in "crates/redlock/src/lua/confirm.lua",
         "if floor >= tonumber(number) then" => "if floor > tonumber(number) then";
-    "redlock" by "pitfalls": "a grant that comes late is not given back" in "crates/redlock/src/batch.rs",
+    "redlock" by "late": "a grant that comes late is not given back" in "crates/redlock/src/batch.rs",
         "if attempt.granted_late(index) {" => "if attempt.granted_late(index) && index > 99 {";
 
     "mysql-unique": "a claim takes the key from its owner" in TRY_ACQUIRE_SQL,
@@ -303,8 +303,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let position = if text.position > 0 { text.position } else { kv.create_revision };" => "let position = kv.create_revision;";
     "etcd": "a renewal does not prolong the lease" in "crates/etcd/src/renew.rs",
         "let alive = if kept.is_empty() { Vec::new() } else { store.keep_alive(RENEW, &kept).await? };" => "let alive = vec![true; kept.len()];";
-    "etcd" by "server": "a renewal that was given up replaces a lease that was renewed since" in "crates/etcd/src/store.rs",
+    "etcd" by "late": "a renewal that was given up replaces a lease that was renewed since" in "crates/etcd/src/store.rs",
         "locked(&self.0.unsettled).contains(owner)" => "locked(&self.0.unsettled).contains(owner) && false";
-    "etcd" by "server": "a forced release in two rounds names those of the last" in "crates/etcd/src/admin.rs",
+    "etcd" by "late": "a forced release in two rounds names those of the last" in "crates/etcd/src/admin.rs",
         "        let mut all = true;" => "        released.holders.clear();\n        let mut all = true;";
 };

@@ -10,7 +10,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::in_minutes;
 use crate::tally::Tally;
 use crate::test_program::TestProgram;
 use crate::workspace::{cargo, root, target};
@@ -59,18 +58,17 @@ impl Program {
         Self { name: format!("{} {}", program.package, program.tests), command, has_own_harness }
     }
 
-    /// The doc tests of all packages: of each alone, cargo would build their dependencies with other features.
+    /// The doc tests of the packages in these arguments: all that were built, because cargo would build fewer with other features.
     pub(super) fn of_documents<'p>(packages: impl Iterator<Item = &'p str>) -> Self {
         let mut command = cargo();
-        command.args(["test", "--doc", "--no-fail-fast", "--all-features"]);
-        command.args(packages.flat_map(|package| ["-p", package]));
+        command.args(["test", "--doc", "--no-fail-fast", "--all-features"]).args(packages);
         Self { name: "doc tests".to_owned(), command, has_own_harness: false }
     }
 
     /// The command again, for another part of its tests.
     fn part(&self, part: &str) -> Command {
         let mut command = Command::new(self.command.get_program());
-        command.args(self.command.get_args()).env("LEASEHOLD_TESTS", part);
+        command.args(self.command.get_args()).env("LEASEHOLD_TESTS", part).env_remove("LEASEHOLD_CONFORMANCE_VARIANT");
         command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         if let Some(folder) = self.command.get_current_dir() {
             command.current_dir(folder);
@@ -123,7 +121,7 @@ pub(super) fn run(
         scope.spawn(|| run.tell());
         let lane = || {
             while let Some(program) = next() {
-                run.one(&program.name, program.part("beside"))?;
+                run.one(program, "beside")?;
                 lock(&run.state).done += 1;
             }
             Ok(())
@@ -133,7 +131,7 @@ pub(super) fn run(
             ended.join().unwrap_or_else(|_| Err(io::Error::other("a thread that runs tests panicked")))
         });
         for program in programs.iter().filter(|program| program.has_own_harness) {
-            outcome = outcome.and_then(|()| run.one(&program.name, program.part("quiet")));
+            outcome = outcome.and_then(|()| run.one(program, "quiet"));
         }
         run.ended.store(true, Ordering::Relaxed);
         outcome
@@ -147,6 +145,12 @@ fn processor_seconds(process: u32) -> u64 {
     let told = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let numbers = told.rsplit_once(')').map_or("", |(_, numbers)| numbers).split_whitespace();
     numbers.skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() / 100
+}
+
+/// The time since then, as minutes and seconds.
+pub(super) fn in_minutes(began: Instant) -> String {
+    let seconds = began.elapsed().as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -175,16 +179,24 @@ impl Run<'_> {
         }
     }
 
-    /// Runs one program. Its output is kept in a file, and printed if it fails.
-    fn one(&self, name: &str, mut command: Command) -> io::Result<()> {
+    /// Runs one program, or a part of its tests. Its output is kept in a file, and printed if it fails.
+    fn one(&self, program: &Program, part: &str) -> io::Result<()> {
         let began = Instant::now();
+        let (name, mut command) = (program.name.as_str(), program.part(part));
         lock(&self.state).running.insert(name.to_owned(), 0);
         command
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn()?;
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(why) => {
+                println!("{name} does not start: {why}");
+                lock(&self.state).failed.push(format!("{name} ({why})"));
+                return Ok(());
+            }
+        };
         let errors = child.stderr.take();
         let mut output = Vec::new();
         let errors = thread::scope(|scope| {
@@ -206,13 +218,17 @@ impl Run<'_> {
         })?;
         let processors = processor_seconds(child.id());
         let passed = child.wait()?.success();
-        let file = target().join("tests").join(format!("{}.log", name.replace(' ', "-")));
+        let file = target().join("tests").join(format!("{}-{part}.log", name.replace(' ', "-")));
         fs::write(&file, [output.as_slice(), &errors].concat())?;
 
         let mut state = lock(&self.state);
         state.running.remove(name);
         let mut own = Tally::default();
         own.read_all(&String::from_utf8_lossy(&output));
+        if !passed && own.failed == 0 {
+            own.failed = 1;
+            own.failures.push(format!("{name} ended without a result"));
+        }
         if own.passed + own.failed + own.ignored > 0 || !passed {
             let word = if passed { "passed" } else { "FAILED" };
             let (now, took) = (in_minutes(self.began), began.elapsed().as_secs());

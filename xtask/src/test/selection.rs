@@ -61,15 +61,15 @@ impl Selection {
         self.packages.iter().flat_map(|(package, _)| ["-p", package])
     }
 
-    /// The packages with a library, whose documentation has tests.
-    pub(super) fn documented(&self) -> impl Iterator<Item = &str> {
+    /// Whether the examples in the documents run, too. With a filter none is asked for, and a program alone has none.
+    pub(super) fn has_doc_tests(&self) -> bool {
         let has_library = |folder: &str| root().join(folder).join("src/lib.rs").is_file();
-        self.packages.iter().filter(move |(_, folder)| has_library(folder)).map(|(package, _)| package.as_str())
+        self.filters.is_empty() && self.packages.iter().any(|(_, folder)| has_library(folder))
     }
 
-    /// Whether the examples in the documents run, too. With a filter none is asked for.
-    pub(super) fn has_doc_tests(&self) -> bool {
-        self.filters.is_empty() && self.documented().next().is_some()
+    /// Whether what is no test runs, too.
+    pub(super) fn is_all_of_the_deep_run(&self) -> bool {
+        self.deep && !self.named && self.filters.is_empty()
     }
 
     pub(super) fn environment(&self) -> Vec<(&'static str, String)> {

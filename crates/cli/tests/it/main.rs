@@ -1,5 +1,5 @@
 //! The tests of this crate that use it from outside.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells what it leaves out")]
 
 mod admin;
 mod bench;

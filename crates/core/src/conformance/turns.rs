@@ -44,16 +44,19 @@ impl Drop for Turn {
 /// for ever: the machine may be busy with something else.
 fn wait_for_a_processor() {
     const PAUSE: Duration = Duration::from_millis(10);
-    const TIMES: usize = 1000;
-    /// One thread at a time looks, so that what one lets begin is seen by the next.
-    static LOOKING: Mutex<()> = Mutex::new(());
+    /// The most pauses for one test, and for all of a process.
+    const FOR_ONE: usize = 1000;
+    const FOR_ALL: usize = 12_000;
+    /// The pauses until now. One thread at a time looks, so that what one lets begin is seen by the next.
+    static LOOKED: Mutex<usize> = Mutex::new(0);
 
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
-    for _ in 0..TIMES {
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..FOR_ONE.min(FOR_ALL.saturating_sub(*looked)) {
         if threads_that_run().is_none_or(|threads| threads <= processors + 1) {
             break;
         }
+        *looked += 1;
         thread::sleep(PAUSE);
     }
     thread::sleep(PAUSE);

@@ -8,7 +8,7 @@ use crate::support::{Helper, directory, file, open, patient, say, soon, token};
 use leasehold_file::{
     Admin, ErrorKind, FileLocks, LockGuard, LockKey, Locker, LockerExt, LossReason, ReadGuard, RwLocker, RwLockerExt,
 };
-use leasehold_testkit::{needs, needs_or_why, shows_nothing, test};
+use leasehold_testkit::{shows_nothing, test};
 use rustix::process::Signal;
 
 fn key(key: &str) -> LockKey {
@@ -150,9 +150,13 @@ async fn a_full_disk_is_an_error_and_no_grant() {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--user", "--map-root-user", "--", "sh", "-c", script]);
     command.arg(std::env::current_exe().unwrap()).arg(directory.path());
-    needs_or_why("`unshare`", Command::new("unshare").arg("--version").stdout(Stdio::null()).status());
+    if !leasehold_testkit::launch::is_root() {
+        shows_nothing("in a name space of an ordinary user the root of the file system is another user's");
+    }
     let mut helper = Helper::run(&mut command, "full disk", directory.path());
-    needs("small file system that may be mounted", helper.hear());
+    if helper.hear().is_none() {
+        shows_nothing("no file system may be mounted here");
+    }
     assert_eq!(helper.hear().as_deref(), Some("stood it"));
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_core::{BoxFuture, Error, ErrorKind, Result};
 
-use super::table::TableSchema;
+use super::table::{Fault, TableSchema};
 use crate::names::TableName;
 use crate::server::failure::MIGRATE;
 use crate::server::sessions::Sessions;
@@ -81,13 +81,6 @@ impl TableSchema {
         }
         Ok(None)
     }
-}
-
-/// Why a table cannot be used, and the statement or command that ends that.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) why: String,
-    pub(crate) cure: String,
 }
 
 /// How long the creation of a table may take: it waits for the disk more often than other statements do.

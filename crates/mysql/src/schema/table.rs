@@ -1,4 +1,3 @@
-use super::migration::Fault;
 use crate::names::TableName;
 use crate::server::failure::MIGRATE;
 
@@ -137,6 +136,13 @@ impl std::fmt::Display for ColumnType {
             Self::Moment => f.write_str("datetime(6)"),
         }
     }
+}
+
+/// Why a table cannot be used, and the statement or command that ends that.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) why: String,
+    pub(crate) cure: String,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! wants it to. No server is needed, and no test waits.
 //!
 //! ```console
-//! $ cargo test -p leasehold-examples --test own_tests
+//! $ cargo test -p leasehold-examples --test it own_tests
 //! ```
 
 use leasehold_testkit::test;

@@ -7,7 +7,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use leasehold_file::{FencingToken, FileLocks, Guard, LockOptions, Wait, core::GuardMode};
-use leasehold_testkit::{KilledOnDrop, this_program};
+use leasehold_testkit::{KilledOnDrop, shows_nothing, this_program};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -20,6 +20,11 @@ pub(crate) fn directory() -> TempDir {
 
 pub(crate) fn open(directory: &TempDir) -> FileLocks {
     FileLocks::open(directory.path()).expect("the directory is ours")
+}
+
+/// What only the super-user may do: others have nothing to test with it.
+pub(crate) fn may<T>(do_this: &str, done: std::io::Result<T>) -> T {
+    done.unwrap_or_else(|error| shows_nothing(&format!("only the super-user may {do_this}: {error}")))
 }
 
 /// The files of the default namespace.
