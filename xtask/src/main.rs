@@ -51,7 +51,7 @@ usage: cargo xtask <command>
   mutants redis | mysql [--install] [--quick] [--again] [--tests=NAME] [FILE...]
                                       the same for the crate around this driver, its tests, and those of the backends on it
                                       FILE: for example store or script/batch, or a folder  --quick: only the crate's own tests
-                                      --tests: only the programs of tests with this name, for example --tests=signals
+                                      --tests: only the modules of tests with this name, for example --tests=signals
   mutants --suite [WORD...]           break real backends on purpose, and check that the suite, or the test that is named, notices
                                       WORD: only the faults of this backend, or with this word in their description
   model [NAME]                        search the states of the engine, or of `redlock`, further than the tests do; takes minutes
