@@ -17,6 +17,18 @@ fn a_program_with_its_own_main_has_no_test_that_is_dropped() {
 }
 
 #[test]
+fn a_library_of_which_no_tests_are_built_has_none() {
+    let untested =
+        crates().into_iter().filter(|folder| read(&folder.join("Cargo.toml")).contains("[lib]\ntest = false"));
+    let files: Vec<_> = untested.flat_map(|folder| rust_files(&folder.join("src"))).collect();
+    assert!(!files.is_empty(), "no such library was found");
+    check(files, |text| {
+        let has_one = text.lines().any(|line| line.trim() == "#[cfg(test)]");
+        has_one.then(|| "has tests, which `test = false` drops".to_owned()).into_iter().collect()
+    });
+}
+
+#[test]
 fn tests_that_would_be_dropped_are_told() {
     let marked = "\n    #[test]\n    fn x() {}\n    #[test(flavor = \"multi_thread\")]\n    async fn y() {}\n";
     for fine in [

@@ -2,7 +2,6 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::matrix;
 use crate::steps::Steps;
 use crate::tools;
 use crate::workspace::{self, cargo};
@@ -36,14 +35,12 @@ pub(crate) fn run(install: bool) -> ExitCode {
     }
     licences(&mut steps);
     steps.run("rules", cargo().args(RULES));
-    Steps::announce("matrix", "cargo xtask matrix --check");
-    steps.note_code("matrix", matrix::check());
     steps.end()
 }
 
 fn licences(steps: &mut Steps) {
     match tools::installed("cargo-deny") {
-        None => Steps::skip("deny", "there is no cargo-deny: install with `cargo xtask check --install`"),
+        None => steps.skip("deny", "there is no cargo-deny: install with `cargo xtask check --install`"),
         Some(program) => {
             let mut deny = Command::new(program);
             steps.run("deny", deny.args(DENY).current_dir(workspace::root()));

@@ -37,11 +37,11 @@ fn install_tools() -> Result<(), String> {
 fn interface(steps: &mut Steps) {
     let release = match latest_release() {
         Ok(Some(release)) => release,
-        Ok(None) => return Steps::skip("semver", "there is no release yet to compare with, that is no tag `v…`"),
+        Ok(None) => return steps.skip("semver", "there is no release yet to compare with, that is no tag `v…`"),
         Err(why) => return steps.note("semver", Err(why)),
     };
     let Some(program) = tools::installed("cargo-semver-checks") else {
-        return Steps::skip("semver", "there is no cargo-semver-checks: install with `cargo xtask release --install`");
+        return steps.skip("semver", "there is no cargo-semver-checks: install with `cargo xtask release --install`");
     };
     match workspace::libraries() {
         Ok(libraries) => {

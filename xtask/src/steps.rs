@@ -9,6 +9,7 @@ use crate::tally::Tally;
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     passed: usize,
+    skipped: usize,
     failed: Vec<String>,
 }
 
@@ -24,7 +25,8 @@ impl Steps {
     }
 
     /// Says that a step is left out. It does not fail: what it needs is not here.
-    pub(crate) fn skip(name: &str, why: &str) {
+    pub(crate) fn skip(&mut self, name: &str, why: &str) {
+        self.skipped += 1;
         println!("\n==> {name}: skipped, {why}");
     }
 
@@ -71,7 +73,7 @@ impl Steps {
         if !self.failed.is_empty() {
             println!("failed: {}", self.failed.join(", "));
         }
-        println!("steps: {} passed, {} failed", self.passed, self.failed.len());
+        println!("steps: {} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped);
         self.code()
     }
 

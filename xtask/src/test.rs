@@ -41,8 +41,7 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
             "--no-run",
             // What is dear to build is in target/cargo-timings.
             "--timings",
-            "--lib",
-            "--bins",
+            // What has `test = false` is left out by this alone.
             "--tests",
             "--all-features",
             "--message-format=json-render-diagnostics",

@@ -33,29 +33,3 @@ macro_rules! built_in {
     };
 }
 use built_in;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_list_has_the_schemes_of_each_kind_under_its_feature() {
-        for kind in BUILT_IN {
-            let mut own: Vec<_> = kind.all_schemes().collect();
-            own.sort_unstable();
-            let listed = FEATURES.iter().any(|(_, schemes)| {
-                let mut schemes = schemes.to_vec();
-                schemes.sort_unstable();
-                schemes == own
-            });
-            assert!(listed, "no line of the list has the schemes of {}: {own:?}", kind.name);
-        }
-    }
-
-    #[test]
-    fn a_kind_is_called_what_its_errors_call_it() {
-        for kind in BUILT_IN {
-            assert_eq!((kind.capabilities)().backend(), kind.name);
-        }
-    }
-}

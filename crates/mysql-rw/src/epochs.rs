@@ -165,23 +165,3 @@ impl Drop for Visit<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use leasehold_core::{Error, ErrorKind};
-
-    use super::*;
-
-    #[test]
-    fn readers_that_draw_together_get_an_epoch_each() {
-        let drawn = Ok(Attempt::Granted { epoch: Some(107) });
-        let epochs: Vec<_> = answers(&drawn, 3).take(3).map(Result::unwrap).collect();
-        assert_eq!(epochs, [105, 106, 107].map(|epoch| Attempt::Granted { epoch: Some(epoch) }));
-        let failed = Err(Error::new(ErrorKind::Unavailable, "acquire"));
-        assert!(answers(&failed, 2).take(2).all(|answer| answer.is_err_and(|error| error.is_transient())));
-        let refused =
-            Err(Error::new(ErrorKind::Backend, "acquire").detail("a right is missing").caused_by("INSERT denied"));
-        let shown = answers(&refused, 1).next().unwrap().unwrap_err().to_string();
-        assert_eq!(shown, "acquire: refused by the store: a right is missing: INSERT denied");
-    }
-}

@@ -99,7 +99,6 @@ async fn examine_server(sessions: &Sessions) -> Result<Vec<Finding>> {
 }
 
 /// What is said of the server.
-#[derive(Default)]
 struct Facts {
     version: String,
     version_number: String,
@@ -294,20 +293,4 @@ async fn notifications(sessions: &Sessions) -> Finding {
 
 async fn ask(sessions: &Sessions, statement: &'static str) -> Result<Vec<Row>> {
     sessions.run(Step::new("examine", statement), &[]).await
-}
-
-#[cfg(test)]
-mod tests {
-    use leasehold_core::Health;
-
-    use super::*;
-
-    /// No server here is that old.
-    #[test]
-    fn a_server_before_13_is_too_old() {
-        for (number, health) in [("120022", Health::Error), ("130000", Health::Well), ("170002", Health::Well)] {
-            let facts = Facts { version_number: number.to_owned(), ..Facts::default() };
-            assert_eq!(version(&facts).health, health, "{number}");
-        }
-    }
 }

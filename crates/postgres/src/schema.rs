@@ -62,27 +62,3 @@ impl Default for Schema {
         Self("\"leasehold\"".into())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_that_could_be_more_than_a_name_are_refused() {
-        for bad in ["", "a\"b", "a'b", "a b", "a.b", "A", "ä", "a\0", &"x".repeat(49)] {
-            assert!(Schema::new(bad).is_err(), "{bad:?}");
-        }
-        for good in ["leasehold", "l_1", "user", &"x".repeat(48)] {
-            assert_eq!(&*Schema::new(good).unwrap().statement("{schema}.locks"), format!("\"{good}\".locks"));
-        }
-    }
-
-    #[test]
-    fn a_channel_is_of_one_key_in_one_schema_and_short_enough_for_a_name() {
-        let (one, other) = (Schema::default(), Schema::new("other").unwrap());
-        let channels = [one.channel(b"a"), one.channel(b"b"), other.channel(b"a")];
-        assert!(channels.iter().all(|channel| channel.len() == 50));
-        assert!(channels[0] != channels[1] && channels[0] != channels[2]);
-        assert_eq!(channels[0], one.channel(b"a"));
-    }
-}

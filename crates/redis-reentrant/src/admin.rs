@@ -53,33 +53,3 @@ fn holder(epoch: &str, metadata: &str, left: &str) -> Option<Holder> {
     decode_metadata(metadata, &mut holder);
     Some(holder)
 }
-
-#[cfg(test)]
-mod tests {
-    use leasehold_core::FencingToken;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn no_text_makes_it_panic(epoch in ".*", metadata in ".*", left in ".*", number in any::<u64>()) {
-            let _ = holder(&epoch, &metadata, &left);
-            let _ = holder(&number.to_string(), &format!("{{{metadata}"), &number.to_string());
-        }
-    }
-
-    #[test]
-    fn a_lease_that_never_ends_has_no_remaining_time() {
-        let read = holder("7", r#"{"since":1,"host":"a","label":"b"}"#, "-1").unwrap();
-        assert_eq!((read.remaining, read.label.as_deref()), (None, Some("b")));
-        assert_eq!(read.token, Some(FencingToken::of_epoch(7)));
-    }
-
-    #[test]
-    fn a_holder_with_a_number_or_a_lease_that_no_script_tells_is_none() {
-        for (epoch, left) in [("x", "7"), ("", "7"), ("9007199254740992", "7"), ("7", "x"), ("7", ""), ("7", "-2")] {
-            assert!(holder(epoch, "{}", left).is_none(), "{epoch} {left}");
-        }
-    }
-}

@@ -31,15 +31,3 @@ const NEEDS: Needs = Needs {
     spare: &["publish", "subscribe", "unsubscribe", "ping", "scan", "info", "type"],
     parts: &[("lock", Form::Hash("epoch")), ("fence", Form::Counter("epoch")), ("forced", Form::Text)],
 };
-
-#[cfg(test)]
-mod tests {
-    use leasehold_testkit::redis::LeastUser;
-
-    use super::NEEDS;
-
-    #[test]
-    fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
-        LeastUser::of(include_str!("../README.md")).is_one_with(NEEDS.commands, NEEDS.spare);
-    }
-}

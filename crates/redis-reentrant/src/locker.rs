@@ -69,22 +69,3 @@ impl RedisReentrant {
         session
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use leasehold_redis::fred::clients::Client;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn sessions_that_are_gone_are_forgotten_and_the_others_are_not() {
-        let locks = RedisReentrant::from_client(Client::default());
-        let kept: Vec<_> = (0..100).map(|_| locks.session()).collect();
-        for _ in 0..10_000 {
-            locks.session();
-        }
-        let sessions = locks.sessions.lock().unwrap();
-        assert!(sessions.len() < 400, "{} are remembered", sessions.len());
-        assert_eq!(sessions.iter().filter_map(WeakEngine::upgrade).count(), kept.len());
-    }
-}

@@ -41,29 +41,3 @@ fn as_redis(url: &str) -> Cow<'_, str> {
         _ => Cow::Borrowed(url),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use leasehold_testkit::redis::LeastUser;
-
-    use super::*;
-
-    #[test]
-    fn the_scheme_stands_for_one_server_or_before_the_url_of_any() {
-        for (url, is) in [
-            ("redis-rw://:pw@h:1/2?namespace=a", "redis://:pw@h:1/2?namespace=a"),
-            ("rediss-rw://h", "rediss://h"),
-            ("redis-rw:redis-sentinel://h?sentinelServiceName=m", "redis-sentinel://h?sentinelServiceName=m"),
-            ("redis-rw:rediss-cluster://h", "rediss-cluster://h"),
-            ("rediss-rw:redis://h", "rediss-rw:redis://h"),
-            ("redis-rw", "redis-rw"),
-        ] {
-            assert_eq!(as_redis(url), is);
-        }
-    }
-
-    #[test]
-    fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
-        LeastUser::of(include_str!("../README.md")).is_one_with(NEEDS.commands, NEEDS.spare);
-    }
-}

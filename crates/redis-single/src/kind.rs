@@ -33,15 +33,3 @@ const NEEDS: Needs = Needs {
     spare: &["publish", "subscribe", "unsubscribe", "ping", "hlen", "pubsub|numsub", "scan", "info", "type"],
     parts: &[("lock", Form::Entry), ("fence", Form::Counter("epoch")), ("forced", Form::Text), ("queue", Form::Queue)],
 };
-
-#[cfg(test)]
-mod tests {
-    use leasehold_testkit::redis::LeastUser;
-
-    use super::NEEDS;
-
-    #[test]
-    fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
-        LeastUser::of(include_str!("../README.md")).is_one_with(NEEDS.commands, NEEDS.spare);
-    }
-}

@@ -45,7 +45,7 @@ pub use crate::closing::Silenced;
 pub use crate::corpus::{corpus, corpus_line, corpus_of_text, corpus_of_urls};
 #[cfg(feature = "harness")]
 #[doc(hidden)]
-pub use crate::harness::{Async, Body, Outcome, Sync, Test, Way, run};
+pub use crate::harness::{Async, Body, Outcome, Sync, Test, Way, completion, run};
 #[cfg(feature = "harness")]
 pub use crate::harness::{if_deep, this_program};
 #[cfg(feature = "harness")]

@@ -12,24 +12,21 @@ const STALE_ATTACH: &str = "yes; a detached lock may be attached once more, with
 const PASSED_ON: &str =
     "yes; a waiter of the holder's program may still get the lease that was ended, with its old number";
 
-/// Prints `docs/guarantees.md` without its introduction.
-pub(crate) fn print_all() -> bool {
-    for setup in ALL {
-        println!("## {}\n\n{}\n\n{}", setup.name, setup.in_words, table(&[setup]));
-    }
-    true
+/// `docs/guarantees.md` without its introduction.
+pub(crate) fn of_all() -> String {
+    let part = |setup: &Setup| format!("## {}\n\n{}\n\n{}\n", setup.name, setup.in_words, table(&[setup]));
+    ALL.into_iter().map(part).collect()
 }
 
-/// Prints the table of a backend's README.
-pub(crate) fn print_for(backend: &str) -> Result<bool, String> {
+/// The table of a backend's README.
+pub(crate) fn of_backend(backend: &str) -> Result<String, String> {
     let setups: Vec<&Setup> = ALL.into_iter().filter(|setup| setup.backend == backend).collect();
     if setups.is_empty() {
         return Err(format!("no backend is named {backend}"));
     }
     let runs: Vec<String> = setups.iter().map(|setup| format!("`cargo xtask chaos {}`", setup.name)).collect();
-    println!("Each line is a fault that {} brings about, and finds that it had an effect:\n", runs.join(", "));
-    print!("{}", table(&setups));
-    Ok(true)
+    let runs = runs.join(", ");
+    Ok(format!("Each line is a fault that {runs} brings about, and finds that it had an effect:\n\n{}", table(&setups)))
 }
 
 /// A line for each fault. Where the servers are arranged in several ways, a line says in which.
@@ -65,6 +62,9 @@ fn faults(setup: &Setup) -> Vec<Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use leasehold_chaos::checker::Rule;
 
     use super::*;
@@ -83,6 +83,20 @@ mod tests {
     fn no_fault_excuses_a_token() {
         for rule in [Rule::DuplicateToken, Rule::BackwardToken, Rule::StaleWrite, Rule::LostUpdate] {
             assert!(ALL.iter().all(|setup| setup.exemptions().all(|one| !one.rules.contains(&rule))), "{rule}");
+        }
+    }
+
+    #[test]
+    fn the_documents_say_what_runs_are_judged_by() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let says = |document: &str, part: &str| {
+            let text = fs::read_to_string(root.join(document)).unwrap();
+            let part = format!("<!-- faults:begin -->\n{}\n<!-- faults:end -->", part.trim_end());
+            assert!(text.contains(&part), "{document} says something else; `cargo xtask matrix` writes it");
+        };
+        says("docs/guarantees.md", &of_all());
+        for setup in ALL {
+            says(&format!("crates/{}/README.md", setup.backend), &of_backend(setup.backend).unwrap());
         }
     }
 

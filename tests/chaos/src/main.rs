@@ -28,8 +28,10 @@ fn main() -> ExitCode {
             .map_err(|error| error.to_string())
             .and_then(|orders| client::run(&orders))
             .map(|()| true),
-        [flag] if flag == "--guarantees" => Ok(guarantees::print_all()),
-        [flag, backend] if flag == "--guarantees" => guarantees::print_for(backend),
+        [flag, rest @ ..] if flag == "--guarantees" => {
+            let text = rest.first().map_or_else(|| Ok(guarantees::of_all()), |backend| guarantees::of_backend(backend));
+            text.map(|text| println!("{}", text.trim_end())).map(|()| true)
+        }
         words => arguments::parse(words).and_then(|plan| match plan.soak {
             Some(limit) => run::soak(&plan, limit),
             None => run::all(&plan),

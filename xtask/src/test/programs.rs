@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,16 +20,19 @@ const AT_ONCE: usize = 3;
 
 /// The programs that take longest: they begin first, so that nothing is left to wait for alone.
 const LONGEST: [&str; 9] = [
-    "leasehold-redis-single it",
-    "leasehold-mysql-rw it",
-    "leasehold-cli it",
-    "leasehold-mysql-unique it",
     "leasehold-core it",
-    "leasehold-redlock it",
+    "leasehold-mysql-rw it",
+    "leasehold-redis-single it",
     "leasehold-etcd it",
+    "leasehold-mysql-unique it",
+    "leasehold-redlock it",
+    "leasehold-cli it",
     "doc tests",
     "leasehold-search lib",
 ];
+
+/// A program that takes longer hangs: its tests have limits of their own, which add up to less.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// How often the state of the run is told.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
@@ -186,6 +190,8 @@ impl Run<'_> {
         lock(&self.state).running.insert(name.to_owned(), 0);
         command
             .envs(self.environment.iter().cloned())
+            // A run writes nothing into the sources.
+            .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -197,14 +203,23 @@ impl Run<'_> {
                 return Ok(());
             }
         };
-        let errors = child.stderr.take();
+        let (errors, printed) = (child.stderr.take(), child.stdout.take());
+        let child = Mutex::new(child);
         let mut output = Vec::new();
+        let (ended, has_ended) = mpsc::channel::<()>();
         let errors = thread::scope(|scope| {
+            scope.spawn(|| {
+                let has_ended = has_ended;
+                if has_ended.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+                    println!("{name} hangs: it is ended after {} minutes", LIMIT.as_secs() / 60);
+                    let _ = lock(&child).kill();
+                }
+            });
             let errors = scope.spawn(|| {
                 let mut text = Vec::new();
                 errors.map_or(Ok(0), |mut errors| errors.read_to_end(&mut text)).map(|_| text)
             });
-            if let Some(printed) = child.stdout.take() {
+            if let Some(printed) = printed {
                 let mut printed = BufReader::new(printed);
                 let mut from = 0;
                 while printed.read_until(b'\n', &mut output)? > 0 {
@@ -214,8 +229,11 @@ impl Run<'_> {
                     from = output.len();
                 }
             }
-            errors.join().unwrap_or_else(|_| Err(io::Error::other("a thread that reads panicked")))
+            let errors = errors.join().unwrap_or_else(|_| Err(io::Error::other("a thread that reads panicked")));
+            drop(ended);
+            errors
         })?;
+        let mut child = lock(&child);
         let processors = processor_seconds(child.id());
         let passed = child.wait()?.success();
         let file = target().join("tests").join(format!("{}-{part}.log", name.replace(' ', "-")));

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::support::{Place, leasehold, text};
 
 #[test]
-
 fn inspect_tells_who_holds_a_key_and_what_for() {
     let place = Place::file();
     let free = place.run(&["inspect", "k"]);
@@ -37,7 +36,6 @@ fn inspect_tells_who_holds_a_key_and_what_for() {
 }
 
 #[test]
-
 fn who_holds_it_is_user_host_and_process_unless_told_otherwise() {
     let place = Place::file();
     let holder = place.hold("k");
@@ -48,7 +46,6 @@ fn who_holds_it_is_user_host_and_process_unless_told_otherwise() {
 }
 
 #[test]
-
 fn list_shows_the_held_keys_with_a_prefix_in_order() {
     let place = Place::file();
     let empty = place.run(&["list"]);
@@ -77,7 +74,6 @@ fn list_shows_the_held_keys_with_a_prefix_in_order() {
 }
 
 #[test]
-
 fn force_release_says_whom_it_took_it_from() {
     let place = Place::file();
     let free = place.run(&["force-release", "k"]);
@@ -98,7 +94,6 @@ fn force_release_says_whom_it_took_it_from() {
 }
 
 #[test]
-
 fn force_release_with_a_token_spares_every_other_grant() {
     let place = Place::file();
     let token = |key: &str| {
@@ -136,7 +131,6 @@ fn force_release_with_a_token_spares_every_other_grant() {
 }
 
 #[test]
-
 fn without_a_default_every_command_that_names_no_store_is_64() {
     let none = |args: &[&str]| {
         let mut program = leasehold(args);
@@ -159,17 +153,17 @@ fn without_a_default_every_command_that_names_no_store_is_64() {
 }
 
 #[test]
-
 fn backends_shows_every_store_that_was_built_in() {
     let plain = text(&leasehold(&["backends"]).output().unwrap().stdout);
     assert!(plain.contains("file") && plain.contains("cross-process"), "{plain}");
     let table = text(&leasehold(&["backends", "--markdown"]).output().unwrap().stdout);
-    assert!(table.starts_with("| Backend |"), "{table}");
     assert!(table.contains("`file:`") && table.contains('✓') && table.contains('–'), "{table}");
+    let readme = include_str!("../../../../README.md");
+    let is_there = readme.contains(&format!("<!-- backends:begin -->\n{}\n<!-- backends:end -->", table.trim_end()));
+    assert!(is_there, "the README has another table; `cargo xtask matrix` writes it");
 }
 
 #[test]
-
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let mut program = leasehold(&["backends"]);
     let mut program = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -179,7 +173,6 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 }
 
 #[test]
-
 fn a_store_without_tables_or_nodes_has_nothing_to_look_after() {
     for command in ["migrate", "gc", "heal"] {
         assert_eq!(Place::file().code(&[command]), 64, "{command}");
@@ -187,7 +180,6 @@ fn a_store_without_tables_or_nodes_has_nothing_to_look_after() {
 }
 
 #[test]
-
 fn a_session_is_for_stores_that_have_sessions() {
     assert_eq!(Place::file().code(&["--session", "me", "inspect", "k"]), 64);
 }

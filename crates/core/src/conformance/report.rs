@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report of a test program")]
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -164,7 +165,9 @@ fn trial(
         }
         let _turn = TURNS.take();
         let backend = context.subject.capabilities().backend();
-        let verdict = runtime.block_on(check(case, context));
+        // A case that panics is broken like one that fails: it is counted, and its clause told.
+        let verdict = catch_unwind(AssertUnwindSafe(|| runtime.block_on(check(case, context))))
+            .unwrap_or_else(|_| Err("it panicked, as is printed above".to_owned()));
         let settled = match Expected::of(backend, case.name) {
             Some(expected) => expected.settle(&verdict).map(Completion::ignored_with),
             None => verdict.map(|()| Completion::Completed),

@@ -1,6 +1,7 @@
 //! Readers and writers of one key, beyond the conformance suite. Needs a private server.
 
 #[allow(dead_code, reason = "the tables are for the library")]
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::sql::{Statements, readers_of};
@@ -13,6 +14,7 @@ use leasehold_testkit::mysql::steps::claim;
 use leasehold_testkit::mysql::{Server, cost};
 use leasehold_testkit::{Proxy, test};
 use mysql_async::prelude::Queryable;
+use tokio::task::JoinSet;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -334,12 +336,52 @@ async fn a_writer_whose_downgrade_is_repeated_is_granted_only_with_a_lease() {
     }
 }
 
+#[test(server)]
+async fn readers_that_draw_together_get_an_epoch_each() {
+    let server = Server::needed(&[]).await;
+    MysqlRw::migrate(&server.url()).await.unwrap();
+    server.sql(&["CREATE USER u@'%' IDENTIFIED BY 'pw'", "GRANT SELECT ON leasehold.* TO u@'%'"]).await;
+    for table in ["leasehold_rw", "leasehold_rw_readers"] {
+        server.sql(&[&format!("GRANT INSERT, UPDATE, DELETE ON leasehold.{table} TO u@'%'")]).await;
+    }
+    let proxy = Proxy::start(server.port());
+    let store = MysqlRw::builder().url(proxy.url(&server.url_of("u", "pw"))).backend().await.unwrap();
+    // While the first draws, all others ask, and the clock gets ahead of so many epochs.
+    proxy.delay(Duration::from_millis(5));
+    let all = async || {
+        let mut readers = JoinSet::new();
+        for _ in 0..40 {
+            let store = store.clone();
+            let claim = Claim { mode: Mode::Shared, ..claim("k", Duration::from_secs(60)) };
+            readers.spawn(async move { store.try_acquire(&claim).await });
+        }
+        readers.join_all().await
+    };
+    let drawn = all().await.into_iter().map(|attempt| match attempt.unwrap() {
+        Attempt::Granted { epoch: Some(epoch) } => epoch,
+        busy => panic!("no writer is in the way: {busy:?}"),
+    });
+    let epochs: BTreeSet<_> = drawn.collect();
+    let together: Vec<_> = epochs.iter().skip(1).copied().collect();
+    assert_eq!(together, (together[0]..together[0] + 39).collect::<Vec<_>>());
+    let mut session = server.session().await.unwrap();
+    let newest = session.query_first("SELECT epoch FROM leasehold.leasehold_rw").await.unwrap();
+    assert_eq!(newest, together.last().copied(), "an epoch is given again, or before it was drawn");
+
+    server.sql(&["REVOKE INSERT, UPDATE ON leasehold.leasehold_rw FROM u@'%'"]).await;
+    for refused in all().await {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        assert!(error.to_string().contains("lacks a right") && error.to_string().contains("denied"), "{error}");
+    }
+}
+
 #[test(multi_thread, server)]
 async fn readers_that_draw_together_leave_no_requests_behind() {
     let server = Server::needed(&[]).await;
     MysqlRw::migrate(&server.url()).await.unwrap();
     let store = MysqlRw::builder().url(server.url()).backend().await.unwrap();
-    let mut readers = tokio::task::JoinSet::new();
+    let mut readers = JoinSet::new();
     for number in 0..64 {
         let store = store.clone();
         readers.spawn(async move {

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leasehold_postgres::{
-    Admin, Backed, Backend, Claim, Error, ErrorKind, LockKey, LockOptions, Locker, LockerExt, Mode, Postgres, RwLocker,
-    RwLockerExt,
+    Admin, Backed, Backend, Claim, Error, ErrorKind, Health, KIND, LockKey, LockOptions, Locker, LockerExt, Mode,
+    Postgres, RwLocker, RwLockerExt,
 };
 use leasehold_testkit::postgres::Server;
 use leasehold_testkit::{eventually, test, tokens_grow_although_all_is_forgotten};
@@ -211,5 +211,22 @@ async fn marks_of_those_who_waited_end_although_the_clock_was_set_back() {
         sql(&server.url(), &[&ahead]).await;
         let writer = locks.acquire(&LockKey::new("k").unwrap(), &patient()).await.unwrap();
         writer.expect("nobody holds it").release().await.unwrap();
+    }
+}
+
+/// No server here is that old.
+#[test(server)]
+async fn a_server_before_13_is_too_old() {
+    let server = server(&[]).await;
+    sql(&server.url(), &["ALTER ROLE leasehold SET search_path = public, pg_catalog"]).await;
+    for (version, health) in [("120022", Health::Error), ("130000", Health::Well), ("170002", Health::Well)] {
+        let pretends = format!(
+            "CREATE OR REPLACE FUNCTION public.current_setting(text) RETURNS text LANGUAGE sql AS \
+             $$ SELECT CASE $1 WHEN 'server_version_num' THEN '{version}' ELSE pg_catalog.current_setting($1) END $$"
+        );
+        sql(&server.url(), &[&pretends]).await;
+        let findings = KIND.examine.unwrap()(&server.url()).await.unwrap();
+        let told = findings.iter().find(|finding| finding.id == "server-version").unwrap();
+        assert_eq!(told.health, health, "{told:?}");
     }
 }

@@ -1,9 +1,11 @@
 //! What the README says of the least user. The test starts the server it needs; without `redis-server` it is ignored.
 
-use leasehold_redis_reentrant::RedisReentrant;
+use leasehold_redis_reentrant::{KIND, RedisReentrant};
 use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
 use leasehold_testkit::{needs, test};
 use tokio::sync::OnceCell;
+
+const README: &str = include_str!("../../README.md");
 
 const UNREPORTED: Unreported = Unreported {
     warnings: &[
@@ -26,5 +28,10 @@ async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the
         };
         Scenario::of(None, session).await
     };
-    LeastUser::of(include_str!("../../README.md")).leave_out_each(&servers, UNREPORTED, tell).await;
+    LeastUser::of(README).leave_out_each(&servers, UNREPORTED, tell).await;
+}
+
+#[test]
+async fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
+    LeastUser::of(README).is_one_with_doctor(&KIND, "reentrant:").await;
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold_redis::fred::prelude::{Builder, ClientLike, Config, ReconnectPolicy};
 use leasehold_redis_reentrant::{
-    Admin, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant, ReleaseOutcome,
-    Result, Session, Wait,
+    Admin, Client, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisReentrant,
+    ReleaseOutcome, Result, Session, Wait,
 };
 use leasehold_testkit::redis::Server;
 use leasehold_testkit::{Proxy, eventually, needs, shows_nothing, test, this_program};
@@ -61,7 +61,10 @@ async fn sessions_share_one_connection_and_exclude_each_other() -> Result<()> {
 async fn bad_ids_are_refused() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     let locks = RedisReentrant::connect(&server.url()).await?;
-    for bad in [String::new(), "x".repeat(300)] {
+    for good in ["x".to_owned(), "x".repeat(255)] {
+        assert_eq!(locks.session_with_id(good.clone())?.id(), good);
+    }
+    for bad in [String::new(), "x".repeat(256), "é".repeat(128)] {
         let error = locks.session_with_id(bad).unwrap_err();
         assert_eq!((error.kind(), error.backend()), (ErrorKind::InvalidOptions, Some("redis-reentrant")));
         assert!(error.to_string().contains("1 to 255"), "{error}");
@@ -72,8 +75,24 @@ async fn bad_ids_are_refused() -> Result<()> {
     assert!(locks.session_with_id("one two")?.try_lock("k").await?.is_none());
     assert!(locks.session_with_id(session.id())?.try_lock("k").await?.is_some());
     let secret = locks.session();
+    assert_ne!(secret.id(), locks.session().id());
     assert!(!format!("{locks:?} {secret:?}").contains(secret.id()));
     Ok(())
+}
+
+#[test]
+async fn sessions_that_are_gone_are_forgotten_and_the_others_are_not() {
+    let locks = RedisReentrant::from_client(Client::default());
+    let kept: Vec<_> = (0..100).map(|_| locks.session()).collect();
+    for _ in 0..10_000 {
+        locks.session();
+    }
+    let remembered = format!("{locks:?}").matches("WeakEngine").count();
+    assert!((100..400).contains(&remembered), "{remembered} are remembered");
+    locks.close().await;
+    for session in kept {
+        assert_eq!(session.try_lock("k").await.unwrap_err().kind(), ErrorKind::Closed);
+    }
 }
 
 #[test]

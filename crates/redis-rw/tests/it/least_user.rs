@@ -1,6 +1,6 @@
 //! What the README says of the least user. The tests start the servers they need; without `redis-server` they are ignored.
 
-use leasehold_redis_rw::{LockKey, LockOptions, Locker, LockerExt, RedisRw, Result, RwLockerExt};
+use leasehold_redis_rw::{KIND, LockKey, LockOptions, Locker, LockerExt, RedisRw, Result, RwLockerExt};
 use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
 use leasehold_testkit::{eventually, needs, test};
 
@@ -53,4 +53,9 @@ async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the
     let tell =
         async |urls: Vec<String>| Scenario::of(Some(&servers[0]), async |_| RedisRw::connect(&urls[0]).await).await;
     LeastUser::of(README).leave_out_each(&servers, UNREPORTED, tell).await;
+}
+
+#[test]
+async fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
+    LeastUser::of(README).is_one_with_doctor(&KIND, "redis-rw:").await;
 }

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use leasehold_redis_rw::{
-    LockKey, LockOptions, Locker, LockerExt, RedisRw, ReleaseOutcome, Result, RwLocker, RwLockerExt, Wait,
+    Admin, KIND, LockKey, LockOptions, Locker, LockerExt, RedisRw, ReleaseOutcome, Result, RwLocker, RwLockerExt,
+    Target, Wait,
 };
-use leasehold_testkit::redis::{Cluster, Sentinels};
+use leasehold_testkit::redis::{Cluster, FakeRedis, Sentinels};
 use leasehold_testkit::{eventually, needs, test};
 
 fn patiently() -> LockOptions {
@@ -76,5 +77,32 @@ async fn a_grant_from_the_queue_counts_when_replicas_have_it() -> Result<()> {
     assert!(!waiting.is_finished(), "a grant that no replica has");
     set.replica.resume();
     assert!(waiting.await.unwrap()?.is_some());
+    Ok(())
+}
+
+#[test]
+async fn the_scheme_stands_for_one_server_or_before_the_url_of_any() -> Result<()> {
+    for (url, why) in [
+        ("redis-rw://h?odd", "`odd` is no query parameter of redis://"),
+        ("rediss-rw://h?odd", "`odd` is no query parameter of rediss://"),
+        ("redis-rw:redis-sentinel://h?odd", "`odd` is no query parameter of redis-sentinel://"),
+        ("redis-rw:rediss-cluster://h?odd", "`odd` is no query parameter of rediss-cluster://"),
+        ("rediss-rw:redis://h", "unknown scheme `rediss-rw`"),
+        ("redis-rw", "the URL cannot be read"),
+    ] {
+        let (connected, examined) = ((KIND.connect)(Target::new(url)).await, KIND.examine.unwrap()(url).await);
+        for refused in [connected.map(drop).unwrap_err(), examined.map(drop).unwrap_err()] {
+            assert!(refused.to_string().contains(why), "{url}: {refused}");
+        }
+    }
+    // And all that follows it stays as it is.
+    let server = FakeRedis::start(|words| FakeRedis::greeting(words).unwrap_or_else(|| "+OK\r\n".into())).await;
+    let url = format!("redis-rw://:pw@127.0.0.1:{}/2?namespace=a", server.port());
+    let locks = (KIND.connect)(Target::new(&url)).await?;
+    drop(locks.inspect(&LockKey::new("k")?).await);
+    let received = server.received();
+    for asked in ["AUTH pw", "SELECT 2", "{a:k}:lock"] {
+        assert!(received.iter().any(|words| words.join(" ").contains(asked)), "{asked}: {received:?}");
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_redis_single::{
-    Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
+    Admin, ErrorKind, KIND, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::redis::{LeastUser, Scenario, Server, Unreported};
 use leasehold_testkit::{eventually, needs, test};
@@ -54,4 +54,9 @@ async fn without_any_one_of_its_commands_it_is_refused_or_all_is_in_order_as_the
     let servers = [needs("redis-server", Server::start(&[]).await)];
     let tell = async |urls: Vec<String>| Scenario::of(Some(&servers[0]), async |_| locker_at(&urls[0]).await).await;
     LeastUser::of(README).leave_out_each(&servers, UNREPORTED, tell).await;
+}
+
+#[test]
+async fn the_rights_that_doctor_asks_for_are_those_of_the_readme() {
+    LeastUser::of(README).is_one_with_doctor(&KIND, "").await;
 }

@@ -14,8 +14,8 @@ use leasehold_testkit::{eventually, needs, test};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-const PASSWORD: &str = "hunter2-canary";
-const APP: [&str; 8] = ["ACL", "SETUSER", "app", "on", ">hunter2-canary", "~*", "&*", "+@all"];
+const PASSWORD: &str = "swordfish-canary";
+const APP: [&str; 8] = ["ACL", "SETUSER", "app", "on", ">swordfish-canary", "~*", "&*", "+@all"];
 const ROOT: [&str; 8] = ["ACL", "SETUSER", "root", "on", ">root", "~*", "&*", "+@all"];
 const OTHER_PASSWORD: [&str; 5] = ["ACL", "SETUSER", "app", "resetpass", ">other"];
 

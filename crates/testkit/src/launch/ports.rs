@@ -28,14 +28,3 @@ pub fn free_port() -> Result<u16, String> {
     }
     Err("no free pair of ports on 127.0.0.1".into())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_port_is_given_out_twice() {
-        let ports: BTreeSet<u16> = (0..50).map(|_| free_port().expect("a free port")).collect();
-        assert_eq!(ports.len(), 50);
-    }
-}

@@ -323,14 +323,3 @@ impl Identity {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stranger_with_a_servers_id_is_not_that_server() {
-        let stranger = Identity { id: std::process::id(), port: 1, program: "redis-server".into() };
-        assert!(!stranger.is_running());
-    }
-}

@@ -176,15 +176,3 @@ pub fn check_files(manifest: &str, names: &[&str]) {
     let names: BTreeSet<String> = names.iter().map(|name| format!("{name}.sql")).collect();
     assert_eq!(files, names, "a statement's file and its name");
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn locks_are_read_from_the_sessions_own_transaction() {
-        let status = "---TRANSACTION 7, ACTIVE 0 sec\n2 lock struct(s), heap size 1128, 31 row lock(s)\n\
-                      MariaDB thread id 5, OS\n---TRANSACTION 8, ACTIVE 0 sec\nMariaDB thread id 6, OS\n";
-        assert_eq!((locks_of(status, 5), locks_of(status, 6), locks_of(status, 9)), (31, 0, 0));
-    }
-}

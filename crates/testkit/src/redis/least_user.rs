@@ -1,3 +1,6 @@
+use leasehold_core::{Health, Kind};
+
+use super::fake_redis::FakeRedis;
 use super::server::Server;
 use crate::launch::resp::Answer;
 
@@ -52,6 +55,22 @@ impl LeastUser {
         }
     }
 
+    /// Compares the commands with those that `doctor` misses where the server lets a user send none: with what it calls an error,
+    /// and with what it warns of. The URL of such a server is behind `scheme`.
+    ///
+    /// # Panics
+    /// When the README names others.
+    pub async fn is_one_with_doctor(&self, kind: &Kind, scheme: &str) {
+        let server = FakeRedis::start(denies_all).await;
+        let examine = kind.examine.expect("something to look for");
+        let findings = examine(&format!("{scheme}{}", server.url())).await.expect("a connection");
+        let missed = |health| {
+            let of_rights = findings.iter().filter(move |told| told.id == "privilege" && told.health == health);
+            of_rights.filter_map(|told| told.cure.as_ref()?.strip_prefix("ACL SETUSER default +")).collect::<Vec<_>>()
+        };
+        self.is_one_with(&missed(Health::Error), &missed(Health::Warning));
+    }
+
     /// Makes it on a server, but for some of its commands. How to connect as it.
     ///
     /// # Panics
@@ -61,5 +80,17 @@ impl LeastUser {
         let words: Vec<&str> = ["ACL", "SETUSER", "app", "reset", "on", ">pw"].into_iter().chain(rules).collect();
         assert_eq!(server.ask(&words).await, Answer::Text("OK".into()), "{words:?}");
         server.url().replace("redis://", "redis://app:pw@")
+    }
+}
+
+/// Answers the script of `doctor`, which asks for the commands that a user may not send, with all of them.
+fn denies_all(words: &[&str]) -> Vec<u8> {
+    match words {
+        ["EVAL", script, "1", _, commands @ ..] if script.contains("acl_check_cmd") => {
+            let places = (1..=commands.len()).map(|place| format!("+{place}\r\n")).collect::<Vec<_>>();
+            format!("*{}\r\n{}", commands.len(), places.concat()).into()
+        }
+        ["SCAN", ..] => "*2\r\n$1\r\n0\r\n*0\r\n".into(),
+        _ => FakeRedis::greeting(words).unwrap_or_else(|| "+OK\r\n".into()),
     }
 }

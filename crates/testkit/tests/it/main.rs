@@ -1,6 +1,9 @@
 //! The tests of this crate that use it from outside.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod corpus;
 mod functions;
+mod harness;
+mod launch;
 
 leasehold_testkit::main!();
