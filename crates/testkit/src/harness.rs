@@ -74,7 +74,9 @@ impl Test {
         // A process of its own leaves the verdict to the one that started it.
         let expected = Expected::of(package, self.function).filter(|_| !is_process_of_its_own());
         Trial::ignorable_test(self.name(), move || {
-            let _turn = self.way.turns().filter(|_| self.runs_here()).map(Turns::take);
+            // A process that a test starts has that test's turn.
+            let waits = self.runs_here() && !is_process_of_its_own();
+            let _turn = self.way.turns().filter(|_| waits).map(Turns::take);
             completion(Box::new(move || self.verdict()), required, expected)
         })
     }
@@ -290,7 +292,7 @@ fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
 /// If the path of this program is not known.
 pub fn this_program(test: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("this program has a path"));
-    command.args(["--exact", test, "--nocapture"]).env_remove(SELECTION);
+    command.args(["--exact", test, "--nocapture"]).env_remove(SELECTION).env(OWN_PROCESS, "1");
     command
 }
 
@@ -310,7 +312,7 @@ fn is_process_of_its_own() -> bool {
 }
 
 fn in_a_process_of_its_own(test: &str) -> Result<(), String> {
-    let ended = this_program(test).env(OWN_PROCESS, "1").output().map_err(|error| error.to_string())?;
+    let ended = this_program(test).output().map_err(|error| error.to_string())?;
     let printed = String::from_utf8_lossy(&ended.stdout);
     if ended.status.success() && printed.contains("1 passed") {
         return Ok(());
