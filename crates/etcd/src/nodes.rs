@@ -4,12 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::Shared;
-use futures::stream::BoxStream;
-use futures::{FutureExt, Stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use leasehold_core::{BoxFuture, Error, ErrorKind, Home, OwnerId, Result};
 use prost::Message;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -56,6 +55,12 @@ enum NotConnected {
 
 /// A request under way at one node.
 type Asked<A> = BoxFuture<'static, Result<A, Status>>;
+
+/// A stream of answers. Dropping it ends the request, too: while a request goes on, its server goes on to answer.
+pub(crate) struct Listening<A> {
+    pub(crate) answers: Streaming<A>,
+    _open: oneshot::Sender<()>,
+}
 
 /// What a request is about.
 #[derive(Clone, Copy)]
@@ -125,7 +130,7 @@ impl Nodes {
         A: Message + Default + 'static,
     {
         let all = move |connection| -> Asked<Vec<A>> {
-            let (sent, wanted) = (futures::stream::iter(requests.clone()), requests.len());
+            let (sent, wanted) = (stream::iter(requests.clone()), requests.len());
             Box::pin(async move {
                 let mut answers = streaming::<Q, A>(connection, step.path, sent).await?;
                 let mut each = Vec::with_capacity(wanted);
@@ -138,20 +143,23 @@ impl Nodes {
         self.at_some_node(step, all)
     }
 
-    /// Begins a stream of answers to these requests.
+    /// Begins a stream of answers to this request, which stays open as long as what is answered.
     ///
     /// # Errors
     /// As for [`ask`](Self::ask).
-    pub(crate) fn listen<Q, A>(
-        &self,
-        step: Step,
-        requests: impl Fn() -> BoxStream<'static, Q> + Send + Sync + 'static,
-    ) -> BoxFuture<'_, Result<Streaming<A>>>
+    pub(crate) fn listen<Q, A>(&self, step: Step, request: Q) -> BoxFuture<'_, Result<Listening<A>>>
     where
-        Q: Message + 'static,
+        Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        self.at_some_node(step, move |connection| Box::pin(streaming(connection, step.path, requests())))
+        let listen = move |connection| -> Asked<Listening<A>> {
+            let (open, ended) = oneshot::channel();
+            let requests = stream::iter([request.clone()]).chain(stream::pending()).take_until(ended);
+            Box::pin(async move {
+                Ok(Listening { answers: streaming(connection, step.path, requests).await?, _open: open })
+            })
+        };
+        self.at_some_node(step, listen)
     }
 
     /// The error for a stream that broke off; leaves the node that it came from.

@@ -1,10 +1,9 @@
 use async_trait::async_trait;
-use futures::{StreamExt, stream};
 use leasehold_core::{LockKey, Mode, Notification, Notifications, OwnerId, Result, Subscription};
 use tokio::sync::watch;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
-use crate::nodes::Step;
+use crate::nodes::{Listening, Step};
 use crate::proto::{Range, WATCH, WatchCreate, WatchRequest, WatchResponse};
 use crate::store::Store;
 
@@ -33,7 +32,7 @@ struct Watched {
     /// Up to where everything that was deleted is known.
     revision: i64,
     changes: watch::Receiver<()>,
-    stream: Option<Streaming<WatchResponse>>,
+    stream: Option<Listening<WatchResponse>>,
 }
 
 /// What is to be watched.
@@ -103,22 +102,17 @@ async fn another(store: &Store, key: &LockKey, waiter: Option<(OwnerId, Mode)>, 
 /// Waits until one of these keys is deleted after this revision, and answers when. Also answers if etcd does not know any more.
 async fn deleted(
     store: &Store,
-    stream: &mut Option<Streaming<WatchResponse>>,
+    stream: &mut Option<Listening<WatchResponse>>,
     (key, range_end): Range,
     revision: i64,
 ) -> Result<i64> {
     let create = WatchCreate { key, range_end, start_revision: revision + 1, filters: vec![NO_PUT] };
-    let asked = move || {
-        let request = WatchRequest { create: Some(create.clone()) };
-        // The request stays open: its end would end the watch.
-        stream::iter([request]).chain(stream::pending()).boxed()
-    };
     let watched = match stream {
         Some(watched) => watched,
-        None => stream.insert(store.nodes().listen(STEP, asked).await?),
+        None => stream.insert(store.nodes().listen(STEP, WatchRequest { create: Some(create) }).await?),
     };
     loop {
-        let message = watched.message().await;
+        let message = watched.answers.message().await;
         let ended = || Err(store.nodes().broke_off(STEP, &Status::unknown("the watch ended")));
         match message {
             Err(status) => return Err(store.nodes().broke_off(STEP, &status)),

@@ -1,8 +1,7 @@
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use leasehold_etcd::{Etcd, LockGuard, LockKey, LockOptions, Locker, Wait};
+use leasehold_testkit::launch::etcd::get;
 
 pub(crate) async fn clients(url: &str) -> [Etcd; 2] {
     [Etcd::connect(url).await.unwrap(), Etcd::connect(url).await.unwrap()]
@@ -23,11 +22,16 @@ pub(crate) async fn take(locks: &Etcd, name: &str, ttl: Duration) -> LockGuard {
 
 /// How many requests of this method the server was sent.
 pub(crate) fn count(port: u16, method: &str) -> u64 {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-    let mut metrics = String::new();
-    stream.read_to_string(&mut metrics).unwrap();
-    let is_it = |line: &&str| line.starts_with("grpc_server_started_total") && line.contains(method);
-    let count = metrics.lines().find(is_it).and_then(|line| line.rsplit(' ').next()?.parse().ok());
-    count.unwrap_or_else(|| panic!("no {method} in the metrics"))
+    metric(port, |line| line.starts_with("grpc_server_started_total") && line.contains(method))
+}
+
+/// How many watches the server has open.
+pub(crate) fn watches(port: u16) -> u64 {
+    metric(port, |line| line.starts_with("etcd_debugging_mvcc_watcher_total"))
+}
+
+fn metric(port: u16, is_it: impl Fn(&str) -> bool) -> u64 {
+    let metrics = get(port, "metrics").unwrap();
+    let found = metrics.lines().find(|line| is_it(line)).and_then(|line| line.rsplit(' ').next()?.parse().ok());
+    found.expect("it is in the metrics")
 }
