@@ -2,6 +2,7 @@ use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, Finding, Result};
 
 use crate::address::Address;
+use crate::failure::is_compacted;
 use crate::names::Names;
 use crate::nodes::Nodes;
 use crate::proto::{
@@ -17,7 +18,10 @@ const CORRECTED: [(u64, u64); 2] = [(4, 31), (5, 13)];
 /// What etcd's database may grow to unless it was told otherwise. Servers before 3.6 do not tell what they were told.
 const QUOTA: i64 = 2 * 1024 * 1024 * 1024;
 
-/// Checks the members of the cluster of a URL, their alarms and space, the rights of the user, and what is stored under the
+/// How many revisions a cluster may have that compacts itself, because the first hour is not over yet.
+const HISTORY: i64 = 10_000;
+
+/// Checks the members of the cluster of a URL, their alarms, space and history, the rights of the user, and what is stored under the
 /// names of locks.
 ///
 /// # Errors
@@ -35,6 +39,7 @@ pub(crate) async fn examine(url: &str) -> Result<Vec<Finding>> {
     let names = Names::new(&address.namespace);
     findings.extend(members(&nodes).await);
     findings.push(alarms(&nodes).await);
+    findings.push(history(&nodes, &names).await);
     findings.push(rights(&nodes, &names).await);
     findings.extend(foreign(&nodes, &names).await);
     nodes.close();
@@ -139,6 +144,32 @@ async fn alarms(nodes: &Nodes) -> Finding {
         Finding::error("alarm", "the database is full, and takes no writes (NOSPACE)").cure(cure)
     } else {
         Finding::well("alarm", "no alarm is raised")
+    }
+}
+
+/// Whether the history was ever compacted. No request tells whether etcd was told to do so by itself.
+async fn history(nodes: &Nodes, names: &Names) -> Finding {
+    let at = |revision| RangeRequest { key: names.base(), revision, ..RangeRequest::default() };
+    let now: Result<RangeResponse> = nodes.ask(read("examine", RANGE), at(0)).await;
+    let revisions = match now {
+        Ok(now) => now.header.map_or(0, |header| header.revision),
+        Err(error) => return unread("history", &format!("the revision cannot be read: {error}")),
+    };
+    if revisions <= HISTORY {
+        return Finding::well("history", format!("it has {revisions} revisions"));
+    }
+    let first: Result<RangeResponse> = nodes.ask(read("examine", RANGE), at(1)).await;
+    match first {
+        Err(error) if is_compacted(&error) => Finding::well("history", "it is compacted"),
+        Err(error) => unread("history", &format!("the first revision cannot be read: {error}")),
+        Ok(_) => {
+            let text = format!(
+                "none of its {revisions} revisions was ever compacted: a key is slower the more often it was locked, and the \
+                 database grows until it is full"
+            );
+            let cure = format!("etcdctl compact {revisions}; start etcd with --auto-compaction-retention=1h");
+            Finding::warning("history", text).cure(cure)
+        }
     }
 }
 

@@ -69,6 +69,11 @@ fn of(code: Code, message: &str, unknown: ErrorKind) -> (ErrorKind, bool, &'stat
     }
 }
 
+/// Whether etcd refused a request because it does not keep that revision any more.
+pub(crate) fn is_compacted(error: &Error) -> bool {
+    error.kind() == ErrorKind::Backend && error.to_string().contains("required revision has been compacted")
+}
+
 /// Whether there was no connection on which the request could have been sent.
 fn was_not_sent(status: &Status) -> bool {
     let mut cause = status.source();

@@ -44,6 +44,9 @@ pub(crate) struct RangeRequest {
     pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) limit: i64,
+    /// What was there at this revision. 0: what is there now.
+    #[prost(int64, tag = "4")]
+    pub(crate) revision: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -290,7 +293,7 @@ pub(crate) struct UserGetResponse {
 impl RangeRequest {
     /// So many keys of a range at most.
     pub(crate) fn all((key, range_end): Range, limit: i64) -> Self {
-        Self { key, range_end, limit }
+        Self { key, range_end, limit, revision: 0 }
     }
 }
 
@@ -333,7 +336,7 @@ pub(crate) fn starting_with(prefix: impl Into<Vec<u8>>) -> Range {
 
 impl Operation {
     pub(crate) fn get((key, range_end): Range) -> Self {
-        Self { request: Some(Request::Range(RangeRequest { key, range_end, limit: 0 })) }
+        Self { request: Some(Request::Range(RangeRequest { key, range_end, ..RangeRequest::default() })) }
     }
 
     pub(crate) fn get_one(key: &[u8]) -> Self {

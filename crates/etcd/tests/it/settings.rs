@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use leasehold_etcd::{
-    Admin, Backed, Backend, Error, ErrorKind, Etcd, FencingToken, GrantRef, LeaseStatus, LockOptions, Locker,
-    LockerExt, Mode, Notification, OwnerId, RwLockerExt,
+    Admin, Backed, Backend, Claim, Error, ErrorKind, Etcd, FencingToken, GrantRef, Health, KIND, LeaseStatus,
+    LockOptions, Locker, LockerExt, Mode, Notification, OwnerId, RwLockerExt,
 };
 use leasehold_testkit::etcd::Cluster;
 use leasehold_testkit::{PATIENCE, eventually, test, tokens_grow_although_all_is_forgotten};
@@ -108,6 +109,35 @@ async fn a_waiter_is_woken_although_the_history_was_compacted() {
     // The watch begins only now, at a revision that is not kept any more.
     let told = tokio::time::timeout(PATIENCE, subscription.next()).await.expect("nothing was told");
     assert_eq!(told, Notification::Freed);
+}
+
+#[test(multi_thread, server)]
+async fn a_history_that_nobody_compacts_is_found_and_the_cure_ends_it() {
+    let cluster = Cluster::one(&[]).await;
+    let url = cluster.url();
+    let found = async || {
+        let findings = (KIND.examine.unwrap())(&url).await.unwrap();
+        findings.into_iter().find(|finding| finding.id == "history").unwrap()
+    };
+    let [ours, _] = clients(&url).await;
+    let backend = ours.engine().backend();
+    assert_eq!(found().await.health, Health::Well, "a young cluster has not compacted anything yet");
+    // Each claim and each release is a revision.
+    join_all((0..100).map(async |number| {
+        for _ in 0..55 {
+            let claim = Claim::new(&key(&format!("k/{number}")), Mode::Exclusive, Duration::from_secs(60));
+            backend.try_acquire(&claim).await.unwrap();
+            backend.release(&claim.grant(None)).await.unwrap();
+        }
+    }))
+    .await;
+    let grown = found().await;
+    assert_eq!(grown.health, Health::Warning, "{grown:?}");
+    let cure = grown.cure.unwrap();
+    let compact: Vec<_> = cure.split(';').next().unwrap().split(' ').skip(1).collect();
+    cluster.control(&compact).await.unwrap();
+    let cured = found().await;
+    assert_eq!(cured.health, Health::Well, "{cured:?}");
 }
 
 #[test(multi_thread, server)]
