@@ -4,7 +4,7 @@ use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, Page, Result};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::reply::{column, epoch, micros};
+use crate::reply::{column, epoch, micros, odd};
 use crate::sessions::{Param, Step};
 use crate::store::Store;
 
@@ -85,17 +85,16 @@ fn holder(row: &Row, operation: &'static str) -> Result<Holder> {
 pub(crate) async fn gc(store: &Store, older_than: Duration) -> Result<u64> {
     let (from, to) = store.sessions.address().namespace.range_of("");
     let age = micros(older_than.max(LEAST_AGE));
-    let params = [(&from as _, Type::BYTEA), (&to as _, Type::BYTEA), (&age as _, Type::INT8)];
     let mut deleted = 0;
     for statement in [include_str!("sql/gc_readers.sql"), include_str!("sql/gc_locks.sql")] {
-        loop {
+        let mut after = Some(from.clone());
+        while let Some(behind) = after {
+            let params = [(&behind as _, Type::BYTEA), (&to as _, Type::BYTEA), (&age as _, Type::INT8)];
             let step = Step { limit: SWEEP, ..Step::new("gc", statement) };
             let rows = store.sessions.run(step, &params).await?;
-            let count: i64 = rows.first().map_or(Ok(0), |row| column(row, 0, "gc"))?;
-            deleted += u64::try_from(count).unwrap_or(0);
-            if count < 1_000 {
-                break;
-            }
+            let row = rows.first().ok_or_else(|| odd("gc"))?;
+            deleted += u64::try_from(column::<i64>(row, 0, "gc")?).unwrap_or(0);
+            after = column(row, 1, "gc")?;
         }
     }
     Ok(deleted)

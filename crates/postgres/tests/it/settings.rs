@@ -132,6 +132,33 @@ async fn what_is_missing_is_said_and_what_to_do() {
     locks.lock("k").await.unwrap().release().await.unwrap();
 }
 
+/// The names of the rows that stay come first.
+#[test(multi_thread, server)]
+async fn rows_that_stay_are_read_once_however_many_go() {
+    const ROWS: i64 = 10_000;
+    let server = server(&[]).await;
+    let fill = format!(
+        "INSERT INTO leasehold.locks (name, epoch, owner, expires_at) \
+         SELECT 'leasehold\\000'::bytea || convert_to(lpad(n::text, 8, '0'), 'UTF8'), 1, '\\x01'::bytea, \
+         CASE WHEN n <= {ROWS} THEN now() + interval '1 hour' ELSE '-infinity' END FROM generate_series(1, 2 * {ROWS}) AS n"
+    );
+    sql(&server.url(), &[&fill, "VACUUM ANALYZE leasehold.locks"]).await;
+    let read = async || {
+        let idle = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'leasehold'";
+        // A session tells what it has read when it ends.
+        eventually("they have ended", async || number(&server.url(), idle).await == 0).await;
+        let read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'locks'";
+        number(&server.url(), read).await
+    };
+    let before = read().await;
+    let locks = Postgres::connect(&server.url()).await.unwrap();
+    assert_eq!(locks.gc(Duration::ZERO).await.unwrap(), u64::try_from(ROWS).unwrap());
+    locks.close().await;
+    let read = read().await - before;
+    // Each once to look at it; and once more for those that go.
+    assert!((ROWS..4 * ROWS).contains(&read), "{read} rows were read");
+}
+
 #[test(multi_thread, server)]
 async fn collected_rows_do_not_take_tokens_back() {
     let server = server(&[]).await;
