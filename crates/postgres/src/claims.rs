@@ -4,7 +4,7 @@ use leasehold_core::{Answers, Attempt, BoxFuture, Claim, Mode, Operations, Owner
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::reply::{column, epoch, micros, odd};
+use crate::reply::{column, epoch, micros, only};
 use crate::sessions::{Sessions, Step};
 
 const CLAIM: &str = "SELECT granted, busy FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8)";
@@ -22,7 +22,8 @@ impl Claims {
         Self { sessions, client: OwnerId::random() }
     }
 
-    async fn many(&self, requests: &[&<Self as Operations>::Request]) -> Result<Vec<Result<Attempt>>> {
+    /// Without an answer for a row that another session has locked, if there are several.
+    async fn many(&self, requests: &[&<Self as Operations>::Request]) -> Result<Answers<Self>> {
         let each = || requests.iter().map(|(_, claim)| claim);
         let names: Vec<&[u8]> = requests.iter().map(|(name, _)| name.as_slice()).collect();
         let owners: Vec<&[u8]> = each().map(|claim| claim.owner.as_bytes().as_slice()).collect();
@@ -45,10 +46,11 @@ impl Claims {
             column::<Option<i64>>(row, 0, Self::NAME)?,
             column::<Option<i64>>(row, 1, Self::NAME)?,
         ) {
-            (Some(granted), _) => Ok(Attempt::Granted { epoch: Some(epoch(granted, Self::NAME)?) }),
-            (None, left) => Ok(Attempt::Busy {
-                retry_in: left.and_then(|left| u64::try_from(left).ok()).map(Duration::from_micros),
-            }),
+            (Some(granted), _) => Ok(Some(Attempt::Granted { epoch: Some(epoch(granted, Self::NAME)?) })),
+            (None, Some(left)) => {
+                Ok(Some(Attempt::Busy { retry_in: u64::try_from(left).ok().map(Duration::from_micros) }))
+            }
+            (None, None) => Ok(None),
         };
         self.sessions.run_each(Step::new(Self::NAME, CLAIM), &params, requests.len(), attempt).await
     }
@@ -70,10 +72,10 @@ impl Operations for Claims {
     }
 
     fn alone<'a>(&'a self, request: &'a Self::Request) -> BoxFuture<'a, Result<Attempt>> {
-        Box::pin(async move { self.many(&[request]).await?.pop().unwrap_or_else(|| Err(odd(Self::NAME))) })
+        Box::pin(async move { only(self.many(&[request]).await?, Self::NAME) })
     }
 
     fn together<'a>(&'a self, requests: &'a [&'a Self::Request]) -> BoxFuture<'a, Result<Answers<Self>>> {
-        Box::pin(async move { Ok(self.many(requests).await?.into_iter().map(Some).collect()) })
+        Box::pin(self.many(requests))
     }
 }

@@ -53,7 +53,7 @@ fn of_code(code: &str, unknown: ErrorKind) -> (ErrorKind, Remedy, &'static str) 
     match code {
         // A conflict of snapshots above READ COMMITTED; a deadlock.
         "40001" | "40P01" => (Unavailable, Remedy::Resend, ""),
-        "55P03" => (Unavailable, Remedy::None, "another session has locked the row of the key for a second"),
+        "55P03" => (Unavailable, Remedy::None, LOCKED),
         "57014" => (Unavailable, Remedy::None, "somebody, or statement_timeout, ended the statement"),
         "25006" => (Unavailable, Remedy::Reconnect, "the server is read-only: is it a standby?"),
         "53300" => (
@@ -73,6 +73,9 @@ fn of_code(code: &str, unknown: ErrorKind) -> (ErrorKind, Remedy, &'static str) 
         _ => (Backend, Remedy::None, ""),
     }
 }
+
+/// The advice for a row that was waited for in vain.
+pub(crate) const LOCKED: &str = "another session has locked the row of the key, and keeps it";
 
 /// The advice for a login, or a statement, that the server refused.
 const REFUSED: &str = "check user, password, database, and the rights in \"Server requirements\"";

@@ -1,7 +1,7 @@
 use leasehold_core::{Answers, BoxFuture, LeaseStatus, Operations, OwnerId, Result};
 use tokio_postgres::types::Type;
 
-use crate::reply::{odd, status};
+use crate::reply::{only, status};
 use crate::sessions::{Sessions, Step};
 
 const RELEASE: &str = "SELECT * FROM {schema}.release($1, $2)";
@@ -11,7 +11,8 @@ const RELEASE: &str = "SELECT * FROM {schema}.release($1, $2)";
 pub(crate) struct Releases(pub(crate) Sessions);
 
 impl Releases {
-    async fn many(&self, requests: &[&(Vec<u8>, OwnerId)]) -> Result<Vec<Result<LeaseStatus>>> {
+    /// Without an answer for a row that another session has locked, if there are several.
+    async fn many(&self, requests: &[&(Vec<u8>, OwnerId)]) -> Result<Answers<Self>> {
         let names: Vec<&[u8]> = requests.iter().map(|(name, _)| name.as_slice()).collect();
         let owners: Vec<&[u8]> = requests.iter().map(|(_, owner)| owner.as_bytes().as_slice()).collect();
         let params = [(&names as _, Type::BYTEA_ARRAY), (&owners as _, Type::BYTEA_ARRAY)];
@@ -31,10 +32,10 @@ impl Operations for Releases {
     }
 
     fn alone<'a>(&'a self, request: &'a Self::Request) -> BoxFuture<'a, Result<LeaseStatus>> {
-        Box::pin(async move { self.many(&[request]).await?.pop().unwrap_or_else(|| Err(odd(Self::NAME))) })
+        Box::pin(async move { only(self.many(&[request]).await?, Self::NAME) })
     }
 
     fn together<'a>(&'a self, requests: &'a [&'a Self::Request]) -> BoxFuture<'a, Result<Answers<Self>>> {
-        Box::pin(async move { Ok(self.many(requests).await?.into_iter().map(Some).collect()) })
+        Box::pin(self.many(requests))
     }
 }

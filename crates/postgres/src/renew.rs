@@ -1,9 +1,12 @@
 use std::time::Duration;
 
-use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Renewal, Result};
+use futures::future::join_all;
+use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::Type;
 
-use crate::reply::{micros, odd, status};
+use crate::failure::LOCKED;
+use crate::reply::{micros, odd, only, status};
 use crate::sessions::{LIMIT, Step};
 use crate::store::Store;
 
@@ -11,20 +14,34 @@ const RENEW: &str = "SELECT * FROM {schema}.renew($1, $2, $3)";
 
 const TAKE_OVER: &str = "SELECT {schema}.take_over($1, $2, $3, $4, $5)";
 
-/// Renews leases by one statement, and answers for each whether it is still held.
+/// Renews leases by one statement, and answers for each whether it is still held. Those whose rows another session has locked
+/// are then renewed each by itself, side by side: on the one connection of renewals each would wait for the others' rows.
 pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-    let renewed = renew_all(store, renewals, within).await;
-    renewed.unwrap_or_else(|failed| renewals.iter().map(|_| Err(failed.retell())).collect())
+    let renewals: Vec<_> = renewals.iter().collect();
+    let step = Step { reserved: true, limit: within.min(LIMIT), ..Step::new("renew", RENEW) };
+    let end = Instant::now() + step.limit;
+    let together = match renew_all(store, &renewals, step).await {
+        Ok(together) => together,
+        Err(failed) => return renewals.iter().map(|_| Err(failed.retell())).collect(),
+    };
+    let alone = Step { reserved: false, ..step };
+    join_all(together.into_iter().zip(renewals).map(async |(answer, renewal)| match answer {
+        Some(answer) => answer,
+        None => match timeout_at(end, renew_all(store, &[renewal], alone)).await {
+            Ok(answers) => only(answers?, "renew"),
+            Err(_) => Err(Error::new(ErrorKind::Indeterminate, "renew").detail(LOCKED)),
+        },
+    }))
+    .await
 }
 
-async fn renew_all(store: &Store, renewals: &[Renewal], within: Duration) -> Result<Vec<Result<LeaseStatus>>> {
+async fn renew_all(store: &Store, renewals: &[&Renewal], step: Step) -> Result<Vec<Option<Result<LeaseStatus>>>> {
     let names = renewals.iter().map(|renewal| store.sessions.address().namespace.name_of(&renewal.grant.key));
     let names: Vec<Vec<u8>> = names.collect();
     let owners: Vec<&[u8]> = renewals.iter().map(|renewal| renewal.grant.owner.as_bytes().as_slice()).collect();
     let ttls: Vec<i64> = renewals.iter().map(|renewal| micros(renewal.ttl)).collect();
     let params = [(&names as _, Type::BYTEA_ARRAY), (&owners as _, Type::BYTEA_ARRAY), (&ttls as _, Type::INT8_ARRAY)];
-    let step = Step { reserved: true, limit: within.min(LIMIT), ..Step::new("renew", RENEW) };
-    store.sessions.run_each(step, &params, renewals.len(), |row| status(row, "renew")).await
+    store.sessions.run_each(step, &params, renewals.len(), |row| status(row, step.operation)).await
 }
 
 /// Gives a held key to a new owner, with a new lease.
@@ -44,5 +61,5 @@ pub(crate) async fn take_over(
         (&micros(ttl) as _, Type::INT8),
     ];
     let rows = store.sessions.run(Step::new("attach", TAKE_OVER), &params).await?;
-    status(rows.first().ok_or_else(|| odd("attach"))?, "attach")
+    status(rows.first().ok_or_else(|| odd("attach"))?, "attach")?.ok_or_else(|| odd("attach"))
 }

@@ -14,14 +14,20 @@ pub(crate) fn column<'r, T: FromSql<'r>>(row: &'r Row, index: usize, operation: 
     row.try_get(index).map_err(|why| odd(operation).caused_by(why))
 }
 
-/// What became of a lease.
-pub(crate) fn status(row: &Row, operation: &'static str) -> Result<LeaseStatus> {
+/// What became of a lease. `None`: its row was left out, for another session has it locked.
+pub(crate) fn status(row: &Row, operation: &'static str) -> Result<Option<LeaseStatus>> {
     match column(row, 0, operation)? {
-        0 => Ok(LeaseStatus::NotHeld),
-        1 => Ok(LeaseStatus::Held),
-        2 => Ok(LeaseStatus::ForceReleased),
-        _ => Err(odd(operation)),
+        None => Ok(None),
+        Some(0) => Ok(Some(LeaseStatus::NotHeld)),
+        Some(1) => Ok(Some(LeaseStatus::Held)),
+        Some(2) => Ok(Some(LeaseStatus::ForceReleased)),
+        Some(_) => Err(odd(operation)),
     }
+}
+
+/// The answer to one request that was sent alone, so that its row was waited for.
+pub(crate) fn only<T>(mut answers: Vec<Option<Result<T>>>, operation: &'static str) -> Result<T> {
+    answers.pop().flatten().unwrap_or_else(|| Err(odd(operation)))
 }
 
 /// An epoch, which is never negative.

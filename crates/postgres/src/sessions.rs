@@ -88,17 +88,21 @@ impl Sessions {
         &self.0.address
     }
 
-    /// As [`run`](Self::run), for a function that answers with a row for each of so many keys.
+    /// As [`run`](Self::run), for a function that answers with a row for each of so many keys, in which there may be no answer.
     pub(crate) async fn run_each<T>(
         &self,
         step: Step,
         params: &[Param<'_>],
         keys: usize,
-        read: impl Fn(&Row) -> Result<T>,
-    ) -> Result<Vec<Result<T>>> {
+        read: impl Fn(&Row) -> Result<Option<T>>,
+    ) -> Result<Vec<Option<Result<T>>>> {
         let operation = step.operation;
         let rows = self.run(step, params).await?;
-        if rows.len() == keys { Ok(rows.iter().map(read).collect()) } else { Err(odd(operation)) }
+        if rows.len() == keys {
+            Ok(rows.iter().map(|row| read(row).transpose()).collect())
+        } else {
+            Err(odd(operation))
+        }
     }
 
     /// Sends one statement. If the server undid it because of another session, it is sent again for up to a second; if the

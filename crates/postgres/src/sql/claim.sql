@@ -1,7 +1,8 @@
 -- Proves, for each key: nobody else held it when this owner got it; beside a reader there may be others.
 -- In: the locker; and, for each claim, sorted by the names: name, owner, whether it is for a reader, whether its caller waits,
 -- lease in microseconds, label, reason. Out, for each: the epoch of the grant, or the microseconds that are left of what is in
--- the way. A claim that is sent again by an owner that holds the key answers its epoch, and prolongs nothing.
+-- the way; neither, if there are several and another session has locked this row: so it keeps none of the others waiting.
+-- A claim that is sent again by an owner that holds the key answers its epoch, and prolongs nothing.
 -- A new row begins a millisecond ahead of the clock. An epoch that would be further ahead is not given: nothing changes, and the
 -- answer is a lease of a millisecond. By more than a second only a clock that was set back is behind: then the epoch counts on.
 -- A writer that waits for readers leaves a mark for 1.5 s, which refuses new readers and the writers of other lockers. A reader
@@ -17,19 +18,28 @@ DECLARE
   clock bigint;
   until timestamptz;
   any_granted boolean := false;
+  alone boolean := cardinality(names) = 1;
 BEGIN
   FOR i IN 1 .. cardinality(names) LOOP
-    LOOP
-      SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = names[i] FOR UPDATE;
-      EXIT WHEN FOUND;
-      INSERT INTO {schema}.locks (name, epoch) VALUES (names[i], {schema}.epoch_at(clock_timestamp()) + 15) ON CONFLICT DO NOTHING;
-    END LOOP;
-    before := l;
-    moment := clock_timestamp();
-    clock := {schema}.epoch_at(moment);
     granted := NULL;
     busy := NULL;
     until := NULL;
+    LOOP
+      IF alone THEN
+        SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = names[i] FOR UPDATE;
+      ELSE
+        SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = names[i] FOR UPDATE SKIP LOCKED;
+      END IF;
+      EXIT WHEN FOUND OR NOT alone AND EXISTS (SELECT FROM {schema}.locks AS k WHERE k.name = names[i]);
+      INSERT INTO {schema}.locks (name, epoch) VALUES (names[i], {schema}.epoch_at(clock_timestamp()) + 15) ON CONFLICT DO NOTHING;
+    END LOOP;
+    IF l.name IS NULL THEN
+      RETURN NEXT;
+      CONTINUE;
+    END IF;
+    before := l;
+    moment := clock_timestamp();
+    clock := {schema}.epoch_at(moment);
 
     -- Where the clock was set back, marks would be ahead of it by as much, and keep all out although nobody holds the key.
     l.writer_waits_until := least(l.writer_waits_until, moment + interval '1500 milliseconds');

@@ -1,5 +1,6 @@
 -- Proves, for each key that it frees: this owner held it until now. The row of a key stays, and with it the epoch.
--- In: name and owner of each, sorted by the names. Out, for each: 1 if it was freed, 2 if the owner was released by force, else 0.
+-- In: name and owner of each, sorted by the names. Out, for each: 1 if it was freed, 2 if the owner was released by force, else 0;
+-- NULL, if there are several and another session has locked this row: so it keeps none of the others waiting.
 CREATE OR REPLACE FUNCTION {schema}.release(names bytea[], owners bytea[]) RETURNS SETOF integer
 LANGUAGE plpgsql SET lock_timeout = '1s' AS $$
 DECLARE
@@ -7,7 +8,15 @@ DECLARE
   moment timestamptz;
 BEGIN
   FOR i IN 1 .. cardinality(names) LOOP
-    SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = names[i] FOR UPDATE;
+    IF cardinality(names) = 1 THEN
+      SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = names[i] FOR UPDATE;
+    ELSE
+      SELECT * INTO l FROM {schema}.locks AS k WHERE k.name = names[i] FOR UPDATE SKIP LOCKED;
+      IF NOT FOUND AND EXISTS (SELECT FROM {schema}.locks AS k WHERE k.name = names[i]) THEN
+        RETURN NEXT NULL;
+        CONTINUE;
+      END IF;
+    END IF;
     moment := clock_timestamp();
     IF l.owner = owners[i] AND l.expires_at > moment THEN
       PERFORM {schema}.store({schema}.end_writer(l, moment)), {schema}.wake(l);

@@ -1,3 +1,4 @@
+use futures::future::join_all;
 use leasehold_testkit::test;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -5,7 +6,7 @@ use std::time::Duration;
 
 use leasehold_postgres::{
     Admin, Attempt, Backed, Backend, Claim, ErrorKind, LeaseStatus, LockKey, Locker, LockerExt, Mode, Postgres,
-    Renewal, RwLocker, RwLockerExt,
+    Renewal, Result, RwLocker, RwLockerExt,
 };
 use tokio::task::JoinSet;
 
@@ -128,6 +129,59 @@ async fn a_row_that_somebody_locks_keeps_nobody_else() {
     assert!(error.to_string().contains("another session has locked the row"), "{error}");
     other.batch_execute("ROLLBACK").await.unwrap();
     locks.lock("locked").await.unwrap().release().await.unwrap();
+}
+
+/// A stranger may lock the row, or change it, or delete it: only the last statement of it is yet to come.
+#[test(multi_thread, server)]
+async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch() {
+    const KEYS: usize = 40;
+    const MINUTE: Duration = Duration::from_secs(60);
+    let server = server(&[]).await;
+    let [ours, _] = clients(&server.url()).await;
+    let (backend, other) = (ours.engine().backend(), session(&server.url()).await);
+    let claims = [Mode::Exclusive, Mode::Shared].into_iter().cycle().take(KEYS).enumerate();
+    let claims: Vec<_> =
+        claims.map(|(number, mode)| Claim::new(&LockKey::new(format!("k/{number}")).unwrap(), mode, MINUTE)).collect();
+    let grants: Vec<_> = claims.iter().map(|claim| claim.grant(None)).collect();
+    let renewals: Vec<_> = grants.iter().map(|grant| Renewal { grant: grant.clone(), ttl: MINUTE }).collect();
+    let claim = async || join_all(claims.iter().map(|claim| backend.try_acquire(claim))).await;
+    let release = async || join_all(grants.iter().map(|grant| backend.release(grant))).await;
+    claim().await;
+    release().await;
+    // The first is sent alone.
+    let locked = KEYS / 2;
+    let statuses = |answers: Vec<Result<LeaseStatus>>| -> Vec<_> {
+        answers.into_iter().map(|answer| answer.map(|status| assert_eq!(status, LeaseStatus::Held))).collect()
+    };
+    for by in [
+        "SELECT FROM leasehold.locks WHERE {} FOR UPDATE",
+        "UPDATE leasehold.locks SET epoch = epoch WHERE {}",
+        "DELETE FROM leasehold.locks WHERE {}",
+    ] {
+        let lock = format!("BEGIN; {}", by.replace("{}", &format!("name = 'leasehold\\000k/{locked}'")));
+        let while_it_is_locked = async |what: &str, answers: Vec<Result<()>>| {
+            other.batch_execute("ROLLBACK").await.unwrap();
+            for (number, answer) in answers.into_iter().enumerate() {
+                let failed = answer.err().map(|error| (error.kind(), error.to_string()));
+                let is_told = failed.as_ref().is_some_and(|(kind, why)| {
+                    *kind == ErrorKind::Unavailable && why.contains("another session has locked the row")
+                });
+                assert!(if number == locked { is_told } else { failed.is_none() }, "{by}: {what} {number}: {failed:?}");
+            }
+        };
+        other.batch_execute(&lock).await.unwrap();
+        let claimed = claim()
+            .await
+            .into_iter()
+            .map(|answer| answer.map(|attempt| assert!(matches!(attempt, Attempt::Granted { .. }), "{attempt:?}")));
+        while_it_is_locked("claim", claimed.collect()).await;
+        claim().await[locked].as_ref().unwrap();
+        other.batch_execute(&lock).await.unwrap();
+        while_it_is_locked("renewal", statuses(backend.renew(&renewals, MINUTE).await)).await;
+        other.batch_execute(&lock).await.unwrap();
+        while_it_is_locked("release", statuses(release().await)).await;
+        assert_eq!(release().await[locked].as_ref().unwrap(), &LeaseStatus::Held);
+    }
 }
 
 #[test(multi_thread, server)]
