@@ -3,24 +3,24 @@ use std::fmt;
 use leasehold_core::{Attempt, BoxFuture, Claim, GroupCommit, Operations, Result, Turns};
 use mysql_async::Value;
 
-use super::busy_keys::BusyKeys;
+use crate::lease::busy_rows::BusyRows;
 use crate::lease::statements::micros;
 use crate::statement::params::text;
 
 /// A claim, behind the name of the row that it is about.
 pub type NamedClaim = (Vec<u8>, Claim);
 
-/// The claims of one backend, of which the first ones of a key join others, and polls do not: where a key is busy, its row
-/// often is, too, and all of a batch would wait for it.
+/// The claims of one backend, of which the first ones of a key join others. Those that follow one that was not granted do not:
+/// where a key is busy, its row often is, too, or a stranger has it locked, and all of a batch would wait for it.
 pub struct GroupedClaims<O: Operations> {
     claims: GroupCommit<O>,
-    busy: BusyKeys,
+    busy: BusyRows,
 }
 
 impl<O: Operations<Request = NamedClaim, Answer = Attempt>> GroupedClaims<O> {
     /// Carries out each claim alone unless it is `enabled`.
     pub fn new(operations: O, enabled: bool, turns: &Turns) -> Self {
-        Self { claims: GroupCommit::new(operations, enabled, turns), busy: BusyKeys::default() }
+        Self { claims: GroupCommit::new(operations, enabled, turns), busy: BusyRows::default() }
     }
 
     /// Carries out a claim, with others if others come in at the same time.
@@ -33,9 +33,9 @@ impl<O: Operations<Request = NamedClaim, Answer = Attempt>> GroupedClaims<O> {
     pub fn run(&self, request: NamedClaim) -> BoxFuture<'_, Result<Attempt>> {
         Box::pin(async move {
             let name = request.0.clone();
-            let is_poll = self.busy.has(&name);
-            let attempt = if is_poll { self.claims.alone(request).await } else { self.claims.run(request).await };
-            self.busy.note(&name, &attempt);
+            let goes_alone = self.busy.has(&name);
+            let attempt = if goes_alone { self.claims.alone(request).await } else { self.claims.run(request).await };
+            self.busy.note(&name, !matches!(attempt, Ok(Attempt::Granted { .. })));
             attempt
         })
     }

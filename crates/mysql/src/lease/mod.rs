@@ -1,5 +1,6 @@
 //! Statements about many rows: leases that are renewed in batches, and ranges of names that are read in chunks.
 
+pub(crate) mod busy_rows;
 pub(crate) mod releases;
 pub(crate) mod scan;
 pub(crate) mod statements;

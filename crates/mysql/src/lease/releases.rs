@@ -4,6 +4,7 @@ use std::time::Duration;
 use leasehold_core::{Answers, BoxFuture, Error, ErrorKind, LeaseStatus, Operations, OwnerId, Result};
 use mysql_async::Value;
 
+use super::busy_rows::BusyRows;
 use super::statements::LeaseStatements;
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
@@ -31,12 +32,13 @@ pub struct ReleaseStatements {
 pub struct Releases {
     sessions: Sessions,
     statements: ReleaseStatements,
+    busy: BusyRows,
 }
 
 impl Releases {
     /// The releases by these statements.
     pub fn new(sessions: &Sessions, statements: ReleaseStatements) -> Self {
-        Self { sessions: sessions.clone(), statements }
+        Self { sessions: sessions.clone(), statements, busy: BusyRows::default() }
     }
 
     async fn one(&self, name: &[u8], owner: OwnerId) -> Result<LeaseStatus> {
@@ -93,11 +95,21 @@ impl Operations for Releases {
     }
 
     fn alone<'a>(&'a self, (name, owner): &'a Self::Request) -> BoxFuture<'a, Result<LeaseStatus>> {
-        Box::pin(self.one(name, *owner))
+        Box::pin(async {
+            let released = self.one(name, *owner).await;
+            self.busy.note(name, released.is_err());
+            released
+        })
     }
 
     fn together<'a>(&'a self, requests: &'a [&'a Self::Request]) -> BoxFuture<'a, Result<Answers<Self>>> {
-        Box::pin(self.many(requests))
+        Box::pin(async {
+            let busy: Vec<bool> = requests.iter().map(|(name, _)| self.busy.has(name)).collect();
+            let joined = requests.iter().zip(&busy).filter(|(_, busy)| !**busy);
+            let joined: Vec<_> = joined.map(|(request, _)| *request).collect();
+            let mut answers = if joined.is_empty() { Vec::new() } else { self.many(&joined).await? }.into_iter();
+            Ok(busy.into_iter().map(|busy| if busy { None } else { answers.next().flatten() }).collect())
+        })
     }
 }
 

@@ -2,13 +2,15 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use leasehold_core::{BoxFuture, Error, GrantRef, LeaseStatus, LockOptions, OwnerId, Result};
+use futures::future::join_all;
+use leasehold_core::{BoxFuture, Error, ErrorKind, GrantRef, LeaseStatus, LockOptions, OwnerId, Result};
 use mysql_async::Value;
+use tokio::time::{Instant, timeout_at};
 
 use crate::server::sessions::Sessions;
 use crate::statement::batch::batch;
 use crate::statement::params::{Params, named};
-use crate::statement::reply::Columns;
+use crate::statement::reply::{Columns, Row};
 use crate::statement::step::Step;
 
 /// The most leases that one statement renews. Beyond 128 the server's time per lease no longer falls, and the rows of the
@@ -39,17 +41,18 @@ impl<'s> LeaseStatements<'s> {
     /// the order of `leases`. Each statement ends within `within`, or [`Step::LIMIT`] if that is shorter.
     ///
     /// Where fewer rows changed than there are leases, one query finds out which are held. The count itself never
-    /// decides, because it depends on the client's flags.
+    /// decides, because it depends on the client's flags. Where another session has locked a row, each lease is renewed by
+    /// a statement of its own, all at the same time and within what is left of `within`.
     pub fn renew(
         self,
         sessions: &'s Sessions,
         leases: Vec<Lease>,
         within: Duration,
     ) -> BoxFuture<'s, Vec<Result<LeaseStatus>>> {
-        Box::pin(async move { self.renew_all(sessions, &leases, within.min(Step::LIMIT)).await })
+        Box::pin(async move { self.renew_all(sessions, &leases, within).await })
     }
 
-    async fn renew_all(self, sessions: &Sessions, leases: &[Lease], limit: Duration) -> Vec<Result<LeaseStatus>> {
+    async fn renew_all(self, sessions: &Sessions, leases: &[Lease], within: Duration) -> Vec<Result<LeaseStatus>> {
         // Each row once, with the longest lease that was asked for: a statement renews a row once, and every caller was
         // promised its lease. All clients take the rows in one order, so that no two batches lock rows crosswise.
         let mut rows: Vec<&Lease> = leases.iter().collect();
@@ -57,12 +60,8 @@ impl<'s> LeaseStatements<'s> {
         rows.dedup_by(|shorter, longest| row_key(shorter) == row_key(longest));
         let mut answers: HashMap<RowKey, Result<LeaseStatus>> = HashMap::new();
         for rows in rows.chunks(RENEWAL_BATCH) {
-            let held = self.renew_batch(sessions, rows, limit).await;
-            answers.extend(rows.iter().map(|lease| {
-                let key = row_key(lease);
-                let answer = held.as_ref().map(|held| held.get(&key).copied().unwrap_or(LeaseStatus::NotHeld));
-                (key, answer.map_err(Error::retell))
-            }));
+            let renewed = self.renew_batch(sessions, rows, within).await;
+            answers.extend(rows.iter().map(|lease| row_key(lease)).zip(renewed));
         }
         let answer = |lease| match answers.get(&row_key(lease)) {
             Some(Ok(status)) => Ok(*status),
@@ -72,20 +71,61 @@ impl<'s> LeaseStatements<'s> {
         leases.iter().map(answer).collect()
     }
 
-    async fn renew_batch(
+    async fn renew_batch(self, sessions: &Sessions, leases: &[&Lease], within: Duration) -> Vec<Result<LeaseStatus>> {
+        let limit = within.min(Step::LIMIT);
+        if let [lease] = leases {
+            return vec![self.renew_alone(sessions, lease, |step| step.reserved().limit(limit)).await];
+        }
+        let end = Instant::now() + within.min(2 * Step::LIMIT);
+        match self.renew_together(sessions, leases, limit).await {
+            Ok(Some(statuses)) => leases.iter().map(|lease| Ok(status_of(&statuses, lease))).collect(),
+            Err(failed) => leases.iter().map(|_| Err(failed.retell())).collect(),
+            // Not on the connections of renewals, which are two: two rows that stay locked would keep all others.
+            Ok(None) => {
+                join_all(leases.iter().map(async |lease| {
+                    let renewed = timeout_at(end, self.renew_alone(sessions, lease, |step| step.limit(limit)));
+                    let late =
+                        |_| Error::new(ErrorKind::Indeterminate, "renew").detail("another session has locked rows");
+                    renewed.await.map_err(late)?
+                }))
+                .await
+            }
+        }
+    }
+
+    /// `None`: each may be renewed by a statement of its own.
+    async fn renew_together(
         self,
         sessions: &Sessions,
         leases: &[&Lease],
         limit: Duration,
-    ) -> Result<HashMap<RowKey, LeaseStatus>> {
+    ) -> Result<Option<HashMap<RowKey, LeaseStatus>>> {
         let (renew, params) = self.renew_statement(leases);
-        let step = Step::new("renew", &renew).reserved().repeatable().limit(limit);
-        let reply = sessions.run(step, Params::Positional(params)).await?;
         let keys: Vec<RowKey> = leases.iter().map(|lease| row_key(lease)).collect();
+        let (status, names) = self.status_statement(&keys);
+        let step = Step::new("renew", &renew).reserved().repeatable().limit(limit);
+        let (params, outcome) = (Params::Positional(params), (&*status, Params::Positional(names)));
+        let reply = sessions.run_batch(step, params, outcome, Some(keys.len() as u64)).await?;
+        let Some(reply) = reply else { return Ok(None) };
         if reply.affected == keys.len() as u64 {
-            return Ok(keys.into_iter().map(|key| (key, LeaseStatus::Held)).collect());
+            return Ok(Some(keys.into_iter().map(|key| (key, LeaseStatus::Held)).collect()));
         }
-        self.statuses(sessions, "renew", &keys, limit).await
+        read_statuses("renew", &reply.rows).map(Some)
+    }
+
+    async fn renew_alone(
+        self,
+        sessions: &Sessions,
+        lease: &Lease,
+        sent: impl Fn(Step<'_>) -> Step<'_>,
+    ) -> Result<LeaseStatus> {
+        let (renew, params) = self.renew_statement(&[lease]);
+        let step = sent(Step::new("renew", &renew).repeatable());
+        if sessions.run(step, Params::Positional(params)).await?.affected > 0 {
+            return Ok(LeaseStatus::Held);
+        }
+        let statuses = self.statuses(sessions, "renew", &[row_key(lease)], step.limit).await?;
+        Ok(status_of(&statuses, lease))
     }
 
     /// The statement that renews these leases, and its parameters.
@@ -111,16 +151,7 @@ impl<'s> LeaseStatements<'s> {
     ) -> Result<HashMap<RowKey, LeaseStatus>> {
         let (status, params) = self.status_statement(keys);
         let step = Step::new(operation, &status).reserved().repeatable().limit(limit);
-        let reply = sessions.run(step, Params::Positional(params)).await?;
-        let mut statuses = HashMap::new();
-        for row in &reply.rows {
-            let mut columns = Columns::of(row, operation);
-            let name = columns.bytes()?;
-            let (holds, forced) = (columns.optional_bytes()?, columns.optional_bytes()?);
-            statuses.extend(forced.map(|owner| ((name.clone(), owner), LeaseStatus::ForceReleased)));
-            statuses.extend(holds.map(|owner| ((name, owner), LeaseStatus::Held)));
-        }
-        Ok(statuses)
+        read_statuses(operation, &sessions.run(step, Params::Positional(params)).await?.rows)
     }
 
     /// Gives the row of a grant to a new owner. The answer is [`LeaseStatus::Held`], too, if the new owner has it already
@@ -180,6 +211,23 @@ impl<'s> LeaseStatements<'s> {
             })
         })
     }
+}
+
+/// The statuses in the answer of [`LeaseStatements::status`].
+fn read_statuses(operation: &'static str, rows: &[Row]) -> Result<HashMap<RowKey, LeaseStatus>> {
+    let mut statuses = HashMap::new();
+    for row in rows {
+        let mut columns = Columns::of(row, operation);
+        let name = columns.bytes()?;
+        let (holds, forced) = (columns.optional_bytes()?, columns.optional_bytes()?);
+        statuses.extend(forced.map(|owner| ((name.clone(), owner), LeaseStatus::ForceReleased)));
+        statuses.extend(holds.map(|owner| ((name, owner), LeaseStatus::Held)));
+    }
+    Ok(statuses)
+}
+
+fn status_of(statuses: &HashMap<RowKey, LeaseStatus>, lease: &Lease) -> LeaseStatus {
+    statuses.get(&row_key(lease)).copied().unwrap_or(LeaseStatus::NotHeld)
 }
 
 fn row_key((name, owner, _): &Lease) -> RowKey {

@@ -119,8 +119,7 @@ impl Sessions {
     }
 
     async fn send_once(&self, step: Step<'_>, params: Params) -> Result<Reply, FailedSend> {
-        let pool = if step.reserved { PoolKind::Reserved } else { PoolKind::Common };
-        let checked_out = self.connections.check_out(pool, step.operation).await;
+        let checked_out = self.connections.check_out(pool_of(step), step.operation).await;
         let mut session = checked_out.map_err(|error| FailedSend { error, recovery: Recovery::GiveUp })?;
         let Ok(answer) = timeout(step.limit, session.ask(step.statement, params.into())).await else {
             return Err(self.overdue(step, session).await);
@@ -183,7 +182,7 @@ impl Sessions {
         (outcome, names): (&str, Params),
         all: Option<u64>,
     ) -> Result<Reply, FailedSend> {
-        let checked_out = self.connections.check_out(PoolKind::Common, step.operation).await;
+        let checked_out = self.connections.check_out(pool_of(step), step.operation).await;
         let mut session = checked_out.map_err(|error| FailedSend { error, recovery: Recovery::GiveUp })?;
         let mut affected = None;
         let asking = async {
@@ -257,6 +256,10 @@ impl Sessions {
     pub(crate) fn connections(&self) -> &Connections {
         &self.connections
     }
+}
+
+fn pool_of(step: Step<'_>) -> PoolKind {
+    if step.reserved { PoolKind::Reserved } else { PoolKind::Common }
 }
 
 /// The server's error code for a session to be ended that does not exist any more.

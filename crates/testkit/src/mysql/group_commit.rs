@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, FencingToken, LeaseStatus, LockKey, LockOptions, Locker, LockerExt, Result, Wait,
+    Attempt, Backend, Claim, Clock, FencingToken, LeaseStatus, LockKey, LockOptions, Locker, LockerExt, Renewal,
+    Result, Wait,
 };
 use mysql_async::prelude::Queryable;
 
@@ -165,6 +166,52 @@ pub async fn a_row_that_somebody_locks_keeps_nobody_else<S: Subject>() {
     }
     drop(other);
     assert!(is_granted(&first.await));
+}
+
+pub async fn a_row_that_somebody_locks_fails_nobody_else_of_its_batch<S: Subject>() {
+    const KEYS: usize = 40;
+    let server = Server::needed(&[]).await;
+    let store = store::<S>(&server).await;
+    let claims = claims("k", KEYS);
+    let renewal = |claim: &Claim| Renewal { grant: claim.grant(None), ttl: MINUTE };
+    let renewals: Vec<_> = claims.iter().map(renewal).collect();
+    assert!(claim_all(&store, &claims).await.iter().all(is_granted));
+    release_all(&store, &claims).await;
+    // The first is sent alone.
+    let locked = KEYS / 2;
+    let lock = format!(
+        "SELECT 1 FROM leasehold.{} WHERE name = CONCAT('leasehold', CHAR(0), 'k/{locked}') FOR UPDATE",
+        S::TABLE
+    );
+    let sent = async || server.status("Com_stmt_execute").await;
+    let mut other = server.session().await.unwrap();
+    other.query_drop("BEGIN").await.unwrap();
+    other.query_drop(&lock).await.unwrap();
+    let granted = async |what| only_one_fails(what, locked, claim_all(&store, &claims).await.iter().map(is_granted));
+    granted("claim").await;
+    let before = sent().await;
+    granted("claim again").await;
+    let claimed = sent().await - before;
+    assert!(claimed < KEYS as u64 / 2, "{claimed} statements: the batch met the row again");
+
+    other.query_drop("ROLLBACK").await.unwrap();
+    assert!(claim_all(&store, &claims).await.iter().all(is_granted));
+    other.query_drop("BEGIN").await.unwrap();
+    other.query_drop(&lock).await.unwrap();
+    let is_held = |status: &Result<LeaseStatus>| matches!(status, Ok(Held));
+    only_one_fails("renewal", locked, store.renew(&renewals, MINUTE).await.iter().map(is_held));
+    only_one_fails("release", locked, release_all(&store, &claims).await.iter().map(is_held));
+    let before = sent().await;
+    only_one_fails("release again", locked, release_all(&store, &claims).await.iter().map(Result::is_ok));
+    let released = sent().await - before;
+    assert!(released < KEYS as u64 / 2, "{released} statements: the batch met the row again");
+    other.query_drop("ROLLBACK").await.unwrap();
+    assert_eq!(release_all(&store, &claims).await[locked].as_ref().unwrap(), &Held);
+}
+
+fn only_one_fails(what: &str, one: usize, went_well: impl Iterator<Item = bool>) {
+    let failed: Vec<_> = went_well.enumerate().filter(|(_, went_well)| !went_well).map(|(number, _)| number).collect();
+    assert_eq!(failed, [one], "{what}");
 }
 
 pub async fn a_claim_that_nobody_waits_for_any_more_leaves_the_others_alone<S: Subject>() {

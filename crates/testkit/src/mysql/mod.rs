@@ -81,6 +81,7 @@ macro_rules! shared_tests {
                 each_claim_of_a_batch_is_answered_for_itself,
                 each_release_of_a_batch_is_answered_for_itself,
                 a_row_that_somebody_locks_keeps_nobody_else,
+                a_row_that_somebody_locks_fails_nobody_else_of_its_batch,
                 a_claim_that_nobody_waits_for_any_more_leaves_the_others_alone,
                 a_runtime_that_ends_amid_a_batch_keeps_nobody_waiting,
                 connections_that_break_amid_batches_leave_no_key_locked,
