@@ -1,9 +1,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{join_all, select_all};
+
 use crate::{
-    Clock, Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, OrBusy,
-    Result, Wait,
+    Clock, Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker,
+    LossReason, OrBusy, ReleaseOutcome, Result, Wait,
 };
 
 /// The convenient forms of [`Locker::acquire`]. Every locker has them, also as `dyn Locker`.
@@ -112,7 +115,8 @@ pub trait LockerExt: Locker {
     ///
     /// `work` gets a [`GuardHandle`], which knows the fencing token and tells whether the lock is still held. If the lock
     /// is lost, the future of `work` is dropped at its next `await` and the answer is [`Lost`](ErrorKind::Lost). When the
-    /// work has ended, the lock is released in the background.
+    /// work has ended, the lock is released before the answer comes; a store that gives no answer to that is waited for no longer
+    /// than for one request.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> leasehold_core::Result<()> {
@@ -202,14 +206,16 @@ pub trait LockerExt: Locker {
         Defaults::new(self, defaults)
     }
 
-    /// Acquires several keys, all or none: in sorted order, so that two callers cannot block each other, and within
-    /// one wait. Duplicates count once. The guards come in sorted order of their keys.
+    /// Acquires several keys, all or none, within one wait. Duplicates count once. The guards come in sorted order of their keys.
     ///
-    /// `Ok(None)`: one of the keys was held by another holder for the whole wait; the others were released.
+    /// All keys are asked for at once. Those that another holds are then waited for one after the other, in sorted order and
+    /// with nothing kept of what comes behind, so that two callers cannot block each other.
+    ///
+    /// `Ok(None)`: not all of the keys could be had within the wait; those that could were released.
     ///
     /// # Errors
-    /// As for [`acquire`](Locker::acquire); [`Lost`](ErrorKind::Lost) if an earlier key was lost while waiting for a
-    /// later one. After an error none is kept.
+    /// As for [`acquire`](Locker::acquire); [`Lost`](ErrorKind::Lost) as soon as a key is lost while another is waited for. After
+    /// an error none is kept.
     fn lock_all<K>(
         &self,
         keys: impl IntoIterator<Item = K> + Send,
@@ -220,27 +226,71 @@ pub trait LockerExt: Locker {
     {
         let keys: Result<BTreeSet<LockKey>> = keys.into_iter().map(|key| key.try_into().map_err(Into::into)).collect();
         async move {
-            let clock = Clock::system();
+            let keys: Vec<LockKey> = keys?.into_iter().collect();
+            let (clock, once) = (Clock::system(), options.clone().wait(Wait::Never));
             let started = clock.now();
-            let mut guards = Vec::new();
-            for key in keys? {
-                let mut options = options.clone();
-                if let Wait::UpTo(patience) = options.wait {
-                    options.wait = Wait::UpTo(patience.saturating_sub(clock.now().since(started)));
+            let waits = !matches!(options.wait, Wait::Never | Wait::UpTo(Duration::ZERO));
+            let mut guards = Vec::with_capacity(keys.len());
+            let at_once = async {
+                for answer in join_all(keys.iter().map(|key| self.acquire(key, &once))).await {
+                    match answer {
+                        Ok(Some(guard)) => guards.push(guard),
+                        Err(error) if !waits || !error.is_transient() => return Err(error),
+                        // What comes behind it is released: it would be kept while this one is waited for.
+                        Ok(None) | Err(_) => break,
+                    }
                 }
-                match self.acquire(&key, &options).await? {
+                Ok(())
+            };
+            match options.wait {
+                Wait::UpTo(limit) if waits => tokio::select! {
+                    biased;
+                    asked = at_once => asked?,
+                    () = clock.reach(started.plus(limit)) => {}
+                },
+                _ => at_once.await?,
+            }
+            while waits && guards.len() < keys.len() {
+                let mut options = options.clone();
+                if let Wait::UpTo(limit) = options.wait {
+                    let left = limit.saturating_sub(clock.now().since(started));
+                    if left.is_zero() {
+                        return Ok(None);
+                    }
+                    options.wait = Wait::UpTo(left);
+                }
+                let next = tokio::select! {
+                    biased;
+                    (reason, key) = first_lost(&guards) => return Err(lost(reason, &key, self)),
+                    next = self.acquire(&keys[guards.len()], &options) => next?,
+                };
+                match next {
                     Some(guard) => guards.push(guard),
                     None => return Ok(None),
                 }
             }
             match guards.iter().find_map(|guard| Some((guard.loss()?, guard))) {
-                Some((reason, guard)) => Err(Error::new(ErrorKind::Lost(reason), "acquire all")
-                    .with_backend(self.capabilities().backend())
-                    .key(guard.key())),
-                None => Ok(Some(guards)),
+                Some((reason, guard)) => Err(lost(reason, guard.key(), self)),
+                None => Ok((guards.len() == keys.len()).then_some(guards)),
             }
         }
     }
+}
+
+/// Resolves when one of the guards is lost.
+async fn first_lost(guards: &[LockGuard]) -> (LossReason, LockKey) {
+    if guards.is_empty() {
+        return std::future::pending().await;
+    }
+    let lost = |guard: &LockGuard| {
+        let key = guard.key().clone();
+        guard.lost().map(|reason| (reason, key)).boxed()
+    };
+    select_all(guards.iter().map(lost)).await.0
+}
+
+fn lost(reason: LossReason, key: &LockKey, locker: &(impl Locker + ?Sized)) -> Error {
+    Error::new(ErrorKind::Lost(reason), "acquire all").with_backend(locker.capabilities().backend()).key(key)
 }
 
 impl<L: Locker + ?Sized> LockerExt for L {}
@@ -258,19 +308,25 @@ pub(crate) fn granted<G>(grant: OrBusy<G>, key: &LockKey, locker: &(impl Locker 
     })
 }
 
-/// Runs `work` until it ends or the guard is lost, whichever comes first.
+/// Runs `work` until it ends or the guard is lost, whichever comes first. After the work the key is free: a program may end with
+/// this call, and nothing in the background outlives it.
 pub(crate) async fn under<M: GuardMode, W: Future>(
     guard: Guard<M>,
     backend: &'static str,
     work: impl FnOnce(GuardHandle) -> W,
 ) -> Result<W::Output> {
+    let (key, lost) = (guard.key().clone(), guard.lost());
     let done = tokio::select! {
         biased;
-        reason = guard.lost() => Err(reason),
+        reason = lost => Err(reason),
         // It may have been lost in the very poll in which the work ended.
         output = work(guard.handle()) => guard.loss().map_or(Ok(output), Err),
     };
-    done.map_err(|reason| {
-        Error::new(ErrorKind::Lost(reason), "run under the lock").with_backend(backend).key(guard.key())
-    })
+    let released = guard.release().await;
+    let done = done.and_then(|output| match released {
+        Ok(ReleaseOutcome::AlreadyLost(reason)) => Err(reason),
+        // A release without an answer is repeated, and the lease ends by itself: what the work did, it did under the lock.
+        Ok(ReleaseOutcome::Released) | Err(_) => Ok(output),
+    });
+    done.map_err(|reason| Error::new(ErrorKind::Lost(reason), "run under the lock").with_backend(backend).key(&key))
 }

@@ -47,8 +47,8 @@ use crate::{Clock, Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, Re
 /// slot that this session holds already: the limit is then on sessions.
 ///
 /// # Order and cost
-/// An acquisition first tries each slot once, beginning with a random one: one request where most are free, and as many as there
-/// are permits where none is. It then waits for all slots at once, in the wait queue of each, takes what is granted first and
+/// An acquisition first tries a random slot, and then all others at once: one request where most are free, and as many as there
+/// are permits, in two round trips, where none is. It then waits for all slots at once, in the wait queue of each, takes what is granted first and
 /// leaves the other queues; a permit that was granted at the same moment goes back at once. So whoever waits costs the
 /// store as much as so many waiters for a lock, which is why [`MAX_PERMITS`](Self::MAX_PERMITS) is small. Waiters are served in
 /// the order in which they began to wait, as far as the backend promises an order for a lock: always within a process, across
@@ -208,30 +208,34 @@ impl<L: Locker> Semaphore<L> {
         let first = position(slots.len());
         slots.rotate_left(first);
         let once = options.clone().wait(Wait::Never);
-        let (mut silent, mut asked) = (None, 0);
-        while asked < slots.len() && silent.is_none() && !patience.is_over() {
-            match self.locker.acquire(slots[asked], &once).await {
+        let (first, others) = slots.split_at(1);
+        let mut silent = None;
+        // One slot, and then all others at once: two round trips, however many there are.
+        for asked in [first, others] {
+            let answer = tokio::select! {
+                biased;
+                answer = self.first_granted(asked, &once) => answer,
+                () = patience.over() => {
+                    let error = self.error(ErrorKind::Indeterminate, "acquire a permit");
+                    Err(error.detail("the store gave no answer within the wait"))
+                }
+            };
+            match answer {
                 Ok(None) => {}
                 Err(error) if error.is_transient() => silent = Some(error),
                 answer => return answer,
             }
-            asked += 1;
         }
-        // One after the other, slots that do not answer would take the limit of a command each. The others may be on other servers.
         match patience.left() {
-            Wait::Never => self.first_granted(&slots[asked..], &once, silent).await,
-            Wait::UpTo(left) => self.first_granted(&slots, &options.clone().wait(Wait::UpTo(left)), None).await,
-            Wait::Forever => self.first_granted(&slots, options, None).await,
+            Wait::Never => silent.map_or(Ok(None), Err),
+            Wait::UpTo(left) => self.first_granted(&slots, &options.clone().wait(Wait::UpTo(left))).await,
+            Wait::Forever => self.first_granted(&slots, options).await,
         }
     }
 
     /// Waits for all slots at once. Dropping the other futures leaves their queues, and gives back what they were granted.
-    async fn first_granted(
-        &self,
-        slots: &[&LockKey],
-        options: &LockOptions,
-        mut silent: Option<Error>,
-    ) -> Result<Option<LockGuard>> {
+    async fn first_granted(&self, slots: &[&LockKey], options: &LockOptions) -> Result<Option<LockGuard>> {
+        let mut silent = None;
         let mut waits: FuturesUnordered<_> = slots.iter().map(|slot| self.locker.acquire(slot, options)).collect();
         while let Some(answer) = waits.next().await {
             match answer {
@@ -274,8 +278,11 @@ impl Patience {
         }
     }
 
-    /// Whether there was a wait, and it is over.
-    fn is_over(&self) -> bool {
-        !matches!(self.wait, Wait::Never | Wait::UpTo(Duration::ZERO)) && self.left() == Wait::Never
+    /// Resolves when there was a wait, and it is over.
+    async fn over(&self) {
+        match self.wait {
+            Wait::UpTo(limit) if !limit.is_zero() => self.clock.reach(self.since.plus(limit)).await,
+            _ => std::future::pending().await,
+        }
     }
 }

@@ -1,10 +1,13 @@
 //! What the handles and guards of one engine share.
 
+use std::cell::Cell;
+use std::panic::catch_unwind;
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 use tokio::sync::{Mutex, Notify};
 
 use super::driver::Driver;
@@ -58,7 +61,22 @@ impl Inner {
         if Handle::try_current().is_err() {
             return Err(error(ErrorKind::Unsupported).detail("it needs a tokio runtime to run in"));
         }
+        if !has_timers() {
+            let why = "the tokio runtime has no timers, without which no lease is renewed: build it with `enable_time`";
+            return Err(error(ErrorKind::Unsupported).detail(why));
+        }
         Ok(())
+    }
+
+    /// Ends a call of the backend that ends too late: nothing that a store does keeps a caller for ever. Backends keep to that
+    /// limit themselves, with errors that say more.
+    pub(super) async fn bounded<T>(&self, operation: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
+        if !has_timers() {
+            return call.await;
+        }
+        let answer = tokio::time::timeout(self.backend.answers_within() * 5 / 4, call).await;
+        answer
+            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer")))
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -96,7 +114,7 @@ impl Inner {
     pub(super) async fn force_release(self: &Arc<Self>, key: &LockKey, only: Option<u64>) -> Result<Holders> {
         // A lease that is granted while this is under way must not be ended by it.
         let leases = self.driver.look(|state| state.leases(key, only));
-        let released = self.backend.force_release(key, only).await;
+        let released = self.bounded("force-release", self.backend.force_release(key, only)).await;
         let released = released.map_err(|error| error.within("force-release", self.name(), Some(key)))?;
         let by = self.defaults.label_text();
         released.holders.iter().for_each(|holder| self.driver.observer.forced(key, holder, by));
@@ -109,6 +127,22 @@ impl Inner {
 
     pub(super) fn apply(self: &Arc<Self>, event: Event) {
         self.driver.with(self, |state, at| state.apply(at, event));
+    }
+}
+
+/// Whether the runtime of this task has timers. Asked once for each runtime that a thread is on: tokio says it by a panic alone.
+fn has_timers() -> bool {
+    thread_local! {
+        static KNOWN: Cell<Option<(runtime::Id, bool)>> = const { Cell::new(None) };
+    }
+    let Ok(handle) = Handle::try_current() else { return false };
+    match KNOWN.get() {
+        Some((runtime, has)) if runtime == handle.id() => has,
+        _ => {
+            let has = catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok();
+            KNOWN.set(Some((handle.id(), has)));
+            has
+        }
     }
 }
 

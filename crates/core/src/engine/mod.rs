@@ -290,12 +290,14 @@ where
 impl<T: Backed> Admin for T {
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
         let core = &self.engine().inner;
-        core.backend.inspect(key).await.map_err(|error| error.within("inspect", core.name(), Some(key)))
+        let found = core.bounded("inspect", core.backend.inspect(key)).await;
+        found.map_err(|error| error.within("inspect", core.name(), Some(key)))
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
         let core = &self.engine().inner;
-        core.backend.list(prefix, after).await.map_err(|error| error.within("list", core.name(), None))
+        let page = core.bounded("list", core.backend.list(prefix, after)).await;
+        page.map_err(|error| error.within("list", core.name(), None))
     }
 
     async fn force_release(&self, key: &LockKey) -> Result<Holders> {

@@ -32,14 +32,17 @@ impl Participant for Inner {
                 let pending = PendingAnswer::new(self, by, (request, grant));
                 Box::pin(async move {
                     let (_, grant) = &pending.query;
-                    let answer = pending.engine.backend.release(grant).await;
+                    let engine = &pending.engine;
+                    let answer = engine.bounded("release", engine.backend.release(grant)).await;
                     pending.answered(answer);
                 })
             }
             Request::TakeOver(request, grant, owner, ttl) => {
                 let pending = PendingAnswer::new(self, None, OwnerChange(request, grant));
                 Box::pin(async move {
-                    let held = pending.engine.backend.take_over(&pending.query.1, owner, ttl).await;
+                    let engine = &pending.engine;
+                    let held =
+                        engine.bounded("take over", engine.backend.take_over(&pending.query.1, owner, ttl)).await;
                     let answer = held.map(|held| pending.query.came_to(held));
                     pending.answered(answer);
                 })
@@ -47,7 +50,8 @@ impl Participant for Inner {
             Request::Downgrade(request, writer, claim) => {
                 let pending = PendingAnswer::new(self, None, OwnerChange(request, writer));
                 Box::pin(async move {
-                    let answer = pending.engine.backend.downgrade(&pending.query.1, &claim).await;
+                    let engine = &pending.engine;
+                    let answer = engine.bounded("downgrade", engine.backend.downgrade(&pending.query.1, &claim)).await;
                     pending.answered(answer);
                 })
             }
@@ -72,7 +76,7 @@ impl Inner {
         const A_MOMENT: Duration = Duration::from_millis(1);
         const AGAIN: usize = 3;
         for _ in 0..AGAIN {
-            match self.backend.try_acquire(claim).await {
+            match self.bounded("acquire", self.backend.try_acquire(claim)).await {
                 // Outside of a runtime nothing would end the pause.
                 Ok(Attempt::Busy { retry_in: Some(left) }) if left <= A_MOMENT && Handle::try_current().is_ok() => {
                     // Half of it, because a timer of a millisecond takes two: a busy key would be granted half as often.
@@ -82,7 +86,7 @@ impl Inner {
                 answer => return answer,
             }
         }
-        self.backend.try_acquire(claim).await
+        self.bounded("acquire", self.backend.try_acquire(claim)).await
     }
 
     fn renew(self: &Arc<Self>, batch: Batch, by: Option<Caller>) -> BoxFuture<'static, ()> {

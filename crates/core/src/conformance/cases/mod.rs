@@ -155,6 +155,7 @@ const CASES: &[Case] = cases! {
     renewal::c09_a_grant_is_renewed_as_often_as_is_asked [Lease]
 
     waiting::c10_try_answers_none_while_held
+    waiting::c10_try_does_not_take_an_own_release_for_another_holder
     waiting::c10_try_answers_while_others_wait
     waiting::c10_a_failing_store_is_an_error
     waiting::c10_a_failing_store_is_an_error_behind_the_head_too
@@ -218,6 +219,7 @@ const CASES: &[Case] = cases! {
     release::c20_repeating_a_release_spares_the_successor
 
     release::c21_drop_releases
+    release::c21_work_under_a_lock_has_released_it_when_it_returns
     release::c21_drop_works_on_a_foreign_thread
     release::c21_drop_works_in_a_panic
     release::c21_drop_does_not_wait_for_a_silent_store

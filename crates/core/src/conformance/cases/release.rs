@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use super::context::{TestContext, eventually, outlast, patient, soon};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
+use crate::ext::under;
 use crate::{Clock, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
 
 pub(super) async fn c20_release_says_that_it_released(context: TestContext) -> Verdict {
@@ -62,6 +65,14 @@ pub(super) async fn c21_drop_releases(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     drop(ours.take(&key, &patient()).await?);
     theirs.finds_it_free(&key).await
+}
+
+pub(super) async fn c21_work_under_a_lock_has_released_it_when_it_returns(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+    ours.faults.always(Op::Release, Fault::Delay(Duration::from_millis(100)));
+    under(ours.take(&key, &patient()).await?, context.subject.capabilities().backend(), |_| async {}).await?;
+    ensure!(theirs.try_once(&key).await?.is_some(), "the key is still held after the work");
+    Ok(())
 }
 
 pub(super) async fn c21_drop_works_on_a_foreign_thread(context: TestContext) -> Verdict {

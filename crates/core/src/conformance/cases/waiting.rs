@@ -86,6 +86,21 @@ pub(super) async fn c10_try_answers_none_while_held(context: TestContext) -> Ver
     Ok(())
 }
 
+pub(super) async fn c10_try_does_not_take_an_own_release_for_another_holder(context: TestContext) -> Verdict {
+    const TRIP: Duration = Duration::from_millis(50);
+    let (ours, key) = (context.client().await?, context.key());
+    ours.faults.always(Op::Release, Fault::Delay(TRIP));
+    for round in 0..3 {
+        drop(ours.take(&key, &patient()).await?);
+        ensure!(ours.try_once(&key).await?.is_some(), "round {round}: nobody else held it after a drop");
+    }
+    ours.faults.next(Op::TryAcquire, Fault::Delay(TRIP), 1);
+    let cancelled = tokio::time::timeout(TRIP / 5, ours.take(&key, &patient())).await;
+    ensure!(cancelled.is_err(), "the wait was over before it was cancelled");
+    ensure!(ours.try_once(&key).await?.is_some(), "nobody else held it after a wait that was cancelled");
+    Ok(())
+}
+
 pub(super) async fn c10_try_answers_while_others_wait(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (Arc::new(context.client().await?), context.client().await?, context.key());
     let guard = theirs.take(&key, &patient()).await?;

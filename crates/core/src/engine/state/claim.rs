@@ -181,8 +181,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) else { return };
         if self.waiters[index].is_over {
-            let busy = self.busy(step.now);
-            return self.dismiss(step, index, busy);
+            let mode = self.waiters[index].mode;
+            let own = self.releases.iter().any(|release| release.has_failed && release.is_in_the_way(mode));
+            // What the store has may be this process's own: nobody else need hold the key.
+            let answer = if own { Outcome::Failed(unreleased()) } else { self.busy(step.now) };
+            return self.dismiss(step, index, answer);
         }
         self.wants_notifications = true;
         let before = self.subscription.state;
@@ -236,4 +239,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.release(step, claim.member, grant, claim.options.ttl, claim.unanswered, None);
         }
     }
+}
+
+fn unreleased() -> Error {
+    Error::new(ErrorKind::Indeterminate, "acquire").detail("this process's own release of the key got no answer")
 }

@@ -226,10 +226,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         None
     }
 
-    /// What is known of the key: that it is held here, or the last answer of the store.
+    /// What is known of the key: that it is held here, or that a waiter here has its place in the queue of the store, or the last
+    /// answer of the store.
     fn known(&self, now: Moment) -> Option<LastAnswer> {
         let kept = self.waiters.front().is_some_and(|first| self.is_in_the_way(now, first));
-        if kept { Some(LastAnswer::Busy) } else { self.last_answer.clone() }
+        let queued =
+            self.claims.iter().any(|claim| claim.for_waiter.is_some() && claim.is_notified() && !claim.is_under_way());
+        if kept || queued { Some(LastAnswer::Busy) } else { self.last_answer.clone() }
     }
 
     pub(super) fn outcome(&self, now: Moment, last_answer: LastAnswer) -> Outcome<L> {
@@ -293,16 +296,20 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         waiter.ask_at.max(self.yield_until.min(waiter.limit))
     }
 
-    /// Whether the waiter has to wait for another request first: for a claim of its own or of its session, for one of a
-    /// caller that is gone, which concerns all, and for a release of its session, because a level that joined the lease
-    /// before would go on with a lost one.
+    /// Whether the waiter has to wait for another request first: for a claim of its own or of its session, and for one of a
+    /// caller that is gone, which concerns all. For a release of this process: the store would answer that another holds the
+    /// key, or have the claim queue behind the own lease. And for every release of its session, because a level that joined the
+    /// lease before would go on with a lost one.
     fn is_answered_first(&self, step: &Step<'_, W, L>, front: &QueueFront, waiter: &Waiter<W>) -> bool {
         let of_session = |claim: &PendingClaim<W>| claim.member == waiter.member && claim.is_under_way();
         // A waiter at its limit does not wait for the claims of others.
-        waiter.asks || (front.orphan && !waiter.is_over) || {
+        waiter.asks || (front.orphan && (!waiter.is_over || waiter.is_try)) || {
             let reentrant = step.traits(waiter.member).reentrant;
-            let gives_back = |release: &PendingRelease<W>| !left_out(Rule::GivesBack) && release.blocks(waiter.member);
-            reentrant && (self.claims.iter().any(of_session) || self.releases.iter().any(gives_back))
+            let comes_first = |release: &PendingRelease<W>| {
+                let of_session = reentrant && release.member == waiter.member;
+                release.is_in_the_way(waiter.mode) && (of_session || !release.has_failed) && !left_out(Rule::GivesBack)
+            };
+            (reentrant && self.claims.iter().any(of_session)) || self.releases.iter().any(comes_first)
         }
     }
 

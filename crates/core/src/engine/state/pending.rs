@@ -166,6 +166,8 @@ pub(super) struct PendingRelease<W> {
     pub(super) by: Option<W>,
     pub(super) alone: bool,
     pub(super) request: Option<RequestId>,
+    /// The store gave an error for an answer: whether it carried the release out is not known, and claims wait for it no more.
+    pub(super) has_failed: bool,
     /// When the release is sent again, and until when.
     pub(super) again_at: Moment,
     pub(super) give_up_at: Moment,
@@ -187,6 +189,7 @@ impl<W> PendingRelease<W> {
             by: None,
             alone: false,
             request: None,
+            has_failed: false,
             again_at: now,
             give_up_at: now.plus(ttl),
             pauses: BackOff::after_failure(),
@@ -199,9 +202,9 @@ impl<W> PendingRelease<W> {
         (self.late_pause, self.again_at) = (Some(pause), now.plus(pause));
     }
 
-    /// Whether claims of this session have to wait for the release.
-    pub(super) fn blocks(&self, member: Member) -> bool {
-        self.member == member && self.late_pause.is_none()
+    /// Whether what is released may still exclude who claims the key in this mode.
+    pub(super) fn is_in_the_way(&self, mode: Mode) -> bool {
+        self.late_pause.is_none() && (self.grant.mode == Mode::Exclusive || mode == Mode::Exclusive)
     }
 
     pub(super) fn next_event(&self) -> Moment {

@@ -84,12 +84,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         if let Err(error) = answer {
             let again = error.is_transient() && step.now < release.give_up_at;
+            release.has_failed = true;
             release.again_at = step.now.plus(release.pauses.next(step.random, None));
             let member = release.member;
             step.out.push(Action::ReleaseFailed(self.name.clone(), error.clone()));
             if again {
                 step.keep(member);
-                return self.tell_blocked(step, member, &error);
+                return self.tell_blocked(step, &error);
             }
         }
         step.ended(release.member);
@@ -102,17 +103,17 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.advance(step);
     }
 
-    /// Answers waiters at their limit whose claims have to wait for a release of their session: they get the error of that
-    /// release.
-    fn tell_blocked(&mut self, step: &mut Step<'_, W, L>, member: Member, error: &Error) {
-        if !step.traits(member).reentrant {
-            return;
-        }
-        let blocked = |waiter: &Waiter<W>| waiter.member == member && waiter.is_over && !waiter.asks;
-        while let Some(index) = self.waiters.iter().position(blocked) {
+    /// Answers waiters at their limit whose claims waited for a release of this process: they get the error of that release.
+    fn tell_blocked(&mut self, step: &mut Step<'_, W, L>, error: &Error) {
+        while let Some(index) = self.waiters.iter().position(|waiter| self.is_blocked(waiter)) {
             self.dismiss(step, index, Outcome::Failed(error.clone()));
         }
         self.advance(step);
+    }
+
+    fn is_blocked(&self, waiter: &Waiter<W>) -> bool {
+        let failed = |release: &PendingRelease<W>| release.has_failed && release.is_in_the_way(waiter.mode);
+        waiter.is_over && !waiter.asks && self.releases.iter().any(failed)
     }
 
     /// Ends a guard that is released or dropped. Its lease passes to the next waiter here, or is released in the store with
@@ -135,6 +136,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // Readers that share a grant have one owner id, and each level of a session its own.
         let shared = lease.guards.iter().any(|other| other.owner == entry.owner);
         let (ended, owes) = (lease.end.is_some(), lease.owes_release && !shared);
+        let renews = lease.guards.iter().any(|other| other.renew);
         if lease.guards.is_empty() {
             let lease = self.leases.remove(index);
             let (key, held_for) = (self.name.clone(), step.now.since(lease.since));
@@ -147,27 +149,21 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if ended && owes {
             self.release(step, member, grant, ttl, may_be_late, None);
         } else if !ended && !shared {
-            self.wait_for_release(step);
+            if !self.waiters.is_empty() {
+                self.detach_requests(step);
+            }
             self.release(step, member, grant, ttl, may_be_late, by);
+        } else if !ended && by.is_some() && renews {
+            // The lease goes on with other readers, and may have been released by force: only the store knows.
+            self.renew_now(step, guard.lease, by);
+            self.advance(step);
+            return GuardRelease::Sent;
         }
         self.advance(step);
         match (ended, shared) {
             (true, _) => GuardRelease::Gone,
             (false, true) => GuardRelease::Passed,
             (false, false) => GuardRelease::Sent,
-        }
-    }
-
-    /// The waiters send claims when the release has been answered, or after 100 ms if that takes longer.
-    fn wait_for_release(&mut self, step: &mut Step<'_, W, L>) {
-        const LONG: Duration = Duration::from_millis(100);
-        if self.waiters.is_empty() {
-            return;
-        }
-        self.detach_requests(step);
-        let together = self.together(step);
-        for waiter in self.waiters.iter_mut().take(together) {
-            waiter.ask_at = waiter.ask_at.max(step.now.plus(LONG));
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) enum Rule {
     NotShared,
     /// Under a lost guard of a session no fresh lease begins.
     LostUnder,
-    /// A session claims nothing while it gives a level back.
+    /// A process claims nothing while it gives the key back, and a session nothing while it gives a level back.
     GivesBack,
     /// A session does not join what it lost.
     LostEpoch,

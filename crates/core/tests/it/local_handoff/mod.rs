@@ -60,8 +60,9 @@ async fn rule_3_a_guard_of_an_older_epoch_neither_hands_over_nor_releases_the_ne
 async fn rule_4_what_may_not_last_goes_back_to_the_store() {
     let bench = bench(unhurried());
     // The reply came when most of the lease was over, which counts from before the request.
-    bench.late(LEASE * 8 / 10);
-    let unrenewed = LockOptions::new().ttl(LEASE).renew(false);
+    let lease = Duration::from_millis(1500);
+    bench.late(lease * 8 / 10);
+    let unrenewed = LockOptions::new().ttl(lease).renew(false);
     let guard = take(&bench.engine, unrenewed.clone()).await;
     let next = bench.waiter_with(unrenewed).await;
     drop(guard);

@@ -57,6 +57,7 @@ each! {
     a_shared_lease_is_not_handed_off: NotShared in READERS breaks Tokens;
     nothing_fresh_begins_under_a_lost_guard: LostUnder in SESSION breaks Birth;
     a_session_gives_back_before_it_claims: GivesBack in SESSION breaks Tokens;
+    a_process_gives_back_before_it_claims: GivesBack in TWO_PROCESSES breaks Turns;
     a_session_does_not_join_what_it_lost: LostEpoch in LEVEL_LEFT breaks Tokens;
     of_two_leases_the_older_is_lost: OlderIsLost in READER_AND_WRITER breaks Structure;
 }

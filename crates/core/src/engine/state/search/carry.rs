@@ -6,7 +6,7 @@ use super::key_names::{name_of, number_of_key};
 use super::world::{
     Answer, Asks, At, Checked, Flight, Handle, LeaseNote, Property, Seat, Side, TestRandom, World, broken,
 };
-use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Notification};
+use crate::{Attempt, Claim, ErrorKind, LeaseStatus, LossReason, Mode, Notification};
 
 impl World {
     /// Gives an event to the engines of a process.
@@ -85,10 +85,13 @@ impl World {
             return broken(Property::Birth, "a session claims under a guard that is lost");
         }
         if let Request::Claim(_, claim) = request
-            && self.members[member].2.is_some()
-            && self.gives_back(member, &claim.key)
+            && let Some(of_session) = self.gives_back(side, member, claim)
         {
-            return broken(Property::Tokens, "a session claims what it is giving back, and may join that");
+            return if of_session {
+                broken(Property::Tokens, "a session claims what it is giving back, and may join that")
+            } else {
+                broken(Property::Turns, "a claim overtakes its own process's release")
+            };
         }
         let Request::Renew(Batch { leases, renewals, .. }) = request else { return Ok(()) };
         let held: Vec<_> =
@@ -100,13 +103,15 @@ impl World {
         Ok(())
     }
 
-    /// Whether an engine waits for the answer to a release.
-    fn gives_back(&self, member: usize, key: &crate::LockKey) -> bool {
-        self.flights.iter().any(|flight| match &flight.asks {
-            Asks::Store(Request::Release(request, grant)) if flight.member == member => {
-                grant.key == *key && self.sides[flight.side].waits_for_release(key, *request)
-            }
-            _ => false,
+    /// Whether a process waits for the answer to a release of what it claims; and whether that is a level of the same session.
+    fn gives_back(&self, side: Side, member: usize, claim: &Claim) -> Option<bool> {
+        let is_session = self.members[member].2.is_some();
+        self.flights.iter().filter(|flight| flight.side == side).find_map(|flight| {
+            let Asks::Store(Request::Release(request, grant)) = &flight.asks else { return None };
+            let of_session = is_session && flight.member == member;
+            let in_the_way = grant.mode == Mode::Exclusive || claim.mode == Mode::Exclusive;
+            let waits = self.sides[side].waits_for_release(&claim.key, *request, !of_session);
+            (grant.key == claim.key && in_the_way && waits).then_some(of_session)
         })
     }
 

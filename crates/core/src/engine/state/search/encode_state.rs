@@ -248,6 +248,7 @@ impl Encoder {
             by,
             alone,
             request,
+            has_failed,
             again_at,
             give_up_at,
             pauses,
@@ -260,6 +261,7 @@ impl Encoder {
         self.flag(*alone);
         self.option(*by, |to, by| to.put(HANDLE | u64::from(by.0)));
         self.option(*request, |to, RequestId(_, request)| to.id(request));
+        self.flag(*has_failed);
         self.future(*again_at);
         self.future(*give_up_at);
         self.pauses(pauses);

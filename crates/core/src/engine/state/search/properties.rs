@@ -3,6 +3,7 @@
 use super::super::event::{Batch, End, Granted, GuardRef, LeaseCell, Request};
 use super::super::keys::KeyEntry;
 use super::super::lease::{GuardEntry, Lease};
+use super::super::pending::PendingRelease;
 use super::super::{RequestId, State, WaiterId};
 use super::key_names::{name_of, number_of_key};
 use super::world::{
@@ -303,10 +304,13 @@ impl State<Handle, LeaseNote> {
         key.claims.iter().any(|claim| claim.request == Some(request) && claim.for_waiter.is_none())
     }
 
-    /// Whether the answer to a release is waited for.
-    pub(super) fn waits_for_release(&self, key: &LockKey, request: RequestId) -> bool {
+    /// Whether the answer to a release is waited for, or the first one, if no attempt has failed before.
+    pub(super) fn waits_for_release(&self, key: &LockKey, request: RequestId, first: bool) -> bool {
         let Some(key) = self.keys.get(key).and_then(KeyEntry::whole) else { return false };
-        key.releases.iter().any(|release| release.late_pause.is_none() && release.request == Some(request))
+        let waits = |release: &PendingRelease<Handle>| {
+            release.late_pause.is_none() && release.request == Some(request) && !(first && release.has_failed)
+        };
+        key.releases.iter().any(waits)
     }
 
     /// Whether what this owner may have got late is released once more.

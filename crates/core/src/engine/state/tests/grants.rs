@@ -176,7 +176,8 @@ fn a_first_lease_that_is_not_confirmed_is_given_back_and_asked_for_anew() {
         play.apply(Event::Renewed(batch, vec![answer]));
         assert!(play.outcome("a").is_none());
         assert_eq!(play.ends(), [End::Released]);
-        play.release();
+        let (request, _) = play.release();
+        play.released(request, Ok(LeaseStatus::Held));
         play.pass(millis(20));
         play.claim();
     }

@@ -70,11 +70,11 @@ fn a_process_that_has_to_rest_does_so_also_after_one_who_did_not_wait() {
     let (release, _) = play.release();
     play.apply(Event::Leave(key(), waits));
     let id = play.join(member, "c", renewing().renew(false), play.now);
+    play.released(release, Ok(LeaseStatus::Held));
     let (request, _) = play.claim();
     play.grant(request, 3);
     let granted = play.granted("c");
     play.collect(id, &granted);
-    play.released(release, Ok(LeaseStatus::Held));
     play.waits(member, "d");
     play.release_guard(granted.guard, None);
     let (request, _) = play.release();

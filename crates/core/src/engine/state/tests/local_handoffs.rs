@@ -168,8 +168,9 @@ fn nobody_rests_for_a_release_that_nobody_waited_for() {
     let held = play.holds(member, "a", 2);
     aged(&mut play, millis(10));
     play.release_guard(held.guard, None);
-    play.release();
+    let (request, _) = play.release();
     play.waits(member, "b");
+    play.released(request, Ok(LeaseStatus::Held));
     play.claim();
 }
 

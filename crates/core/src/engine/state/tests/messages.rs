@@ -267,13 +267,15 @@ fn the_pauses_between_subscriptions_are_kept_while_the_key_is_held() {
     play.release_guard(held.guard, None);
     let (release, _) = play.release();
     let id = play.join(member, "b", renewing(), play.now);
+    play.released(release, Ok(LeaseStatus::Held));
     let (request, _) = play.claim();
     play.grant(request, 3);
     let held = play.granted("b");
     play.collect(id, &held);
-    play.released(release, Ok(LeaseStatus::Held));
     play.release_guard(held.guard, None);
+    let (release, _) = play.release();
     play.waits(member, "c");
+    play.released(release, Ok(LeaseStatus::Held));
     let (request, _) = play.claim();
     play.answer(request, Ok(BUSY));
     assert!(!listens(&mut play));

@@ -86,14 +86,41 @@ fn a_session_that_cannot_give_back_hears_so_at_the_end_of_its_wait() {
 }
 
 #[test]
-fn only_a_session_waits_for_what_it_gives_back() {
-    let (mut play, member, request, _) = released(PLAIN);
-    play.join(member, "hasty", renewing(), play.now);
-    let (claim, _) = play.claim();
-    play.released(request, Err(refused()));
-    assert!(play.outcome("hasty").is_none());
-    play.answer(claim, Ok(BUSY));
-    assert!(matches!(play.outcome("hasty"), Some(Outcome::Busy(_))));
+fn a_try_after_its_own_release_says_busy_only_if_another_holds_the_key() {
+    for answer in [Ok(LeaseStatus::Held), Err(refused())] {
+        let (mut play, member, request, _) = released(PLAIN);
+        play.join(member, "hasty", renewing(), play.now);
+        assert!(play.claims().is_empty());
+        let applied = answer.is_ok();
+        play.released(request, answer);
+        if applied {
+            let (claim, _) = play.claim();
+            play.answer(claim, Ok(BUSY));
+            assert!(matches!(play.outcome("hasty"), Some(Outcome::Busy(_))));
+        } else {
+            assert_eq!(play.failed("hasty"), ErrorKind::Unavailable);
+            // Whether the release was carried out is not known: the next try asks, and says so if that does not tell.
+            play.join(member, "next", renewing(), play.now);
+            let (claim, _) = play.claim();
+            play.answer(claim, Ok(BUSY));
+            assert_eq!(play.failed("next"), ErrorKind::Indeterminate);
+        }
+    }
+}
+
+#[test]
+fn readers_claim_beside_the_release_of_a_reader() {
+    let (mut play, member) = Play::with(PLAIN);
+    let reader = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let granted = play.granted("a");
+    assert_eq!(play.state.collect(reader, &granted.guard), Collected::Yes);
+    assert_eq!(play.release_guard(granted.guard, None), GuardRelease::Sent);
+    play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    play.claim();
+    play.join(member, "writer", renewing(), Moment::NEVER);
+    assert!(play.claims().is_empty());
 }
 
 #[test]
@@ -106,25 +133,19 @@ fn a_guard_ends_once() {
 }
 
 #[test]
-fn those_who_wait_ask_when_the_release_is_answered_or_when_that_takes_long() {
-    let begin = || {
+fn those_who_wait_ask_when_the_release_is_answered() {
+    for answer in [Ok(LeaseStatus::Held), Err(refused())] {
         let (mut play, member) = Play::with(PLAIN);
         let held = play.holds(member, "a", 2);
         play.join(member, "b", renewing().renew(false), Moment::NEVER);
         play.release_guard(held.guard, Some("a"));
         assert_eq!(play.detached(), Vec::<&str>::new());
+        play.pass(millis(1000));
         assert!(play.claims().is_empty());
-        play
-    };
-    let mut play = begin();
-    let (request, _) = play.release();
-    play.released(request, Ok(LeaseStatus::Held));
-    play.claim();
-    let mut play = begin();
-    play.pass(millis(99));
-    assert!(play.claims().is_empty());
-    play.pass(millis(1));
-    play.claim();
+        let (request, _) = play.release();
+        play.released(request, answer);
+        play.claim();
+    }
 }
 
 #[test]
@@ -141,7 +162,7 @@ fn readers_of_one_grant_give_it_back_with_the_last_of_them() {
     play.collect(a, &first);
     play.collect(b, &second);
     assert_eq!(play.release_guard(first.guard, None), GuardRelease::Passed);
-    assert!(play.releases().is_empty() && play.ends().is_empty());
+    assert!(play.releases().is_empty() && play.renewals().is_empty() && play.ends().is_empty());
     assert_eq!(play.release_guard(second.guard, None), GuardRelease::Sent);
     play.release();
     assert_eq!(play.ends(), [End::Released]);
@@ -380,4 +401,23 @@ fn who_has_asked_is_not_told_that_another_level_cannot_be_given_back() {
     assert!(play.outcome("hasty").is_none());
     play.grant(claim, 2);
     play.granted("hasty");
+}
+
+#[test]
+fn a_reader_that_leaves_others_and_waits_for_the_outcome_has_the_store_asked() {
+    let (mut play, member) = Play::with(PLAIN);
+    let a = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let b = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    play.pass(millis(2));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let (first, second) = (play.granted("a"), play.granted("b"));
+    play.collect(a, &first);
+    play.collect(b, &second);
+    assert_eq!(play.release_guard(first.guard, Some("a")), GuardRelease::Sent);
+    let batch = play.renewals().remove(0);
+    play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::ForceReleased)]));
+    assert_eq!(play.ends(), [End::Lost(LossReason::ForceReleased)]);
 }
