@@ -5,11 +5,11 @@ use leasehold_redis::{
 };
 
 use crate::release::release;
-use crate::store::{FENCE, HOLDERS_LUA, LOCK, QUEUE, SERVE_LUA, Store, word_of};
+use crate::store::{FENCE, HOLDERS_LUA, LOCK, QUEUE, READERS, SERVE_LUA, Store, word_of};
 
 pub(crate) static TRY_ACQUIRE: ScriptFunction = ScriptFunction::new(
     "try_acquire",
-    3,
+    4,
     6,
     &[NEXT_EPOCH, PROLONG, HOLDERS_LUA, QUEUE_LUA, SERVE_LUA, include_str!("lua/try_acquire.lua")],
 );
@@ -55,7 +55,7 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
         .text(claim.ttl.as_millis())
         .text(store.fence_retention.as_millis())
         .text(encode_metadata(claim));
-    let reply = store.redis.run(&DOWNGRADE, 3, arguments, None).await?;
+    let reply = store.redis.run(&DOWNGRADE, 4, arguments, None).await?;
     if reply.words() == ["gone"] {
         return Ok(Attempt::Busy { retry_in: None });
     }
@@ -63,7 +63,7 @@ pub(crate) async fn downgrade(store: &Store, writer: &GrantRef, claim: &Claim) -
 }
 
 fn keys(names: &KeyNames) -> ScriptArguments {
-    ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE)
+    ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE).name(names, READERS)
 }
 
 /// Reads the answer `granted`, and has the replicas confirm it, where the builder asked for that; gives it back if they do not.

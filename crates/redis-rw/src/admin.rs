@@ -4,7 +4,7 @@ use leasehold_core::{Cursor, Holder, Holders, LockKey, Mode, OwnerId, Page, Resu
 use leasehold_redis::{Entry, Lease, NEXT_EPOCH, PROLONG, SCRIPT_ERROR, Script, ScriptArguments};
 
 use crate::release::release_owner;
-use crate::store::{FORCED, HOLDERS_LUA, LOCK, Store, word_of};
+use crate::store::{FORCED, HOLDERS_LUA, LOCK, READERS, Store, word_of};
 
 const HOLDERS_OF_LUA: &str = include_str!("lua/holders_of.lua");
 
@@ -35,9 +35,9 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
     /// How long beyond its lease a holder may come and ask what became of it.
     const GRACE: Duration = Duration::from_secs(60);
     let names = store.redis.names(key);
-    let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED).text(GRACE.as_millis());
-    let arguments = arguments.text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
-    let reply = store.redis.run(&FORCE_RELEASE, 2, arguments, None).await?;
+    let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED).name(&names, READERS);
+    let arguments = arguments.text(GRACE.as_millis()).text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
+    let reply = store.redis.run(&FORCE_RELEASE, 3, arguments, None).await?;
     // The release of an owner that holds nothing grants a free key to the first in the queue. If this one fails, those in the
     // queue ask again.
     let _ = release_owner(store, &names, OwnerId::random()).await;

@@ -22,12 +22,27 @@ const NEEDS: Needs = Needs {
         "eval", "evalsha", "get", "exists", "set", "del", "pexpire", "pttl", "time", "hget", "hmget", "hgetall",
         "hset", "hdel",
     ],
-    spare: &["publish", "subscribe", "unsubscribe", "ping", "hlen", "pubsub|numsub", "scan", "info", "type"],
+    spare: &[
+        "publish",
+        "subscribe",
+        "unsubscribe",
+        "ping",
+        "hlen",
+        "pubsub|numsub",
+        "scan",
+        "info",
+        "type",
+        "zadd",
+        "zrem",
+        "zrevrange",
+        "zrangebyscore",
+    ],
     parts: &[
         ("lock", Form::Hash("writer")),
         ("fence", Form::Counter("epoch")),
         ("forced", Form::Text),
         ("queue", Form::Queue),
+        ("readers", Form::SortedSet),
     ],
 };
 

@@ -1,11 +1,11 @@
 use leasehold_core::{GrantRef, LeaseStatus, OwnerId, Result};
 use leasehold_redis::{KeyNames, NEXT_EPOCH, PROLONG, QUEUE_LUA, Reply, ScriptArguments, ScriptFunction};
 
-use crate::store::{FENCE, HOLDERS_LUA, LOCK, QUEUE, SERVE_LUA, Store};
+use crate::store::{FENCE, HOLDERS_LUA, LOCK, QUEUE, READERS, SERVE_LUA, Store};
 
 pub(crate) static RELEASE: ScriptFunction = ScriptFunction::new(
     "release",
-    3,
+    4,
     1,
     &[NEXT_EPOCH, PROLONG, HOLDERS_LUA, QUEUE_LUA, SERVE_LUA, include_str!("lua/release.lua")],
 );
@@ -18,7 +18,8 @@ pub(crate) async fn release(store: &Store, grant: &GrantRef) -> Result<LeaseStat
 
 /// Runs `release.lua` for one owner of a key.
 pub(crate) async fn release_owner(store: &Store, names: &KeyNames, owner: OwnerId) -> Result<Reply> {
-    let arguments = ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE);
+    let arguments =
+        ScriptArguments::default().name(names, LOCK).name(names, FENCE).name(names, QUEUE).name(names, READERS);
     let reply = store.redis.run_function(&RELEASE, arguments.word(&owner.to_hex()), None).await?;
     if let ["held", reason @ ..] = &reply.words()[..] {
         store.redis.warn_of_waiters(reason);

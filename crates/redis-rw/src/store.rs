@@ -6,6 +6,9 @@ pub(crate) use leasehold_redis::{FORCED, LOCK, QUEUE};
 /// The counter of a key: the other parts of its names are those of every backend with a queue.
 pub(crate) const FENCE: &str = "fence";
 
+/// The part of a key's names that says where to look for readers first.
+pub(crate) const READERS: &str = "readers";
+
 /// What all scripts share: the holders of a key.
 pub(crate) const HOLDERS_LUA: &str = include_str!("lua/holders.lua");
 

@@ -255,8 +255,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
 
     "redis-rw": "a reader comes in beside a writer" in HOLDERS_LUA,
         "if latest or mode == 'r' or not writer then\n    return latest, writer" => "if latest or mode == 'r' or not writer then\n    return mode == 'w' and latest or nil, writer";
+    "redis-rw": "a writer does not see readers" in HOLDERS_LUA,
+        "return read_until(lock), writer" => "return nil, writer";
     "redis-rw": "a writer does not see the reader that asked last" in HOLDERS_LUA,
-        "for i = 1, #all, 2 do\n    local ends = live(all[i + 1])\n    if ends then\n      latest" => "for i = 1, #all - 2, 2 do\n    local ends = live(all[i + 1])\n    if ends then\n      latest";
+        "for i, owner in ipairs(listed) do\n    local ends = live(entries[i])" => "for i, owner in ipairs(listed) do\n    local ends = i > 1 and live(entries[i])";
+    "redis-rw" by "readers": "a writer comes in where the list of readers is lost" in HOLDERS_LUA,
+        "local all = expect(redis.pcall('HGETALL', lock), 'HGETALL')" => "local all = {}";
     "redis-rw": "readers that come later overtake a writer that waits" in TRY_ACQUIRE_RW_LUA,
         "if there > (known[1] and 1 or 0) then" => "if mode == 'w' and there > (known[1] and 1 or 0) then";
     "redis-rw": "a reader whose lease is over holds the key" in HOLDERS_LUA,
@@ -266,7 +270,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-rw": "anybody releases a writer" in RELEASE_RW_LUA,
         "if string.match(known[1] or '', '^%d+ (%x+) ') == owner then" => "if string.match(known[1] or '', '^%d+ (%x+) ') then";
     "redis-rw": "a reader has the token of the one before" in HOLDERS_LUA,
-        "local entry, written = entry_of(clock() + lease, owner, number," => "number = mode == 'r' and number - number % 16000 or number\n  local entry, written = entry_of(clock() + lease, owner, number,";
+        "local entry, written = entry_of(ends, owner, number," => "number = mode == 'r' and number - number % 16000 or number\n  local entry, written = entry_of(ends, owner, number,";
     "redis-rw": "a writer that becomes a reader keeps its token" in DOWNGRADE_RW_LUA,
         "local entry = entry_of(clock() + lease, owner, next_number, since() .. metadata)" => "next_number = epoch\n  local entry = entry_of(clock() + lease, owner, next_number, since() .. metadata)";
     "redis-rw": "a late renewal shortens the lease" in RENEW_RW_LUA,
@@ -274,7 +278,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "redis-rw": "a release by force is not told as such" in "crates/redis-rw/src/lua/force_release.lua",
         "table.concat(owners, ' ')" => "''";
     "redis-rw": "a release leaves those who wait asleep" in RELEASE_RW_LUA,
-        "refused = not others and serve_waiters(lock, fence, line)" => "refused = nil";
+        "refused = serve_waiters(lock, fence, line)" => "refused = nil";
 
     "postgres": "a reader comes in beside a writer" in CLAIM_SQL,
         "    IF l.owner IS NOT NULL THEN\n      until := l.expires_at;" => "    IF l.owner IS NOT NULL AND NOT shared[i] THEN\n      until := l.expires_at;";

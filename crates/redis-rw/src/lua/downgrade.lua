@@ -1,5 +1,5 @@
 -- Makes a reader of the writer that still holds the key under its epoch, and grants the key to the readers at the head of its queue.
--- Keys: lock, fence, queue. Arguments: the writer's owner, its epoch, the reader's owner, lease in ms, lifetime of the counter in ms,
+-- Keys: lock, fence, queue, readers. Arguments: the writer's owner, its epoch, the reader's owner, lease in ms, lifetime of the counter in ms,
 -- metadata (what follows the first member of a JSON object).
 -- Answers: granted, epoch · gone · spent, key · foreign, key, type · refused, reply.
 -- Invariant: no moment without a holder; the reader's epoch is above the writer's, also where the counter is gone, and may be one

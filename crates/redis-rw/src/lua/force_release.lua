@@ -1,5 +1,5 @@
 -- Frees a key whoever holds it, or ends one grant, and leaves word for the holders.
--- Keys: lock, forced. Arguments: how many ms beyond the longest lease the word is kept, and the epoch of the one grant; empty for all.
+-- Keys: lock, forced, readers. Arguments: how many ms beyond the longest lease the word is kept, and the epoch of the one grant; empty for all.
 -- Answers as `holders_of`, what it was, of those whose grants it ended.
 -- Never touches the counter. Where there is no room for the word, holders learn that they lost the key, not why.
 local lock, forced, grace, only = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -29,7 +29,7 @@ end
 redis.pcall('SET', forced, word, 'PX', string.format('%d', longest + grace))
 local refused
 if only == '' or ended[2] == 'w' then
-  refused = refusal(redis.pcall('DEL', lock), 'DEL')
+  refused = refusal(redis.pcall('DEL', lock, readers_of(lock)), 'DEL')
 else
   refused = refusal(redis.pcall('HDEL', lock, owners[1]), 'HDEL')
   -- What is left when no reader is: the field `writer`.

@@ -24,24 +24,98 @@ local function held_by(known, owner)
   end
 end
 
--- Until when holders keep an owner of this mode (`w` or `r`) out, in ms; nothing if none does. And the field `writer`. Looking for
--- readers removes those whose leases are over.
-local function in_the_way(lock, mode)
-  local writer = expect(redis.pcall('HGET', lock, 'writer'), 'HGET')
-  local latest = live(writer)
-  if latest or mode == 'r' or not writer then
-    return latest, writer
+-- Where to look for readers first: the sorted set `readers`, under a reader's owner id until when its lease lasted in ms when
+-- somebody looked. It begins where a hash has more than a few fields. Who holds the key is in the hash alone: a renewal writes there
+-- alone, and where the set is gone, is somebody else's or cannot be written, a look goes through all readers.
+local FEW = 16
+
+local function readers_of(lock)
+  return (string.gsub(lock, 'lock$', 'readers'))
+end
+
+-- For as long as it lasts to the end of two such leases, so that few of those that are listed write how long.
+local function list(lock, owner, ends)
+  local readers, lease = readers_of(lock), math.max(1, ends - clock())
+  redis.pcall('ZADD', readers, string.format('%d', ends), owner)
+  local left = redis.pcall('PTTL', readers)
+  if type(left) == 'number' and left < lease then
+    redis.pcall('PEXPIRE', readers, string.format('%d', 2 * lease))
+  end
+end
+
+local function unlist(lock, owners)
+  local removed = redis.pcall('ZREM', readers_of(lock), unpack(owners))
+  return type(removed) == 'number' and removed > 0
+end
+
+-- Looks for the listed owners in the hash, and removes those that do not hold the key. Answers until when one of them does, if any;
+-- each that does, behind its end; and whether there is less to look through now.
+local function look_up(lock, listed)
+  if not listed[1] then
+    return nil, {}, false
+  end
+  local entries = expect(redis.pcall('HMGET', lock, unpack(listed)), 'HMGET')
+  local latest, alive, over, dead = nil, {}, {}, {}
+  for i, owner in ipairs(listed) do
+    local ends = live(entries[i])
+    if ends then
+      latest = math.max(latest or 0, ends)
+      alive[#alive + 1], alive[#alive + 2] = string.format('%d', ends), owner
+    else
+      over[#over + 1] = owner
+      dead[#dead + 1] = entries[i] and owner ~= 'writer' and owner or nil
+    end
+  end
+  if dead[1] then
+    expect(redis.pcall('HDEL', lock, unpack(dead)), 'HDEL')
+  end
+  return latest, alive, over[1] ~= nil and unlist(lock, over)
+end
+
+-- Until when a reader holds a key, in ms, which is seldom the last of them to end; nothing if none does. Removes those that it meets
+-- whose leases are over.
+local function read_until(lock)
+  local latest, _, fewer, most = nil, nil, nil, 0
+  repeat
+    latest, _, fewer = look_up(lock, redis.pcall('ZREVRANGE', readers_of(lock), 0, most))
+    most = 99
+  until latest or not fewer
+  if latest then
+    return latest
   end
   local all = expect(redis.pcall('HGETALL', lock), 'HGETALL')
   for i = 1, #all, 2 do
     local ends = live(all[i + 1])
     if ends then
       latest = math.max(latest or 0, ends)
+      if #all > 2 * FEW then
+        list(lock, all[i], ends)
+      end
     elseif all[i] ~= 'writer' then
       expect(redis.pcall('HDEL', lock, all[i]), 'HDEL')
     end
   end
-  return latest, writer
+  return latest
+end
+
+-- Removes some of the readers whose leases are over, more than come in meanwhile: where no writer comes, nobody else does.
+local function remove_some(lock)
+  local readers = readers_of(lock)
+  local first = redis.pcall('ZRANGEBYSCORE', readers, '-inf', string.format('%d', clock()), 'LIMIT', 0, 8)
+  local _, alive = look_up(lock, first)
+  if alive[1] then
+    redis.pcall('ZADD', readers, unpack(alive))
+  end
+end
+
+-- Until when holders keep an owner of this mode (`w` or `r`) out, in ms; nothing if none does. And the field `writer`.
+local function in_the_way(lock, mode)
+  local writer = expect(redis.pcall('HGET', lock, 'writer'), 'HGET')
+  local latest = live(writer)
+  if latest or mode == 'r' or not writer then
+    return latest, writer
+  end
+  return read_until(lock), writer
 end
 
 -- Grants a key that no holder keeps the owner out of, with the next epoch of its counter.
@@ -52,7 +126,8 @@ local function give(lock, fence, owner, mode, lease, lifetime, metadata)
   if not number then
     return why
   end
-  local entry, written = entry_of(clock() + lease, owner, number, since() .. metadata), nil
+  local ends = clock() + lease
+  local entry, written = entry_of(ends, owner, number, since() .. metadata), nil
   if mode == 'w' then
     written = redis.pcall('HSET', lock, 'writer', entry)
   else
@@ -65,10 +140,11 @@ local function give(lock, fence, owner, mode, lease, lifetime, metadata)
   if prolonged ~= 'held' then
     return prolonged
   end
-  -- Readers that died hold nothing, and are removed now and then where no writer comes. Nothing may be raised: it is granted.
   local fields = mode == 'r' and redis.pcall('HLEN', lock)
-  if type(fields) == 'number' and fields % 64 == 0 then
-    pcall(in_the_way, lock, 'w')
+  if type(fields) == 'number' and fields > FEW then
+    list(lock, owner, ends)
+    -- Nothing may be raised: it is granted.
+    pcall(remove_some, lock)
   end
   return 'granted ' .. number
 end

@@ -1,5 +1,5 @@
 -- Takes an owner out of the holders of a key, or out of its queue, and grants the key to those who waited for that.
--- Keys: lock, fence, queue. Argument: owner.
+-- Keys: lock, fence, queue, readers. Argument: owner.
 -- Answers, in one text: held (until now), and what the server refused to do for the waiters · gone · refused, reply.
 -- Invariant: nobody else's entry is touched. A server that refuses to serve the queue still releases; the waiters ask.
 local function release(k, a)
@@ -8,15 +8,17 @@ local function release(k, a)
   if refusal(known, 'HMGET') then
     return refusal(known, 'HMGET')
   end
-  local held, refused, others = held_by(known, owner), nil, false
+  local held, refused = held_by(known, owner), nil
   if string.match(known[1] or '', '^%d+ (%x+) ') == owner then
     refused = refusal(redis.pcall('DEL', lock), 'DEL')
   elseif known[2] then
     refused = refusal(redis.pcall('HDEL', lock, owner), 'HDEL')
-    -- What is left when no reader is: the field `writer`.
-    others = refused or redis.pcall('HLEN', lock) ~= 1
-    if not others then
-      refused = refusal(redis.pcall('DEL', lock), 'DEL')
+    local fields = redis.pcall('HLEN', lock)
+    if fields == 1 then
+      -- What is left when no reader is: the field `writer`.
+      refused = refused or refusal(redis.pcall('DEL', lock, readers_of(lock)), 'DEL')
+    elseif type(fields) == 'number' and fields > FEW then
+      unlist(lock, { owner })
     end
   else
     refused = queues().leave(line, owner)
@@ -24,8 +26,6 @@ local function release(k, a)
   if refused then
     return refused
   end
-  -- Beside other readers nobody can be granted what could not be before.
-  refused = not others and serve_waiters(lock, fence, line)
+  refused = serve_waiters(lock, fence, line)
   return not held and 'gone' or refused and 'held ' .. refused or 'held'
 end
-

@@ -1,5 +1,5 @@
 -- Grants a key to an owner, or says how long others keep it out, or puts the owner into the queue of the key.
--- Keys: lock, fence, queue. Arguments: owner (32 hex digits), mode (`w` or `r`), lease in ms, lifetime of the counter in ms, metadata
+-- Keys: lock, fence, queue, readers. Arguments: owner (32 hex digits), mode (`w` or `r`), lease in ms, lifetime of the counter in ms, metadata
 -- (what follows the first member of a JSON object), inbox (as in `queue.lua`; empty, if the owner does not wait).
 -- Answers, in one text: granted, epoch · busy, ms left · queued, ms left, epoch of the newest grant or -, the largest epoch that a
 -- grant from the queue may have while the place counts · spent, key · foreign, key, type · refused, reply.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_redis_rw::{
-    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode, RedisRw,
+    Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode, OwnerId, RedisRw,
     RedisRwBackend, ReleaseOutcome, Result, RwLocker, RwLockerExt, Wait,
 };
 use leasehold_testkit::redis::{Answer, Server};
@@ -12,6 +12,7 @@ use leasehold_testkit::{eventually, needs, test};
 
 const LOCK: &str = "{leasehold:k}:lock";
 const FENCE: &str = "{leasehold:k}:fence";
+const READERS: &str = "{leasehold:k}:readers";
 const LINE: &str = "{leasehold:k}:queue";
 
 fn key() -> LockKey {
@@ -39,9 +40,12 @@ fn writer() -> Claim {
 }
 
 async fn granted(store: &RedisRwBackend, claim: &Claim) -> Result<u64> {
-    match store.try_acquire(claim).await? {
-        Attempt::Granted { epoch } => Ok(epoch.unwrap()),
-        other => panic!("{:?} was answered {other:?}", claim.mode),
+    loop {
+        match store.try_acquire(claim).await? {
+            Attempt::Granted { epoch } => return Ok(epoch.unwrap()),
+            Attempt::AHEAD_OF_THE_CLOCK => {}
+            other => panic!("{:?} was answered {other:?}", claim.mode),
+        }
     }
 }
 
@@ -100,12 +104,90 @@ async fn a_reader_whose_lease_is_over_lets_the_writer_in_while_another_reads_on(
     eventually("the writer has a place", async || places(&server).await == 1).await;
     let gone = async || store.inspect(&key()).await.unwrap().holders.len() == 1;
     eventually("the lease of one is over", gone).await;
-    assert_eq!(holding(&server, &[&lives, &dies]).await, [true, true], "nobody has looked for it yet");
     assert!(!waiting.is_finished());
     release(&store, &lives).await?;
     let written = waiting.await.unwrap()?;
     assert!(written.fencing_token().unwrap().epoch() > last);
     assert_eq!(holding(&server, &[&lives, &dies]).await, [false, false]);
+    Ok(())
+}
+
+#[test]
+async fn a_reader_that_leaves_beside_a_dead_one_lets_the_writer_in_at_once() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let (lives, dies, waits) = (reader(), claim(Mode::Shared, Duration::from_millis(200)), writer());
+    granted(&store, &lives).await?;
+    granted(&store, &dies).await?;
+    queued(&store, &waits).await?;
+    let gone = async || store.inspect(&key()).await.unwrap().holders.len() == 1;
+    eventually("the lease of one is over", gone).await;
+    release(&store, &lives).await?;
+    assert_eq!(holding(&server, &[&lives, &dies, &waits]).await, [false, false, true]);
+    Ok(())
+}
+
+#[test]
+async fn a_writer_that_waits_does_not_go_through_all_readers_whenever_somebody_asks_or_leaves() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let readers: Vec<_> = (0..50).map(|_| reader()).collect();
+    for reader in &readers {
+        granted(&store, reader).await?;
+    }
+    let (first, second) = (writer(), reader());
+    let before = server.calls("hgetall").await;
+    // The newest leave first: whichever is looked at, it is gone next.
+    for reader in readers[20..].iter().rev() {
+        queued(&store, &first).await?;
+        queued(&store, &second).await?;
+        release(&store, reader).await?;
+    }
+    assert_eq!(server.calls("hgetall").await, before);
+    for reader in &readers[..20] {
+        queued(&store, &first).await?;
+        release(&store, reader).await?;
+    }
+    assert_eq!(holding(&server, &[&first, &second]).await, [true, false]);
+    release(&store, &first).await?;
+    release(&store, &second).await?;
+    assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]));
+    Ok(())
+}
+
+#[test]
+async fn where_readers_are_listed_may_be_lost_or_wrong_and_lets_no_writer_in() -> Result<()> {
+    let server = server().await;
+    let store = store(&server).await?;
+    let stranger = "0123456789abcdef0123456789abcdef";
+    for wrong in [
+        &[][..],
+        &[&["DEL", READERS][..]],
+        &[&["DEL", READERS], &["SET", READERS, "x"]],
+        &[&["DEL", READERS], &["ZADD", READERS, "99999999999999", stranger]],
+        &[&["ZADD", READERS, "99999999999999", stranger, "99999999999998", "writer"]],
+    ] {
+        let readers: Vec<_> = (0..30).map(|_| reader()).collect();
+        let mut newest = 0;
+        for reader in &readers {
+            newest = granted(&store, reader).await?;
+        }
+        for words in wrong {
+            server.ask(words).await;
+        }
+        // A reader that nobody has listed, in the place of one that was.
+        let (attached, last) = (Claim { owner: OwnerId::random(), ..reader() }, readers[29].grant(Some(newest)));
+        let taken = store.take_over(&last, attached.owner, Duration::from_secs(3600)).await?;
+        assert_eq!(taken, LeaseStatus::Held);
+        let waits = writer();
+        for reader in readers[..29].iter().chain([&attached]) {
+            queued(&store, &waits).await?;
+            release(&store, reader).await?;
+        }
+        assert_eq!(holding(&server, &[&waits]).await, [true], "{wrong:?}");
+        release(&store, &waits).await?;
+        assert_eq!(server.ask(&["KEYS", "*"]).await, Answer::List(vec![Answer::Text(FENCE.into())]), "{wrong:?}");
+    }
     Ok(())
 }
 

@@ -104,7 +104,11 @@ fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<Foreig
     /// Deleting a lock that is held, or a counter, would let two hold one key, or give tokens again.
     const APART: &str = "name a namespace of its own in the URL of each backend: ?namespace=NAME";
     let closed = |what: &str| format!("{what}, so that nobody can lock its key");
-    let wanted = if matches!(form, Form::Hash(_) | Form::Queue) { "hash" } else { "string" };
+    let wanted = match form {
+        Form::Hash(_) | Form::Queue => "hash",
+        Form::SortedSet => "zset",
+        Form::Entry | Form::Counter(_) | Form::Text => "string",
+    };
     let lasts = left != "-1";
     let is_of_another = match (form, kind) {
         (Form::Entry, "hash") => true,
@@ -119,7 +123,7 @@ fn is_foreign(form: Form, kind: &str, left: &str, begins: &str) -> Option<Foreig
         (Form::Entry | Form::Hash(_) | Form::Counter(_), _) if kind != wanted => {
             (closed(&format!("is a {} and no {wanted}", kind.escape_debug())), None)
         }
-        (Form::Queue | Form::Text, _) if kind != wanted => {
+        (Form::Queue | Form::Text | Form::SortedSet, _) if kind != wanted => {
             (format!("is a {} and no {wanted}, which Leasehold did not write", kind.escape_debug()), None)
         }
         (Form::Entry | Form::Hash(_), _) if !lasts => (closed("has no lease"), None),
@@ -186,6 +190,8 @@ mod tests {
             (Form::Queue, "hash", "100", "", ""),
             (Form::Queue, "hash", "-1", "", "DEL"),
             (Form::Queue, "string", "100", ENTRY, "DEL"),
+            (Form::SortedSet, "zset", "100", "", ""),
+            (Form::SortedSet, "hash", "100", "", "DEL"),
         ] {
             let found = match is_foreign(form, kind, left, begins) {
                 None => "",

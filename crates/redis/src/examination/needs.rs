@@ -27,6 +27,8 @@ pub enum Form {
     Counter(&'static str),
     /// Another hash with a lease.
     Queue,
+    /// A sorted set, of which nothing depends.
+    SortedSet,
     /// Another string.
     Text,
 }
