@@ -37,6 +37,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
     let names = store.redis.names(key);
     let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED).name(&names, READERS);
     let arguments = arguments.text(GRACE.as_millis()).text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
+    let arguments = arguments.text(store.redis.forced_channel());
     let reply = store.redis.run(&FORCE_RELEASE, 3, arguments, None).await?;
     // The release of an owner that holds nothing grants a free key to the first in the queue. If this one fails, those in the
     // queue ask again.

@@ -34,6 +34,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
     let arguments = ScriptArguments::default().name(&names, LOCK).name(&names, FORCED);
     let arguments = arguments.name(&names, CHANNEL).text(GRACE.as_millis());
     let arguments = arguments.text(only.map(|epoch| epoch.to_string()).unwrap_or_default());
+    let arguments = arguments.text(store.redis.forced_channel());
     let reply = store.redis.run(&FORCE_RELEASE, 2, arguments, None).await?;
     // A release of a free key grants it to the first in the queue. If this one fails, those in the queue ask again.
     let _ = release_owner(store, &names, OwnerId::random()).await;

@@ -316,6 +316,12 @@ impl Store {
         self.0.notifications.inbox().map(|inbox| format!("{prefix}{inbox}"))
     }
 
+    /// The channel on which every process with an [`inbox`](Self::inbox) hears the name of a lock that was taken from its holder by
+    /// force, so that the holder's process can ask before its next renewal is due. A message is no more than a reason to ask.
+    pub fn forced_channel(&self) -> String {
+        self.0.notifications.forced_channel()
+    }
+
     /// Ends both connections, if they are our own, within the [`command_timeout`](Self::command_timeout) each. Later
     /// commands and subscriptions fail with [`Closed`](ErrorKind::Closed).
     pub fn close(&self) -> BoxFuture<'_, ()> {
@@ -354,7 +360,7 @@ mod tests {
         let options = StoreOptions { functions: &[], notifications: grants };
         let store = Store::from_client(Client::default(), &ConnectionSettings::default(), options);
         let shown = format!("{store:?}");
-        for part in ["127.0.0.1:6379", "connected: false", "namespace: \"leasehold\"", "PubSub { channels: 1"] {
+        for part in ["127.0.0.1:6379", "connected: false", "namespace: \"leasehold\"", "PubSub { channels: 2"] {
             assert!(shown.contains(part), "{shown}");
         }
         assert_eq!((store.inbox(), store.command_timeout()), (None, DEFAULT_COMMAND_TIMEOUT));

@@ -1,5 +1,6 @@
 -- Frees a key whoever holds it, or ends one grant, and leaves word for the holders.
--- Keys: lock, forced, readers. Arguments: how many ms beyond the longest lease the word is kept, and the epoch of the one grant; empty for all.
+-- Keys: lock, forced, readers. Arguments: how many ms beyond the longest lease the word is kept, the epoch of the one grant, empty for
+-- all; and the channel on which all processes hear that a lock was taken from its holder.
 -- Answers as `holders_of`, what it was, of those whose grants it ended.
 -- Never touches the counter. Where there is no room for the word, holders learn that they lost the key, not why.
 local lock, forced, grace, only = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -36,5 +37,9 @@ else
   if not refused and redis.pcall('HLEN', lock) == 1 then
     refused = refusal(redis.pcall('DEL', lock), 'DEL')
   end
+end
+if not refused then
+  -- They hear of it at their next renewal in any case.
+  redis.pcall('PUBLISH', ARGV[3], lock)
 end
 return refused or ended

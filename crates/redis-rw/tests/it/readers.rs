@@ -7,7 +7,7 @@ use leasehold_redis_rw::{
     Admin, Attempt, Backend, Claim, ErrorKind, LeaseStatus, LockKey, LockOptions, LockerExt, Mode, OwnerId, RedisRw,
     RedisRwBackend, ReleaseOutcome, Result, RwLocker, RwLockerExt, Wait,
 };
-use leasehold_testkit::redis::{Answer, Server};
+use leasehold_testkit::redis::{Answer, Server, a_release_by_force_is_told};
 use leasehold_testkit::{eventually, needs, test};
 
 const LOCK: &str = "{leasehold:k}:lock";
@@ -426,4 +426,10 @@ async fn all_holders_that_were_released_by_force_are_told_so() -> Result<()> {
         assert_eq!(store.release(&reader.grant(None)).await?, LeaseStatus::ForceReleased);
     }
     Ok(())
+}
+
+#[test]
+async fn the_process_of_a_holder_is_told_of_a_release_by_force() -> Result<()> {
+    let server = server().await;
+    a_release_by_force_is_told(&store(&server).await?, &store(&server).await?).await
 }

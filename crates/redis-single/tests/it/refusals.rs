@@ -8,7 +8,8 @@ use leasehold_redis_single::{
     Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, RedisSingle, Result, Wait,
 };
 use leasehold_testkit::redis::{
-    Answer, Recorder, Server, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder,
+    Answer, Recorder, Server, a_release_by_force_is_told, a_release_by_force_signals_nobody,
+    commands_are_taken_from_a_holder,
 };
 use leasehold_testkit::{eventually, needs, shown, test};
 
@@ -270,4 +271,14 @@ async fn a_permission_that_is_taken_from_a_holder_is_named_and_the_guard_is_lost
 async fn a_release_by_force_that_may_not_publish_says_so() -> Result<()> {
     let server = needs("redis-server", Server::start(&[]).await);
     a_release_by_force_signals_nobody(&server, async |url| RedisSingle::connect(&url).await).await
+}
+
+#[test]
+async fn the_process_of_a_holder_is_told_of_a_release_by_force() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    for queue in [true, false] {
+        let builder = RedisSingle::builder().url(server.url()).queue(queue);
+        a_release_by_force_is_told(&builder.clone().backend().await?, &builder.backend().await?).await?;
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 -- Frees a key whoever holds it, or only one grant, leaves word for the holder, and signals.
 -- Keys: lock, forced. Arguments: channel, how many ms beyond the lease the word is kept, and whom to take it from: an owner or
--- an epoch; empty for whoever holds it.
+-- an epoch; empty for whoever holds it; and the channel on which all processes hear that a lock was taken from its holder, if there
+-- is one.
 -- Answers: held, entry, ms left (what it was), and what the server refused to do for those who wait ·
 -- free (of the one that is meant) · foreign, key, type · refused, reply.
 -- Never touches the counter. Where there is no room for the word, the holder learns that it lost the key, not why.
@@ -33,5 +34,8 @@ if type(deleted) == 'table' then
   return { 'refused', deleted.err .. ' (DEL)' }
 end
 local told = redis.pcall('PUBLISH', channel, '1')
+if ARGV[4] then
+  told = redis.pcall('PUBLISH', ARGV[4], lock)
+end
 local refused = type(told) == 'table' and 'refused ' .. told.err .. ' (PUBLISH)' or nil
 return { 'held', held, string.format('%.0f', left), refused }

@@ -12,6 +12,11 @@ use crate::keyspace::number::read_epoch;
 /// two connections. A waiter whose grant was dropped learns of it when it repeats its claim.
 pub(super) const KEPT: usize = 64;
 
+/// The channel of a namespace on which all processes hear of which locks were taken from their holders by force.
+pub(super) fn forced_channel(namespace: &Namespace) -> String {
+    namespace.own("forced")
+}
+
 /// The subscriptions of this process, by topic. A topic is a channel, or, where there is an inbox, the name of a key's part.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
@@ -26,6 +31,8 @@ pub(super) struct Subscribers {
 #[derive(Debug)]
 struct Inbox {
     channel: String,
+    /// The channel that the inboxes of all processes share: the topics of which a lock was taken from its holder by force.
+    forced: String,
     /// Topics are the names of this part of the keys.
     namespace: Namespace,
     part: &'static str,
@@ -44,7 +51,8 @@ struct State {
 
 impl Subscribers {
     pub(super) fn with_inbox(channel: String, namespace: Namespace, part: &'static str, trusted: bool) -> Self {
-        Self { inbox: Some(Inbox { channel, namespace, part, trusted }), ..Self::default() }
+        let forced = forced_channel(&namespace);
+        Self { inbox: Some(Inbox { channel, forced, namespace, part, trusted }), ..Self::default() }
     }
 
     /// What receives the notifications of a topic, from now on; the first is a grant that came before, if one did.
@@ -75,14 +83,14 @@ impl Subscribers {
     /// The channels that have to be subscribed to.
     pub(super) fn channels(&self) -> Vec<String> {
         match &self.inbox {
-            Some(inbox) => vec![inbox.channel.clone()],
+            Some(inbox) => vec![inbox.channel.clone(), inbox.forced.clone()],
             None => self.state().topics.keys().cloned().collect(),
         }
     }
 
     pub(super) fn is_wanted(&self, channel: &str) -> bool {
         match &self.inbox {
-            Some(inbox) => inbox.channel == channel,
+            Some(inbox) => inbox.channel == channel || inbox.forced == channel,
             None => self.state().topics.contains_key(channel),
         }
     }
@@ -106,6 +114,10 @@ impl Subscribers {
 
     pub(super) fn received(&self, channel: &str, message: &str) {
         let Some(inbox) = &self.inbox else { return self.notify(channel, Notification::Freed) };
+        if channel == inbox.forced {
+            // A reason to ask for those who listen, and nothing to keep.
+            return self.tell(message, Notification::Freed);
+        }
         let mut parts = message.splitn(3, ' ');
         let (owner, epoch) = (parts.next().and_then(OwnerId::parse_hex), parts.next().unwrap_or_default());
         let (Some(owner), Some(topic)) = (owner, parts.next()) else { return };
@@ -115,6 +127,12 @@ impl Subscribers {
             // There is no epoch at this moment: the waiter is to ask for one.
             None if epoch == "-" => self.notify(topic, Notification::Freed),
             None => {}
+        }
+    }
+
+    fn tell(&self, topic: &str, notification: Notification) {
+        if let Some(sender) = self.state().topics.get(topic) {
+            sender.send_replace(notification);
         }
     }
 

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(there.next().await, granted);
         assert_eq!(subscribe(&subscribers, lock("later")).next().await, granted);
         assert!(timeout(Duration::from_millis(20), subscribe(&subscribers, lock("later")).next()).await.is_err());
-        assert_eq!(subscribers.channels(), ["inbox"]);
+        assert_eq!(subscribers.channels(), ["inbox", "{leasehold:}:forced"]);
     }
 
     #[tokio::test]
@@ -151,6 +151,18 @@ mod tests {
         assert_eq!((asks.next().await, waits.next().await), (Notification::Freed, Notification::Freed));
         trusted.received("inbox", &granted(&lock("a")).replace(" 7 ", " x "));
         assert!(timeout(Duration::from_millis(20), waits.next()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_was_taken_by_force_is_a_reason_to_ask_for_those_who_listen_and_is_not_kept() {
+        let subscribers = with_inbox();
+        let (mut holds, mut other) = (subscribe(&subscribers, lock("a")), subscribe(&subscribers, lock("b")));
+        for topic in ["", "a", &lock("a"), &lock("c")] {
+            subscribers.received("{leasehold:}:forced", topic);
+        }
+        assert_eq!(holds.next().await, Notification::Freed);
+        assert!(timeout(Duration::from_millis(20), other.next()).await.is_err());
+        assert!(subscribers.is_wanted("{leasehold:}:forced") && subscribers.early().is_empty());
     }
 
     #[tokio::test]

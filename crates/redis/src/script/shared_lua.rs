@@ -21,8 +21,10 @@ pub const SCRIPT_ERROR: &str = include_str!("../lua/script_error.lua");
 /// ms left · `free` · an answer that [`Store::script_error`](crate::Store::script_error) reads.
 pub static INSPECT: Script = Script::new(&[include_str!("../lua/inspect.lua")]);
 
-/// Frees a lock that is an [`Entry`](crate::Entry), whoever holds it, or only if this owner or this epoch does. Keys: its name, and the name under which the owner id
-/// is kept for the holder to find. Arguments: the channel for the notification, and how many ms beyond the lease the owner
-/// id is kept, and the owner or epoch that is meant, or nothing. It answers what the lock was, as [`INSPECT`] does, and then why waiters were not notified: see
+/// Frees a lock that is an [`Entry`](crate::Entry), whoever holds it, or only if this owner or this epoch does. Keys: its name, and
+/// the name under which the owner id is kept for the holder to find. Arguments: the channel for the notification, how many ms beyond
+/// the lease the owner id is kept, the owner or epoch that is meant, or nothing; and, where there are inboxes, the
+/// [channel](crate::Store::forced_channel) that they share. It answers what the lock was, as [`INSPECT`] does, and then why waiters
+/// were not notified: see
 /// [`Store::warn_of_waiters`](crate::Store::warn_of_waiters).
 pub static FORCE_RELEASE: Script = Script::new(&[include_str!("../lua/force_release.lua")]);

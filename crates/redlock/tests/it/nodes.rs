@@ -4,8 +4,8 @@ use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
 use leasehold_redlock::core::Clock;
-use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock};
-use leasehold_testkit::redis::{Server, is_kept_for};
+use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock, Result};
+use leasehold_testkit::redis::{Server, a_release_by_force_is_told, is_kept_for};
 use leasehold_testkit::{needs, test};
 
 use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
@@ -316,4 +316,10 @@ async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
     };
     let keys = listed(&locks, arrive).await;
     assert!(keys.contains(&"b".to_owned()), "{keys:?}");
+}
+
+#[test]
+async fn the_process_of_a_holder_is_told_of_a_release_by_force() -> Result<()> {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    a_release_by_force_is_told(&nodes.builder().backend().await?, &nodes.builder().backend().await?).await
 }

@@ -20,7 +20,9 @@ pub use self::forgetful::tokens_grow_although_the_server_forgets;
 pub use self::least_user::LeastUser;
 pub use self::malformed::{MALFORMED, rejects_malformed_answers};
 pub use self::recorder::Recorder;
-pub use self::refusals::{a_release_by_force_signals_nobody, commands_are_taken_from_a_holder};
+pub use self::refusals::{
+    a_release_by_force_is_told, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder,
+};
 pub use self::retention::{batches_give_counters_their_whole_time, grows_old, is_kept_for};
 pub use self::scenario::{Scenario, Unreported};
 pub use self::sentinels::{Layout, Sentinels};

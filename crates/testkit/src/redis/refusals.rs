@@ -1,12 +1,15 @@
 use std::time::Duration;
 
 use leasehold_core::conformance::error_text;
-use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LossReason, Result};
+use leasehold_core::{
+    Admin, Attempt, Backend, Claim, ErrorKind, LockKey, LockOptions, Locker, LossReason, Mode, Notification, Result,
+};
+use tokio::time::timeout;
 
 use super::recorder::Recorder;
 use super::server::Server;
 use crate::launch::resp::Answer;
-use crate::waiting::eventually;
+use crate::waiting::{PATIENCE, eventually};
 
 /// Takes commands from a holder, each given as a rule and as how a refusal names it: the next renewal names it too, and
 /// the loss is told at the deadline.
@@ -62,6 +65,27 @@ pub async fn a_release_by_force_signals_nobody<L: Locker + Admin>(
     let warned = |line: &str| line.starts_with("refused=") && line.contains("(PUBLISH)");
     assert!(log.recorded().lines().any(warned), "{}", log.recorded());
     drop(guard);
+    Ok(())
+}
+
+/// Takes a key from its holder by force, all of it and by its token: a process that listens for the key is told each time.
+///
+/// # Errors
+/// Those of the steps.
+///
+/// # Panics
+/// When nobody is told within a minute.
+pub async fn a_release_by_force_is_told(holder: &impl Backend, operator: &impl Backend) -> Result<()> {
+    let key = LockKey::new("k")?;
+    for by_token in [false, true] {
+        let claim = Claim::new(&key, Mode::Exclusive, Duration::from_secs(3600));
+        let Attempt::Granted { epoch } = holder.try_acquire(&claim).await? else { panic!("a free key") };
+        let mut told = holder.notifications().expect("a store that tells").subscribe(&key).await?;
+        let ended = operator.force_release(&key, epoch.filter(|_| by_token)).await?;
+        assert_eq!(ended.holders.len(), 1, "{by_token}");
+        let told = timeout(PATIENCE, told.next()).await.expect("the holder's process is told");
+        assert_eq!(told, Notification::Freed, "{by_token}");
+    }
     Ok(())
 }
 
