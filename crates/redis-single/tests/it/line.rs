@@ -152,6 +152,40 @@ async fn nobody_overtakes_while_the_places_of_thousands_of_dead_waiters_are_remo
     Ok(())
 }
 
+#[test]
+async fn what_is_written_of_dead_waiters_next_to_each_other_is_written_once() -> Result<()> {
+    const DEAD: usize = 500;
+    let server = needs("redis-server", Server::start(&[]).await);
+    let store = listening(&server).await?;
+    let writes = async || server.calls("hset").await + server.calls("hdel").await;
+    for (first_stays, last_lives) in [(false, true), (false, false), (true, true), (true, false)] {
+        let holder = holds(&store).await?;
+        dead_waiters(&server, DEAD).await;
+        let first = format!("{:032x}", 1);
+        if first_stays {
+            // It asked a moment ago, and nobody receives what it is sent.
+            let script = "local now = redis.call('TIME')[1] * 1000 \
+                redis.call('HSET', KEYS[1], ARGV[1], '- ' .. ARGV[2] .. ' ' .. now + 4000 .. ' !nobody 3000 60000 }')";
+            server.ask(&["EVAL", script, "1", LINE, &first, &format!("{:032x}", 2)]).await;
+        }
+        let last = takes_a_place(&store).await?;
+        if !last_lives {
+            assert_eq!(leaves(&store, &last).await?, LeaseStatus::NotHeld);
+        }
+        let before = writes().await;
+        assert_eq!(leaves(&store, &holder).await?, LeaseStatus::Held);
+        let written = writes().await - before;
+        assert!(written < 8, "{written} commands that write: {first_stays} {last_lives}");
+        let in_line: Vec<_> = in_order(&server).await.into_iter().filter(|owner| !owner.is_empty()).collect();
+        assert_eq!(in_line, if first_stays { vec![first] } else { Vec::new() });
+        assert_eq!(places(&server).await, usize::from(first_stays));
+        assert_eq!(has_it(&server, &last).await, last_lives);
+        leaves(&store, &last).await?;
+        server.ask(&["DEL", LINE]).await;
+    }
+    Ok(())
+}
+
 /// The owners in line, from one end to the other.
 async fn in_order(server: &Server) -> Vec<String> {
     let (mut order, mut owner) = (Vec::new(), server.ask(&["HGET", LINE, "first"]).await.text().to_owned());
