@@ -22,6 +22,10 @@ const NO_INBOX: &str = "-";
 /// the others for no longer.
 const LONGEST_FIRST_LEASE: Duration = Duration::from_secs(3);
 
+/// A waiter asks no more often than this to keep its place, however short its lease: whether its first lease lasts is asked once
+/// more when it is told of a grant.
+const LEAST_PAUSE: Duration = Duration::from_millis(50);
+
 impl Store {
     /// Where this claim will be notified of a grant from the queue, as its script takes it; empty if it does not wait.
     pub fn inbox_of(&self, claim: &Claim) -> String {
@@ -41,7 +45,7 @@ pub fn read_queued(claim: &Claim, left: &str, numbers: &str, inbox: &str) -> Opt
         // Beyond all numbers, because somebody wrote one into the entry: then none is believed.
         latest_epoch: Some(latest.try_into().unwrap_or(0)),
         // Three times within its first lease, and when the lease in the way runs out.
-        retry_in: (lease / 3).min(left + Duration::from_millis(1)),
+        retry_in: (lease / 3).max(LEAST_PAUSE).min(left + Duration::from_millis(1)),
         notifies: inbox != NO_INBOX,
         lease,
     })

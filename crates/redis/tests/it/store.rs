@@ -393,6 +393,15 @@ async fn a_grant_comes_in_at_the_inbox_and_a_store_that_is_closed_has_none() {
     };
     assert_eq!((epoch_of_holder, latest_epoch, notifies), (None, Some(0), false));
     assert_eq!((retry_in, lease), (Duration::from_secs(2) / 3, Duration::from_secs(2)));
+    let retry_in = |ttl, left| match read_queued(&Claim { ttl, ..claim.clone() }, left, "7 9", "-") {
+        Some(Attempt::Queued { retry_in, .. }) => retry_in,
+        other => panic!("{other:?}"),
+    };
+    let short = Duration::from_millis(30);
+    assert_eq!(
+        (retry_in(short, "5000"), retry_in(short, "10")),
+        (Duration::from_millis(50), Duration::from_millis(11))
+    );
     for (left, numbers) in
         [("x", "7 9"), ("-1", "7 9"), ("600", "7"), ("600", "x 9"), ("600", " 9"), ("600", "-7 9"), ("600", "7 x")]
     {
