@@ -39,6 +39,15 @@ impl Claimed {
         make_tokens.then_some(Self::Granted(Told { clock, floor, number }))
     }
 
+    /// Whether the node has no data and therefore no vote, if this answer tells.
+    pub(crate) fn is_of_a_reset_node(&self) -> Option<bool> {
+        match self {
+            Self::Granted(_) | Self::Busy(_) => Some(false),
+            Self::Failed(failure) if failure.condition == NodeCondition::Reset => Some(true),
+            Self::Failed(_) => None,
+        }
+    }
+
     /// Whether the node may have granted the key to this claim.
     pub(crate) fn may_be_granted(&self) -> bool {
         match self {

@@ -79,11 +79,12 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let text = match std::error::Error::source(&error) {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        };
-        let text = text.strip_prefix("ask Redis: ").unwrap_or(&text).to_owned();
+        let told = error.to_string();
+        let told = told.strip_prefix("ask Redis: ").unwrap_or(&told);
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        // Behind a word of the driver's stand the server's, which may be told already.
+        let words = cause.split_once(": ").map_or(&*cause, |(_, words)| words);
+        let text = if told.contains(words) { told.to_owned() } else { format!("{told}: {cause}") };
         let condition =
             if error.is_transient() { NodeCondition::Unreachable(text) } else { NodeCondition::Refused(text) };
         Self { condition, maybe_done: error.kind() == ErrorKind::Indeterminate, foreign: false }

@@ -188,7 +188,11 @@ async fn marker_step(nodes: &Nodes, peers: &[Option<Peer>], step: MarkerStep) ->
 pub(crate) async fn markers(nodes: &Nodes) -> Vec<Result<Marker, Failure>> {
     let look = |node: &Arc<Node>| {
         let node = Arc::clone(node);
-        async move { node.marker_step(&node.peer()?, MarkerStep::Look, OwnerId::random()).await }
+        async move {
+            let marker = node.marker_step(&node.peer()?, MarkerStep::Look, OwnerId::random()).await?;
+            node.note_reset(marker.phase != Phase::Up);
+            Ok(marker)
+        }
     };
     join_all(nodes.all().iter().map(look)).await
 }

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::answer::{
-    BatchAnswers, Confirmed, Marker, NodeEntry, batch_answers, endless_entry, failure, lease_status, marker,
+    BatchAnswers, Claimed, Confirmed, Marker, NodeEntry, batch_answers, endless_entry, failure, lease_status, marker,
     node_entry, release_answer,
 };
 use crate::error::Failure;
@@ -48,6 +48,8 @@ pub(crate) struct Node {
     membership: RwLock<Membership>,
     /// The longest limit, in ms, that the node has missed since it last answered in time.
     silent_for: AtomicU64,
+    /// Whether the node was without its data when it last told.
+    is_reset: AtomicBool,
     /// Our own clock.
     clock: Clock,
     its_clock: NodeClock,
@@ -103,7 +105,8 @@ impl Node {
         let absent = Membership::Absent(NodeCondition::Unreachable("not connected yet".into()));
         let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
         let (its_clock, room) = (NodeClock::new(), Semaphore::new(BATCHES_IN_FLIGHT));
-        Self { endpoint, name, namespace, settings, membership, silent_for, clock, its_clock, room }
+        let is_reset = AtomicBool::new(false);
+        Self { endpoint, name, namespace, settings, membership, silent_for, is_reset, clock, its_clock, room }
     }
 
     /// The address, without credentials.
@@ -167,6 +170,9 @@ impl Node {
         let sent_at = self.clock.now();
         let (peer, reply) = self.run(&FLEET, keys, arguments, limit).await?;
         let answers = batch_answers(&peer, &reply.words(), count)?;
+        if let Some(is_reset) = answers.claims.iter().find_map(Claimed::is_of_a_reset_node) {
+            self.note_reset(is_reset);
+        }
         if answers.clock > 0 {
             self.its_clock.note(answers.clock, sent_at, self.clock.now());
         }
@@ -375,6 +381,22 @@ impl Node {
     /// Whether an answer may be expected within `limit`: not if the node has missed a limit as long since it last answered.
     pub(crate) fn is_expected_within(&self, limit: Duration) -> bool {
         limit.as_millis() > u128::from(self.silent_for.load(Ordering::Relaxed)) && self.peer().is_ok()
+    }
+
+    /// Notes whether the node has lost its data, and tells when that changes: its vote is missing from then on, and nothing else
+    /// shows it as long as a majority has votes.
+    pub(crate) fn note_reset(&self, is_reset: bool) {
+        if self.is_reset.swap(is_reset, Ordering::Relaxed) == is_reset {
+            return;
+        }
+        if is_reset {
+            tracing::warn!(
+                node = self.name(),
+                "a node of the quorum has no data, and has no vote until it is repaired"
+            );
+        } else {
+            tracing::info!(node = self.name(), "a node of the quorum that had no data has a vote again");
+        }
     }
 
     /// Notes whether the node answered within the limit.

@@ -5,7 +5,7 @@ use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
 use leasehold_redlock::core::Clock;
 use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock, Result};
-use leasehold_testkit::redis::{Server, a_release_by_force_is_told, is_kept_for};
+use leasehold_testkit::redis::{Recorder, Server, a_release_by_force_is_told, is_kept_for};
 use leasehold_testkit::{needs, test};
 
 use crate::bench::{Nodes, acquire, conditions, cycle, lock, once, patient, take, unavailable, until};
@@ -322,4 +322,29 @@ async fn a_key_that_came_late_to_a_node_is_listed_all_the_same() {
 async fn the_process_of_a_holder_is_told_of_a_release_by_force() -> Result<()> {
     let nodes = needs("redis-server", Nodes::start(3).await);
     a_release_by_force_is_told(&nodes.builder().backend().await?, &nodes.builder().backend().await?).await
+}
+
+#[test]
+async fn a_node_that_came_back_without_its_data_is_told_of_once_and_again_when_it_is_repaired() -> Result<()> {
+    let nodes = needs("redis-server", Nodes::start(3).await);
+    let locks = nodes.redlock().await;
+    cycle(&locks, "k").await;
+    let log = Recorder::start();
+    let lines = |what: &str| log.recorded().lines().filter(|line| line.contains(what)).count();
+    assert_eq!(lines("has no data"), 0);
+    nodes.0[1].ask(&["FLUSHALL"]).await;
+    until("somebody notices", async || {
+        cycle(&locks, "k").await;
+        lines("has no data") == 1
+    })
+    .await;
+    for _ in 0..10 {
+        cycle(&locks, "k").await;
+    }
+    assert_eq!(conditions(&locks).await[1], NodeCondition::Reset);
+    assert_eq!((lines("has no data"), lines("has a vote again")), (1, 0), "{}", log.recorded());
+    locks.repair().await?;
+    cycle(&locks, "k").await;
+    assert_eq!((lines("has no data"), lines("has a vote again")), (1, 1), "{}", log.recorded());
+    Ok(())
 }
