@@ -282,3 +282,14 @@ async fn the_process_of_a_holder_is_told_of_a_release_by_force() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+async fn an_error_has_the_words_of_the_server() -> Result<()> {
+    let server = needs("redis-server", Server::start(&[]).await);
+    let locks = RedisSingle::connect(&server.url()).await?;
+    server.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]).await;
+    let error = locks.try_lock("k").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("NOREPLICAS Not enough good replicas to write"), "{error}");
+    Ok(())
+}

@@ -28,11 +28,17 @@ pub(crate) fn classify(error: &DriverError) -> ErrorKind {
 
 /// The error of a command, for the engine, which adds operation, backend and key.
 pub(crate) fn failed(error: &DriverError, secrets: &Secrets) -> Error {
-    let told = Error::new(classify(error), "ask Redis").caused_by(secrets::keep_out(secrets, error));
-    match refusal(error).and_then(Refusal::advice) {
-        Some(advice) => told.detail(advice),
-        None => told,
-    }
+    let cause = secrets::keep_out(secrets, error);
+    let advice = match refusal(error) {
+        None if *error.kind() == DriverKind::Timeout => Some("the server gave no answer in time"),
+        refusal => refusal.and_then(Refusal::advice),
+    };
+    // As the server said it: it names what it cannot do.
+    let words =
+        advice.into_iter().chain([cause.details()]).filter(|words| !words.is_empty()).collect::<Vec<_>>().join(": ");
+    let told = Error::new(classify(error), "ask Redis");
+    let told = if words.is_empty() { told } else { told.detail(words) };
+    told.caused_by(cause)
 }
 
 /// The error of a first connection.
@@ -322,6 +328,32 @@ mod tests {
         }
         assert_eq!(Refusal::read("ERR syntax error").and_then(Refusal::advice), None);
         assert_eq!(Refusal::read("BUSY running a script").and_then(Refusal::advice), None);
+    }
+
+    #[test]
+    fn what_the_server_said_is_told_and_none_of_our_passwords() {
+        use DriverKind::*;
+        for (kind, said, told) in [
+            (Unknown, "NOREPLICAS Not enough good replicas to write.", "store unavailable: NOREPLICAS Not enough good"),
+            (Unknown, "MISCONF Redis is configured to save", "store unavailable: MISCONF Redis is configured"),
+            (Unknown, "LOADING Redis is loading the dataset", "store unavailable: LOADING Redis is loading"),
+            (Cluster, "CLUSTERDOWN The cluster is down", "store unavailable: CLUSTERDOWN The cluster is down"),
+            (Timeout, "Request timed out.", "outcome unknown: the server gave no answer in time"),
+            (IO, "Connection closed.", "outcome unknown: Connection closed."),
+            (Unknown, "", "outcome unknown"),
+            (
+                Unknown,
+                "NOPERM User app has no permissions to run the 'wait' command",
+                "of the backend: NOPERM User app has no",
+            ),
+            (Unknown, "ERR The user executing the script can't run this command or subcommand (HGET)", "(HGET)"),
+        ] {
+            let error = failed(&DriverError::new(kind, said), &Secrets::of(["hunter2"]));
+            assert!(error.to_string().contains(told), "{error}");
+        }
+        let error = failed(&DriverError::new(Unknown, "MISCONF \u{1b}[2J hunter2"), &Secrets::of(["hunter2"]));
+        assert_eq!(error.to_string().matches(['\u{1b}', '\n']).count(), 0, "{error}");
+        assert!(error.to_string().contains("MISCONF") && !error.to_string().contains("hunter2"), "{error}");
     }
 
     #[test]
