@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use leasehold::{LockKey, LockOptions, Wait};
+use leasehold::{LockKey, LockOptions, Wait, kind_of};
 
 use crate::duration;
 use crate::exit::{self, Codes};
@@ -44,7 +46,21 @@ enum RunCommand {
 impl Cli {
     /// Parses the command line of this process. What is no complete `run` is left to the whole parser, with its messages.
     pub(crate) fn of_this_process() -> Result<Self, clap::Error> {
-        Self::of_run(std::env::args_os()).map_or_else(Self::try_parse, Ok)
+        Self::of_run(std::env::args_os()).map_or_else(|| Self::of_any(std::env::args_os()), Ok)
+    }
+
+    fn of_any(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut program = Self::command();
+        let matches = program.try_get_matches_from_mut(args)?;
+        let cli = Self::from_arg_matches(&matches).map_err(|refused| refused.format(&mut program))?;
+        // "Nothing is held" would be told of another store than was meant. A key may look like a URL where the store is named.
+        let is_named = matches.value_source("backend") == Some(ValueSource::CommandLine);
+        if !is_named && cli.command.looks_for().is_some_and(is_store) {
+            let why =
+                "the URL of a store stands where a key or a prefix is expected; name the store with --backend URL";
+            return Err(program.error(ErrorKind::ValueValidation, why));
+        }
+        Ok(cli)
     }
 
     fn of_run(args: impl IntoIterator<Item = OsString>) -> Option<Self> {
@@ -114,6 +130,18 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// The key, or the beginning of keys, whose holders the command looks for.
+    fn looks_for(&self) -> Option<&str> {
+        match self {
+            Self::Inspect(inspect) => Some(inspect.key.as_str()),
+            Self::ForceRelease(force) => Some(force.key.as_str()),
+            Self::List(list) => Some(&list.prefix),
+            #[cfg(feature = "watch")]
+            Self::Watch(watch) => Some(&watch.prefix),
+            _ => None,
+        }
+    }
+
     /// The exit codes that the user chose, or the default ones.
     pub(crate) fn codes(&self) -> Codes {
         match self {
@@ -129,7 +157,8 @@ impl Command {
 
 /// Run a command while holding a lock
 ///
-/// Waits for the lock (for ever, unless -n or -w is given), runs COMMAND, and releases the lock when COMMAND ends.
+/// Waits for the lock, and for a store that cannot be reached yet (for ever, unless -n or -w is given), runs COMMAND, and
+/// releases the lock when COMMAND ends.
 /// Input, output and signals go to the command. If the lock is lost while the command runs, the command is terminated.
 ///
 /// The command has LEASEHOLD_KEY, LEASEHOLD_TOKEN (a number that grows with every grant of the key), LEASEHOLD_BACKEND
@@ -146,11 +175,11 @@ pub(crate) struct RunArgs {
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
-    /// Give up at once if the lock is held
+    /// Give up at once if the lock is held, or the store cannot be reached
     #[arg(short, long, conflicts_with = "wait")]
     nonblock: bool,
 
-    /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1.5h; also for a store that cannot be reached yet, where the
+    /// Give up after DUR: 10 (seconds), 0.5, 500ms, 2s, 1m, 1h30m; also for a store that cannot be reached yet, where the
     /// attempt to connect that has begun is seen through
     #[arg(short, long, value_name = "DUR", value_parser = duration::parse)]
     wait: Option<Duration>,
@@ -239,19 +268,18 @@ pub(crate) enum OnLost {
 }
 
 impl RunArgs {
-    /// How long connecting is tried again: only for a wait that was asked for, so that a wrong address is told at once.
-    pub(crate) fn wait_to_connect(&self) -> Wait {
-        self.wait.filter(|wait| !wait.is_zero()).map_or(Wait::Never, Wait::UpTo)
+    /// How long it waits, for the lock and for a store that cannot be reached yet.
+    pub(crate) fn patience(&self) -> Wait {
+        match self.wait {
+            _ if self.nonblock => Wait::Never,
+            Some(limit) => Wait::UpTo(limit),
+            None => Wait::Forever,
+        }
     }
 
     /// The options of the acquisition.
     pub(crate) fn options(&self, default_label: impl FnOnce() -> String) -> LockOptions {
-        let wait = match self.wait {
-            _ if self.nonblock => Wait::Never,
-            Some(limit) => Wait::UpTo(limit),
-            None => Wait::Forever,
-        };
-        let mut options = LockOptions::new().ttl(self.ttl).wait(wait);
+        let mut options = LockOptions::new().ttl(self.ttl).wait(self.patience());
         options = options.label(self.label.clone().unwrap_or_else(default_label));
         if let Some(reason) = &self.reason {
             options = options.reason(reason.as_str());
@@ -365,6 +393,11 @@ pub(crate) struct ManArgs {
     pub(crate) directory: Option<PathBuf>,
 }
 
+/// Whether the text is an address under which a store could be found.
+fn is_store(text: &str) -> bool {
+    (text.contains("://") || text.starts_with("file:/")) && kind_of(text).is_ok()
+}
+
 fn key(text: &str) -> Result<LockKey, String> {
     LockKey::new(text).map_err(|_| format!("it takes 1 to {} bytes, and this has {}", LockKey::MAX_BYTES, text.len()))
 }
@@ -380,8 +413,6 @@ fn lease(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn run(args: &[&str]) -> RunArgs {

@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::env::VarError;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use leasehold::{Address, Error, ErrorKind, Kind, Locks, Result, Tables, Target, UnknownScheme, Wait, kind_of, kinds};
@@ -21,14 +22,27 @@ pub(crate) struct Choice {
     pub(crate) kind: Kind,
     pub(crate) address: Address,
     session: Option<String>,
+    /// Whether the user named it. If not, it is [`DEFAULT`].
+    is_named: bool,
 }
 
 /// Reads the options, the environment and the password file, and returns the store that the user chose.
 pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
-    let named = args.backend.as_deref().filter(|url| !url.is_empty());
-    if named == Some(NONE) {
-        let why = "no store is named, and LEASEHOLD_BACKEND=none takes the default away: use --backend URL";
-        return Err(Failure::Usage(why.to_owned()));
+    let named = args.backend.as_deref();
+    let refuse_named = |why: &str| Err(Failure::Usage(why.to_owned()));
+    match named {
+        Some(NONE) => {
+            return refuse_named(
+                "no store is named, and LEASEHOLD_BACKEND=none takes the default away: use --backend URL",
+            );
+        }
+        // A variable that is not set, as in `--backend "$STORE"`, must not lead to another store than was meant.
+        Some("") => {
+            return refuse_named(
+                "the URL in --backend or LEASEHOLD_BACKEND is empty: name a store, or say file: for this machine's",
+            );
+        }
+        _ => {}
     }
     let address = Address::new(named.unwrap_or(DEFAULT));
     let kind = kind_of(address.expose()).map_err(|unknown| refuse(address.expose(), &unknown))?;
@@ -51,7 +65,7 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
             _ => address,
         },
     };
-    Ok(Choice { kind, address, session: args.session.clone() })
+    Ok(Choice { kind, address, session: args.session.clone(), is_named: named.is_some() })
 }
 
 fn with_password(address: Address, password: &str, replace: bool) -> Result<Address, Failure> {
@@ -70,6 +84,14 @@ impl Choice {
             // An address of which it is not certain what is a password.
             "…" => format!("{}:…", self.kind.name),
             public => public.to_owned(),
+        }
+    }
+
+    /// Says which store is used if the user named none. People at a terminal know; a cron job whose variable is missing must
+    /// not lock on its own machine in silence.
+    pub(crate) fn tell_of_default(&self, report: Report) {
+        if !self.is_named && !io::stdin().is_terminal() {
+            report.warn(&format!("no store is named, so this locks in {}; --backend names one", self.shown()));
         }
     }
 
@@ -95,7 +117,7 @@ impl Choice {
 
     /// Connects within `wait`, and tells once that the store cannot be reached yet.
     pub(crate) async fn connect_within(&self, wait: Wait, report: Report) -> Result<Locks> {
-        let told = Cell::new(wait == Wait::Never);
+        let told = Cell::new(matches!(wait, Wait::Never | Wait::UpTo(Duration::ZERO)));
         let connect = || async {
             let connected = self.connect().await;
             if let Err(error) = &connected
@@ -183,13 +205,15 @@ mod tests {
 
     #[test]
     fn the_store_that_is_asked_is_named_without_its_password() {
-        let of = |url: &str| {
-            let choice = StoreArgs { backend: Some(url.to_owned()), session: None, password_file: None };
-            choose(&choice).map(|choice| choice.shown())
+        let chosen = |backend: Option<&str>| {
+            let backend = backend.map(str::to_owned);
+            choose(&StoreArgs { backend, session: None, password_file: None }).map(|choice| choice.shown())
         };
+        let of = |url: &str| chosen(Some(url));
         assert_eq!(of("file:/var/lock/app").unwrap(), "file:/var/lock/app");
-        let default = of("").unwrap();
+        let default = chosen(None).unwrap();
         assert!(default.starts_with("file:/") && default.ends_with("leasehold"), "{default}");
+        assert!(matches!(of(""), Err(Failure::Usage(why)) if why.contains("is empty")));
         assert!(matches!(of("none"), Err(Failure::Usage(why)) if why.contains("LEASEHOLD_BACKEND=none")));
         #[cfg(feature = "redis")]
         for (url, shown) in

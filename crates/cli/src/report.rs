@@ -189,6 +189,11 @@ impl Report {
         self.plain(|| format!("warning: {message}"));
     }
 
+    /// Says what somebody who reads the output of a job later needs to know, and programs do not.
+    pub(crate) fn note(self, message: &dyn Display) {
+        self.plain(|| message.to_string());
+    }
+
     /// Reports a detail, with `-v` only.
     pub(crate) fn remark(self, message: &dyn Display) {
         self.verbose(|| message.to_string());

@@ -2,8 +2,8 @@ use std::slice;
 use std::time::Duration;
 
 use leasehold::{
-    Address, Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockKey, Locker, Locks, LossReason, ReleaseOutcome,
-    Result, Semaphore, Wait,
+    Address, Capability, Clock, Error, ErrorKind, Guard, GuardMode, LockKey, Locker, Locks, LossReason, Mode,
+    ReleaseOutcome, Result, Semaphore, Wait,
 };
 
 use crate::args::{OnLost, RunArgs, StoreArgs};
@@ -16,6 +16,7 @@ use crate::restarts::Restarts;
 use crate::signals::Signals;
 use crate::supervise::Supervisor;
 use crate::waiting::Waiting;
+use crate::wording;
 
 /// How long the program waits for the answer to its release.
 const RELEASE_BOUND: Duration = Duration::from_secs(5);
@@ -23,16 +24,17 @@ const RELEASE_BOUND: Duration = Duration::from_secs(5);
 /// `leasehold run`: connects, acquires, runs the command and releases. Returns the exit code.
 pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report: Report) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
-    let choice = choose(store)?;
+    let (choice, joins_a_session) = (choose(store)?, store.session.is_some());
+    choice.tell_of_default(report);
     let clock = Clock::system();
     let started = clock.now();
-    let store = signals.or(choice.connect_within(args.wait_to_connect(), report)).await??;
+    let store = signals.or(choice.connect_within(args.patience(), report)).await??;
     let connecting = clock.now().since(started);
-    let job = Job { args, codes, report, store: &store, address: &choice.address, connecting };
-    let done = if args.restart {
-        job.keep_running(&mut signals).await
-    } else {
-        job.acquire_and_run(&mut signals).await.map(|ran| ran.exit_code)
+    let job = Job { args, codes, report, store: &store, address: &choice.address, joins_a_session, connecting };
+    let done = match job.lock_around_it().await {
+        Some(failure) => Err(failure),
+        None if args.restart => job.keep_running(&mut signals).await,
+        None => job.acquire_and_run(&mut signals).await.map(|ran| ran.exit_code),
     };
     // An acquisition that a signal interrupted is finished by `close`, which releases the lock if it was granted.
     close(&store).await;
@@ -46,6 +48,8 @@ struct Job<'a> {
     report: Report,
     store: &'a Locks,
     address: &'a Address,
+    /// Whether it takes the lock as a session, which other programs can be, too.
+    joins_a_session: bool,
     /// How much of the wait was spent on connecting.
     connecting: Duration,
 }
@@ -57,6 +61,25 @@ struct Ran {
 }
 
 impl Job<'_> {
+    /// The failure of a program that would wait for itself for ever: it is part of a command that runs under this lock.
+    ///
+    /// The environment alone does not say that: what a command left behind when it ended has it, too.
+    async fn lock_around_it(&self) -> Option<Failure> {
+        let args = self.args;
+        let outer = std::env::var("LEASEHOLD_TOKEN").ok()?.parse().ok()?;
+        let is_around = std::env::var("LEASEHOLD_KEY").is_ok_and(|key| key == args.key.as_str());
+        if !is_around || args.permits.is_some() || self.joins_a_session || args.patience() != Wait::Forever {
+            return None;
+        }
+        let holders = self.waiting_for(slice::from_ref(&args.key)).look().await.ok()?.holders;
+        let holder = holders.iter().find(|holder| holder.token.map(u64::from) == Some(outer))?;
+        let excludes_us = !args.shared || holder.mode == Mode::Exclusive;
+        excludes_us.then(|| {
+            let (key, who) = (wording::shown(args.key.as_str()), wording::holder(holder));
+            Failure::Usage(format!("{key} is held by {who}, for the command that this program is part of"))
+        })
+    }
+
     /// Runs the command again and again, each time under a lock of its own, until a signal comes that ends programs.
     async fn keep_running(&self, signals: &mut Signals) -> Result<u8, Failure> {
         let mut restarts = Restarts::default();

@@ -14,6 +14,8 @@ use crate::wording;
 const UNREPORTED: Duration = Duration::from_millis(300);
 /// How often the line on the terminal is redrawn.
 const REDRAW: Duration = Duration::from_secs(1);
+/// A wait of which nothing else is told is told of after so long.
+const LONG: Duration = Duration::from_secs(60);
 /// How often the store is asked when nothing is drawn.
 const CHECK: Duration = Duration::from_secs(10);
 
@@ -31,6 +33,8 @@ pub(crate) struct Waiting<'a> {
     /// The last holder that was seen.
     holder: Option<String>,
     line: Option<Line>,
+    /// Whether the wait is told of once when it is long.
+    tells_when_long: bool,
 }
 
 impl<'a> Waiting<'a> {
@@ -44,7 +48,8 @@ impl<'a> Waiting<'a> {
         let clock = Clock::system();
         let since = clock.now();
         let line = report.is_for_a_terminal().then(Line::default);
-        Self { key, keys, backend, admin, report, clock, since, holder: None, line }
+        let tells_when_long = line.is_none() && !report.tells_of_waiting();
+        Self { key, keys, backend, admin, report, clock, since, holder: None, line, tells_when_long }
     }
 
     pub(crate) fn waited(&self) -> Duration {
@@ -81,6 +86,9 @@ impl<'a> Waiting<'a> {
                 self.report.warn(&format!("still waiting for {}: {error}", wording::shown(self.key.as_str())));
             }
             silent = seen.is_err();
+            if let Some(text) = self.told_when_long(self.waited(), &seen) {
+                self.report.note(&text);
+            }
             if let Some(line) = &mut self.line {
                 let waited = spoken(self.clock.now().since(self.since));
                 line.draw(&format!(
@@ -91,6 +99,16 @@ impl<'a> Waiting<'a> {
             }
             tokio::time::sleep(if self.line.is_some() { REDRAW } else { CHECK }).await;
         }
+    }
+
+    /// What is said of a wait that has become long: a job that waits in silence for ever looks like one that hangs.
+    fn told_when_long(&mut self, waited: Duration, seen: &Result<Holders>) -> Option<String> {
+        let is_time = self.tells_when_long && waited >= LONG && seen.is_ok();
+        self.tells_when_long &= !is_time;
+        is_time.then(|| {
+            let (key, waited) = (wording::shown(self.key.as_str()), spoken(waited));
+            format!("waiting for {key} since {waited}: {}", in_the_way(seen))
+        })
     }
 
     /// Asks the store who holds the keys, for one second at most.
@@ -161,7 +179,36 @@ fn cut(text: &str, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
+    use clap::Parser;
+    use leasehold::{Holder, Memory, Mode};
+
     use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn a_long_wait_is_told_once_with_the_holder_where_nothing_else_tells_of_it() {
+        let (key, memory) = (LockKey::new("k").unwrap(), Memory::new());
+        let mut holder = Holder::new(Mode::Exclusive);
+        holder.label = Some("ada@db1 pid 7".to_owned());
+        let seen = Ok(Holders::new(&key, vec![holder]));
+        let down = Err(Error::new(ErrorKind::Unavailable, "inspect"));
+        let told = |options: &[&str]| {
+            let command = Cli::parse_from([&["leasehold", "run"], options, &["k", "true"]].concat()).command;
+            assert!(matches!(command, Command::Run(_)));
+            let mut waiting = Waiting::new(&key, slice::from_ref(&key), "memory", &memory, Report::new(&command));
+            waiting.line = None;
+            waiting.tells_when_long = !waiting.report.tells_of_waiting();
+            [(59, &seen), (60, &down), (61, &seen), (120, &seen)]
+                .map(|(waited, seen)| waiting.told_when_long(Duration::from_secs(waited), seen))
+        };
+        let line = "waiting for k since 1 m 1 s: held by ada@db1 pid 7".to_owned();
+        assert_eq!(told(&[]), [None, None, Some(line), None]);
+        for tells_already in ["-v", "--json"] {
+            assert_eq!(told(&[tells_already]), [None, None, None, None], "{tells_already}");
+        }
+    }
 
     #[test]
     fn a_line_never_gets_wider_than_the_terminal() {

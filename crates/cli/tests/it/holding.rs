@@ -98,3 +98,30 @@ fn a_signal_cuts_min_hold_short_and_the_key_is_free() {
     assert_eq!(keeper.end().code, Some(0));
     assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
 }
+
+#[test]
+
+fn a_command_that_asks_for_the_lock_that_it_runs_under_is_told_so() {
+    let place = Place::file();
+    let nested = |outer: &[&str], inner: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_leasehold");
+        let args = [&["run", "--label", "ada"], outer, &["k", "--", program, "run"], inner, &["--", "echo", "ran"]];
+        let output = place.run(&args.concat());
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    for (outer, inner) in [(&[][..], &["k"][..]), (&[], &["--restart", "k"]), (&["-s"], &["k"]), (&[], &["-s", "k"])] {
+        let (code, output, errors) = nested(outer, inner);
+        assert_eq!((code, output.as_str()), (64, ""), "{outer:?} {inner:?}: {errors}");
+        assert!(errors.contains("k is held by ada") && errors.contains("part of"), "{errors}");
+    }
+    for (outer, inner) in [(&[][..], &["j"][..]), (&["-s"], &["-s", "k"])] {
+        assert_eq!(nested(outer, inner), (0, "ran\n".to_owned(), String::new()), "{outer:?} {inner:?}");
+    }
+    // A wait with an end needs no other answer.
+    assert_eq!(nested(&[], &["-n", "k"]).0, 75);
+    // What was left behind by a command that has ended is not under its lock any more.
+    let token = text(&place.run(&["run", "k", "--", "sh", "-c", "echo $LEASEHOLD_TOKEN"]).stdout);
+    let mut left = place.leasehold(&["run", "k", "--", "true"]);
+    let left = left.env("LEASEHOLD_KEY", "k").env("LEASEHOLD_TOKEN", token.trim()).output().unwrap();
+    assert_eq!(left.status.code(), Some(0), "{left:?}");
+}

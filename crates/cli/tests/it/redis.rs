@@ -136,12 +136,19 @@ fn a_server_that_starts_within_the_wait_is_waited_for() {
     let mut server = needs("redis-server", Server::start_blocking(&[]));
     let place = place(&server);
     server.kill();
-    let mut run = Running::start(&mut place.leasehold(&["run", "--json", "-w", "60s", "k", "--", "echo", "ran"]));
-    let warning = run.event("warning").to_string();
-    assert!(warning.contains("trying again"), "{warning}");
+    let waits = [&["-w", "60s"][..], &[], &["--restart"]];
+    let mut runs = waits.map(|wait| {
+        let key = format!("k{}", wait.concat());
+        let command = [&key, "--", "sh", "-c", "echo ran; exec cat"];
+        let mut run = Running::start(&mut place.leasehold(&[&["run", "--json"], wait, &command].concat()));
+        let warning = run.event("warning").to_string();
+        assert!(warning.contains("trying again"), "{wait:?}: {warning}");
+        run
+    });
     server.restart_blocking();
-    let ended = run.end_by_itself();
-    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "ran\n"), "{ended:?}");
+    for run in &mut runs {
+        run.expect_line("ran");
+    }
 }
 
 #[test]
@@ -155,7 +162,7 @@ fn a_server_that_does_not_start_within_the_wait_is_69() {
     let waited = clock.now().since(started);
     assert!(waited >= Duration::from_secs(1), "it gave up after {waited:?}");
     assert_eq!(text(&output.stderr).matches("trying again").count(), 1, "{output:?}");
-    for at_once in [&["-n"][..], &[], &["-w", "0"]] {
+    for at_once in [&["-n"][..], &["-w", "0"]] {
         let output = place.run(&[&["run"], at_once, &["k", "--", "echo", "ran"]].concat());
         assert_eq!(output.status.code(), Some(69), "{output:?}");
         assert!(!text(&output.stderr).contains("trying again"), "{output:?}");
@@ -167,7 +174,7 @@ fn a_server_that_does_not_start_within_the_wait_is_69() {
 fn a_server_that_is_down_exits_with_69_or_the_chosen_code() {
     let port = free_port().unwrap();
     let place = Place::at(format!("redis://127.0.0.1:{port}"));
-    for (options, code) in [(&[][..], 69), (&["--unavailable-exit-code", "5"], 5)] {
+    for (options, code) in [(&["-n"][..], 69), (&["-n", "--unavailable-exit-code", "5"], 5)] {
         let output = place.run(&[&["run"], options, &["k", "--", "echo", "ran"]].concat());
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert_eq!(text(&output.stdout), "");

@@ -35,6 +35,9 @@ fn bad_usage_is_64_and_runs_nothing() {
         &["run", "--reason", &"r".repeat(1025), "k", "--", "echo", "ran"],
         &["--backend", "mongodb://h", "run", "k", "--", "echo", "ran"],
         &["--backend", "no-url", "run", "k", "--", "echo", "ran"],
+        &["--backend", "", "run", "k", "--", "echo", "ran"],
+        &["run", "--backend=", "k", "--", "echo", "ran"],
+        &["--backend", "", "list"],
         &["--password-file", "/dev/null", "run", "k", "--", "echo", "ran"],
         &["man", "nothing"],
     ] {
@@ -232,4 +235,62 @@ fn a_package_gets_a_manual_page_for_each_command() {
     let refused = leasehold(&["man", "--directory", "/dev/null/man"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(64), "{refused:?}");
     assert!(text(&refused.stderr).contains("/dev/null/man"), "{refused:?}");
+}
+
+/// As from a crontab whose line sets the variable to one that is not set itself.
+#[test]
+fn a_store_whose_name_is_empty_is_no_store_and_one_that_is_not_named_is_told() {
+    for variable in ["", "none"] {
+        for args in [&["run", "k", "--", "echo", "ran"][..], &["inspect", "k"], &["list", "--json"], &["doctor"]] {
+            let output = leasehold(args).env("LEASEHOLD_BACKEND", variable).stdin(Stdio::null()).output().unwrap();
+            assert_eq!(output.status.code(), Some(64), "{variable:?} {args:?}: {output:?}");
+            assert_eq!(text(&output.stdout), "", "{variable:?} {args:?}");
+        }
+    }
+    // It is told before the store is opened, so that it does not matter whether the default can be used here.
+    let unnamed = |options: &[&str]| {
+        let args = [&["run"], options, &["leasehold test of the default", "--", "true"]].concat();
+        text(&leasehold(&args).stdin(Stdio::null()).output().unwrap().stderr)
+    };
+    let said = unnamed(&[]);
+    assert!(said.contains("no store is named") && said.contains("file:/"), "{said}");
+    let said = unnamed(&["--json"]);
+    let first: serde_json::Value = serde_json::from_str(said.lines().next().unwrap_or_default()).unwrap();
+    assert_eq!(first["event"], "warning", "{said}");
+    let named = Place::file().run(&["run", "k", "--", "true"]);
+    assert_eq!(text(&named.stderr), "");
+}
+
+/// `bench` takes the store in this place.
+#[test]
+fn a_store_in_the_place_of_a_key_or_a_prefix_is_bad_usage() {
+    let place = Place::file();
+    let stores = [
+        place.backend(),
+        #[cfg(feature = "redis")]
+        "redis://ada:c4n4ry@h",
+        #[cfg(feature = "redis")]
+        "redlock:redis://a",
+    ];
+    for store in stores {
+        for args in [
+            &["list"][..],
+            &["inspect"],
+            &["force-release"],
+            #[cfg(feature = "watch")]
+            &["watch", "--json"],
+        ] {
+            let output = place.run(&[args, &[store]].concat());
+            assert_eq!(output.status.code(), Some(64), "{args:?} {store}: {output:?}");
+            let said = text(&output.stderr);
+            assert!(said.contains("--backend URL") && !said.contains("c4n4ry"), "{args:?}: {said}");
+        }
+    }
+    let key = "file:/etc/passwd";
+    assert_eq!(place.code(&["run", key, "--", "true"]), 0);
+    for (args, code) in [(&["inspect", "-e"][..], 1), (&["list"], 0), (&["force-release"], 1)] {
+        assert_eq!(place.code(&[&["--backend", place.backend()], args, &[key]].concat()), code, "{args:?}");
+        assert_eq!(place.code(&[args, &["--backend", place.backend(), key]].concat()), code, "{args:?}");
+    }
+    assert_eq!(place.code(&["list", "redis:cache"]), 0, "a key may begin like this");
 }
