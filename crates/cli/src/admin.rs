@@ -6,7 +6,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::{ForceReleaseArgs, GcArgs, InspectArgs, ListArgs, StoreArgs};
-use crate::choice::{choose, close};
+use crate::choice::{Purpose, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
 use crate::wording::{self, HolderFields};
@@ -104,7 +104,7 @@ struct Place {
 impl Place {
     async fn open(args: &StoreArgs) -> Result<Self, Failure> {
         let choice = choose(args)?;
-        Ok(Self { store: choice.connect().await?, name: choice.shown() })
+        Ok(Self { store: choice.connect(Purpose::ToLook).await?, name: choice.shown() })
     }
 
     /// Asks the store, and closes it.

@@ -88,7 +88,7 @@ Exit codes of `run`: the command's; 128+n if signal n ended it; 75 held by anoth
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// The store: file:DIR, redis://HOST:PORT, ... (see `leasehold backends`) [default: file:, in a directory of yours]
+    /// The store: file:/DIR, redis://HOST:PORT, ... (see `leasehold backends`) [default: file:, in a directory of yours]
     ///
     /// A password in the URL is visible to everybody who may run `ps`. Use LEASEHOLD_BACKEND, LEASEHOLD_PASSWORD or
     /// --password-file instead. With LEASEHOLD_BACKEND=none there is no default: a command without --backend is bad

@@ -8,7 +8,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::admin::{json, print};
 use crate::args::StoreArgs;
-use crate::choice::{choose, close};
+use crate::choice::{Purpose, choose, close};
 use crate::exit::Failure;
 use crate::fit::ttl_option;
 use crate::signals::Signals;
@@ -28,7 +28,8 @@ pub(crate) async fn bench(args: &BenchArgs, store: &StoreArgs) -> Result<u8, Fai
     let named = args.url.as_ref().or(store.backend.as_ref()).cloned();
     let choice = choose(&StoreArgs { backend: named, password_file: store.password_file.clone(), session: None })?;
     let mut signals = Signals::catch()?;
-    let connected = async { Ok::<_, Failure>([choice.connect().await?, choice.connect().await?]) };
+    let connected =
+        async { Ok::<_, Failure>([choice.connect(Purpose::ToLock).await?, choice.connect(Purpose::ToLock).await?]) };
     let stores = signals.or(connected).await??;
     let measured = signals.or(measure(&stores, Duration::from_secs(args.seconds))).await;
     for store in &stores {

@@ -26,6 +26,15 @@ pub(crate) struct Choice {
     is_named: bool,
 }
 
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To show, or to release, what others hold. Where nobody has locked anything, nothing is created.
+    ToLook,
+    /// To hold locks.
+    ToLock,
+}
+
 /// Reads the options, the environment and the password file, and returns the store that the user chose.
 pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     let named = args.backend.as_deref();
@@ -95,9 +104,25 @@ impl Choice {
         }
     }
 
-    pub(crate) async fn connect(&self) -> Result<Locks> {
+    pub(crate) async fn connect(&self, purpose: Purpose) -> Result<Locks> {
+        #[cfg(feature = "file")]
+        if self.kind.name == leasehold::file::KIND.name {
+            return self.open_files(purpose);
+        }
+        let _ = purpose;
         let target = Target::new(self.address.expose()).session(self.session.as_deref());
         (self.kind.connect)(target).await.map_err(|error| self.located(error))
+    }
+
+    #[cfg(feature = "file")]
+    fn open_files(&self, purpose: Purpose) -> Result<Locks> {
+        let files = leasehold::file::FileLocks::builder().url(self.address.expose())?;
+        let files = match purpose {
+            // The directory of the user cannot be mistyped.
+            Purpose::ToLook if self.address.public() != DEFAULT => files.existing(),
+            Purpose::ToLook | Purpose::ToLock => files,
+        };
+        files.open().map(Locks::shared)
     }
 
     /// The error with the address of the store, if it does not name that already.
@@ -119,7 +144,7 @@ impl Choice {
     pub(crate) async fn connect_within(&self, wait: Wait, report: Report) -> Result<Locks> {
         let told = Cell::new(matches!(wait, Wait::Never | Wait::UpTo(Duration::ZERO)));
         let connect = || async {
-            let connected = self.connect().await;
+            let connected = self.connect(Purpose::ToLock).await;
             if let Err(error) = &connected
                 && error.is_transient()
                 && !told.replace(true)
@@ -154,7 +179,7 @@ fn refuse(url: &str, unknown: &UnknownScheme) -> Failure {
     let known = unknown.known.join(", ");
     Failure::Usage(match (&unknown.scheme, unknown.feature) {
         (None, _) => {
-            format!("the backend is not a URL such as redis://HOST:6379 or file:DIR; it starts with one of {known}")
+            format!("the backend is not a URL such as redis://HOST:6379 or file:/DIR; it starts with one of {known}")
         }
         (Some(scheme), Some(feature)) => {
             format!("this program was built with {known}; for {scheme}: build it with `--features {feature}` as well")
@@ -188,7 +213,7 @@ mod tests {
         let backend = Some("heap://ada@h".to_owned());
         let choice = choose(&StoreArgs { backend, session: None, password_file: None }).unwrap();
         assert!(choice.tables().unwrap_err().to_string().starts_with("the memory store has no tables"));
-        let store = choice.connect().await.unwrap();
+        let store = choice.connect(Purpose::ToLock).await.unwrap();
         assert!(store.try_lock("k").await.unwrap().is_some());
         close(&store).await;
         assert!(crate::describe::markdown(&kinds()).contains("`heap-locks`"));

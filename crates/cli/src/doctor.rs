@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::admin::{json, print};
 use crate::args::{DoctorArgs, StoreArgs};
-use crate::choice::{Choice, choose, close};
+use crate::choice::{Choice, Purpose, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
 use crate::fit::{fewest_round_trips, ttl_option};
@@ -96,7 +96,7 @@ fn exit_code(findings: &[Finding]) -> u8 {
 
 async fn examine(choice: &Choice, ttl: Duration) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let could_open = match choice.connect().await {
+    let could_open = match choice.connect(Purpose::ToLock).await {
         Ok(store) => {
             findings.push(Finding::well("open", format!("{} can be opened", choice.kind.name)));
             findings.extend(use_store(choice, &store, ttl).await);

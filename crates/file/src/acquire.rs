@@ -9,6 +9,7 @@ use crate::file_lock::{FileLock, OpenFile};
 use crate::grant::{Grant, RecordLocation};
 use crate::key_files::KeyFiles;
 use crate::lock_file;
+use crate::open_dir::For;
 use crate::record::ReaderFiles;
 use crate::store::Store;
 
@@ -112,7 +113,7 @@ fn open_lock_file(store: &Store, files: &KeyFiles) -> Result<Option<OpenFile>> {
     if let Some(opened) = store.idle.take(&files.lock) {
         return Ok(Some(opened));
     }
-    OpenFile::at(&files.lock, true)
+    OpenFile::at(&files.lock, For::Creating)
 }
 
 /// Takes the next epoch under the counter lock, because other readers hold the same lock file. Not granted if the counter

@@ -18,10 +18,12 @@ pub(crate) struct Address {
     /// `None` for the default directory.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) namespace: Option<String>,
+    /// Whether it says that the file system is of this machine alone.
+    pub(crate) is_local: bool,
 }
 
 impl Address {
-    /// Parses `file:`, `file:DIR` or `file:///DIR`, each with an optional `?namespace=NAME`.
+    /// Parses `file:`, `file:/DIR` or `file:///DIR`, each with an optional `?namespace=NAME&filesystem=local`.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         let rest = url.strip_prefix("file:").ok_or_else(|| wrong("the URL does not start with file:"))?;
         let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
@@ -40,17 +42,22 @@ impl Address {
             return Err(wrong("there is a NUL in the directory's name"));
         }
         let directory = (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)));
-        let mut namespace = None;
+        if directory.as_ref().is_some_and(|directory: &PathBuf| !directory.is_absolute()) {
+            // Programs that are started in different directories would not exclude each other, and no shell has read a tilde.
+            return Err(wrong("the directory is not absolute: write file:/DIR"));
+        }
+        let (mut namespace, mut is_local) = (None, false);
         for pair in query.into_iter().flat_map(|query| query.split('&')) {
             match pair.split_once('=') {
                 Some(("namespace", name)) => {
                     let name = percent_decode_str(name).decode_utf8();
                     namespace = Some(name.map_err(|_| wrong("the namespace is not UTF-8"))?.into_owned());
                 }
-                _ => return Err(wrong("the URL has a parameter that is not namespace=NAME")),
+                Some(("filesystem", "local")) => is_local = true,
+                _ => return Err(wrong("the URL has a parameter that is neither namespace=NAME nor filesystem=local")),
             }
         }
-        Ok(Self { directory, namespace })
+        Ok(Self { directory, namespace, is_local })
     }
 }
 
@@ -100,7 +107,6 @@ mod tests {
         let table = [
             ("file:", None, None),
             ("file://", None, None),
-            ("file:locks", Some("locks"), None),
             ("file:/var/locks", Some("/var/locks"), None),
             ("file:///var/locks", Some("/var/locks"), None),
             ("file://localhost/var/locks", Some("/var/locks"), None),
@@ -109,8 +115,18 @@ mod tests {
             ("file:/d?namespace=", Some("/d"), Some("")),
         ];
         for (url, directory, namespace) in table {
-            let expected = Address { directory: directory.map(Into::into), namespace: namespace.map(Into::into) };
+            let expected =
+                Address { directory: directory.map(Into::into), namespace: namespace.map(Into::into), is_local: false };
             assert_eq!(Address::parse(url).unwrap(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_url_may_say_that_the_file_system_is_local() {
+        for (url, is_local) in
+            [("file:?filesystem=local", true), ("file:/d?namespace=x&filesystem=local", true), ("file:/d", false)]
+        {
+            assert_eq!(Address::parse(url).unwrap().is_local, is_local, "{url}");
         }
     }
 
@@ -118,6 +134,10 @@ mod tests {
     fn other_urls_are_refused() {
         for url in [
             "",
+            "file:locks",
+            "file:./locks",
+            "file:~/locks",
+            "file://localhost?namespace=n&filesystem=shared",
             "files",
             "redis://h",
             "file://other/d",

@@ -1,3 +1,5 @@
+use std::error::Error as _;
+
 use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Page, Result};
 
 use crate::counter::Counter;
@@ -6,6 +8,7 @@ use crate::file_lock::OpenFile;
 use crate::key_files::KeyFiles;
 use crate::lock_file::{self, Content};
 use crate::name;
+use crate::open_dir::For;
 use crate::record::{ReaderFiles, Record};
 use crate::sessions::LivenessCache;
 use crate::store::Store;
@@ -17,7 +20,7 @@ const READS: u32 = 4;
 pub(crate) fn inspect(store: &Store, key: &LockKey) -> Result<Holders> {
     store.reopen_if_replaced()?;
     let files = store.directory.key_files(key);
-    let holders = match OpenFile::at(&files.lock, false)? {
+    let holders = match OpenFile::at(&files.lock, For::Reading)? {
         Some(lock) => holders(store, &files, &lock, &mut LivenessCache::default())?,
         None => Vec::new(),
     };
@@ -44,8 +47,8 @@ pub(crate) fn list(store: &Store, prefix: &str, after: Option<&Cursor>) -> Resul
     let mut liveness = LivenessCache::default();
     for (looks, stem) in stems.iter().enumerate() {
         let found = match holders_of_stem(store, stem, prefix, &mut liveness) {
-            // A file that is not one of ours is no held key.
-            Err(error) if error.kind() == ErrorKind::Backend => None,
+            // A file that is not one of ours is no held key. What the file system refuses, for a cause of its own, may be one.
+            Err(error) if error.kind() == ErrorKind::Backend && error.source().is_none() => None,
             found => found?,
         };
         page.keys.extend(found);
@@ -75,7 +78,7 @@ pub(crate) async fn force_release(store: &Store, key: &LockKey, only: Option<u64
     }
     // Two at a time could each save the counter of a file that the other has replaced.
     let _alone = store.directory.lock_replacement().await?;
-    let Some(old) = OpenFile::at(&files.lock, false)? else { return Ok(free) };
+    let Some(old) = OpenFile::at(&files.lock, For::Writing)? else { return Ok(free) };
     files.parse(&old.read(&files.lock)?)?;
     if let Some(epoch) = only {
         // Nobody may be told of a release that does not concern them, so this comes before the first mark.
@@ -127,7 +130,7 @@ fn holds(holders: &[Holder], epoch: u64) -> bool {
 /// The key and holders of the lock file with this name, if its key is held and starts with `prefix`.
 fn holders_of_stem(store: &Store, stem: &str, prefix: &str, liveness: &mut LivenessCache) -> Result<Option<Holders>> {
     let path = store.directory.path_to(&format!("{stem}{}", KeyFiles::LOCK));
-    let Some(lock) = OpenFile::at(&path, false)? else { return Ok(None) };
+    let Some(lock) = OpenFile::at(&path, For::Reading)? else { return Ok(None) };
     let key = name::decode(stem).or_else(|| {
         let bytes = lock.read(&path).ok()?;
         name::decode(Content::parse(&bytes)?.key?)
@@ -189,6 +192,7 @@ mod tests {
 
     use super::*;
     use crate::acquire::try_acquire;
+    use crate::directory::Terms;
 
     async fn epoch(store: &Store, key: &LockKey) -> u64 {
         match try_acquire(store, &Claim::new(key, Mode::Exclusive, Duration::from_secs(30))).await.unwrap() {
@@ -200,7 +204,7 @@ mod tests {
     #[tokio::test]
     async fn the_count_outlives_a_release_by_force_although_it_is_ahead_of_the_clock() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), "n").unwrap();
+        let store = Store::open(dir.path(), "n", Terms::default()).unwrap();
         let key = LockKey::new("k").unwrap();
         let files = store.directory.key_files(&key);
         // As after a clock that was set back: nothing but this file knows the number.
@@ -215,7 +219,7 @@ mod tests {
     #[tokio::test]
     async fn a_release_by_force_that_was_cut_short_is_begun_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), "n").unwrap();
+        let store = Store::open(dir.path(), "n", Terms::default()).unwrap();
         let key = LockKey::new("k").unwrap();
         let files = store.directory.key_files(&key);
         let before = epoch(&store, &key).await;

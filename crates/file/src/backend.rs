@@ -7,6 +7,7 @@ use leasehold_core::{
     Result, SharedBackend,
 };
 
+use crate::directory::Terms;
 use crate::error::BACKEND;
 use crate::store::Store;
 use crate::{acquire, admin, downgrade, release, renew};
@@ -23,9 +24,14 @@ impl FileBackend {
     /// # Errors
     /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) if the directory's name is empty, or the namespace is empty
     /// or longer than 255 bytes. [`Backend`](crate::ErrorKind::Backend) if the directory cannot be created or written,
-    /// belongs to another user, can be written to or moved by other users, or is on a network file system.
+    /// belongs to another user, can be written to or moved by other users, or is on a file system that is not known to be of
+    /// this machine alone.
     pub fn open(directory: impl AsRef<Path>, namespace: &str) -> Result<Self> {
-        Ok(Self { store: Store::open(directory.as_ref(), namespace)? })
+        Self::open_on(directory.as_ref(), namespace, Terms::default())
+    }
+
+    pub(crate) fn open_on(directory: &Path, namespace: &str, terms: Terms) -> Result<Self> {
+        Ok(Self { store: Store::open(directory, namespace, terms)? })
     }
 
     /// The capabilities, which are the same for every directory.

@@ -4,6 +4,7 @@ use leasehold_core::Result;
 
 use crate::address::{self, Address};
 use crate::backend::FileBackend;
+use crate::directory::Terms;
 use crate::locker::FileLocks;
 
 /// Settings for opening [`FileLocks`]. [`FileLocks::builder`] creates one.
@@ -12,6 +13,7 @@ use crate::locker::FileLocks;
 pub struct FileLocksBuilder {
     directory: Option<PathBuf>,
     namespace: String,
+    terms: Terms,
 }
 
 impl FileLocksBuilder {
@@ -26,19 +28,42 @@ impl FileLocksBuilder {
         Self { namespace: namespace.into(), ..self }
     }
 
-    /// Opens the directory, and creates it if it does not exist.
+    /// Sets what a URL says: the directory, the namespace, and whether the file system is local. [`FileLocks::connect`] has
+    /// the form.
+    ///
+    /// # Errors
+    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) if the URL has another form.
+    pub fn url(self, url: &str) -> Result<Self> {
+        let Address { directory, namespace, is_local } = Address::parse(url)?;
+        let terms = Terms { is_local: self.terms.is_local || is_local, ..self.terms };
+        Ok(Self { directory, namespace: namespace.unwrap_or(self.namespace), terms })
+    }
+
+    /// Refuses a directory or a namespace that does not exist, instead of creating it: for programs that look at the locks of
+    /// others, to which a mistyped directory would look like one in which nothing is held.
+    pub fn existing(self) -> Self {
+        Self { terms: Terms { creates: false, ..self.terms }, ..self }
+    }
+
+    /// Says that the directory's file system is of this machine alone, although its type is not known to be: FUSE, or a disk
+    /// that is shared. If that is wrong, programs on two machines may hold one key.
+    pub fn local_file_system(self) -> Self {
+        Self { terms: Terms { is_local: true, ..self.terms }, ..self }
+    }
+
+    /// Opens the directory, and creates it if it does not exist, unless that was [switched off](Self::existing).
     ///
     /// # Errors
     /// The same as for [`FileBackend::open`].
     pub fn open(self) -> Result<FileLocks> {
         let directory = self.directory.map_or_else(FileLocks::default_dir, Ok)?;
-        Ok(FileBackend::open(directory, &self.namespace)?.into())
+        Ok(FileBackend::open_on(&directory, &self.namespace, self.terms)?.into())
     }
 }
 
 impl Default for FileLocksBuilder {
     fn default() -> Self {
-        Self { directory: None, namespace: "leasehold".to_owned() }
+        Self { directory: None, namespace: "leasehold".to_owned(), terms: Terms::default() }
     }
 }
 
@@ -52,8 +77,9 @@ impl FileLocks {
         Self::builder().directory(directory.as_ref()).open()
     }
 
-    /// Opens the locks that `url` names: `file:DIR` or `file:///DIR`, or `file:` for the
-    /// [default directory](Self::default_dir). The query `?namespace=NAME` selects a namespace. Percent-encoding in the
+    /// Opens the locks that `url` names: `file:/DIR` or `file:///DIR`, or `file:` for the
+    /// [default directory](Self::default_dir). The query `?namespace=NAME` selects a namespace, and `?filesystem=local` says
+    /// that the file system [is of this machine alone](FileLocksBuilder::local_file_system). Percent-encoding in the
     /// directory and the namespace is decoded.
     ///
     /// # Errors
@@ -61,10 +87,7 @@ impl FileLocks {
     /// [`FileBackend::open`].
     #[allow(clippy::unused_async, reason = "the same signature as on stores that take a connection")]
     pub async fn connect(url: &str) -> Result<Self> {
-        let Address { directory, namespace } = Address::parse(url)?;
-        let builder = Self::builder();
-        let builder = FileLocksBuilder { directory, namespace: namespace.unwrap_or(builder.namespace) };
-        builder.open()
+        Self::builder().url(url)?.open()
     }
 
     /// Creates a builder, for opening locks with settings other than the directory.

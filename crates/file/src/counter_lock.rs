@@ -7,7 +7,7 @@ use crate::counter::Counter;
 use crate::error::{failed, unavailable};
 use crate::file_lock::{FileLock, OpenFile};
 use crate::key_files::KeyFiles;
-use crate::open_dir::PathAt;
+use crate::open_dir::{For, PathAt};
 
 /// How far ahead of an epoch the spare copy is written, so that it is written rarely.
 const SPAN: u64 = 1 << 16;
@@ -31,7 +31,7 @@ impl CounterLock {
     pub(crate) async fn take(path: &PathAt) -> Result<Self> {
         const TRIES: u32 = 16;
         for _ in 0..TRIES {
-            let Some(opened) = OpenFile::at(path, true)? else { break };
+            let Some(opened) = OpenFile::at(path, For::Creating)? else { break };
             if let Some(taken) = Self::wait(opened, path).await? {
                 return Ok(taken);
             }
@@ -41,7 +41,7 @@ impl CounterLock {
 
     /// Waits for the lock if its file exists. `None` if it does not: then there is no spare copy.
     async fn take_existing(path: &PathAt) -> Result<Option<Self>> {
-        match OpenFile::at(path, false)? {
+        match OpenFile::at(path, For::Writing)? {
             Some(opened) => Self::wait(opened, path).await,
             None => Ok(None),
         }

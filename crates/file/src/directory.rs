@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_core::{Error, ErrorKind, LockKey, Result};
 
-use crate::error::{BACKEND, failed, unavailable};
+use crate::error::{BACKEND, NOTHING_THERE, failed, refused, unavailable};
+use crate::file_id::FileId;
 use crate::file_lock::{FileLock, OpenFile};
 use crate::key_files::KeyFiles;
 use crate::name;
-use crate::open_dir::{OpenDir, PathAt};
+use crate::open_dir::{For, OpenDir, PathAt};
 use crate::trust;
 
 /// The directory of the locks of one namespace. It is a subdirectory of the directory that the user named. Other users
@@ -18,10 +19,26 @@ use crate::trust;
 pub(crate) struct Directory {
     root: PathBuf,
     namespace: String,
+    terms: Terms,
     open: Mutex<Arc<OpenDir>>,
     /// Orders the replacements of lock files by this process, so that they do not use up each other's tries for the
     /// replacement lock.
     replaces: tokio::sync::Mutex<()>,
+}
+
+/// The terms on which a directory is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// Whether it is created if it does not exist.
+    pub(crate) creates: bool,
+    /// Whether the caller says that its file system is of this machine alone, so that nobody has to know the file system.
+    pub(crate) is_local: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { creates: true, is_local: false }
+    }
 }
 
 /// The right to replace lock files in a directory. It excludes other processes, and ends when this is dropped.
@@ -32,8 +49,8 @@ pub(crate) struct ReplacementLock<'d> {
 }
 
 impl Directory {
-    /// Opens the directory. Creates it if it does not exist, and refuses it if other users could change it.
-    pub(crate) fn open(root: &Path, namespace: &str) -> Result<Self> {
+    /// Opens the directory, and refuses it if other users could change it.
+    pub(crate) fn open(root: &Path, namespace: &str, terms: Terms) -> Result<Self> {
         let wrong = |why: &str| Error::new(ErrorKind::InvalidOptions, "open locks").with_backend(BACKEND).detail(why);
         if !(1..=LockKey::MAX_BYTES).contains(&namespace.len()) {
             return Err(wrong("a namespace takes 1 to 255 bytes"));
@@ -44,8 +61,8 @@ impl Directory {
         // A later change of the working directory must not change which locks these are.
         let root = std::path::absolute(root).map_err(|cause| failed("find", root, cause))?;
         let namespace = name::stem(&name::encode(namespace));
-        let open = Mutex::new(prepare(&root, &namespace)?);
-        Ok(Self { root, namespace, open, replaces: tokio::sync::Mutex::default() })
+        let open = Mutex::new(prepare(&root, &namespace, terms)?);
+        Ok(Self { root, namespace, terms, open, replaces: tokio::sync::Mutex::default() })
     }
 
     /// Opens the directory at the path anew, under the same conditions, if it is not the one that is open: it was moved
@@ -54,7 +71,7 @@ impl Directory {
         if self.current().is_in_place()? {
             return Ok(false);
         }
-        let opened = prepare(&self.root, &self.namespace)?;
+        let opened = prepare(&self.root, &self.namespace, self.terms)?;
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = opened;
         Ok(true)
     }
@@ -86,7 +103,7 @@ impl Directory {
     pub(crate) async fn lock_replacement(&self) -> Result<ReplacementLock<'_>> {
         let here = self.replaces.lock().await;
         let path = self.path_to("replacing");
-        let opened = OpenFile::at(&path, true)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
+        let opened = OpenFile::at(&path, For::Creating)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
         let locked = FileLock::wait(opened, &path).await?;
         if !locked.file.is_at(&path)? {
             return Err(unavailable(&path, "was removed just now"));
@@ -95,12 +112,18 @@ impl Directory {
     }
 }
 
-fn prepare(root: &Path, namespace: &str) -> Result<Arc<OpenDir>> {
-    DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|cause| failed("create", root, cause))?;
+fn prepare(root: &Path, namespace: &str, terms: Terms) -> Result<Arc<OpenDir>> {
+    if terms.creates {
+        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(|cause| failed("create", root, cause))?;
+    } else if FileId::found_at(root)?.is_none() {
+        return Err(refused(root, NOTHING_THERE));
+    }
     trust::check_path(root)?;
     let opened = OpenDir::open(root)?;
-    trust::refuse_network(opened.as_fd(), root)?;
-    opened.below(namespace)
+    if !terms.is_local {
+        trust::refuse_unless_local(opened.as_fd(), root)?;
+    }
+    opened.below(namespace, terms.creates)
 }
 
 #[cfg(test)]
@@ -110,7 +133,7 @@ mod tests {
     #[test]
     fn the_files_of_a_key_differ_in_their_endings() {
         let dir = tempfile::tempdir().unwrap();
-        let directory = Directory::open(dir.path(), "n").unwrap();
+        let directory = Directory::open(dir.path(), "n", Terms::default()).unwrap();
         let files = directory.key_files(&LockKey::new("a.b").unwrap());
         let paths = [files.lock.clone(), files.counter(), files.readers(), files.replacement()];
         let names = paths.map(|path| path.full().file_name().unwrap().to_str().unwrap().to_owned());

@@ -9,6 +9,9 @@ use rustix::io::Errno;
 /// The name of this backend in errors, metrics and reports.
 pub(crate) const BACKEND: &str = "file";
 
+/// Why a directory is [`refused`] that must not be created.
+pub(crate) const NOTHING_THERE: &str = "does not exist: nothing has been locked there";
+
 /// The error for an operation `doing` on `path` that the file system refused with `cause`.
 pub(crate) fn failed(doing: &str, path: impl AsRef<Path>, cause: io::Error) -> Error {
     error(kind(&cause)).detail(format!("cannot {doing} {}", path.as_ref().display())).caused_by(cause)

@@ -13,7 +13,8 @@ use crate::trust;
 /// # Errors
 /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) for a URL that cannot be used, and those of opening the directory.
 pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
-    let named = Address::parse(url)?.directory.map_or_else(default_dir, Ok)?;
+    let Address { directory: named, is_local, .. } = Address::parse(url)?;
+    let named = named.map_or_else(default_dir, Ok)?;
     let path = std::path::absolute(&named).map_err(|cause| failed("find", &named, cause))?;
     let there = path.ancestors().find(|step| step.symlink_metadata().is_ok()).unwrap_or(&path);
     let how = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -23,13 +24,16 @@ pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
     let room = rustix::fs::fstatvfs(&open).map_err(|cause| failed("look at", there, cause.into()))?;
     let shown = path.display();
     Ok(vec![
-        match trust::refuse_network(&open, there) {
+        match trust::refuse_unless_local(&open, there) {
             Ok(()) => Finding::well("file-system", format!("{shown} is on a file system of this machine alone")),
+            Err(_) if is_local => {
+                Finding::well("file-system", format!("the URL says that {shown} is of this machine alone"))
+            }
             Err(_) => Finding::error(
                 "file-system",
-                format!("{shown} is on a network file system, which other machines lock apart"),
+                format!("{shown} is on a file system that may be of several machines, which lock it apart"),
             )
-            .cure("--backend file:DIRECTORY, on a local disk; or a store for several machines"),
+            .cure("--backend file:/DIRECTORY, on a local disk; or a store for several machines"),
         },
         directory(&path, there, &stat),
         space(there, &room),
@@ -56,7 +60,7 @@ fn writable_by_others(path: &Path) -> String {
     };
     match steps.iter().find(is_open) {
         Some(step) => format!("chmod go-w {}", quoted(step)),
-        None => "--backend file:DIRECTORY, in a directory of your own".to_owned(),
+        None => "--backend file:/DIRECTORY, in a directory of your own".to_owned(),
     }
 }
 
@@ -75,10 +79,10 @@ fn space(path: &Path, room: &StatVfs) -> Finding {
             "space",
             format!("the file system of {shown} is full: no lock can be taken on a key for the first time"),
         )
-        .cure("make room, or name another directory: --backend file:DIRECTORY")
+        .cure("make room, or name another directory: --backend file:/DIRECTORY")
     } else if !left(room.f_bavail, room.f_blocks) || !left(room.f_favail, room.f_files) {
         Finding::warning("space", format!("less than 1 % of the file system of {shown} is free"))
-            .cure("make room, or name another directory: --backend file:DIRECTORY")
+            .cure("make room, or name another directory: --backend file:/DIRECTORY")
     } else {
         Finding::well("space", format!("there is room in the file system of {shown}"))
     }

@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 
 use crate::error::{failed, refused, unavailable};
 use crate::file_id::FileId;
-use crate::open_dir::PathAt;
+use crate::open_dir::{For, PathAt};
 
 /// An open regular file. Dropping it also gives up the kernel's lock on it.
 #[derive(Debug)]
@@ -18,10 +18,9 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Opens the file at `path` for reading and writing, and creates it if `create` is set. `None` if the file does not
-    /// exist or, with `create`, its directory does not exist.
-    pub(crate) fn at(path: &PathAt, create: bool) -> Result<Option<Self>> {
-        let Some(handle) = path.open(create)? else { return Ok(None) };
+    /// Opens the file at `path`. `None` if the file does not exist or, if it is to be created, its directory does not exist.
+    pub(crate) fn at(path: &PathAt, purpose: For) -> Result<Option<Self>> {
+        let Some(handle) = path.open(purpose)? else { return Ok(None) };
         let stat = rustix::fs::fstat(&handle).map_err(|cause| failed("look at", path, cause.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(refused(path, "is not a regular file; move it away"));

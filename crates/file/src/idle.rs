@@ -35,7 +35,7 @@ impl IdleFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::open_dir::OpenDir;
+    use crate::open_dir::{For, OpenDir};
 
     #[test]
     fn a_file_is_kept_until_it_is_taken_or_pushed_out() {
@@ -44,7 +44,7 @@ mod tests {
         let open_dir = OpenDir::open(dir.path()).unwrap();
         let path = |number: usize| open_dir.path_to(&number.to_string());
         for number in 0..=IdleFiles::MOST {
-            idle.keep(path(number), OpenFile::at(&path(number), true).unwrap().unwrap());
+            idle.keep(path(number), OpenFile::at(&path(number), For::Creating).unwrap().unwrap());
         }
         assert!(idle.take(&path(0)).is_none());
         assert!(idle.take(&path(1)).is_some());

@@ -7,7 +7,7 @@ use crate::error::{failed, refused, unavailable};
 use crate::file_lock::{FileLock, OpenFile};
 use crate::lock_file::{self, Content};
 use crate::name;
-use crate::open_dir::PathAt;
+use crate::open_dir::{For, PathAt};
 
 /// The paths of the files of one key.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl KeyFiles {
     /// counter fits into it even when the disk is full, and has no counter that could be read.
     pub(crate) fn create_replacement(&self) -> Result<FileLock> {
         let path = self.replacement();
-        let opened = OpenFile::at(&path, true)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
+        let opened = OpenFile::at(&path, For::Creating)?.ok_or_else(|| unavailable(&path, "was removed just now"))?;
         let Ok(new) = opened.try_lock(Mode::Exclusive, &path)? else {
             return Err(unavailable(&path, "is being used by another"));
         };

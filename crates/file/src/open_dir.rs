@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leasehold_core::Result;
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::failed;
+use crate::error::{NOTHING_THERE, failed, refused};
 use crate::file_id::FileId;
 use crate::trust;
 
@@ -27,6 +27,16 @@ pub(crate) struct OpenDir {
     id: FileId,
 }
 
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum For {
+    /// Looking, which has to be possible where nothing can be written.
+    Reading,
+    Writing,
+    /// Writing, also if it does not exist yet.
+    Creating,
+}
+
 /// The path of a file or directory below an open directory. It is opened relative to that directory's descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct PathAt {
@@ -42,10 +52,14 @@ impl OpenDir {
         Self::of(fd.map_err(|cause| failed("open", path, cause.into()))?, path.to_owned())
     }
 
-    /// Opens the directory `name` in this one, and creates it if it does not exist.
-    pub(crate) fn below(self: &Arc<Self>, name: &str) -> Result<Arc<Self>> {
+    /// Opens the directory `name` in this one. Creates it if it does not exist and `creates` is set.
+    pub(crate) fn below(self: &Arc<Self>, name: &str, creates: bool) -> Result<Arc<Self>> {
         let path = self.path_to(name);
-        path.create_dir()?;
+        if creates {
+            path.create_dir()?;
+        } else if !path.exists()? {
+            return Err(refused(&path, NOTHING_THERE));
+        }
         let fd = rustix::fs::openat(&self.fd, name, Self::HOW | OFlags::NOFOLLOW, Mode::empty());
         // A symbolic link, too, is no directory.
         Self::of(fd.map_err(|cause| failed("open", &path, cause.into()))?, path.path)
@@ -56,6 +70,9 @@ impl OpenDir {
     fn of(fd: OwnedFd, path: PathBuf) -> Result<Arc<Self>> {
         let stat = rustix::fs::fstat(&fd).map_err(|cause| failed("look at", &path, cause.into()))?;
         trust::refuse_others_directory(&stat, &path)?;
+        // What cleans up old files (systemd-tmpfiles) passes over a directory that it cannot lock. It is no harm if it has
+        // locked this one just now.
+        let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockShared);
         Ok(Arc::new(Self { fd, path, id: FileId::of(&stat) }))
     }
 
@@ -87,18 +104,24 @@ impl PathAt {
         Self { dir: Arc::clone(&self.dir), path: self.path.with_extension(ending) }
     }
 
-    /// Opens the file for reading and writing, without following symbolic links. `None` if the file does not exist or,
-    /// with `create`, its directory does not exist.
-    pub(crate) fn open(&self, create: bool) -> Result<Option<File>> {
+    /// Opens the file, without following symbolic links. `None` if the file does not exist or, if it is to be created, its
+    /// directory does not exist.
+    pub(crate) fn open(&self, purpose: For) -> Result<Option<File>> {
+        let purpose = match purpose {
+            For::Reading => OFlags::RDONLY,
+            For::Writing => OFlags::RDWR,
+            For::Creating => OFlags::RDWR | OFlags::CREATE,
+        };
         // Without NONBLOCK, opening a pipe at this path would wait for its other end.
-        let mut how = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        how.set(OFlags::CREATE, create);
+        let how = purpose | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = |how| rustix::fs::openat(&self.dir.fd, self.relative(), how, Mode::RUSR | Mode::WUSR);
         // Each acquisition reads the file, and nobody asks when that was. Only the owner of the file may say so.
         let opened = open(how | NOATIME).or_else(|cause| if cause == Errno::PERM { open(how) } else { Err(cause) });
         match opened {
             Ok(fd) => Ok(Some(fd.into())),
             Err(Errno::NOENT) => Ok(None),
+            Err(Errno::LOOP) => Err(refused(self, "is a symbolic link; move it away")),
+            Err(Errno::ISDIR | Errno::NXIO) => Err(refused(self, "is not a regular file; move it away")),
             Err(cause) => Err(failed("open", self, cause.into())),
         }
     }

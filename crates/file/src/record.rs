@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::unavailable;
 use crate::file_id::FileId;
 use crate::file_lock::OpenFile;
-use crate::open_dir::PathAt;
+use crate::open_dir::{For, PathAt};
 
 /// The record of a holder, which `inspect` and `list` show. It does not decide who holds the key: the kernel's lock does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,10 +75,10 @@ impl ReaderFiles {
     /// Writes the record of a reader. Dropping the result removes the file.
     pub(crate) fn write(&self, record: &Record<'_>) -> Result<ReaderFile> {
         let path = self.dir.below(&format!("{}.{}", record.epoch, record.session));
-        let mut opened = OpenFile::at(&path, true)?;
+        let mut opened = OpenFile::at(&path, For::Creating)?;
         if opened.is_none() {
             self.dir.create_dir()?;
-            opened = OpenFile::at(&path, true)?;
+            opened = OpenFile::at(&path, For::Creating)?;
         }
         let Some(opened) = opened else { return Err(unavailable(&self.dir, "was removed just now")) };
         let entry = ReaderFile(path);
@@ -100,7 +100,7 @@ impl ReaderFiles {
                 continue;
             }
             // A record that was removed meanwhile, or is not yet written completely, does not count.
-            let Some(opened) = OpenFile::at(&path, false)? else { continue };
+            let Some(opened) = OpenFile::at(&path, For::Reading)? else { continue };
             let json = opened.read(&path)?;
             let record = serde_json::from_slice::<Record<'_>>(&json).ok();
             readers.extend(record.filter(|record| record.file == lock.inode && record.session == session));

@@ -5,7 +5,7 @@ use leasehold_core::{Mode, OwnerId, Result};
 
 use crate::error::unavailable;
 use crate::file_lock::{FileLock, OpenFile};
-use crate::open_dir::PathAt;
+use crate::open_dir::{For, PathAt};
 
 /// Tells which of the holders whose records are in the directory are alive.
 ///
@@ -109,7 +109,7 @@ impl Sessions {
             return Ok(false);
         }
         let path = self.dir().below(id);
-        let Some(opened) = OpenFile::at(&path, false)? else { return Ok(false) };
+        let Some(opened) = OpenFile::at(&path, For::Reading)? else { return Ok(false) };
         // Shared, so that two processes that probe at once do not take each other for the session.
         Ok(opened.try_lock(Mode::Shared, &path)?.is_err())
     }
@@ -150,7 +150,7 @@ impl Session {
     /// and no lock belongs to a dead session. `None` if the file was removed before it got its name.
     fn create_file(path: &PathAt) -> Result<Option<FileLock>> {
         let unnamed = path.with_ending("new");
-        let Some(opened) = OpenFile::at(&unnamed, true)? else { return Ok(None) };
+        let Some(opened) = OpenFile::at(&unnamed, For::Creating)? else { return Ok(None) };
         let Ok(locked) = opened.try_lock(Mode::Exclusive, &unnamed)? else { return Ok(None) };
         Ok(unnamed.rename_to(path)?.then_some(locked))
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::{Claim, Clock, OwnerId, Result};
 
-use crate::directory::Directory;
+use crate::directory::{Directory, Terms};
 use crate::file_id::FileId;
 use crate::grant::Grant;
 use crate::idle::IdleFiles;
@@ -25,8 +25,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn open(directory: &Path, namespace: &str) -> Result<Self> {
-        let directory = Directory::open(directory, namespace)?;
+    pub(crate) fn open(directory: &Path, namespace: &str, terms: Terms) -> Result<Self> {
+        let directory = Directory::open(directory, namespace, terms)?;
         let sessions = Sessions::new(directory.sessions());
         Ok(Self {
             directory,

@@ -89,39 +89,57 @@ fn is_trusted(owner: u32) -> bool {
     owner == 0 || owner == geteuid().as_raw()
 }
 
+/// Refuses a directory on a file system that may be of several machines, on which each kernel would know its own locks alone.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn refuse_network(dir: impl AsFd, path: &Path) -> Result<()> {
+pub(crate) fn refuse_unless_local(dir: impl AsFd, path: &Path) -> Result<()> {
     let found = rustix::fs::fstatfs(dir).map_err(|cause| failed("look at", path, cause.into()))?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the constants have 32 bits")]
-    match network(found.f_type as u32) {
-        Some(name) => Err(refused(path, &format!("is on {name}: network file systems are not supported"))),
-        None => Ok(()),
+    let magic = found.f_type as u32;
+    if is_local(magic) {
+        return Ok(());
     }
+    Err(refused(
+        path,
+        &format!(
+            "is on a file system of the type {magic:#x}, which is not known to be of this machine alone; name another \
+             directory, or, if no other machine can reach it, say so: file:/DIR?filesystem=local"
+        ),
+    ))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn refuse_network(_dir: impl AsFd, _path: &Path) -> Result<()> {
+pub(crate) fn refuse_unless_local(_dir: impl AsFd, _path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The name of a file system on which another machine, or another kernel, could hold the same lock without this kernel
-/// knowing. `None` for other file systems.
+/// Whether a file system of this type is always that of one kernel. What is not listed may be on a network: NFS and SMB as well
+/// as whatever FUSE brings (sshfs, GlusterFS, a shared folder of a virtual machine).
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn network(magic: u32) -> Option<&'static str> {
-    Some(match magic {
-        0x6969 => "NFS",
-        0x517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB",
-        0x5346_414f | 0x6b41_4653 => "AFS",
-        0x7375_7245 => "Coda",
-        0x564c => "NCP",
-        0x00c3_6400 => "Ceph",
-        0x0102_1997 => "9P",
-        0x0bd0_0bd0 => "Lustre",
-        0x0116_1970 => "GFS2",
-        0x7461_636f => "OCFS2",
-        0x786f_4256 => "a shared folder of VirtualBox",
-        _ => return None,
-    })
+fn is_local(magic: u32) -> bool {
+    const LOCAL: [u32; 21] = [
+        0xef53,      // ext2, ext3, ext4
+        0x5846_5342, // XFS
+        0x9123_683e, // Btrfs
+        0x2fc1_2fc1, // ZFS
+        0xca45_1a4e, // bcachefs
+        0xf2f5_2010, // F2FS
+        0x3153_464a, // JFS
+        0x5265_4973, // ReiserFS
+        0x3434,      // NILFS
+        0x0102_1994, // tmpfs
+        0x8584_58f6, // ramfs
+        0x794c_7630, // overlayfs
+        0x6175_6673, // aufs
+        0xf15f,      // eCryptfs
+        0x4d44,      // FAT
+        0x2011_bab0, // exFAT
+        0x7366_746e, // NTFS
+        0x2405_1905, // UBIFS
+        0x72b6,      // JFFS2
+        0x7371_7368, // squashfs
+        0xe0f5_e1e2, // EROFS
+    ];
+    LOCAL.contains(&magic)
 }
 
 #[cfg(test)]
@@ -130,13 +148,27 @@ mod tests {
 
     #[test]
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    fn network_file_systems_are_told_from_local_ones() {
-        for magic in [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x0102_1997] {
-            assert!(network(magic).is_some(), "{magic:x}");
+    fn what_is_not_known_to_be_local_is_refused() {
+        // NFS, SMB (three), Ceph, 9P, FUSE with its control files, VirtualBox, GFS2, OCFS2, nothing.
+        for magic in [
+            0x6969,
+            0x517b,
+            0xff53_4d42,
+            0xfe53_4d42,
+            0x00c3_6400,
+            0x0102_1997,
+            0x6573_5546,
+            0x6573_5543,
+            0x786f_4256,
+            0x0116_1970,
+            0x7461_636f,
+            0,
+        ] {
+            assert!(!is_local(magic), "{magic:x}");
         }
-        // ext4, tmpfs, btrfs, XFS, ZFS, overlayfs
+        // ext4, tmpfs, Btrfs, XFS, ZFS, overlayfs
         for magic in [0xef53, 0x0102_1994, 0x9123_683e, 0x5846_5342, 0x2fc1_2fc1, 0x794c_7630] {
-            assert_eq!(network(magic), None, "{magic:x}");
+            assert!(is_local(magic), "{magic:x}");
         }
     }
 }

@@ -37,7 +37,7 @@ use self::screen::Screen;
 use self::state::{Effect, Grant, State};
 use crate::admin::print;
 use crate::args::StoreArgs;
-use crate::choice::{choose, close};
+use crate::choice::{Purpose, choose, close};
 use crate::exit::Failure;
 use crate::signals::Signals;
 use crate::terminal::stop_our_job;
@@ -56,7 +56,7 @@ pub(crate) async fn watch(args: &WatchArgs, store: &StoreArgs) -> Result<u8, Fai
     }
     let mut signals = Signals::catch()?;
     let choice = choose(store)?;
-    let store = signals.or(choice.connect()).await??;
+    let store = signals.or(choice.connect(Purpose::ToLook)).await??;
     let watched = if args.json {
         as_lines(args, &store, &mut signals).await
     } else {

@@ -183,3 +183,60 @@ fn a_store_without_tables_or_nodes_has_nothing_to_look_after() {
 fn a_session_is_for_stores_that_have_sessions() {
     assert_eq!(Place::file().code(&["--session", "me", "inspect", "k"]), 64);
 }
+
+/// As in a container that sees the directory of its host, to watch over it.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_held_is_seen_where_nothing_can_be_written() {
+    let place = Place::file();
+    let holder = place.hold_with(&["--label", "ada"], "k");
+    let readers = place.hold_with(&["--label", "bob", "--shared"], "r");
+    let read_only = |args: &[&str]| {
+        let folder = place.backend().strip_prefix("file:").unwrap();
+        let script = r#"d=$1; shift; mount --bind "$d" "$d" && mount -o remount,ro,bind "$d" || exit 99; exec "$@""#;
+        let mut command = std::process::Command::new("unshare");
+        command.args([
+            "-m",
+            "sh",
+            "-c",
+            script,
+            "sh",
+            folder,
+            env!("CARGO_BIN_EXE_leasehold"),
+            "--backend",
+            place.backend(),
+        ]);
+        let output = command.args(args).output();
+        let output =
+            output.ok().filter(|output| output.status.code() != Some(99) && !text(&output.stderr).contains("unshare:"));
+        output
+            .unwrap_or_else(|| leasehold_testkit::shows_nothing("mounting a directory read-only takes the super-user"))
+    };
+    let listed = text(&read_only(&["list"]).stdout);
+    assert!(listed.contains("ada") && listed.contains("bob"), "{listed}");
+    let seen = read_only(&["inspect", "-e", "k"]);
+    assert!(seen.status.code() == Some(0) && text(&seen.stdout).contains("ada"), "{seen:?}");
+    let refused = read_only(&["force-release", "k"]);
+    assert!(refused.status.code() == Some(78) && text(&refused.stderr).contains("ead-only"), "{refused:?}");
+    drop((holder, readers));
+}
+
+#[test]
+fn looking_for_locks_where_there_are_none_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for folder in [dir.path().join("mistyped/locks"), dir.path().to_owned()] {
+        let place = Place::at(format!("file:{}", folder.display()));
+        for args in [&["inspect", "k"][..], &["list"], &["list", "--json"], &["force-release", "k"]] {
+            let output = place.run(args);
+            assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(78), ""), "{args:?}: {output:?}");
+            assert!(text(&output.stderr).contains(folder.to_str().unwrap()), "{args:?}: {output:?}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+    for relative in ["file:locks", "file:~/locks", "file:./locks"] {
+        let output =
+            Place::at(relative).leasehold(&["run", "k", "--", "true"]).current_dir(dir.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(64), "{relative}: {output:?}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

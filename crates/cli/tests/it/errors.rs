@@ -183,7 +183,7 @@ fn what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password() {
         #[cfg(feature = "postgres")]
         ("postgress://ada:c4n4ry@h/x", "did you mean postgres://…?"),
         ("flock:c4n4ry", "did you mean file:…?"),
-        ("c4n4ry", "is not a URL such as redis://HOST:6379 or file:DIR"),
+        ("c4n4ry", "is not a URL such as redis://HOST:6379 or file:/DIR"),
     ] {
         let refused = leasehold(&["--backend", url, "list"]).output().unwrap();
         let said = text(&refused.stderr);

@@ -1,6 +1,8 @@
 //! A directory of locks, programs that run, and waiting for what they do.
 
+use std::fs::DirBuilder;
 use std::io::{Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::process::{ChildStdin, Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -19,10 +21,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Locks in a new directory.
+    /// Locks in a new directory, in which nothing has been locked yet.
     pub(crate) fn file() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self { backend: format!("file:{}", dir.path().join("locks").display()), _dir: Some(dir) }
+        let locks = dir.path().join("locks");
+        DirBuilder::new().recursive(true).mode(0o700).create(locks.join("leasehold")).unwrap();
+        Self { backend: format!("file:{}", locks.display()), _dir: Some(dir) }
     }
 
     /// Locks wherever the URL says.

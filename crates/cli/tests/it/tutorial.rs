@@ -47,7 +47,7 @@ fn every_section_with_commands_is_followed() {
 fn on_files() {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().join("locks").display());
-    follow("Files", "file:/tmp/leasehold-tutorial", &url);
+    follow("Files", "file:$HOME/leasehold-tutorial", &url);
 }
 
 #[cfg(feature = "redis")]

@@ -217,7 +217,9 @@ async fn what_is_no_regular_file_is_refused() {
         let error = soon("an answer", locks.lock(name)).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
         assert!(error.to_string().contains(&format!("{name}.lock")), "{error}");
+        assert!(error.to_string().ends_with("; move it away"), "{error}");
     }
+    assert!(locks.list("", None).await.unwrap().keys.is_empty(), "they are no locks");
     assert_eq!(fs::read(&elsewhere).unwrap(), b"");
 }
 

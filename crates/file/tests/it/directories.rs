@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::support::{directory, may, open};
+use crate::support::{directory, file, may, open};
 use leasehold_file::{Error, ErrorKind, FileBackend, FileLocks, LockerExt, RwLockerExt};
 use leasehold_testkit::{shows_nothing, test, this_program};
 
@@ -170,5 +170,41 @@ fn the_default_is_the_same_in_every_environment_of_a_user() {
         helper.envs(variables.iter().map(|name| (name, directory.path())));
         let mut helper = crate::support::Helper::run(&mut helper, "default", directory.path());
         assert_eq!(helper.hear().unwrap(), ours, "{variables:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_has_to_exist_is_not_made() {
+    let directory = directory();
+    let looked_at = |path: &Path| FileLocks::builder().directory(path).existing().open();
+    let missing = directory.path().join("missing");
+    for (path, named) in [(missing.as_path(), missing.clone()), (directory.path(), directory.path().join("leasehold"))]
+    {
+        let error = looked_at(path).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backend);
+        assert!(error.to_string().contains(&named.display().to_string()), "{error}");
+        assert_eq!(below(directory.path()), [PathBuf::new(); 0]);
+    }
+    open(&directory);
+    looked_at(directory.path()).unwrap();
+}
+
+/// Lock files are not written to for as long as they are held, and look old.
+#[test]
+async fn what_cleans_up_old_files_leaves_those_of_locks_in_use_alone() {
+    let directory = directory();
+    let locks = open(&directory);
+    let (held, stray) = (locks.lock("k").await.unwrap(), directory.path().join("stray"));
+    fs::write(&stray, "").unwrap();
+    let rules = directory.path().with_extension("conf");
+    fs::write(&rules, format!("d {} 0700 - - 0\n", directory.path().display())).unwrap();
+    let cleaned = std::process::Command::new("systemd-tmpfiles").arg("--clean").arg(&rules).status();
+    fs::remove_file(&rules).unwrap();
+    if cleaned.map_err(|_| ()).is_ok_and(|status| status.success()) && !stray.exists() {
+        assert!(file(&directory, "k.lock").exists());
+        assert_eq!(held.loss(), None);
+        assert!(open(&directory).try_lock("k").await.unwrap().is_none());
+    } else {
+        shows_nothing("systemd-tmpfiles does not clean up here");
     }
 }
