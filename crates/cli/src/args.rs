@@ -227,6 +227,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
     pub(crate) kill_after: Duration,
 
+    /// Let the lock end with this program, even if what COMMAND has started goes on (with a store of files)
+    ///
+    /// Without this option COMMAND inherits the open file of the lock, as from flock(1). If this program is killed with SIGKILL,
+    /// the lock is held until COMMAND and all that it has started have ended.
+    #[arg(short = 'o', long)]
+    pub(crate) close: bool,
+
     /// Exit with N if the lock was not acquired in time; with 0 there is no message either
     #[arg(short = 'E', long, value_name = "N", default_value_t = exit::CONFLICT)]
     conflict_exit_code: u8,

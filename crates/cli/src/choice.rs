@@ -33,6 +33,8 @@ pub(crate) enum Purpose {
     ToLook,
     /// To hold locks.
     ToLock,
+    /// To hold locks for a command, which keeps them as far as the store allows that when this program is killed.
+    ToRun,
 }
 
 /// Reads the options, the environment and the password file, and returns the store that the user chose.
@@ -120,6 +122,7 @@ impl Choice {
         let files = match purpose {
             // The directory of the user cannot be mistyped.
             Purpose::ToLook if self.address.public() != DEFAULT => files.existing(),
+            Purpose::ToRun => files.inherited(),
             Purpose::ToLook | Purpose::ToLock => files,
         };
         files.open().map(Locks::shared)
@@ -141,10 +144,10 @@ impl Choice {
     }
 
     /// Connects within `wait`, and tells once that the store cannot be reached yet.
-    pub(crate) async fn connect_within(&self, wait: Wait, report: Report) -> Result<Locks> {
+    pub(crate) async fn connect_within(&self, purpose: Purpose, wait: Wait, report: Report) -> Result<Locks> {
         let told = Cell::new(matches!(wait, Wait::Never | Wait::UpTo(Duration::ZERO)));
         let connect = || async {
-            let connected = self.connect(Purpose::ToLock).await;
+            let connected = self.connect(purpose).await;
             if let Err(error) = &connected
                 && error.is_transient()
                 && !told.replace(true)

@@ -8,7 +8,7 @@ use leasehold::{
 
 use crate::args::{OnLost, RunArgs, StoreArgs};
 use crate::child::Child;
-use crate::choice::{choose, close};
+use crate::choice::{Purpose, choose, close};
 use crate::duration::millis;
 use crate::exit::{Codes, Failure};
 use crate::report::{Acquired, Report};
@@ -26,9 +26,10 @@ pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report:
     let mut signals = Signals::catch()?;
     let (choice, joins_a_session) = (choose(store)?, store.session.is_some());
     choice.tell_of_default(report);
+    let purpose = if args.close { Purpose::ToLock } else { Purpose::ToRun };
     let clock = Clock::system();
     let started = clock.now();
-    let store = signals.or(choice.connect_within(args.patience(), report)).await??;
+    let store = signals.or(choice.connect_within(purpose, args.patience(), report)).await??;
     let connecting = clock.now().since(started);
     let job = Job { args, codes, report, store: &store, address: &choice.address, joins_a_session, connecting };
     let done = match job.lock_around_it().await {

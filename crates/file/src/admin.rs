@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
     use crate::acquire::try_acquire;
-    use crate::directory::Terms;
+    use crate::terms::Terms;
 
     async fn epoch(store: &Store, key: &LockKey) -> u64 {
         match try_acquire(store, &Claim::new(key, Mode::Exclusive, Duration::from_secs(30))).await.unwrap() {

@@ -7,9 +7,9 @@ use leasehold_core::{
     Result, SharedBackend,
 };
 
-use crate::directory::Terms;
 use crate::error::BACKEND;
 use crate::store::Store;
+use crate::terms::Terms;
 use crate::{acquire, admin, downgrade, release, renew};
 
 /// The [`Backend`] behind [`FileLocks`](crate::FileLocks): the locks of one namespace in one directory.

@@ -4,8 +4,8 @@ use leasehold_core::Result;
 
 use crate::address::{self, Address};
 use crate::backend::FileBackend;
-use crate::directory::Terms;
 use crate::locker::FileLocks;
+use crate::terms::Terms;
 
 /// Settings for opening [`FileLocks`]. [`FileLocks::builder`] creates one.
 #[derive(Clone, Debug)]
@@ -49,6 +49,14 @@ impl FileLocksBuilder {
     /// that is shared. If that is wrong, programs on two machines may hold one key.
     pub fn local_file_system(self) -> Self {
         Self { terms: Terms { is_local: true, ..self.terms }, ..self }
+    }
+
+    /// Lets the programs that this process starts inherit its locks: if this process is killed, its keys stay taken until all of
+    /// these programs have ended, too, as with `flock(1)`. A key that is released is free at once, whatever they do.
+    ///
+    /// A program keeps the keys that were held when it was started, and no others.
+    pub fn inherited(self) -> Self {
+        Self { terms: Terms { inherited: true, ..self.terms }, ..self }
     }
 
     /// Opens the directory, and creates it if it does not exist, unless that was [switched off](Self::existing).

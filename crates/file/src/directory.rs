@@ -11,6 +11,7 @@ use crate::file_lock::{FileLock, OpenFile};
 use crate::key_files::KeyFiles;
 use crate::name;
 use crate::open_dir::{For, OpenDir, PathAt};
+use crate::terms::Terms;
 use crate::trust;
 
 /// The directory of the locks of one namespace. It is a subdirectory of the directory that the user named. Other users
@@ -24,21 +25,6 @@ pub(crate) struct Directory {
     /// Orders the replacements of lock files by this process, so that they do not use up each other's tries for the
     /// replacement lock.
     replaces: tokio::sync::Mutex<()>,
-}
-
-/// The terms on which a directory is opened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// Whether it is created if it does not exist.
-    pub(crate) creates: bool,
-    /// Whether the caller says that its file system is of this machine alone, so that nobody has to know the file system.
-    pub(crate) is_local: bool,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self { creates: true, is_local: false }
-    }
 }
 
 /// The right to replace lock files in a directory. It excludes other processes, and ends when this is dropped.
@@ -123,7 +109,7 @@ fn prepare(root: &Path, namespace: &str, terms: Terms) -> Result<Arc<OpenDir>> {
     if !terms.is_local {
         trust::refuse_unless_local(opened.as_fd(), root)?;
     }
-    opened.below(namespace, terms.creates)
+    opened.below(namespace, terms)
 }
 
 #[cfg(test)]

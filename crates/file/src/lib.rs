@@ -34,6 +34,7 @@ mod lock_file;
 mod name;
 mod open_dir;
 mod record;
+mod terms;
 mod trust;
 
 pub use leasehold_core::{

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::error::{NOTHING_THERE, failed, refused};
 use crate::file_id::FileId;
+use crate::terms::Terms;
 use crate::trust;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -25,6 +26,8 @@ pub(crate) struct OpenDir {
     fd: OwnedFd,
     path: PathBuf,
     id: FileId,
+    /// Whether the files in it stay open in programs that this process starts.
+    inherited: bool,
 }
 
 /// What a file is opened for.
@@ -49,31 +52,31 @@ impl OpenDir {
     /// Opens an existing directory, and refuses one that other users could write to.
     pub(crate) fn open(path: &Path) -> Result<Arc<Self>> {
         let fd = rustix::fs::open(path, Self::HOW, Mode::empty());
-        Self::of(fd.map_err(|cause| failed("open", path, cause.into()))?, path.to_owned())
+        Self::of(fd.map_err(|cause| failed("open", path, cause.into()))?, path.to_owned(), false)
     }
 
-    /// Opens the directory `name` in this one. Creates it if it does not exist and `creates` is set.
-    pub(crate) fn below(self: &Arc<Self>, name: &str, creates: bool) -> Result<Arc<Self>> {
+    /// Opens the directory `name` in this one.
+    pub(crate) fn below(self: &Arc<Self>, name: &str, terms: Terms) -> Result<Arc<Self>> {
         let path = self.path_to(name);
-        if creates {
+        if terms.creates {
             path.create_dir()?;
         } else if !path.exists()? {
             return Err(refused(&path, NOTHING_THERE));
         }
         let fd = rustix::fs::openat(&self.fd, name, Self::HOW | OFlags::NOFOLLOW, Mode::empty());
         // A symbolic link, too, is no directory.
-        Self::of(fd.map_err(|cause| failed("open", &path, cause.into()))?, path.path)
+        Self::of(fd.map_err(|cause| failed("open", &path, cause.into()))?, path.path, terms.inherited)
     }
 
     const HOW: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-    fn of(fd: OwnedFd, path: PathBuf) -> Result<Arc<Self>> {
+    fn of(fd: OwnedFd, path: PathBuf, inherited: bool) -> Result<Arc<Self>> {
         let stat = rustix::fs::fstat(&fd).map_err(|cause| failed("look at", &path, cause.into()))?;
         trust::refuse_others_directory(&stat, &path)?;
         // What cleans up old files (systemd-tmpfiles) passes over a directory that it cannot lock. It is no harm if it has
         // locked this one just now.
         let _ = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockShared);
-        Ok(Arc::new(Self { fd, path, id: FileId::of(&stat) }))
+        Ok(Arc::new(Self { fd, path, id: FileId::of(&stat), inherited }))
     }
 
     /// Whether the path still leads to this directory.
@@ -113,7 +116,8 @@ impl PathAt {
             For::Creating => OFlags::RDWR | OFlags::CREATE,
         };
         // Without NONBLOCK, opening a pipe at this path would wait for its other end.
-        let how = purpose | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut how = purpose | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        how.set(OFlags::CLOEXEC, !self.dir.inherited);
         let open = |how| rustix::fs::openat(&self.dir.fd, self.relative(), how, Mode::RUSR | Mode::WUSR);
         // Each acquisition reads the file, and nobody asks when that was. Only the owner of the file may say so.
         let opened = open(how | NOATIME).or_else(|cause| if cause == Errno::PERM { open(how) } else { Err(cause) });

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::{Claim, Clock, OwnerId, Result};
 
-use crate::directory::{Directory, Terms};
+use crate::directory::Directory;
 use crate::file_id::FileId;
 use crate::grant::Grant;
 use crate::idle::IdleFiles;
 use crate::key_files::KeyFiles;
 use crate::record::{ReaderFiles, Record};
 use crate::sessions::{LivenessCache, Sessions};
+use crate::terms::Terms;
 
 /// The directory of one namespace, and what this process has open in it. Every operation of the backend works on it.
 #[derive(Debug)]
@@ -32,7 +33,8 @@ impl Store {
             directory,
             sessions,
             clock: Clock::system(),
-            idle: IdleFiles::default(),
+            // A file that is open elsewhere, too, must not be locked again: that would be the lock of both.
+            idle: IdleFiles::new(if terms.inherited { 0 } else { IdleFiles::MOST }),
             pid: std::process::id(),
             held: Mutex::default(),
         })

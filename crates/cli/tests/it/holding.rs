@@ -125,3 +125,40 @@ fn a_command_that_asks_for_the_lock_that_it_runs_under_is_told_so() {
     let left = left.env("LEASEHOLD_KEY", "k").env("LEASEHOLD_TOKEN", token.trim()).output().unwrap();
     assert_eq!(left.status.code(), Some(0), "{left:?}");
 }
+
+/// As `flock(1)` does. With a lease, the next holder waits until its end instead.
+#[test]
+fn what_a_killed_program_has_started_keeps_the_key_of_a_file_until_it_ends() {
+    let place = Place::file();
+    // The shell dies with the program on Linux; what it has started reads until the test closes its input.
+    let start = |options: &[&str]| {
+        let script = "exec 3<&0; cat <&3 >&2 & echo ready; wait";
+        let args = [&["run", "--label", "ada"], options, &["k", "--", "sh", "-c", script]].concat();
+        let mut holder = Running::start(&mut place.leasehold(&args));
+        holder.expect_line("ready");
+        holder
+    };
+    for mode in [&[][..], &["-s"]] {
+        let mut holder = start(mode);
+        holder.signal(Signal::KILL);
+        // Its output has ended, and with it the program and the shell.
+        assert_eq!(holder.line(), "");
+        let taken = place.run(&["run", "-n", "k", "--", "true"]);
+        assert_eq!(taken.status.code(), Some(75), "{mode:?}: {taken:?}");
+        assert!(text(&taken.stderr).contains("held by ada"), "{taken:?}");
+        holder.close_input();
+        eventually_some("the key is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+        holder.end();
+    }
+    let mut holder = start(&["--close"]);
+    holder.signal(Signal::KILL);
+    eventually_some("the key is free", || (place.code(&["run", "-n", "k", "--", "true"]) == 0).then_some(()));
+    holder.close_input();
+    holder.end();
+    // What was released is free, whatever was left behind.
+    let left = "exec 3<&0; cat <&3 >/dev/null 2>&1 & echo done";
+    let mut ended = Running::start(&mut place.leasehold(&["run", "--json", "k", "--", "sh", "-c", left]));
+    ended.event("released");
+    assert_eq!(place.code(&["run", "-n", "k", "--", "true"]), 0);
+    ended.end();
+}
