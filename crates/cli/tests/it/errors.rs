@@ -191,3 +191,31 @@ fn what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password() {
         assert!(said.contains(meant) && !said.contains("c4n4ry"), "{url}: {said}");
     }
 }
+
+/// What a message advises has to be possible with the program that says it.
+#[cfg(any(
+    feature = "tls-rustls",
+    all(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd", feature = "watch")
+))]
+#[test]
+fn the_program_speaks_tls_to_every_store() {
+    let port = free_port().unwrap();
+    let at = format!("127.0.0.1:{port}");
+    for url in [
+        #[cfg(feature = "redis")]
+        format!("rediss://:c4n4ry@{at}"),
+        #[cfg(feature = "redis")]
+        format!("redlock:rediss://:c4n4ry@{at}/0,rediss://:c4n4ry@{at}/1,rediss://:c4n4ry@{at}/2"),
+        #[cfg(feature = "mysql")]
+        format!("mysql://ada:c4n4ry@{at}/locks?require_ssl=true"),
+        #[cfg(feature = "postgres")]
+        format!("postgres://ada:c4n4ry@{at}/locks?sslmode=require"),
+        #[cfg(feature = "etcd")]
+        format!("etcds://ada:c4n4ry@{at}"),
+    ] {
+        // Nothing listens there, which is found when the connection is made: the URL was not refused.
+        let output = Place::at(&url).run(&["inspect", "k"]);
+        assert_eq!(output.status.code(), Some(69), "{url}: {output:?}");
+        assert!(!text(&output.stderr).contains("tls-rustls"), "{url}: {output:?}");
+    }
+}
