@@ -53,6 +53,11 @@ impl Cli {
         let mut program = Self::command();
         let matches = program.try_get_matches_from_mut(args)?;
         let cli = Self::from_arg_matches(&matches).map_err(|refused| refused.format(&mut program))?;
+        if let Command::Run(run) = &cli.command
+            && let Some(why) = run.contradiction()
+        {
+            return Err(program.error(ErrorKind::ArgumentConflict, why));
+        }
         // "Nothing is held" would be told of another store than was meant. A key may look like a URL where the store is named.
         let is_named = matches.value_source("backend") == Some(ValueSource::CommandLine);
         if !is_named && cli.command.looks_for().is_some_and(is_store) {
@@ -65,6 +70,7 @@ impl Cli {
 
     fn of_run(args: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let RunCli { store, command: RunCommand::Run(run) } = RunCli::try_parse_from(args).ok()?;
+        run.contradiction().is_none().then_some(())?;
         Some(Self { store, command: Command::Run(run) })
     }
 }
@@ -275,6 +281,12 @@ pub(crate) enum OnLost {
 }
 
 impl RunArgs {
+    /// Why what was asked for cannot be done.
+    fn contradiction(&self) -> Option<&'static str> {
+        let never_both = self.max_hold.zip(self.min_hold).is_some_and(|(most, least)| least > most);
+        never_both.then_some("--min-hold is longer than --max-hold")
+    }
+
     /// How long it waits, for the lock and for a store that cannot be reached yet.
     pub(crate) fn patience(&self) -> Wait {
         match self.wait {

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, wait};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::Instant;
 
@@ -91,6 +91,8 @@ impl Child {
     pub(crate) async fn end_the_rest(&self, until: Instant) {
         const LOOK: Duration = Duration::from_millis(20);
         while test_kill_process_group(self.pid).is_ok() {
+            // One that became our child counts as there until it is waited for.
+            while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
             if Instant::now() >= until {
                 self.signal(Signal::KILL);
                 return;
@@ -100,11 +102,15 @@ impl Child {
     }
 
     fn look(&self) -> Option<Change> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        let status = match waitid(WaitId::Pid(self.pid), options) {
-            Ok(status) => status?,
-            // Another part of the program waited for our child, so it is unknown how the child ended.
-            Err(_) => return Some(Change::Ended(Ended::Code(exit::SYSTEM))),
+        let status = loop {
+            match wait(WaitOptions::UNTRACED | WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => break status,
+                // As the first process of a container, this program is the parent of everything there that lost its own.
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                // Another part of the program waited for our child, so it is unknown how the child ended.
+                Err(_) => return Some(Change::Ended(Ended::Code(exit::SYSTEM))),
+            }
         };
         if let Some(signal) = status.stopping_signal() {
             return Some(Change::Stopped(signal));

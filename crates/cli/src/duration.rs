@@ -1,20 +1,30 @@
 use std::time::Duration;
 
-/// Reads `10` (seconds), `0.5`, `500ms`, `2s`, `1m`, `1.5h`, `1d`.
+/// Reads `10` (seconds), `0.5`, `500ms`, `2s`, `1m`, `1.5h`, `1d`, and several with units together, such as `1h30m`.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86400.0,
-        _ => return Err("write 10, 0.5, 500ms, 2s, 1m, 1.5h or 1d".to_owned()),
-    };
-    // With digits and dots alone, "inf", "nan" and exponents cannot get in.
-    let number: f64 = number.parse().map_err(|_| "it has no number before the unit".to_owned())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| "it is too long".to_owned())
+    let is_of_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (mut rest, mut sum) = (text, Duration::ZERO);
+    loop {
+        let (number, behind) = rest.split_at(rest.find(|c| !is_of_number(c)).unwrap_or(rest.len()));
+        let (unit, behind) = behind.split_at(behind.find(is_of_number).unwrap_or(behind.len()));
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "" if rest == text => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86400.0,
+            _ => return Err("write 10, 0.5, 500ms, 2s, 1m, 1.5h, 1h30m or 1d".to_owned()),
+        };
+        // With digits and dots alone, "inf", "nan" and exponents cannot get in.
+        let number: f64 = number.parse().map_err(|_| "it has no number before the unit".to_owned())?;
+        let part = Duration::try_from_secs_f64(number * seconds).ok();
+        sum = part.and_then(|part| sum.checked_add(part)).ok_or("it is too long")?;
+        if behind.is_empty() {
+            return Ok(sum);
+        }
+        rest = behind;
+    }
 }
 
 /// Reads a duration like [`parse`], and refuses zero.
@@ -60,6 +70,8 @@ mod tests {
             ("2min", 120_000),
             ("1.5h", 5_400_000),
             ("1d", 86_400_000),
+            ("1h30m", 5_400_000),
+            ("1m1s500ms", 61_500),
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
         }
@@ -78,8 +90,10 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         let huge = "9".repeat(400);
-        for text in ["", ".", "-1", "+1", "1 s", " 1", "1e3", "inf", "nan", "1.2.3", "s", "ms", "5x", "5S", "é", &huge]
-        {
+        for text in [
+            "", ".", "-1", "+1", "1 s", " 1", "1e3", "inf", "nan", "1.2.3", "s", "ms", "5x", "5S", "é", "1h30", "1h m",
+            "h1m", &huge,
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse_positive("0").is_err());

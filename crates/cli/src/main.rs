@@ -40,7 +40,7 @@ use std::process::ExitCode;
 
 use crate::args::{Cli, Command};
 use crate::exit::{Failure, USAGE};
-use crate::password::redact_all;
+use crate::password::{others_can_read, redact_all};
 use crate::report::Report;
 
 fn main() -> ExitCode {
@@ -51,6 +51,9 @@ fn main() -> ExitCode {
     log::start(&cli.command);
     let report = Report::new(&cli.command);
     let codes = cli.command.codes();
+    if let Some(warning) = cli.store.password_file.as_deref().and_then(others_can_read) {
+        report.warn(&warning);
+    }
     let done = match &cli.command {
         Command::Run(run) => on_runtime(run::run(run, &cli.store, codes, report)),
         Command::Inspect(inspect) => on_runtime(admin::inspect(inspect, &cli.store)),

@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -8,6 +8,7 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
 use crate::exit::Failure;
+use crate::wording;
 
 /// Reads the first line of the file. Refuses a file that another user could have written.
 pub(crate) fn read_password(path: &Path) -> Result<String, Failure> {
@@ -32,7 +33,17 @@ fn read_own(path: &Path) -> io::Result<String> {
     }
     let mut text = String::new();
     file.take(LONGEST).read_to_string(&mut text)?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    match text.lines().next() {
+        Some(password) if !password.is_empty() => Ok(password.to_owned()),
+        _ => refuse("its first line is empty, and would be no password at all"),
+    }
+}
+
+/// A warning of a password file that others can read.
+pub(crate) fn others_can_read(path: &Path) -> Option<String> {
+    let mode = path.metadata().ok().filter(Metadata::is_file)?.mode();
+    (mode & 0o044 != 0)
+        .then(|| format!("others can read {}; run chmod go-r on it", wording::shown(&path.display().to_string())))
 }
 
 /// Replaces every argument in `text` that could contain a password.

@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use leasehold::{FencingToken, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
+use leasehold::{Clock, FencingToken, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
 use serde::Serialize;
 
 use crate::args::{Command, OnLost};
@@ -222,8 +222,16 @@ impl Report {
     }
 
     fn event<'a>(self, event: impl FnOnce() -> Event<'a>) {
+        #[derive(Serialize)]
+        struct Stamped<'a> {
+            #[serde(flatten)]
+            event: Event<'a>,
+            /// Unix time in milliseconds.
+            time_ms: u64,
+        }
+        let stamped = || Stamped { event: event(), time_ms: Clock::system().unix_millis() };
         if self.0 == Style::Json
-            && let Ok(line) = serde_json::to_string(&event())
+            && let Ok(line) = serde_json::to_string(&stamped())
         {
             put(&format!("{line}\n"));
         }
@@ -246,7 +254,8 @@ impl Report {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acquired<'a> {
     pub(crate) key: &'a LockKey,
-    pub(crate) backend: &'static str,
+    /// The store, as it is shown to people and programs.
+    pub(crate) backend: &'a str,
     pub(crate) mode: Mode,
     pub(crate) token: Option<FencingToken>,
     pub(crate) remaining: Option<Duration>,

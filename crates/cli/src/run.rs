@@ -31,7 +31,16 @@ pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report:
     let started = clock.now();
     let store = signals.or(choice.connect_within(purpose, args.patience(), report)).await??;
     let connecting = clock.now().since(started);
-    let job = Job { args, codes, report, store: &store, address: &choice.address, joins_a_session, connecting };
+    let job = Job {
+        args,
+        codes,
+        report,
+        store: &store,
+        address: &choice.address,
+        place: choice.shown(),
+        joins_a_session,
+        connecting,
+    };
     let done = match job.lock_around_it().await {
         Some(failure) => Err(failure),
         None if args.restart => job.keep_running(&mut signals).await,
@@ -49,6 +58,8 @@ struct Job<'a> {
     report: Report,
     store: &'a Locks,
     address: &'a Address,
+    /// The store, as it is shown to people and programs.
+    place: String,
     /// Whether it takes the lock as a session, which other programs can be, too.
     joins_a_session: bool,
     /// How much of the wait was spent on connecting.
@@ -130,7 +141,7 @@ impl Job<'_> {
 
     /// What is reported while this program waits for one of these keys.
     fn waiting_for<'w>(&'w self, keys: &'w [LockKey]) -> Waiting<'w> {
-        Waiting::new(&self.args.key, keys, self.backend(), self.store, self.report)
+        Waiting::new(&self.args.key, keys, (self.backend(), &self.place), self.store, self.report)
     }
 
     async fn run_under<M: GuardMode>(
@@ -189,7 +200,7 @@ impl Job<'_> {
         };
         report.acquired(&Acquired {
             key: guard.key(),
-            backend: self.backend(),
+            backend: &self.place,
             mode: M::MODE,
             token: guard.fencing_token(),
             remaining: lease_left(&guard),

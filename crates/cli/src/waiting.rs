@@ -26,6 +26,8 @@ pub(crate) struct Waiting<'a> {
     /// The keys that stand in the way: this one, or those of a semaphore's slots.
     keys: &'a [LockKey],
     backend: &'static str,
+    /// The store, as it is shown to people and programs.
+    place: &'a str,
     admin: &'a dyn Admin,
     report: Report,
     clock: Clock,
@@ -41,7 +43,7 @@ impl<'a> Waiting<'a> {
     pub(crate) fn new(
         key: &'a LockKey,
         keys: &'a [LockKey],
-        backend: &'static str,
+        (backend, place): (&'static str, &'a str),
         admin: &'a dyn Admin,
         report: Report,
     ) -> Self {
@@ -49,7 +51,7 @@ impl<'a> Waiting<'a> {
         let since = clock.now();
         let line = report.is_for_a_terminal().then(Line::default);
         let tells_when_long = line.is_none() && !report.tells_of_waiting();
-        Self { key, keys, backend, admin, report, clock, since, holder: None, line, tells_when_long }
+        Self { key, keys, backend, place, admin, report, clock, since, holder: None, line, tells_when_long }
     }
 
     pub(crate) fn waited(&self) -> Duration {
@@ -75,7 +77,7 @@ impl<'a> Waiting<'a> {
         loop {
             let seen = self.look().await;
             if !told {
-                self.report.waiting(self.key, self.backend, self.waited(), &seen);
+                self.report.waiting(self.key, self.place, self.waited(), &seen);
                 told = true;
             }
             // Without a line on the terminal, a store that is gone must not go unnoticed for the whole wait.
@@ -197,7 +199,8 @@ mod tests {
         let told = |options: &[&str]| {
             let command = Cli::parse_from([&["leasehold", "run"], options, &["k", "true"]].concat()).command;
             assert!(matches!(command, Command::Run(_)));
-            let mut waiting = Waiting::new(&key, slice::from_ref(&key), "memory", &memory, Report::new(&command));
+            let mut waiting =
+                Waiting::new(&key, slice::from_ref(&key), ("memory", "memory:"), &memory, Report::new(&command));
             waiting.line = None;
             waiting.tells_when_long = !waiting.report.tells_of_waiting();
             [(59, &seen), (60, &down), (61, &seen), (120, &seen)]

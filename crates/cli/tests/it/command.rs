@@ -84,3 +84,21 @@ fn options_of_the_command_are_left_to_it() {
     let output = place.run(&["run", "k", "printf", "%s.", "-n", "--wait", "--", "--help"]);
     assert_eq!(text(&output.stdout), "-n.--wait.--.--help.");
 }
+
+/// As the first process of a container, which is the parent of what has lost its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_command_leaves_behind_in_a_container_does_not_stay_as_a_zombie() {
+    let place = Place::file();
+    // A shell whose child outlives it, and then a look at the state of each process: Z is one that nobody has waited for.
+    let script = "(sh -c 'sleep 0.2 & exec true' &); sleep 0.1; \
+                  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 0.1; \
+                  left=$(cat /proc/[0-9]*/stat | grep -c '(sleep) [SRZ] 1 '); [ $left = 0 ] && break; done; echo left $left";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_leasehold"), "--backend", place.backend()]);
+    let output = command.args(["run", "k", "--", "sh", "-c", script]).output().unwrap();
+    if text(&output.stderr).contains("unshare:") {
+        leasehold_testkit::shows_nothing("a namespace of processes takes the super-user");
+    }
+    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "left 0\n"), "{output:?}");
+}

@@ -39,7 +39,7 @@ fn a_waiter_gets_the_key_when_the_holder_ends() {
     let mut holder = place.hold("k");
     let mut waiter = Running::start(&mut place.leasehold(&["run", "--json", "k", "--", "echo", "mine"]));
     let waiting = waiter.event("waiting");
-    assert_eq!((&waiting["key"], &waiting["backend"]), (&"k".into(), &"file".into()));
+    assert_eq!((&waiting["key"], &waiting["backend"]), (&"k".into(), &place.backend().into()));
     assert!(waiting["holders"][0]["label"].as_str().unwrap().contains(" pid "), "{waiting}");
     holder.close_input();
     let ended = waiter.end();

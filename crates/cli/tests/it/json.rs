@@ -16,12 +16,14 @@ fn a_run_prints_its_events_in_order() {
     let output = place.run(&["run", "--json", "k", "--", "sh", "-c", "echo out; exit 3"]);
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(3), "out\n"));
     let events = events(&output.stderr);
+    let times: Vec<_> = events.iter().map(|event| event["time_ms"].as_u64().unwrap()).collect();
+    assert!(times.is_sorted() && times[0] > 1_700_000_000_000, "milliseconds since 1970: {times:?}");
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(names, ["acquired", "started", "exited", "released"]);
     let [acquired, started, exited, released] = &events[..] else { panic!("{events:?}") };
     assert_eq!(
         (&acquired["key"], &acquired["backend"], &acquired["mode"]),
-        (&json!("k"), &json!("file"), &json!("exclusive"))
+        (&json!("k"), &json!(place.backend()), &json!("exclusive"))
     );
     assert!(acquired["token"].as_u64().unwrap() > 0);
     assert_eq!(acquired["expires_in_ms"], Value::Null);

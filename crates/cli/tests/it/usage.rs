@@ -30,6 +30,7 @@ fn bad_usage_is_64_and_runs_nothing() {
         &["run", "--ttl", "5ms", "k", "--", "echo", "ran"],
         &["run", "--ttl", "25h", "k", "--", "echo", "ran"],
         &["run", "--max-hold", "0", "k", "--", "echo", "ran"],
+        &["run", "--min-hold", "5s", "--max-hold", "1s", "k", "--", "echo", "ran"],
         &["run", "-E", "256", "k", "--", "echo", "ran"],
         &["run", "--on-lost", "cry", "k", "--", "echo", "ran"],
         &["run", "--reason", &"r".repeat(1025), "k", "--", "echo", "ran"],
@@ -129,7 +130,10 @@ fn a_password_file_that_is_a_pipe_or_that_others_could_have_written_is_78() {
     if !given_away {
         println!("ignored for a file of another user: giving one away takes the super-user");
     }
+    fs::write(file("empty"), "\nsecret\n").unwrap();
+    fs::set_permissions(file("empty"), PermissionsExt::from_mode(0o600)).unwrap();
     for (name, says) in [
+        ("empty", "first line is empty"),
         ("pipe", "not a regular file"),
         ("folder", "not a regular file"),
         ("group", "chmod go-w"),
@@ -293,4 +297,18 @@ fn a_store_in_the_place_of_a_key_or_a_prefix_is_bad_usage() {
         assert_eq!(place.code(&[args, &["--backend", place.backend(), key]].concat()), code, "{args:?}");
     }
     assert_eq!(place.code(&["list", "redis:cache"]), 0, "a key may begin like this");
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_password_file_that_others_can_read_is_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("password");
+    fs::write(&file, "secret\n").unwrap();
+    for (mode, warned) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true)] {
+        fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        let args = ["--backend", "redis://127.0.0.1:1", "--password-file", file.to_str().unwrap(), "list"];
+        let said = text(&leasehold(&args).output().unwrap().stderr);
+        assert_eq!(said.contains("chmod go-r"), warned, "{mode:o}: {said}");
+    }
 }
