@@ -1,6 +1,6 @@
 use std::error::Error as _;
 
-use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Page, Result};
+use leasehold_core::{Cursor, Error, ErrorKind, Holder, Holders, LockKey, Mode, Page, Result};
 
 use crate::counter::Counter;
 use crate::error::unavailable;
@@ -10,7 +10,7 @@ use crate::lock_file::{self, Content};
 use crate::name;
 use crate::open_dir::For;
 use crate::record::{ReaderFiles, Record};
-use crate::sessions::LivenessCache;
+use crate::sessions::{Liveness, LivenessCache};
 use crate::store::Store;
 
 /// Number of times that a file is read again while another process writes to it.
@@ -151,13 +151,18 @@ fn holders(store: &Store, files: &KeyFiles, lock: &OpenFile, liveness: &mut Live
         let bytes = lock.read(&files.lock)?;
         let content = files.parse(&bytes)?;
         let mut writer = content.holder().filter(|writer| writer.file == lock.id.inode);
+        // A writer's lock keeps a shared one out, and a reader's an exclusive one.
+        let mut holds = |session: &str, excluded: Mode| match store.sessions.liveness(session, liveness)? {
+            Liveness::Alive => Ok(true),
+            Liveness::Dead => Ok(false),
+            Liveness::Unknown => is_locked(files, lock, excluded),
+        };
         if let Some(record) = &writer
-            && !store.sessions.is_alive(&record.session, liveness)?
+            && !holds(&record.session, Mode::Shared)?
         {
             writer = None;
         }
-        let readers =
-            ReaderFiles::new(files.readers()).live(lock.id, |session| store.sessions.is_alive(session, liveness))?;
+        let readers = ReaderFiles::new(files.readers()).live(lock.id, |session| holds(session, Mode::Exclusive))?;
         // Both a writer and readers: one came when the other went, between the two reads.
         let settled = !content.is_unsettled() && (writer.is_none() || readers.is_empty());
         holders = match writer {
@@ -169,6 +174,15 @@ fn holders(store: &Store, files: &KeyFiles, lock: &OpenFile, liveness: &mut Live
         }
     }
     Ok(holders)
+}
+
+/// Whether the kernel keeps a lock of this mode out of the lock file. Where it does not, this holds that lock for an instant, in
+/// which another is refused the key: so it is asked only where the session of a holder cannot be.
+fn is_locked(files: &KeyFiles, lock: &OpenFile, mode: Mode) -> Result<bool> {
+    let Some(again) = OpenFile::at(&files.lock, For::Reading)?.filter(|again| again.id == lock.id) else {
+        return Ok(false);
+    };
+    Ok(again.try_lock(mode, &files.lock)?.is_err())
 }
 
 /// The counter in a replaced lock file, to which a process may still write that has not noticed the replacement. `None`
@@ -188,7 +202,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use leasehold_core::{Attempt, Claim, FencingToken, Mode};
+    use leasehold_core::{Attempt, Claim, FencingToken};
 
     use super::*;
     use crate::acquire::try_acquire;

@@ -109,10 +109,10 @@ impl ReaderFiles {
         Ok(readers)
     }
 
-    /// Removes the records of dead sessions.
-    pub(crate) fn remove_dead(&self, mut is_alive: impl FnMut(&str) -> Result<bool>) -> Result<()> {
+    /// Removes the records of sessions that are dead.
+    pub(crate) fn remove_if(&self, mut is_dead: impl FnMut(&str) -> Result<bool>) -> Result<()> {
         for (path, session) in self.entries()? {
-            if !is_alive(&session)? {
+            if is_dead(&session)? {
                 drop(ReaderFile(path));
             }
         }

@@ -28,7 +28,16 @@ struct Session {
 
 /// The sessions that one operation has asked about, and whether each was alive: none is asked about twice.
 #[derive(Debug, Default)]
-pub(crate) struct LivenessCache(HashMap<String, bool>);
+pub(crate) struct LivenessCache(HashMap<String, Liveness>);
+
+/// What the file of a session tells of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Liveness {
+    Alive,
+    Dead,
+    /// There is no such file: the process is dead, or something cleaned up.
+    Unknown,
+}
 
 impl Sessions {
     pub(crate) fn new(dir: PathAt) -> Self {
@@ -76,7 +85,7 @@ impl Sessions {
         *self.lock() = None;
     }
 
-    pub(crate) fn is_alive(&self, id: &str, cache: &mut LivenessCache) -> Result<bool> {
+    pub(crate) fn liveness(&self, id: &str, cache: &mut LivenessCache) -> Result<Liveness> {
         if let Some(known) = cache.0.get(id) {
             return Ok(*known);
         }
@@ -89,7 +98,7 @@ impl Sessions {
     pub(crate) fn dead(&self, cache: &mut LivenessCache) -> Result<Vec<String>> {
         let mut dead = Vec::new();
         for id in self.dir().names()? {
-            if is_id(&id) && !self.is_alive(&id, cache)? {
+            if is_id(&id) && self.liveness(&id, cache)? == Liveness::Dead {
                 dead.push(id);
             }
         }
@@ -104,14 +113,14 @@ impl Sessions {
         }
     }
 
-    fn probe(&self, id: &str) -> Result<bool> {
+    fn probe(&self, id: &str) -> Result<Liveness> {
         if !is_id(id) {
-            return Ok(false);
+            return Ok(Liveness::Dead);
         }
         let path = self.dir().below(id);
-        let Some(opened) = OpenFile::at(&path, For::Reading)? else { return Ok(false) };
+        let Some(opened) = OpenFile::at(&path, For::Reading)? else { return Ok(Liveness::Unknown) };
         // Shared, so that two processes that probe at once do not take each other for the session.
-        Ok(opened.try_lock(Mode::Shared, &path)?.is_err())
+        Ok(if opened.try_lock(Mode::Shared, &path)?.is_err() { Liveness::Alive } else { Liveness::Dead })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Session>> {
@@ -182,11 +191,11 @@ mod tests {
         let (id, began) = ours.current().unwrap();
         assert!(began && !ours.current().unwrap().1);
         for sessions in [&ours, &theirs] {
-            assert!(sessions.is_alive(&id, &mut LivenessCache::default()).unwrap());
+            assert_eq!(sessions.liveness(&id, &mut LivenessCache::default()).unwrap(), Liveness::Alive);
         }
         assert!(theirs.dead(&mut LivenessCache::default()).unwrap().is_empty());
         ours.end();
-        assert!(!theirs.is_alive(&id, &mut LivenessCache::default()).unwrap());
+        assert_eq!(theirs.liveness(&id, &mut LivenessCache::default()).unwrap(), Liveness::Unknown);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
@@ -211,7 +220,7 @@ mod tests {
                 let sessions = sessions(dir.path());
                 let (id, _) = sessions.current().unwrap();
                 sessions.remove(&sessions.dead(&mut LivenessCache::default()).unwrap());
-                assert!(sessions.is_alive(&id, &mut LivenessCache::default()).unwrap());
+                assert_eq!(sessions.liveness(&id, &mut LivenessCache::default()).unwrap(), Liveness::Alive);
             }
         };
         std::thread::scope(|scope| {
@@ -228,16 +237,20 @@ mod tests {
         let (ours, theirs) = (sessions(dir.path()), sessions(dir.path()));
         let (id, _) = ours.current().unwrap();
         fs::remove_file(dir.path().join(&*id)).unwrap();
-        assert!(!theirs.is_alive(&id, &mut LivenessCache::default()).unwrap());
+        assert_eq!(theirs.liveness(&id, &mut LivenessCache::default()).unwrap(), Liveness::Unknown);
         ours.restore_file().unwrap();
-        assert!(theirs.is_alive(&id, &mut LivenessCache::default()).unwrap());
+        assert_eq!(theirs.liveness(&id, &mut LivenessCache::default()).unwrap(), Liveness::Alive);
     }
 
     #[test]
     fn an_id_that_leads_elsewhere_is_dead() {
         let dir = tempfile::tempdir().unwrap();
         for id in ["", ".", "..", "../k.lock", "/etc/passwd", "a\0b"] {
-            assert!(!sessions(dir.path()).is_alive(id, &mut LivenessCache::default()).unwrap(), "{id:?}");
+            assert_eq!(
+                sessions(dir.path()).liveness(id, &mut LivenessCache::default()).unwrap(),
+                Liveness::Dead,
+                "{id:?}"
+            );
         }
     }
 }

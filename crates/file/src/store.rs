@@ -10,7 +10,7 @@ use crate::grant::Grant;
 use crate::idle::IdleFiles;
 use crate::key_files::KeyFiles;
 use crate::record::{ReaderFiles, Record};
-use crate::sessions::{LivenessCache, Sessions};
+use crate::sessions::{Liveness, LivenessCache, Sessions};
 use crate::terms::Terms;
 
 /// The directory of one namespace, and what this process has open in it. Every operation of the backend works on it.
@@ -97,7 +97,7 @@ impl Store {
         for name in self.directory.names()? {
             if name.ends_with(KeyFiles::READERS) {
                 let readers = ReaderFiles::new(self.directory.path_to(&name));
-                readers.remove_dead(|session| self.sessions.is_alive(session, &mut liveness))?;
+                readers.remove_if(|session| Ok(self.sessions.liveness(session, &mut liveness)? == Liveness::Dead))?;
             }
         }
         self.sessions.remove(&dead);

@@ -113,7 +113,7 @@ pub(crate) fn refuse_unless_local(_dir: impl AsFd, _path: &Path) -> Result<()> {
 }
 
 /// Whether a file system of this type is always that of one kernel. What is not listed may be on a network: NFS and SMB as well
-/// as whatever FUSE brings (sshfs, GlusterFS, a shared folder of a virtual machine).
+/// as whatever FUSE brings (sshfs, a shared folder of a virtual machine).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_local(magic: u32) -> bool {
     const LOCAL: [u32; 21] = [

@@ -86,18 +86,45 @@ async fn the_files_tell_a_person_who_it_is() {
 async fn a_holder_is_shown_again_after_its_session_was_cleaned_away() {
     let directory = directory();
     let (ours, theirs) = (open(&directory), open(&directory));
-    let _held = ours.acquire(&key("k"), &patient()).await.unwrap().unwrap();
+    let held = ours.acquire(&key("k"), &patient()).await.unwrap().unwrap();
+    let reader = ours.acquire_read(&key("r"), &patient().ttl(LockOptions::MAX_TTL)).await.unwrap().unwrap();
     let sessions = std::fs::read_dir(file(&directory, "sessions")).unwrap();
     for session in sessions {
         std::fs::remove_file(session.unwrap().path()).unwrap();
     }
-    assert_eq!(theirs.inspect(&key("k")).await.unwrap().holders, []);
+    // Another process that begins tidies up after the dead.
+    let _third = open(&directory).lock("other").await.unwrap();
+    let modes = async || {
+        let keys = theirs.list("", None).await.unwrap().keys;
+        keys.iter().flat_map(|key| key.holders.iter().map(|holder| holder.mode)).collect::<Vec<_>>()
+    };
+    assert_eq!(theirs.inspect(&key("k")).await.unwrap().holders[0].token, held.fencing_token());
+    assert_eq!(theirs.inspect(&key("r")).await.unwrap().holders[0].token, reader.fencing_token());
+    assert_eq!(modes().await, [Mode::Exclusive, Mode::Exclusive, Mode::Shared]);
     soon("the next renewal", async {
-        while theirs.inspect(&key("k")).await.unwrap().holders.is_empty() {
+        while std::fs::read_dir(file(&directory, "sessions")).unwrap().count() < 2 {
             tokio::task::yield_now().await;
         }
     })
     .await;
+    drop((held, reader));
+    assert!(theirs.inspect(&key("k")).await.unwrap().holders.is_empty());
+    assert!(theirs.inspect(&key("r")).await.unwrap().holders.is_empty());
+}
+
+/// The record of a holder that was killed stays until the next grant of its key, and the file of its session does not.
+#[test]
+async fn a_holder_that_is_dead_is_not_shown_after_its_session_was_cleaned_away() {
+    let directory = directory();
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let held = ours.lock("k").await.unwrap();
+    let record = std::fs::read(file(&directory, "k.lock")).unwrap();
+    held.release().await.unwrap();
+    std::fs::write(file(&directory, "k.lock"), record).unwrap();
+    ours.close().await;
+    assert_eq!(std::fs::read_dir(file(&directory, "sessions")).unwrap().count(), 0);
+    assert!(theirs.inspect(&key("k")).await.unwrap().holders.is_empty());
+    assert!(theirs.list("", None).await.unwrap().keys.is_empty());
 }
 
 #[test]
