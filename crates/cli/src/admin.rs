@@ -104,7 +104,7 @@ struct Place {
 impl Place {
     async fn open(args: &StoreArgs) -> Result<Self, Failure> {
         let choice = choose(args)?;
-        Ok(Self { store: choice.connect(Purpose::ToLook).await?, name: choice.shown() })
+        Ok(Self { store: choice.connect(Purpose::Look).await?, name: choice.shown() })
     }
 
     /// Asks the store, and closes it.

@@ -29,7 +29,7 @@ pub(crate) async fn bench(args: &BenchArgs, store: &StoreArgs) -> Result<u8, Fai
     let choice = choose(&StoreArgs { backend: named, password_file: store.password_file.clone(), session: None })?;
     let mut signals = Signals::catch()?;
     let connected =
-        async { Ok::<_, Failure>([choice.connect(Purpose::ToLock).await?, choice.connect(Purpose::ToLock).await?]) };
+        async { Ok::<_, Failure>([choice.connect(Purpose::Lock).await?, choice.connect(Purpose::Lock).await?]) };
     let stores = signals.or(connected).await??;
     let measured = signals.or(measure(&stores, Duration::from_secs(args.seconds))).await;
     for store in &stores {

@@ -30,11 +30,11 @@ pub(crate) struct Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To show, or to release, what others hold. Where nobody has locked anything, nothing is created.
-    ToLook,
+    Look,
     /// To hold locks.
-    ToLock,
+    Lock,
     /// To hold locks for a command, which keeps them as far as the store allows that when this program is killed.
-    ToRun,
+    Run,
 }
 
 /// Reads the options, the environment and the password file, and returns the store that the user chose.
@@ -121,9 +121,9 @@ impl Choice {
         let files = leasehold::file::FileLocks::builder().url(self.address.expose())?;
         let files = match purpose {
             // The directory of the user cannot be mistyped.
-            Purpose::ToLook if self.address.public() != DEFAULT => files.existing(),
-            Purpose::ToRun => files.inherited(),
-            Purpose::ToLook | Purpose::ToLock => files,
+            Purpose::Look if self.address.public() != DEFAULT => files.existing(),
+            Purpose::Run => files.inherited(),
+            Purpose::Look | Purpose::Lock => files,
         };
         files.open().map(Locks::shared)
     }
@@ -216,7 +216,7 @@ mod tests {
         let backend = Some("heap://ada@h".to_owned());
         let choice = choose(&StoreArgs { backend, session: None, password_file: None }).unwrap();
         assert!(choice.tables().unwrap_err().to_string().starts_with("the memory store has no tables"));
-        let store = choice.connect(Purpose::ToLock).await.unwrap();
+        let store = choice.connect(Purpose::Lock).await.unwrap();
         assert!(store.try_lock("k").await.unwrap().is_some());
         close(&store).await;
         assert!(crate::describe::markdown(&kinds()).contains("`heap-locks`"));

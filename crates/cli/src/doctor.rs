@@ -96,7 +96,7 @@ fn exit_code(findings: &[Finding]) -> u8 {
 
 async fn examine(choice: &Choice, ttl: Duration) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let could_open = match choice.connect(Purpose::ToLock).await {
+    let could_open = match choice.connect(Purpose::Lock).await {
         Ok(store) => {
             findings.push(Finding::well("open", format!("{} can be opened", choice.kind.name)));
             findings.extend(use_store(choice, &store, ttl).await);

@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &RunArgs, store: &StoreArgs, codes: Codes, report:
     let mut signals = Signals::catch()?;
     let (choice, joins_a_session) = (choose(store)?, store.session.is_some());
     choice.tell_of_default(report);
-    let purpose = if args.close { Purpose::ToLock } else { Purpose::ToRun };
+    let purpose = if args.close { Purpose::Lock } else { Purpose::Run };
     let clock = Clock::system();
     let started = clock.now();
     let store = signals.or(choice.connect_within(purpose, args.patience(), report)).await??;

@@ -56,7 +56,7 @@ pub(crate) async fn watch(args: &WatchArgs, store: &StoreArgs) -> Result<u8, Fai
     }
     let mut signals = Signals::catch()?;
     let choice = choose(store)?;
-    let store = signals.or(choice.connect(Purpose::ToLook)).await??;
+    let store = signals.or(choice.connect(Purpose::Look)).await??;
     let watched = if args.json {
         as_lines(args, &store, &mut signals).await
     } else {
