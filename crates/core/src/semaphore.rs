@@ -209,7 +209,7 @@ impl<L: Locker> Semaphore<L> {
         slots.rotate_left(first);
         let once = options.clone().wait(Wait::Never);
         let (first, others) = slots.split_at(1);
-        let mut silent = None;
+        let mut unasked = None;
         // One slot, and then all others at once: two round trips, however many there are.
         for asked in [first, others] {
             let answer = tokio::select! {
@@ -222,12 +222,12 @@ impl<L: Locker> Semaphore<L> {
             };
             match answer {
                 Ok(None) => {}
-                Err(error) if error.is_transient() => silent = Some(error),
+                Err(error) if error.is_transient() => unasked = Some(error),
                 answer => return answer,
             }
         }
         match patience.left() {
-            Wait::Never => silent.map_or(Ok(None), Err),
+            Wait::Never => unasked.map_or(Ok(None), Err),
             Wait::UpTo(left) => self.first_granted(&slots, &options.clone().wait(Wait::UpTo(left))).await,
             Wait::Forever => self.first_granted(&slots, options).await,
         }

@@ -68,15 +68,19 @@ impl Inner {
         Ok(())
     }
 
-    /// Ends a call of the backend that ends too late: nothing that a store does keeps a caller for ever. Backends keep to that
+    /// Ends a step of the backend that ends too late: nothing that a store does keeps a caller for ever. Backends keep to that
     /// limit themselves, with errors that say more.
-    pub(super) async fn bounded<T>(&self, operation: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
-        if !has_timers() {
-            return call.await;
-        }
-        let answer = tokio::time::timeout(self.backend.answers_within() * 5 / 4, call).await;
-        answer
-            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer")))
+    pub(super) async fn bounded<T>(&self, operation: &'static str, step: impl Future<Output = Result<T>>) -> Result<T> {
+        within(self.backend.answers_within() * 5 / 4, operation, step).await
+    }
+
+    /// Ends a call for an operator that ends too late. It may take several steps, or ask one server after the other.
+    pub(super) async fn bounded_for_operators<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        within(self.backend.answers_within() * 5, operation, call).await
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -114,7 +118,7 @@ impl Inner {
     pub(super) async fn force_release(self: &Arc<Self>, key: &LockKey, only: Option<u64>) -> Result<Holders> {
         // A lease that is granted while this is under way must not be ended by it.
         let leases = self.driver.look(|state| state.leases(key, only));
-        let released = self.bounded("force-release", self.backend.force_release(key, only)).await;
+        let released = self.bounded_for_operators("force-release", self.backend.force_release(key, only)).await;
         let released = released.map_err(|error| error.within("force-release", self.name(), Some(key)))?;
         let by = self.defaults.label_text();
         released.holders.iter().for_each(|holder| self.driver.observer.forced(key, holder, by));
@@ -128,6 +132,14 @@ impl Inner {
     pub(super) fn apply(self: &Arc<Self>, event: Event) {
         self.driver.with(self, |state, at| state.apply(at, event));
     }
+}
+
+async fn within<T>(limit: Duration, operation: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
+    if !has_timers() {
+        return call.await;
+    }
+    let silent = |_| Err(Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer"));
+    tokio::time::timeout(limit, call).await.unwrap_or_else(silent)
 }
 
 /// Whether the runtime of this task has timers. Asked once for each runtime that a thread is on: tokio says it by a panic alone.

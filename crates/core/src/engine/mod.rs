@@ -290,13 +290,13 @@ where
 impl<T: Backed> Admin for T {
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
         let core = &self.engine().inner;
-        let found = core.bounded("inspect", core.backend.inspect(key)).await;
+        let found = core.bounded_for_operators("inspect", core.backend.inspect(key)).await;
         found.map_err(|error| error.within("inspect", core.name(), Some(key)))
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
         let core = &self.engine().inner;
-        let page = core.bounded("list", core.backend.list(prefix, after)).await;
+        let page = core.bounded_for_operators("list", core.backend.list(prefix, after)).await;
         page.map_err(|error| error.within("list", core.name(), None))
     }
 
