@@ -47,8 +47,8 @@ use crate::{Clock, Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, Re
 /// slot that this session holds already: the limit is then on sessions.
 ///
 /// # Order and cost
-/// An acquisition first tries a random slot, and then all others at once: one request where most are free, and as many as there
-/// are permits, in two round trips, where none is. It then waits for all slots at once, in the wait queue of each, takes what is granted first and
+/// An acquisition first tries each slot once, beginning with a random one: one request where most are free, and as many as there
+/// are permits where none is. It then waits for all slots at once, in the wait queue of each, takes what is granted first and
 /// leaves the other queues; a permit that was granted at the same moment goes back at once. So whoever waits costs the
 /// store as much as so many waiters for a lock, which is why [`MAX_PERMITS`](Self::MAX_PERMITS) is small. Waiters are served in
 /// the order in which they began to wait, as far as the backend promises an order for a lock: always within a process, across
@@ -208,13 +208,14 @@ impl<L: Locker> Semaphore<L> {
         let first = position(slots.len());
         slots.rotate_left(first);
         let once = options.clone().wait(Wait::Never);
-        let (first, others) = slots.split_at(1);
-        let mut unasked = None;
-        // One slot, and then all others at once: two round trips, however many there are.
-        for asked in [first, others] {
+        let (mut unasked, mut asked) = (None, 0);
+        // Not at once: a slot that is taken and given back is one that another's try finds taken.
+        while asked < slots.len() && unasked.is_none() {
+            let slot = slots[asked];
+            asked += 1;
             let answer = tokio::select! {
                 biased;
-                answer = self.first_granted(asked, &once) => answer,
+                answer = self.locker.acquire(slot, &once) => answer,
                 () = patience.over() => {
                     let error = self.error(ErrorKind::Indeterminate, "acquire a permit");
                     Err(error.detail("the store gave no answer within the wait"))
@@ -227,6 +228,11 @@ impl<L: Locker> Semaphore<L> {
             }
         }
         match patience.left() {
+            // One after the other, slots that do not answer would take the limit of a command each. The others may be on other servers.
+            Wait::Never if !patience.has_limit() => match self.first_granted(&slots[asked..], &once).await {
+                Ok(None) => unasked.map_or(Ok(None), Err),
+                answer => answer,
+            },
             Wait::Never => unasked.map_or(Ok(None), Err),
             Wait::UpTo(left) => self.first_granted(&slots, &options.clone().wait(Wait::UpTo(left))).await,
             Wait::Forever => self.first_granted(&slots, options).await,
@@ -278,10 +284,14 @@ impl Patience {
         }
     }
 
+    fn has_limit(&self) -> bool {
+        matches!(self.wait, Wait::UpTo(limit) if !limit.is_zero())
+    }
+
     /// Resolves when there was a wait, and it is over.
     async fn over(&self) {
         match self.wait {
-            Wait::UpTo(limit) if !limit.is_zero() => self.clock.reach(self.since.plus(limit)).await,
+            Wait::UpTo(limit) if self.has_limit() => self.clock.reach(self.since.plus(limit)).await,
             _ => std::future::pending().await,
         }
     }
