@@ -38,10 +38,13 @@ pub(super) struct Engine {
     pub(super) places: KeySet,
     /// The terms of the last lease.
     pub(super) terms: Option<Arc<Terms>>,
-    /// The usual time of an answered claim. It follows a shorter one at once, and a longer one by an eighth: a caller that is not
-    /// polled hears its answer late, which says nothing of the store.
-    pub(super) round_trip: Duration,
+    /// The usual time of an answered claim: an average in which each counts for an eighth, and one that took very long for less,
+    /// because a caller that is not polled hears its answer late, which says nothing of the store.
+    pub(super) round_trip: Option<Duration>,
 }
+
+/// What a round trip is taken to be before the first answer.
+const UNKNOWN: Duration = Duration::from_millis(100);
 
 /// The least time by which a wait may pass its limit for an answer that is under way.
 const GRACE: Duration = Duration::from_millis(50);
@@ -55,12 +58,13 @@ impl Engine {
             under_way: 0,
             places: KeySet::default(),
             terms: None,
-            round_trip: Duration::ZERO,
+            round_trip: None,
         }
     }
 
     pub(super) fn latest(&self, limit: Moment) -> Moment {
-        limit.plus((self.round_trip * 2).max(GRACE).min(self.traits.answers_within))
+        let usual = self.round_trip.unwrap_or(UNKNOWN);
+        limit.plus((usual * 2).max(GRACE).min(self.traits.answers_within))
     }
 }
 
@@ -127,9 +131,9 @@ impl<W, L> Step<'_, W, L> {
 
     pub(super) fn took(&mut self, member: Member, sent_at: Moment) {
         if let Some(engine) = self.members.get_mut(&member) {
-            let (took, usual) = (self.now.since(sent_at).max(Duration::from_micros(1)), engine.round_trip);
-            let first = usual.is_zero();
-            engine.round_trip = if first || took < usual { took } else { usual + took.saturating_sub(usual) / 8 };
+            let took = self.now.since(sent_at);
+            let average = |usual: Duration| (usual * 7 + took.min(usual.max(Duration::from_millis(1)) * 8)) / 8;
+            engine.round_trip = Some(engine.round_trip.map_or(took, average));
         }
     }
 

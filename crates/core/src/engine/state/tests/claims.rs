@@ -134,7 +134,7 @@ fn only_an_answer_says_how_long_answers_take() {
     let (request, _) = play.claim();
     play.now = play.now.plus(millis(40));
     play.answer(request, Err(refused()));
-    assert_eq!(play.state.latest(member, play.now), play.now.plus(millis(50)));
+    assert_eq!(play.state.latest(member, play.now), play.now.plus(millis(200)));
 }
 
 #[test]
