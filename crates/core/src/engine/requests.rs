@@ -31,8 +31,7 @@ impl Participant for Inner {
             Request::Release(request, grant) => {
                 let pending = PendingAnswer::new(self, by, (request, grant));
                 Box::pin(async move {
-                    let (_, grant) = &pending.query;
-                    let engine = &pending.engine;
+                    let (engine, (_, grant)) = (&pending.engine, &pending.query);
                     let answer = engine.bounded("release", engine.backend.release(grant)).await;
                     pending.answered(answer);
                 })
@@ -40,9 +39,8 @@ impl Participant for Inner {
             Request::TakeOver(request, grant, owner, ttl) => {
                 let pending = PendingAnswer::new(self, None, OwnerChange(request, grant));
                 Box::pin(async move {
-                    let engine = &pending.engine;
-                    let held =
-                        engine.bounded("take over", engine.backend.take_over(&pending.query.1, owner, ttl)).await;
+                    let (engine, OwnerChange(_, grant)) = (&pending.engine, &pending.query);
+                    let held = engine.bounded("take over", engine.backend.take_over(grant, owner, ttl)).await;
                     let answer = held.map(|held| pending.query.came_to(held));
                     pending.answered(answer);
                 })

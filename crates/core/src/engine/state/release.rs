@@ -128,8 +128,13 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if lease.end.is_none() && self.pass_on(step, index, entry) {
             return GuardRelease::Passed;
         }
+        self.end_guard(step, index, entry, by)
+    }
+
+    /// Ends this guard on this lease, and the lease with its last guard.
+    fn end_guard(&mut self, step: &mut Step<'_, W, L>, index: usize, entry: usize, by: Option<W>) -> GuardRelease {
         let lease = &mut self.leases[index];
-        let before = lease.limit();
+        let (id, before) = (lease.id, lease.limit());
         let entry = lease.guards.remove(entry);
         let (member, ttl, may_be_late) = (lease.terms.member, lease.terms.ttl, lease.may_be_late);
         let grant = lease.grant_of(entry.owner);
@@ -155,7 +160,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.release(step, member, grant, ttl, may_be_late, by);
         } else if !ended && by.is_some() && renews {
             // The lease goes on with other readers, and may have been released by force: only the store knows.
-            self.renew_now(step, guard.lease, by);
+            self.renew_now(step, id, by);
             self.advance(step);
             return GuardRelease::Sent;
         }
