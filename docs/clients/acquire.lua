@@ -197,10 +197,9 @@ local function queues()
     return rest and (before or old_before) .. ' ' .. (behind or old_behind) .. ' ' .. rest or place
   end
 
-  -- Takes a place out of the queue; `before` is the owner before it, unless it is the first. Answers a refusal, if there is
-  -- one. The links are written first: a place without links is never reached.
-  local function unlink(line, owner, place, before)
-    local behind = string.match(place, '^%S+ (%S+)') or '-'
+  -- Takes neighbours out of the queue, which stand between `before`, unless they are the first, and `behind` or -. Answers a
+  -- refusal, if there is one. The links are written first: a place without links is never reached.
+  local function unlink(line, owners, before, behind)
     local links
     if before then
       local ahead, after = redis.pcall('HGET', line, before), behind ~= '-' and redis.pcall('HGET', line, behind)
@@ -220,7 +219,7 @@ local function queues()
     if not links then
       return refusal(redis.pcall('DEL', line), 'DEL')
     end
-    return refusal(redis.pcall('HSET', line, unpack(links)), 'HSET') or refusal(redis.pcall('HDEL', line, owner), 'HDEL')
+    return refusal(redis.pcall('HSET', line, unpack(links)), 'HSET') or refusal(redis.pcall('HDEL', line, unpack(owners)), 'HDEL')
   end
 
   -- Reads a place. Answers nothing if Leasehold did not write it, or if it is from before the clock was set back.
@@ -248,6 +247,11 @@ local function queues()
       return 'free'
     end
     local owner, now, before, refused = known[1], clock(), nil, nil
+    -- Those that are passed and count no more, since `before`. What is written of them is written once.
+    local over = {}
+    local function drop(behind)
+      return over[1] and unlink(line, over, before, behind) or nil
+    end
     local stood_still = (tonumber(known[2]) or now + 1) <= now or now < (tonumber(known[3]) or 0) + EXCUSED
     for _ = 1, most do
       local place = redis.pcall('HGET', line, owner)
@@ -266,7 +270,7 @@ local function queues()
           redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' - ' .. lock)
         end
         if not number then
-          return 'failed', answer
+          return 'failed', drop(owner) or answer
         end
         if not counts then
           -- Of waiters that died together, only one is granted the key.
@@ -276,11 +280,16 @@ local function queues()
           local told = redis.pcall('PUBLISH', string.sub(inbox, 2), owner .. ' ' .. number .. ' ' .. lock)
           refused = refusal(told, 'PUBLISH') or refused
         end
-        return 'served', owner, number, unlink(line, owner, place, before) or refused
+        over[#over + 1] = owner
+        return 'served', owner, number, drop(behind) or refused
       elseif counts then
-        before = owner
+        refused = drop(owner)
+        before, over = owner, {}
       else
-        refused = unlink(line, owner, place, before)
+        over[#over + 1] = owner
+      end
+      if behind == '-' then
+        refused = refused or drop('-')
       end
       if refused then
         return 'failed', refused
@@ -289,7 +298,8 @@ local function queues()
       end
       owner = behind
     end
-    return 'later'
+    refused = drop(owner)
+    return refused and 'failed' or 'later', refused
   end
 
   -- Whether a place is where the ends of the queue and its neighbours say; and a refusal if there is one.
@@ -362,7 +372,8 @@ local function queues()
       return refusal(known, 'HMGET')
     end
     local place, first = known[1], known[2]
-    return place and unlink(line, owner, place, first ~= owner and string.match(place, '^%S+') or nil) or nil
+    local before, behind = string.match(place or '', '^(%S+) (%S+)')
+    return place and unlink(line, { owner }, first ~= owner and before or nil, behind or '-') or nil
   end
 
   made = { COUNTS = COUNTS, serve = serve, queue = queue, leave = leave }

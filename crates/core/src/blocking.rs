@@ -31,6 +31,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+use crate::ext::after_work;
 use crate::{
     DetachedLock, Error, ErrorKind, Exclusive, FencingToken, GuardHandle, GuardMode, LockKey, LockOptions, Locker,
     LockerExt, LossReason, OrBusy, ReleaseOutcome, Result, RwLocker, RwLockerExt, Shared,
@@ -209,11 +210,9 @@ impl<L: Locker> Locks<L> {
         K: TryInto<LockKey, Error: Into<Error>> + Send,
     {
         let guard = self.lock_with(key, options)?;
-        let output = work(guard.handle());
-        guard.loss().map_or(Ok(output), |reason| {
-            let lost = Error::new(ErrorKind::Lost(reason), "run under the lock");
-            Err(lost.with_backend(self.locker.capabilities().backend()).key(guard.key()))
-        })
+        let (key, output) = (guard.key().clone(), work(guard.handle()));
+        let done = guard.loss().map_or(Ok(output), Err);
+        after_work(done, &guard.release(), self.locker.capabilities().backend(), &key)
     }
 }
 

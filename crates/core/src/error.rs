@@ -56,6 +56,11 @@ impl Error {
         Self(Arc::new(Inner { kind, operation, backend: None, key: None, detail: None, source: None }))
     }
 
+    /// The error of a store that gave no answer in time.
+    pub(crate) fn unanswered(operation: &'static str) -> Self {
+        Self::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer")
+    }
+
     /// Adds the backend's name.
     #[must_use]
     pub fn with_backend(mut self, backend: &'static str) -> Self {

@@ -4,9 +4,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{join_all, select_all};
 
+use crate::patience::Patience;
 use crate::{
-    Clock, Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker,
-    LossReason, OrBusy, ReleaseOutcome, Result, Wait,
+    Defaults, Error, ErrorKind, Guard, GuardHandle, GuardMode, LockGuard, LockKey, LockOptions, Locker, LossReason,
+    OrBusy, ReleaseOutcome, Result, Wait,
 };
 
 /// The convenient forms of [`Locker::acquire`]. Every locker has them, also as `dyn Locker`.
@@ -227,47 +228,38 @@ pub trait LockerExt: Locker {
         let keys: Result<BTreeSet<LockKey>> = keys.into_iter().map(|key| key.try_into().map_err(Into::into)).collect();
         async move {
             let keys: Vec<LockKey> = keys?.into_iter().collect();
-            let (clock, once) = (Clock::system(), options.clone().wait(Wait::Never));
-            let started = clock.now();
-            let waits = !matches!(options.wait, Wait::Never | Wait::UpTo(Duration::ZERO));
-            let mut guards = Vec::with_capacity(keys.len());
-            let at_once = async {
-                for answer in join_all(keys.iter().map(|key| self.acquire(key, &once))).await {
-                    match answer {
-                        Ok(Some(guard)) => guards.push(guard),
-                        Err(error) if !waits || !error.is_transient() => return Err(error),
-                        // What comes behind it is released: it would be kept while this one is waited for.
-                        Ok(None) | Err(_) => break,
+            let (patience, once) = (Patience::of(options), options.clone().wait(Wait::Never));
+            let waits = patience.left() != Wait::Never;
+            let (mut guards, mut unasked) = (Vec::with_capacity(keys.len()), None);
+            let at_once = async { Ok(join_all(keys.iter().map(|key| self.acquire(key, &once))).await) };
+            let unanswered =
+                || Error::new(ErrorKind::Indeterminate, "acquire all").with_backend(self.capabilities().backend());
+            for answer in patience.within(unanswered, at_once).await? {
+                match answer {
+                    Ok(Some(guard)) => guards.push(guard),
+                    Err(error) if !waits || !error.is_transient() => return Err(error),
+                    // What comes behind it is released: it would be kept while this one is waited for.
+                    Ok(None) => break,
+                    Err(error) => {
+                        unasked = Some(error);
+                        break;
                     }
                 }
-                Ok(())
-            };
-            match options.wait {
-                Wait::UpTo(limit) if waits => tokio::select! {
-                    biased;
-                    asked = at_once => asked?,
-                    () = clock.reach(started.plus(limit)) => {}
-                },
-                _ => at_once.await?,
             }
             while waits && guards.len() < keys.len() {
-                let mut options = options.clone();
-                if let Wait::UpTo(limit) = options.wait {
-                    let left = limit.saturating_sub(clock.now().since(started));
-                    if left.is_zero() {
-                        return Ok(None);
-                    }
-                    options.wait = Wait::UpTo(left);
+                let wait = patience.left();
+                if wait == Wait::Never {
+                    return unasked.map_or(Ok(None), Err);
                 }
+                let options = options.clone().wait(wait);
                 let next = tokio::select! {
                     biased;
                     (reason, key) = first_lost(&guards) => return Err(lost(reason, &key, self)),
                     next = self.acquire(&keys[guards.len()], &options) => next?,
                 };
-                match next {
-                    Some(guard) => guards.push(guard),
-                    None => return Ok(None),
-                }
+                let Some(guard) = next else { return Ok(None) };
+                guards.push(guard);
+                unasked = None;
             }
             match guards.iter().find_map(|guard| Some((guard.loss()?, guard))) {
                 Some((reason, guard)) => Err(lost(reason, guard.key(), self)),
@@ -322,11 +314,20 @@ pub(crate) async fn under<M: GuardMode, W: Future>(
         // It may have been lost in the very poll in which the work ended.
         output = work(guard.handle()) => guard.loss().map_or(Ok(output), Err),
     };
-    let released = guard.release().await;
-    let done = done.and_then(|output| match released {
-        Ok(ReleaseOutcome::AlreadyLost(reason)) => Err(reason),
+    after_work(done, &guard.release().await, backend, &key)
+}
+
+/// What became of work under a lock, and of the release behind it.
+pub(crate) fn after_work<T>(
+    done: Result<T, LossReason>,
+    released: &Result<ReleaseOutcome>,
+    backend: &'static str,
+    key: &LockKey,
+) -> Result<T> {
+    let kept = done.and_then(|output| match released {
+        Ok(ReleaseOutcome::AlreadyLost(reason)) => Err(*reason),
         // A release without an answer is repeated, and the lease ends by itself: what the work did, it did under the lock.
         Ok(ReleaseOutcome::Released) | Err(_) => Ok(output),
     });
-    done.map_err(|reason| Error::new(ErrorKind::Lost(reason), "run under the lock").with_backend(backend).key(&key))
+    kept.map_err(|reason| Error::new(ErrorKind::Lost(reason), "run under the lock").with_backend(backend).key(key))
 }

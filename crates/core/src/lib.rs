@@ -38,6 +38,7 @@ mod memory;
 mod memory_backend;
 mod memory_faults;
 mod namespace;
+mod patience;
 mod printable;
 mod random;
 mod secrets;

@@ -49,7 +49,7 @@ impl Faults {
         let (kind, silent_until) = self.next(now);
         if silent_until > now {
             clock.reach(silent_until.min(now.plus(NO_ANSWER))).await;
-            return Err(Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer"));
+            return Err(Error::unanswered(operation));
         }
         match kind {
             None => Ok(carry_out()),

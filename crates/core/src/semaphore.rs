@@ -3,9 +3,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use crate::clock::Moment;
+use crate::patience::Patience;
 use crate::random::position;
-use crate::{Clock, Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
+use crate::{Error, ErrorKind, LockGuard, LockKey, LockOptions, Locker, Result, Wait};
 
 /// A number of permits that programs share: at most so many of them work at a time, on any number of machines.
 ///
@@ -213,15 +213,8 @@ impl<L: Locker> Semaphore<L> {
         while asked < slots.len() && unasked.is_none() {
             let slot = slots[asked];
             asked += 1;
-            let answer = tokio::select! {
-                biased;
-                answer = self.locker.acquire(slot, &once) => answer,
-                () = patience.over() => {
-                    let error = self.error(ErrorKind::Indeterminate, "acquire a permit");
-                    Err(error.detail("the store gave no answer within the wait"))
-                }
-            };
-            match answer {
+            let unanswered = || self.error(ErrorKind::Indeterminate, "acquire a permit");
+            match patience.within(unanswered, self.locker.acquire(slot, &once)).await {
                 Ok(None) => {}
                 Err(error) if error.is_transient() => unasked = Some(error),
                 answer => return answer,
@@ -260,39 +253,3 @@ impl<L: Locker> Semaphore<L> {
 
 /// What is behind the key of a semaphore in the key of the turn to gather several permits. No slot has it.
 const MANY: &str = "#many";
-
-/// One wait that several requests share.
-struct Patience {
-    clock: Clock,
-    since: Moment,
-    wait: Wait,
-}
-
-impl Patience {
-    fn of(options: &LockOptions) -> Self {
-        let clock = Clock::system();
-        Self { since: clock.now(), clock, wait: options.wait }
-    }
-
-    fn left(&self) -> Wait {
-        match self.wait {
-            Wait::UpTo(limit) => match limit.saturating_sub(self.clock.now().since(self.since)) {
-                Duration::ZERO => Wait::Never,
-                left => Wait::UpTo(left),
-            },
-            wait => wait,
-        }
-    }
-
-    fn has_limit(&self) -> bool {
-        matches!(self.wait, Wait::UpTo(limit) if !limit.is_zero())
-    }
-
-    /// Resolves when there was a wait, and it is over.
-    async fn over(&self) {
-        match self.wait {
-            Wait::UpTo(limit) if self.has_limit() => self.clock.reach(self.since.plus(limit)).await,
-            _ => std::future::pending().await,
-        }
-    }
-}

@@ -1,4 +1,3 @@
-use std::any::Any;
 use std::cell::Cell;
 use std::env;
 use std::fmt;
@@ -6,7 +5,7 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::process::{Command, ExitCode};
 
-use leasehold_core::conformance::{Asked, Expected, Skipped, Suite, Turns, shows_nothing};
+use leasehold_core::conformance::{Asked, Expected, Skipped, Suite, Turns, panic_text, shows_nothing};
 use libtest_mimic::{Completion, Failed, Trial};
 use tokio::runtime::Builder;
 
@@ -322,12 +321,6 @@ fn in_a_process_of_its_own(test: &str) -> Result<(), String> {
     }
     // Moved to the right, so that its result is not taken for the result of this program.
     Err(format!("{printed}{}", String::from_utf8_lossy(&ended.stderr)).replace('\n', "\n    "))
-}
-
-/// The text of a panic.
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_else(|| "it panicked".to_owned())
 }
 
 thread_local! {

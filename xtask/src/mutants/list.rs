@@ -102,7 +102,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let _ = leadership.resign().await;\n                    return Ok(None);" => "std::mem::forget(leadership);\n                    return Ok(None);";
     "memory" by "elections": "a candidate that shuts down says so before it has resigned" in ELECTION,
         "let _ = leadership.resign().await;\n                    return Ok(None);" => "drop(leadership.resign());\n                    return Ok(None);";
-    "memory" by "permits": "each of several permits is waited for as long as all of them" in SEMAPHORE,
+    "memory" by "permits": "each of several permits is waited for as long as all of them" in "crates/core/src/patience.rs",
         "limit.saturating_sub(self.clock.now().since(self.since))" => "limit.saturating_sub(self.since.since(self.clock.now()))";
     "memory": "an observer tells of no change" in ELECTION,
         "matches!(&told, Observed::Leader(before) if *before == leader)" => "matches!(&told, Observed::Leader(_))";

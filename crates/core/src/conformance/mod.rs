@@ -103,6 +103,8 @@ pub use self::subject::{Shareable, Subject, TestClient, Unshared};
 pub use self::tokens::tokens_grow_although_all_is_forgotten;
 #[doc(hidden)]
 pub use self::turns::Turns;
+#[doc(hidden)]
+pub use self::verdict::panic_text;
 
 #[cfg(doc)]
 use crate::{Backend, Capability};

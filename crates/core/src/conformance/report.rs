@@ -19,6 +19,7 @@ use super::expected::Expected;
 use super::subject::Subject;
 use super::turns::Turns;
 use super::variant::Variant;
+use super::verdict::panic_text;
 use crate::{Capabilities, Capability, LocalHandoff};
 
 /// The limit of a case. Only one that hangs takes so long.
@@ -167,7 +168,7 @@ fn trial(
         let backend = context.subject.capabilities().backend();
         // A case that panics is broken like one that fails: it is counted, and its clause told.
         let verdict = catch_unwind(AssertUnwindSafe(|| runtime.block_on(check(case, context))))
-            .unwrap_or_else(|_| Err("it panicked, as is printed above".to_owned()));
+            .unwrap_or_else(|panic| Err(panic_text(&*panic)));
         let settled = match Expected::of(backend, case.name) {
             Some(expected) => expected.settle(&verdict).map(Completion::ignored_with),
             None => verdict.map(|()| Completion::Completed),

@@ -1,5 +1,13 @@
 //! How a case fails.
 
+use std::any::Any;
+
+/// The text of a panic.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_else(|| "it panicked".to_owned())
+}
+
 /// Why a case failed: a check that did not hold, or an unexpected error.
 #[derive(Debug)]
 pub(super) struct Failure(pub(super) String);

@@ -71,7 +71,8 @@ impl Inner {
     /// Ends a step of the backend that ends too late: nothing that a store does keeps a caller for ever. Backends keep to that
     /// limit themselves, with errors that say more.
     pub(super) async fn bounded<T>(&self, operation: &'static str, step: impl Future<Output = Result<T>>) -> Result<T> {
-        within(self.backend.answers_within() * 5 / 4, operation, step).await
+        let answer = within(self.backend.answers_within() * 5 / 4, step).await;
+        answer.unwrap_or_else(|| Err(Error::unanswered(operation)))
     }
 
     /// Ends a call for an operator that ends too late. It may take several steps, or ask one server after the other.
@@ -80,7 +81,7 @@ impl Inner {
         operation: &'static str,
         call: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        within(self.backend.answers_within() * 5, operation, call).await
+        within(self.backend.answers_within() * 5, call).await.unwrap_or_else(|| Err(Error::unanswered(operation)))
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -134,12 +135,9 @@ impl Inner {
     }
 }
 
-async fn within<T>(limit: Duration, operation: &'static str, call: impl Future<Output = Result<T>>) -> Result<T> {
-    if !has_timers() {
-        return call.await;
-    }
-    let silent = |_| Err(Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer"));
-    tokio::time::timeout(limit, call).await.unwrap_or_else(silent)
+/// The answer, if it comes within the limit.
+pub(super) async fn within<T>(limit: Duration, call: impl Future<Output = T>) -> Option<T> {
+    if has_timers() { tokio::time::timeout(limit, call).await.ok() } else { Some(call.await) }
 }
 
 /// Whether the runtime of this task has timers. Asked once for each runtime that a thread is on: tokio says it by a panic alone.

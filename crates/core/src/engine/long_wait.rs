@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 
 use super::inner::Inner;
 use crate::clock::Moment;
-use crate::{Error, ErrorKind, LockKey};
+use crate::{Error, LockKey};
 
 /// What an acquisition polls beside its wait. Dropped with the wait, it warns of nothing.
 pub(super) struct LongWait<'w>(Option<BoxFuture<'w, ()>>);
@@ -35,7 +35,7 @@ async fn warn(engine: &Inner, key: &LockKey, since: Moment, after: Duration) {
     let asked = tokio::select! {
         asked = engine.backend.inspect(key) => asked,
         () = engine.clock.reach(engine.clock.now().plus(engine.backend.answers_within())) => {
-            Err(Error::new(ErrorKind::Indeterminate, "inspect").detail("the store gave no answer"))
+            Err(Error::unanswered("inspect"))
         }
     };
     let waited = engine.clock.now().since(since);

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use super::caller::Caller;
 use super::driver::Participant;
-use super::inner::Inner;
+use super::inner::{Inner, within};
 use super::state::{Batch, Event, Member, Request, RequestId};
 use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, Notification, Result};
 
@@ -93,7 +93,7 @@ impl Inner {
             let (engine, batch) = (&pending.engine, &pending.query);
             let answers = engine.backend.renew(&batch.renewals, batch.within);
             // Backends keep to this limit themselves. A call that does not is dropped before the next renewal is due.
-            let answers = tokio::time::timeout(batch.within * 5 / 4, answers).await;
+            let answers = within(batch.within * 5 / 4, answers).await;
             let answers = batch.answered(answers.unwrap_or_default());
             for (renewal, answer) in batch.renewals.iter().zip(&answers) {
                 engine.driver.observer.renewed(&renewal.grant.key, answer);

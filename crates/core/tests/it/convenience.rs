@@ -205,6 +205,34 @@ async fn lock_all_in_opposite_orders_does_not_deadlock() {
 }
 
 #[test]
+async fn lock_all_says_that_the_store_is_silent_and_not_that_a_key_is_held() {
+    for wait in [Wait::Never, Wait::UpTo(Duration::from_millis(50))] {
+        let locks = Memory::new();
+        locks.silent_for(Duration::from_secs(20));
+        let error = locks.lock_all(["a", "b"], &LockOptions::new().wait(wait)).await.unwrap_err();
+        assert!(error.is_transient(), "{wait:?}: {error}");
+    }
+}
+
+#[test]
+async fn lock_all_hears_at_once_that_a_key_is_lost_while_another_is_waited_for() {
+    let locks = Memory::new();
+    let _in_the_way = locks.contender().lock("b").await.unwrap();
+    let options = LockOptions::new().ttl(Duration::from_millis(200)).renew(false);
+    let waiting = locks.lock_all(["a", "b"], &options);
+    let error = tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it waits on").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost(LossReason::Expired));
+}
+
+#[test]
+fn a_runtime_without_timers_is_no_place_for_a_lease() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let error = runtime.block_on(Memory::new().lock("k")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("enable_time"), "{error}");
+}
+
+#[test]
 async fn lock_all_refuses_a_bad_key_before_anything_is_taken() {
     let locks = Memory::new();
     let error = locks.lock_all(["a", ""], &LockOptions::new()).await.unwrap_err();

@@ -120,7 +120,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.claims.push(abandoned);
             claim.request = None;
             self.asks_no_more(claim.for_waiter);
-            let error = Error::new(ErrorKind::Indeterminate, "acquire").detail("the store gave no answer");
+            let error = Error::unanswered("acquire");
             self.failed(step, claim, error);
         }
     }
@@ -181,9 +181,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     ) {
         let Some(index) = for_waiter.and_then(|for_waiter| self.index(for_waiter)) else { return };
         if self.waiters[index].is_over {
-            let mode = self.waiters[index].mode;
-            let own = self.releases.iter().any(|release| release.has_failed && release.is_in_the_way(mode));
             // What the store has may be this process's own: nobody else need hold the key.
+            let own = self.fails_to_give_back(self.waiters[index].mode);
             let answer = if own { Outcome::Failed(unreleased()) } else { self.busy(step.now) };
             return self.dismiss(step, index, answer);
         }

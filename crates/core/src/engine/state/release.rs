@@ -9,7 +9,7 @@ use super::pending::PendingRelease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::waiter::Waiter;
-use crate::{Error, ErrorKind, GrantRef, LeaseStatus, LossReason, OwnerId, Result};
+use crate::{Error, ErrorKind, GrantRef, LeaseStatus, LossReason, Mode, OwnerId, Result};
 
 const FIRST_LATE_RELEASE: Duration = Duration::from_secs(1);
 const LAST_LATE_RELEASE: Duration = Duration::from_secs(32);
@@ -105,15 +105,18 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
 
     /// Answers waiters at their limit whose claims waited for a release of this process: they get the error of that release.
     fn tell_blocked(&mut self, step: &mut Step<'_, W, L>, error: &Error) {
-        while let Some(index) = self.waiters.iter().position(|waiter| self.is_blocked(waiter)) {
+        let blocked = |key: &Self| {
+            key.waiters.iter().position(|waiter| waiter.is_over && !waiter.asks && key.fails_to_give_back(waiter.mode))
+        };
+        while let Some(index) = blocked(self) {
             self.dismiss(step, index, Outcome::Failed(error.clone()));
         }
         self.advance(step);
     }
 
-    fn is_blocked(&self, waiter: &Waiter<W>) -> bool {
-        let failed = |release: &PendingRelease<W>| release.has_failed && release.is_in_the_way(waiter.mode);
-        waiter.is_over && !waiter.asks && self.releases.iter().any(failed)
+    /// Whether a release failed of what would exclude who claims the key in this mode.
+    pub(super) fn fails_to_give_back(&self, mode: Mode) -> bool {
+        self.releases.iter().any(|release| release.has_failed && release.is_in_the_way(mode))
     }
 
     /// Ends a guard that is released or dropped. Its lease passes to the next waiter here, or is released in the store with

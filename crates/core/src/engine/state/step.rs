@@ -40,7 +40,7 @@ pub(super) struct Engine {
     pub(super) terms: Option<Arc<Terms>>,
     /// The usual time of an answered claim: an average in which each counts for an eighth, and one that took very long for less,
     /// because a caller that is not polled hears its answer late, which says nothing of the store.
-    pub(super) round_trip: Option<Duration>,
+    pub(super) round_trip: Duration,
 }
 
 /// What a round trip is taken to be before the first answer.
@@ -58,13 +58,12 @@ impl Engine {
             under_way: 0,
             places: KeySet::default(),
             terms: None,
-            round_trip: None,
+            round_trip: UNKNOWN,
         }
     }
 
     pub(super) fn latest(&self, limit: Moment) -> Moment {
-        let usual = self.round_trip.unwrap_or(UNKNOWN);
-        limit.plus((usual * 2).max(GRACE).min(self.traits.answers_within))
+        limit.plus((self.round_trip * 2).max(GRACE).min(self.traits.answers_within))
     }
 }
 
@@ -131,9 +130,8 @@ impl<W, L> Step<'_, W, L> {
 
     pub(super) fn took(&mut self, member: Member, sent_at: Moment) {
         if let Some(engine) = self.members.get_mut(&member) {
-            let took = self.now.since(sent_at);
-            let average = |usual: Duration| (usual * 7 + took.min(usual.max(Duration::from_millis(1)) * 8)) / 8;
-            engine.round_trip = Some(engine.round_trip.map_or(took, average));
+            let (took, usual) = (self.now.since(sent_at), engine.round_trip);
+            engine.round_trip = (usual * 7 + took.min(usual.max(Duration::from_millis(1)) * 8)) / 8;
         }
     }
 

@@ -145,7 +145,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         while let Some(index) = self.take_overs.iter().position(|pending| now >= pending.overdue_at()) {
             let mut pending = self.take_overs.remove(index);
             let operation = if pending.writer.is_some() { "downgrade" } else { "attach" };
-            let error = Error::new(ErrorKind::Indeterminate, operation).detail("the store gave no answer");
+            let error = Error::unanswered(operation);
             self.take_over_failed(step, &mut pending, error);
             self.take_overs.push(pending);
         }

@@ -23,7 +23,7 @@ impl Encoder {
             to.flag(*kept);
             to.flag(*closed);
             to.count(*under_way);
-            to.option(*round_trip, |to, round_trip| to.length(round_trip * 2));
+            to.length(*round_trip * 2);
         });
         self.list(keys.iter(), |to, (_, slot)| to.slot(slot));
     }

@@ -145,7 +145,7 @@ fn an_answer_is_waited_for_as_long_as_answers_usually_take_twice_and_not_for_les
     play.waits(member, "a");
     assert_eq!(play.state.latest(member, play.now), play.now.plus(millis(200)));
     // One that is heard late says little.
-    let answers = [(40, 80), (840, 150), (40, 141), (0, 123), (800, 231), (8000, 434)];
+    let answers = [(40, 185), (840, 346), (40, 313), (0, 274), (800, 440), (8000, 825)];
     for ((took, waits), pause) in answers.into_iter().zip([2, 4, 8, 16, 32, 50]) {
         let (request, _) = play.claim();
         play.now = play.now.plus(millis(took));

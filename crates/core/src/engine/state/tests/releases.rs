@@ -1,5 +1,21 @@
 use super::*;
 
+/// Two readers, the second of whom shares what the first was granted.
+fn readers_of_one_grant() -> (Play, [Granted<Cell>; 2]) {
+    let (mut play, member) = Play::with(PLAIN);
+    let a = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let b = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
+    play.pass(millis(2));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let granted = [play.granted("a"), play.granted("b")];
+    play.collect(a, &granted[0]);
+    play.collect(b, &granted[1]);
+    (play, granted)
+}
+
 fn session() -> Traits {
     Traits { session: Some(SessionId(1)), reentrant: true, ..PLAIN }
 }
@@ -150,17 +166,7 @@ fn those_who_wait_ask_when_the_release_is_answered() {
 
 #[test]
 fn readers_of_one_grant_give_it_back_with_the_last_of_them() {
-    let (mut play, member) = Play::with(PLAIN);
-    let a = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let b = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
-    play.pass(millis(2));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let (first, second) = (play.granted("a"), play.granted("b"));
-    play.collect(a, &first);
-    play.collect(b, &second);
+    let (mut play, [first, second]) = readers_of_one_grant();
     assert_eq!(play.release_guard(first.guard, None), GuardRelease::Passed);
     assert!(play.releases().is_empty() && play.renewals().is_empty() && play.ends().is_empty());
     assert_eq!(play.release_guard(second.guard, None), GuardRelease::Sent);
@@ -405,17 +411,7 @@ fn who_has_asked_is_not_told_that_another_level_cannot_be_given_back() {
 
 #[test]
 fn a_reader_that_leaves_others_and_waits_for_the_outcome_has_the_store_asked() {
-    let (mut play, member) = Play::with(PLAIN);
-    let a = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
-    let (request, _) = play.claim();
-    play.answer(request, Ok(BUSY));
-    let b = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
-    play.pass(millis(2));
-    let (request, _) = play.claim();
-    play.grant(request, 2);
-    let (first, second) = (play.granted("a"), play.granted("b"));
-    play.collect(a, &first);
-    play.collect(b, &second);
+    let (mut play, [first, _]) = readers_of_one_grant();
     assert_eq!(play.release_guard(first.guard, Some("a")), GuardRelease::Sent);
     let batch = play.renewals().remove(0);
     play.apply(Event::Renewed(batch, vec![Ok(LeaseStatus::ForceReleased)]));
