@@ -58,7 +58,8 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode, String> {
         programs.extend(selection.has_doc_tests().then(|| Program::of_documents(selection.package_arguments())));
         let began = Instant::now();
         Steps::announce("tests", &format!("{} programs", programs.len()));
-        let failed = programs::run(programs, &environment, &mut tally).map_err(|failure| failure.to_string())?;
+        let failed =
+            programs::run(programs, selection.deep, &environment, &mut tally).map_err(|failure| failure.to_string())?;
         println!("run in {}", in_minutes(began));
         if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
     });

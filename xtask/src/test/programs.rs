@@ -18,6 +18,10 @@ use crate::workspace::{cargo, root, target};
 /// How many programs run at a time.
 const AT_ONCE: usize = 3;
 
+/// How many programs run at a time in a deep run, in which a suite asks each of its subjects: three of them leave a store of
+/// several servers so little of the processors that its answers come after the limits of the tests.
+const AT_ONCE_IN_DEPTH: usize = 2;
+
 /// The programs that take longest: they begin first, so that nothing is left to wait for alone.
 const LONGEST: [&str; 9] = [
     "leasehold-core it",
@@ -105,6 +109,7 @@ struct State<'a> {
 /// Runs all of them, and adds up the counts. Returns the names of those that failed, whose output is printed.
 pub(super) fn run(
     mut programs: Vec<Program>,
+    deep: bool,
     environment: &[(&'static str, String)],
     tally: &mut Tally,
 ) -> io::Result<Vec<String>> {
@@ -130,7 +135,7 @@ pub(super) fn run(
             }
             Ok(())
         };
-        let lanes: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(lane)).collect();
+        let lanes: Vec<_> = (0..if deep { AT_ONCE_IN_DEPTH } else { AT_ONCE }).map(|_| scope.spawn(lane)).collect();
         let mut outcome = lanes.into_iter().try_for_each(|ended| {
             ended.join().unwrap_or_else(|_| Err(io::Error::other("a thread that runs tests panicked")))
         });
