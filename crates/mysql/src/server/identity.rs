@@ -23,7 +23,7 @@ struct Observed {
     asked_at: Moment,
     took: Duration,
     /// For how many seconds the server had been running when it was asked.
-    uptime: u64,
+    uptime: i64,
 }
 
 /// The error of a fresh connection that leads to another server than the connections before it, or to the same server
@@ -52,7 +52,7 @@ impl ServerIdentity {
     pub(super) async fn check(&self, conn: &mut Conn) -> Result<(), Failure> {
         let asked_at = self.clock.now();
         let name = conn.query::<Row, _>(VARIABLES).await?.iter().map(|row| (text(row, 0), text(row, 1))).collect();
-        let uptime = conn.query_first::<Row, _>(UPTIME).await?.map_or(0, |row| text(&row, 1).parse().unwrap_or(0));
+        let uptime = conn.query_first::<Row, _>(UPTIME).await?.map_or(0, |row| seconds(&text(&row, 1)));
         let found = Observed { name, asked_at, took: self.clock.now().since(asked_at), uptime };
         let known = self.identity.get_or_init(|| found.clone());
         if known.is_of_the_process_of(&found) { Ok(()) } else { Err(Failure::Other(Box::new(OtherServer))) }
@@ -68,10 +68,16 @@ impl ServerIdentity {
 impl Observed {
     /// Whether a later connection found the same process: it has the same name, and has been running all the time.
     fn is_of_the_process_of(&self, later: &Self) -> bool {
-        let expected = self.uptime + later.asked_at.since(self.asked_at).as_secs();
+        let passed = later.asked_at.since(self.asked_at).as_secs();
+        let expected = self.uptime.saturating_add_unsigned(passed);
         let apart = Duration::from_secs(expected.abs_diff(later.uptime));
         self.name == later.name && apart <= self.took + later.took + ROUNDING
     }
+}
+
+/// A count of seconds that a server shows without a sign: it is below zero if the clock was set back behind the server's start.
+fn seconds(text: &str) -> i64 {
+    text.parse::<u64>().map_or(0, u64::cast_signed)
 }
 
 fn text(row: &Row, index: usize) -> String {
@@ -91,6 +97,7 @@ mod tests {
     use super::*;
 
     fn observed(server: &str, after: u64, took: u64, uptime: u64) -> Observed {
+        let uptime = seconds(&uptime.to_string());
         let asked_at = Moment::default().plus(Duration::from_secs(1000 + after));
         let name = vec![("server_uuid".to_owned(), server.to_owned())];
         Observed { name, asked_at, took: Duration::from_secs(took), uptime }
@@ -111,9 +118,19 @@ mod tests {
             // Restarted.
             (observed("a", 100, 1, 3), false),
             (observed("b", 100, 1, 600), false),
+            // Its clock was set back behind its start.
+            (observed("a", 100, 1, u64::MAX - 10), false),
         ] {
             assert_eq!(first.is_of_the_process_of(&later), same, "{later:?}");
         }
+    }
+
+    #[test]
+    fn a_server_whose_clock_is_behind_its_start_is_known_too() {
+        let first = observed("a", 0, 1, u64::MAX - 10);
+        assert!(first.is_of_the_process_of(&observed("a", 100, 1, 89)));
+        assert!(first.is_of_the_process_of(&observed("a", 5, 1, u64::MAX - 5)));
+        assert!(!first.is_of_the_process_of(&observed("a", 5, 1, u64::MAX - 60)));
     }
 
     #[test]
