@@ -1,0 +1,48 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::Clock;
+use tokio::time::sleep;
+
+use crate::answer::Phase;
+use crate::background_tasks::OwnTask;
+use crate::node_state::NodeCondition;
+use crate::nodes::Nodes;
+use crate::{membership, repair};
+
+/// How often it is looked whether a node has no data.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// So long a repair that is under way is taken to be another program's, which will end it. Longer than most leases, for which a
+/// repair waits: programs that began anew with each other's would never end one.
+const ANOTHERS: Duration = Duration::from_secs(600);
+
+/// Begins to repair nodes that are found to have no data. Must be called inside a runtime.
+pub(crate) fn repair_as_needed(nodes: &Arc<Nodes>, clock: &Clock) -> OwnTask {
+    let (nodes, clock) = (Arc::clone(nodes), clock.clone());
+    OwnTask::spawn(async move {
+        let mut anothers_since = None;
+        loop {
+            sleep(PAUSE).await;
+            if !nodes.all().iter().any(|node| node.is_reset()) {
+                continue;
+            }
+            let markers = membership::markers(&nodes).await;
+            if markers.iter().flatten().any(|marker| marker.phase == Phase::Healing) {
+                let since = *anothers_since.get_or_insert_with(|| clock.now());
+                if clock.now().since(since) < ANOTHERS {
+                    continue;
+                }
+            }
+            anothers_since = None;
+            match repair::repair(&nodes, &clock).await {
+                Ok(states) => {
+                    for (node, state) in nodes.all().iter().zip(states) {
+                        node.note_reset(state.condition == NodeCondition::Reset);
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the repair of a node failed; it is tried again"),
+            }
+        }
+    })
+}
