@@ -241,7 +241,8 @@ pub(super) fn measure(
     let (mut times, keys) = (Times::default(), Keys::of(ops, leases, work));
     for op in ops {
         let killed = hits.killed(op.client, work).filter(|_| op.open());
-        if let Some((at, limit)) = op.answered.zip(op.wait_ms)
+        // A try has no limit: it ends with the store's answer.
+        if let Some((at, limit)) = op.answered.zip(op.wait_ms.filter(|limit| *limit > 0))
             && let over = op.called.at.saturating_add(limit.saturating_mul(1_000_000))
             && at.at >= over
             && !hits.hit(op.client, op.called.at, at.at, work)

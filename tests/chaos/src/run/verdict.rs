@@ -19,7 +19,7 @@ fn limits(ttl_ms: u64) -> Limits {
     Limits {
         take_over_after_lease_ms: None,
         wait_overshoot_ms: None,
-        typical_wait_overshoot_ms: Some(1000),
+        typical_wait_overshoot_ms: Some(500),
         loss_overdue_ms: None,
         hand_over_ms: Some(ttl_ms / 3),
         stalled_ms: Some(4 * ttl_ms),
