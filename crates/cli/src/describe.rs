@@ -47,7 +47,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
 
 fn plain(kinds: &[Kind]) -> String {
     let promised = |can: &Capabilities| {
-        let names = Capability::ALL.into_iter().filter(|one| can.has(*one)).map(Capability::as_str);
+        let names = Capability::ALL.iter().filter(|one| can.has(**one)).map(|one| one.as_str());
         names.collect::<Vec<_>>().join(" ")
     };
     let heading = ["BACKEND", "SCHEMES", "FOR", "PROMISES"].map(str::to_owned);
@@ -78,7 +78,7 @@ pub(crate) fn markdown(kinds: &[Kind]) -> String {
         );
         let can = (kind.capabilities)();
         for capability in Capability::ALL {
-            let _ = write!(text, " {} |", if can.has(capability) { '✓' } else { '–' });
+            let _ = write!(text, " {} |", if can.has(*capability) { '✓' } else { '–' });
         }
         text.push('\n');
     }

@@ -60,7 +60,7 @@ pub enum Capability {
 
 impl Capability {
     /// All capabilities, in the order of the tables.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: &'static [Self] = &[
         Self::Shared,
         Self::Lease,
         Self::Fencing,
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn all_lists_each_capability_at_its_own_index() {
-        for (index, capability) in Capability::ALL.into_iter().enumerate() {
-            assert_eq!(capability as usize, index, "{capability}");
+        for (index, capability) in Capability::ALL.iter().enumerate() {
+            assert_eq!(*capability as usize, index, "{capability}");
         }
     }
 }

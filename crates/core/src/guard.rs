@@ -6,7 +6,7 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tracing::{Instrument, Span};
 
-use crate::engine::{GuardInner, GuardState};
+use crate::engine::{GuardInner, WeakGuardState};
 use crate::{
     Error, ErrorKind, Exclusive, FencingToken, GrantRef, GuardMode, LocalHandoff, LockKey, LockOptions, LossReason,
     Mode, OwnerId, ReleaseOutcome, Result, Shared,
@@ -41,7 +41,7 @@ impl<M: GuardMode> Guard<M> {
     pub(crate) fn new(inner: GuardInner) -> Self {
         let state = inner.state();
         let (backend, key, token) =
-            (state.backend(), state.key().as_str(), state.fencing_token().map(FencingToken::get));
+            (state.backend(), state.key().as_str(), state.grant().fencing_token().map(FencingToken::get));
         let span = tracing::debug_span!("hold", backend, key, mode = %M::MODE, token);
         let span = (!span.is_disabled()).then(|| Box::new(span));
         Self { inner, span, defaults: None, mode: PhantomData }
@@ -68,7 +68,7 @@ impl<M: GuardMode> Guard<M> {
     /// Taken with the grant and never read again: reading it later could return a successor's.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.inner.state().fencing_token()
+        self.inner.state().grant().fencing_token()
     }
 
     /// Whether the lease is certainly still ours: a comparison of two clock readings, no I/O.
@@ -93,8 +93,8 @@ impl<M: GuardMode> Guard<M> {
     }
 
     /// Resolves with the reason when the grant is lost, at the deadline at the latest, also while the store is
-    /// silent. Never resolves for a guard that is released or dropped before it is lost: a task that only awaits this
-    /// never ends then, so select it against the work.
+    /// silent. Never resolves for a guard that is released or dropped before it is lost: to select against the work. A task that
+    /// only watches the guard awaits [`ended`](Self::ended).
     ///
     /// # Panics
     /// When it is polled outside of a tokio runtime with timers.
@@ -102,7 +102,21 @@ impl<M: GuardMode> Guard<M> {
     /// # Cancel safety
     /// Safe; it can be called again, also after the loss.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
-        self.inner.state().lost()
+        let handle = self.handle();
+        async move { handle.lost().await }
+    }
+
+    /// Resolves when the guard is lost, with the reason, or when it is released, dropped, detached or downgraded before, with
+    /// `None`. Keeps neither the lock nor its connection.
+    ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
+    /// # Cancel safety
+    /// Safe; it can be called again, also after the end.
+    pub fn ended(&self) -> impl Future<Output = Option<LossReason>> + Send + 'static {
+        let handle = self.handle();
+        async move { handle.ended().await }
     }
 
     /// Renews the lease now, in addition to the renewals in the background.
@@ -134,7 +148,7 @@ impl<M: GuardMode> Guard<M> {
         let Self { inner, span, .. } = self;
         let state = inner.state();
         let (backend, key, token) =
-            (state.backend(), state.key().as_str(), state.fencing_token().map(FencingToken::get));
+            (state.backend(), state.key().as_str(), state.grant().fencing_token().map(FencingToken::get));
         let release = || tracing::debug_span!("release", backend, key, token);
         let release = span.as_ref().map_or_else(release, |hold| hold.in_scope(release));
         inner.release().instrument(release).await
@@ -157,7 +171,7 @@ impl<M: GuardMode> Guard<M> {
     /// # Ok(()) }
     /// ```
     pub fn handle(&self) -> GuardHandle {
-        GuardHandle(self.inner.state().clone())
+        GuardHandle(self.inner.state().downgrade())
     }
 }
 
@@ -169,8 +183,8 @@ impl LockGuard {
     /// `None` if the grant was lost already.
     #[must_use = "nobody renews or releases the grant until it is attached"]
     pub fn detach(self) -> Option<DetachedLock> {
-        let GrantRef { key, owner, epoch, .. } = self.inner.state().grant();
-        let handoffs = self.inner.state().number();
+        let grant = self.inner.state().grant();
+        let (GrantRef { key, owner, epoch, .. }, handoffs) = (grant.grant(), grant.number());
         self.inner.detach().then_some(DetachedLock { key, owner, epoch, handoffs })
     }
 
@@ -206,12 +220,13 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
     }
 }
 
-/// A handle on a [`Guard`] that somebody else keeps: it tells whether the lock is held, and does not hold it.
+/// A handle on a [`Guard`] that somebody else keeps: it tells whether the lock is held, and holds neither the lock nor its
+/// connection.
 ///
 /// Cloning is cheap. After the guard was released, dropped or detached, [`is_held`](Self::is_held) is false, and
 /// [`loss`](Self::loss) is the loss that came before that, if one did.
 #[derive(Clone)]
-pub struct GuardHandle(GuardState);
+pub struct GuardHandle(WeakGuardState);
 
 impl GuardHandle {
     /// Resolves when the release of the guard, and all else that its engine has under way, is over.
@@ -221,30 +236,30 @@ impl GuardHandle {
 
     /// What is locked.
     pub fn key(&self) -> &LockKey {
-        self.0.key()
+        self.0.grant().key()
     }
 
     /// Whether the guard is exclusive or shared.
     pub fn mode(&self) -> Mode {
-        self.0.mode()
+        self.0.grant().mode()
     }
 
     /// The token of the guard: see [`Guard::fencing_token`].
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.0.fencing_token()
+        self.0.grant().fencing_token()
     }
 
     /// Whether the guard exists and its lease is certainly valid: see [`Guard::is_held`].
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.0.is_held()
+        self.0.state().is_some_and(|state| state.is_held())
     }
 
     /// How long the lease lasts without another renewal: see [`Guard::remaining`].
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.0.remaining()
+        self.0.state().map_or(Duration::ZERO, |state| state.remaining())
     }
 
     /// Why the guard was lost, if it was.
@@ -262,7 +277,24 @@ impl GuardHandle {
     /// # Cancel safety
     /// Safe; it can be called again, also after the loss.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
-        self.0.lost()
+        let ended = self.ended();
+        async move {
+            match ended.await {
+                Some(reason) => reason,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Resolves when the guard has ended, with the reason if it was lost: see [`Guard::ended`].
+    ///
+    /// # Panics
+    /// When it is polled outside of a tokio runtime with timers.
+    ///
+    /// # Cancel safety
+    /// Safe; it can be called again, also after the end.
+    pub fn ended(&self) -> impl Future<Output = Option<LossReason>> + Send + 'static {
+        self.0.clone().ended()
     }
 }
 

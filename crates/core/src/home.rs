@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
 use crate::{Error, ErrorKind, Result};
@@ -28,10 +28,17 @@ impl Home {
     /// called on. A caller's own runtime may rest (`block_on` has returned, and nobody drives it), and would keep the others
     /// waiting. `None`: there is none.
     pub fn for_all(home: Option<&Self>) -> Option<Handle> {
-        match home.filter(|home| !home.resident.is_finished()) {
-            Some(home) => Some(home.runtime.clone()),
-            None => Handle::try_current().ok(),
-        }
+        home.and_then(Self::runtime).cloned().or_else(|| Handle::try_current().ok())
+    }
+
+    /// The runtime, while it goes on.
+    pub(crate) fn runtime(&self) -> Option<&Handle> {
+        (!self.resident.is_finished()).then_some(&self.runtime)
+    }
+
+    /// Whether threads of its own drive it, so that it never rests.
+    pub(crate) fn has_workers(&self) -> bool {
+        self.runtime.runtime_flavor() == RuntimeFlavor::MultiThread
     }
 
     /// Whether it goes on.
@@ -39,7 +46,7 @@ impl Home {
     /// # Errors
     /// [`Unavailable`](ErrorKind::Unavailable), with what to do, if it has ended.
     pub fn check(&self, operation: &'static str) -> Result<()> {
-        if !self.resident.is_finished() {
+        if self.runtime().is_some() {
             return Ok(());
         }
         let advice =

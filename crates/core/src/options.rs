@@ -47,6 +47,7 @@ pub(crate) struct Given {
 
 /// How long an acquisition waits for another holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wait {
     /// The store is asked once.
     Never,

@@ -32,6 +32,18 @@ pub enum Step {
     Release,
     /// [`Notifications::subscribe`].
     Listen,
+    /// [`Backend::take_over`].
+    TakeOver,
+    /// [`Backend::downgrade`].
+    Downgrade,
+    /// [`Backend::inspect`], [`Backend::list`] and [`Backend::force_release`].
+    Administer,
+}
+
+impl Step {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Claim, Self::Renew, Self::Release, Self::Listen, Self::TakeOver, Self::Downgrade, Self::Administer];
 }
 
 /// What a step does.
@@ -56,7 +68,7 @@ pub enum Does {
 
 #[derive(Debug, Default)]
 struct Script {
-    plans: [Plan; 4],
+    plans: [Plan; Step::ALL.len()],
     granted: Vec<OwnerId>,
 }
 
@@ -191,20 +203,24 @@ impl Backend for Scripted {
         self.play(Step::Release, self.store.release(grant)).await?
     }
 
+    async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
+        self.play(Step::TakeOver, self.store.take_over(grant, new_owner, ttl)).await?
+    }
+
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
-        self.store.downgrade(writer, claim).await
+        self.play(Step::Downgrade, self.store.downgrade(writer, claim)).await?
     }
 
     async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.store.inspect(key).await
+        self.play(Step::Administer, self.store.inspect(key)).await?
     }
 
     async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.store.list(prefix, after).await
+        self.play(Step::Administer, self.store.list(prefix, after)).await?
     }
 
     async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        self.store.force_release(key, only).await
+        self.play(Step::Administer, self.store.force_release(key, only)).await?
     }
 
     fn answers_within(&self) -> Duration {

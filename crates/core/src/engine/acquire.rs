@@ -31,7 +31,7 @@ impl Inner {
         let (waiting, joined) = span.in_scope(|| WaiterHandle::join(self, &request, None));
         let result = self.wait(&request, waiting, joined).instrument(span.clone()).await;
         let guard = result.as_ref().ok().and_then(|answer| answer.as_ref().ok());
-        let token = guard.and_then(|guard| guard.state().fencing_token());
+        let token = guard.and_then(|guard| guard.state().grant().fencing_token());
         span.record("token", token.map(FencingToken::get));
         let outcome = match &result {
             Ok(Ok(_)) => Acquired::Granted,
@@ -123,7 +123,11 @@ impl<'w> WaiterHandle<'w> {
     }
 
     pub(super) fn collect(&mut self, granted: &Granted<Cell>) -> Collected {
-        let collected = self.engine.driver.look(|state| state.collect(self.id, &granted.guard));
+        let mut collected = self.engine.driver.look(|state| state.collect(self.id, &granted.guard));
+        if collected == Collected::NotYet {
+            let took = self.engine.driver.with(self.engine, |state, at| state.take_up(at, self.id, &granted.guard));
+            collected = if took { Collected::Yes } else { Collected::NotYet };
+        }
         self.is_over = collected != Collected::NotYet;
         collected
     }

@@ -11,9 +11,9 @@ use super::cell::Cell;
 use super::state::Outcome;
 use crate::{LeaseStatus, Result};
 
-/// Runs a future whether or not anybody waits for it.
+/// Runs a future whether or not anybody waits for it, on this runtime, if one is given.
 pub(super) trait Spawn {
-    fn spawn(&self, work: BoxFuture<'static, ()>);
+    fn spawn(&self, runtime: Option<&Handle>, work: BoxFuture<'static, ()>);
 }
 
 /// A task that waits: for an outcome in the wait queue of a key, or for an answer of the store.
@@ -22,8 +22,7 @@ pub(super) struct Caller(Arc<CallerInner>);
 
 struct CallerInner {
     state: Mutex<CallerState>,
-    /// The runtime of the task. Requests of this caller run there, and not on the runtime of another task whose release made
-    /// them possible.
+    /// The runtime of the task. What it polls stays there, and does not move to that of another task which depends on it.
     runtime: Option<Handle>,
 }
 
@@ -61,7 +60,7 @@ impl Caller {
             state.request.take()
         };
         if let Some(request) = request {
-            spawner.spawn(request);
+            spawner.spawn(self.runtime(), request);
         }
     }
 
@@ -69,7 +68,7 @@ impl Caller {
         let mut state = self.lock();
         if state.detached {
             drop(state);
-            return spawner.spawn(request);
+            return spawner.spawn(self.runtime(), request);
         }
         state.request = Some(request);
         let waker = state.waker.take();
@@ -108,7 +107,7 @@ impl Caller {
                 break;
             }
             drop(state);
-            spawner.spawn(request);
+            spawner.spawn(self.runtime(), request);
             state = self.lock();
         }
         let found = take(&mut state);
@@ -144,7 +143,7 @@ impl<S: Spawn> Drop for DetachOnDrop<'_, S> {
         let (request, waker) = (state.request.take(), state.waker.take());
         drop(state);
         if let Some(request) = request {
-            self.1.spawn(request);
+            self.1.spawn(self.0.runtime(), request);
         }
         // A waker that is dropped may drop a guard of the engine: not later, under the lock of the driver.
         drop(waker);

@@ -27,14 +27,17 @@ pub(super) trait Participant: Send + Sync + 'static {
     fn request(self: &Arc<Self>, request: Request, by: Option<Caller>) -> BoxFuture<'static, ()>;
     /// Whether the future of a release completes when it is polled once.
     fn releases_in_place(&self) -> bool;
+    /// A runtime that is always driven.
+    fn home(&self) -> Option<&Handle>;
     /// Called when no request of the engine is under way any more.
     fn idle(&self);
 }
 
 /// Applies events to the state machine, and carries out the actions that come out. Contains no rule of the protocol.
 ///
-/// Nothing is awaited under its lock. Requests run on the runtime of the task that caused them, or, if that task has none,
-/// on another runtime that has not ended.
+/// Nothing is awaited under its lock. A request stays on one runtime, because timers and connections end with theirs: on the home
+/// of the engine, else on the runtime of the task that caused it, else on another that has not ended. A caller polls its request
+/// itself only where that is on its own runtime.
 pub(super) struct Driver<E> {
     pub(super) observer: Observer,
     locked: Mutex<Locked<E>>,
@@ -197,18 +200,14 @@ impl<E: Participant> Driver<E> {
         if in_place && request.poll_unpin(&mut Context::from_waker(Waker::noop())).is_ready() {
             return;
         }
+        let own = by.and_then(Caller::runtime);
+        let runtime = engine.home().or(own);
         match by {
             // Outside of a runtime most requests cannot be polled.
-            Some(caller) if alone && caller.runtime().is_some() => caller.poll_itself(&**self, request),
-            by => self.spawn_on(by.and_then(Caller::runtime), request),
-        }
-    }
-
-    /// Runs a future on this runtime, else as `spawn` does.
-    fn spawn_on(&self, runtime: Option<&Handle>, work: BoxFuture<'static, ()>) {
-        let here = || Handle::try_current().ok().or_else(|| self.alive());
-        if let Some(handle) = runtime.cloned().or_else(here) {
-            handle.spawn(work);
+            Some(caller) if alone && own.is_some() && own.map(Handle::id) == runtime.map(Handle::id) => {
+                caller.poll_itself(&**self, request);
+            }
+            _ => self.spawn(runtime, request),
         }
     }
 
@@ -274,10 +273,13 @@ impl<E: Participant> Locked<E> {
 }
 
 impl<E: Participant> Spawn for Driver<E> {
-    /// Runs the future on the current runtime, else on another that has not ended. Where there is none, the future is
-    /// dropped, and answers by itself that its outcome is unknown.
-    fn spawn(&self, work: BoxFuture<'static, ()>) {
-        self.spawn_on(None, work);
+    /// Runs the future on this runtime, else on the current one, else on another that has not ended. Where that has ended, or
+    /// there is none, the future is dropped, and answers by itself that its outcome is unknown.
+    fn spawn(&self, runtime: Option<&Handle>, work: BoxFuture<'static, ()>) {
+        let here = || Handle::try_current().ok().or_else(|| self.alive());
+        if let Some(handle) = runtime.cloned().or_else(here) {
+            handle.spawn(work);
+        }
     }
 }
 

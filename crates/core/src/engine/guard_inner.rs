@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::caller::{Caller, DetachOnDrop};
@@ -19,10 +19,23 @@ use crate::{
 #[must_use]
 pub(crate) struct GuardInner(GuardState);
 
-/// What a guard and its handles know.
+/// What a guard knows.
 #[derive(Clone)]
 pub(crate) struct GuardState {
     engine: Arc<Inner>,
+    grant: GuardGrant,
+}
+
+/// What a handle on a guard knows. It keeps no engine, and so no connection, alive.
+#[derive(Clone)]
+pub(crate) struct WeakGuardState {
+    engine: Weak<Inner>,
+    grant: GuardGrant,
+}
+
+/// What a guard was granted, and whether it is over.
+#[derive(Clone)]
+pub(crate) struct GuardGrant {
     guard: GuardRef,
     number: u16,
     cell: Cell,
@@ -44,7 +57,7 @@ impl GuardInner {
         engine.driver.observer.guard_began();
         let is_first = owner == cell.owner() && cell.begin_first();
         let own = (!is_first).then(|| Arc::new(Own { owner, over: EndOnce::default() }));
-        Self(GuardState { engine, guard, number, cell, since, own })
+        Self(GuardState { engine, grant: GuardGrant { guard, number, cell, since, own } })
     }
 
     pub(crate) fn state(&self) -> &GuardState {
@@ -57,7 +70,7 @@ impl GuardInner {
         let lost = || self.0.loss().map_or(Ok(()), |reason| Err(error(ErrorKind::Lost(reason))));
         lost()?;
         let caller = Caller::new();
-        if engine.driver.with(engine, |state, at| state.renew_now(at, &self.0.guard, caller.clone())) {
+        if engine.driver.with(engine, |state, at| state.renew_now(at, &self.0.grant.guard, caller.clone())) {
             let answer = caller.answer(&*engine.driver).await;
             answer.map_err(|failed| failed.within("renew", engine.name(), Some(self.0.key())))?;
         }
@@ -87,13 +100,13 @@ impl GuardInner {
     /// Leaves the lease in the store, for another process to attach. True if it was still held.
     pub(crate) fn detach(self) -> bool {
         let engine = &self.0.engine;
-        let held = self.0.is_held() && engine.driver.with(engine, |state, at| state.detach(at, &self.0.guard));
+        let held = self.0.is_held() && engine.driver.with(engine, |state, at| state.detach(at, &self.0.grant.guard));
         self.0.left_to_others(held.then_some(())).is_some()
     }
 
     /// Ends this guard and begins its downgrade. `None` if the lease was not held any more.
     pub(super) fn downgrade(&self, caller: &Caller, join: Join<Caller>) -> Option<WaiterId> {
-        let (engine, guard) = (&self.0.engine, &self.0.guard);
+        let (engine, guard) = (&self.0.engine, &self.0.grant.guard);
         let ask = || engine.driver.with_caller(engine, caller, |state, at| state.downgrade(at, guard, join));
         self.0.left_to_others(self.0.is_held().then(ask).flatten())
     }
@@ -109,34 +122,29 @@ impl GuardInner {
 
 impl Drop for GuardInner {
     fn drop(&mut self) {
-        if !self.0.is_over() {
+        if !self.0.grant.is_over() {
             self.0.release_guard(None);
         }
     }
 }
 
-impl GuardState {
+impl GuardGrant {
     pub(crate) fn key(&self) -> &LockKey {
         self.cell.key()
-    }
-
-    /// The name of the backend.
-    pub(crate) fn backend(&self) -> &'static str {
-        self.engine.name()
     }
 
     pub(crate) fn mode(&self) -> Mode {
         self.cell.mode()
     }
 
-    /// The grant of this guard, with its own owner id where each level of a session has one.
+    /// The grant of the guard, with its own owner id where each level of a session has one.
     pub(crate) fn grant(&self) -> GrantRef {
         let grant = self.cell.grant().clone();
         let owner = self.own.as_ref().map_or(grant.owner, |own| own.owner);
         GrantRef { owner, ..grant }
     }
 
-    /// The number of this guard on its lease: how many guards had the lease before, or which co-reader it is.
+    /// The number of the guard on its lease: how many guards had the lease before, or which co-reader it is.
     pub(crate) fn number(&self) -> u16 {
         self.number
     }
@@ -145,21 +153,97 @@ impl GuardState {
         self.cell.epoch().map(|epoch| FencingToken::new(epoch, self.number))
     }
 
-    /// Why the guard was lost. `None` while it is held, and for ever once it ended without a loss.
+    /// How the guard ended when it was released, dropped, detached or downgraded: by the loss that came before, if one did. Its
+    /// lease may go on with other guards.
+    fn over(&self) -> &EndOnce {
+        self.own.as_ref().map_or_else(|| self.cell.first_over(), |own| &own.over)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over().get().is_some()
+    }
+}
+
+impl WeakGuardState {
+    pub(crate) fn grant(&self) -> &GuardGrant {
+        &self.grant
+    }
+
+    /// `None`: the engine is gone, and its guards with it.
+    pub(crate) fn state(&self) -> Option<GuardState> {
+        Some(GuardState { engine: self.engine.upgrade()?, grant: self.grant.clone() })
+    }
+
     pub(crate) fn loss(&self) -> Option<LossReason> {
-        let end = self.over().get().or_else(|| {
-            let lease = self.lease_end();
-            // The guard may have ended meanwhile, and its lease have been lost by the next guard.
-            self.over().get().or(lease)
-        });
-        match end {
-            Some(End::Lost(reason)) => Some(reason),
-            _ => None,
+        match self.state() {
+            Some(state) => state.loss(),
+            None => self.grant.over().get().and_then(End::loss),
         }
     }
 
+    /// Resolves when the guard has ended: with the reason if it was lost, also after it has ended since.
+    pub(crate) async fn ended(self) -> Option<LossReason> {
+        let cell = &self.grant.cell;
+        loop {
+            let mut changed = pin!(cell.changed());
+            changed.as_mut().enable();
+            // Asked first: a guard may be lost and dropped between the two.
+            let is_over = self.grant.is_over() || matches!(cell.end(), Some(End::Released | End::Detached));
+            let loss = self.loss();
+            let Some(state) = self.state().filter(|_| loss.is_none() && !is_over) else { return loss };
+            let clock = state.engine.clock.clone();
+            drop(state);
+            tokio::select! {
+                () = changed => {}
+                () = clock.reach(cell.limit()) => {}
+            }
+        }
+    }
+
+    /// Resolves when no claim or release of the engine is under way. A release that is repeated counts as one.
+    pub(crate) async fn settled(self) {
+        const PAUSE: Duration = Duration::from_millis(50);
+        // What is under way keeps the engine.
+        while self.state().is_some_and(|state| {
+            let engine = &state.engine;
+            !engine.driver.look(|state| state.is_idle(engine.member))
+        }) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+impl GuardState {
+    pub(crate) fn grant(&self) -> &GuardGrant {
+        &self.grant
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakGuardState {
+        WeakGuardState { engine: Arc::downgrade(&self.engine), grant: self.grant.clone() }
+    }
+
+    pub(crate) fn key(&self) -> &LockKey {
+        self.grant.key()
+    }
+
+    /// The name of the backend.
+    pub(crate) fn backend(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Why the guard was lost. `None` while it is held, and for ever once it ended without a loss.
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        let over = self.grant.over();
+        let end = over.get().or_else(|| {
+            let lease = self.lease_end();
+            // The guard may have ended meanwhile, and its lease have been lost by the next guard.
+            over.get().or(lease)
+        });
+        end.and_then(End::loss)
+    }
+
     fn lease_end(&self) -> Option<End> {
-        let cell = &self.cell;
+        let cell = &self.grant.cell;
         if cell.end().is_none() && self.engine.clock.now() >= cell.limit() {
             // The timer task has not had the time yet to end the lease.
             self.engine.driver.tick();
@@ -167,64 +251,20 @@ impl GuardState {
         cell.end()
     }
 
-    /// How the guard ended when it was released, dropped, detached or downgraded: by the loss that came before, if one did. Its
-    /// lease may go on with other guards.
-    fn over(&self) -> &EndOnce {
-        self.own.as_ref().map_or_else(|| self.cell.first_over(), |own| &own.over)
-    }
-
     pub(crate) fn is_held(&self) -> bool {
-        let cell = &self.cell;
-        !self.is_over() && cell.end().is_none() && self.engine.clock.now() < cell.limit()
+        let cell = &self.grant.cell;
+        !self.grant.is_over() && cell.end().is_none() && self.engine.clock.now() < cell.limit()
     }
 
     pub(crate) fn remaining(&self) -> Duration {
-        if self.is_held() { self.cell.limit().since(self.engine.clock.now()) } else { Duration::ZERO }
-    }
-
-    /// Resolves when the guard is lost, also after it has ended since. Never resolves for one that ended without a loss.
-    pub(crate) fn lost(&self) -> impl Future<Output = LossReason> + Send + 'static {
-        let (cell, clock, guard) = (self.cell.clone(), self.engine.clock.clone(), self.clone());
-        async move {
-            loop {
-                let mut changed = pin!(cell.changed());
-                changed.as_mut().enable();
-                // Asked first: a guard may be lost and dropped between the two.
-                let is_over = guard.is_over() || matches!(cell.end(), Some(End::Released | End::Detached));
-                if let Some(reason) = guard.loss() {
-                    return reason;
-                }
-                if is_over {
-                    break;
-                }
-                tokio::select! {
-                    () = changed => {}
-                    () = clock.reach(cell.limit()) => {}
-                }
-            }
-            drop(guard);
-            std::future::pending().await
-        }
-    }
-
-    /// Resolves when no claim or release of the engine is under way. A release that is repeated counts as one.
-    pub(crate) async fn settled(self) {
-        const PAUSE: Duration = Duration::from_millis(50);
-        let engine = &self.engine;
-        while !engine.driver.look(|state| state.is_idle(engine.member)) {
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.over().get().is_some()
+        if self.is_held() { self.grant.cell.limit().since(self.engine.clock.now()) } else { Duration::ZERO }
     }
 
     /// Marks the guard as over if its lease goes on elsewhere (`Some`).
     fn left_to_others<T>(&self, came_to: Option<T>) -> Option<T> {
         if came_to.is_some() {
-            self.over().set(End::Released);
-            self.cell.notify();
+            self.grant.over().set(End::Released);
+            self.grant.cell.notify();
             self.was_held(self.engine.clock.now());
         }
         came_to
@@ -234,19 +274,19 @@ impl GuardState {
         let engine = &self.engine;
         let (ended, now) = engine.driver.with(engine, |state, at| {
             let now = at.now;
-            let ended = state.release_guard(at, &self.guard, by.cloned());
+            let ended = state.release_guard(at, &self.grant.guard, by.cloned());
             if ended != GuardRelease::Gone {
                 // Before the lease goes on with another guard, or back to the store.
-                self.over().set(End::Released);
+                self.grant.over().set(End::Released);
             }
             (ended, now)
         });
         if ended == GuardRelease::Gone {
-            self.over().set(self.lease_end().unwrap_or(End::Released));
+            self.grant.over().set(self.lease_end().unwrap_or(End::Released));
         }
         if ended != GuardRelease::Sent {
             // No action of the state wakes a task that waits for the loss of this guard alone.
-            self.cell.notify();
+            self.grant.cell.notify();
         }
         self.was_held(now);
         ended
@@ -254,18 +294,18 @@ impl GuardState {
 
     /// When the guard began.
     pub(super) fn since(&self) -> Moment {
-        self.since
+        self.grant.since
     }
 
     /// Records how long the guard was held: until now, or until it was lost.
     fn was_held(&self, now: Moment) {
-        let held = self.cell.ended_at().unwrap_or(now).min(now).since(self.since);
-        self.engine.driver.observer.guard_ended(self.key(), self.fencing_token(), held);
+        let held = self.grant.cell.ended_at().unwrap_or(now).min(now).since(self.grant.since);
+        self.engine.driver.observer.guard_ended(self.key(), self.grant.fencing_token(), held);
     }
 }
 
 impl fmt::Debug for GuardInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Guard").field(&self.0.grant()).finish()
+        f.debug_tuple("Guard").field(&self.0.grant.grant()).finish()
     }
 }

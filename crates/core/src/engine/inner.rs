@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, Notify};
 use super::driver::Driver;
 use super::state::{Event, Member};
 use crate::clock::Moment;
+use crate::home::Home;
 use crate::{Backend, Capabilities, Capability, Clock, Error, ErrorKind, Holders, LockKey, LockOptions, Mode, Result};
 
 /// The part of an engine that its handles, guards and requests share.
@@ -32,6 +33,9 @@ pub(super) struct Inner {
     pub(super) backend_closed: AtomicBool,
     /// Notified when no request of this engine is under way any more.
     pub(super) idle: Notify,
+    /// Where the engine was made, if threads of its own drive that runtime: requests go on there, whatever becomes of the
+    /// runtimes of the callers.
+    pub(super) home: Option<Home>,
 }
 
 impl Inner {

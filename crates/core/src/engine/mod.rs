@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-pub(crate) use self::guard_inner::{GuardInner, GuardState};
+pub(crate) use self::guard_inner::{GuardInner, WeakGuardState};
 pub use self::local_handoff::LocalHandoff;
 pub use self::observe::describe_metrics;
 pub(crate) use self::random::SystemRandom;
@@ -34,6 +34,7 @@ pub(crate) use self::state::BackOff;
 use self::driver::Driver;
 use self::inner::Inner;
 use self::state::Traits;
+use crate::home::Home;
 use crate::{
     Admin, Backend, Capabilities, Capability, Clock, Cursor, DetachedLock, Error, ErrorKind, Exclusive, FencingToken,
     Guard, Holders, LockGuard, LockKey, LockOptions, Locker, Mode, OrBusy, Page, ReadGuard, Result, RwLocker,
@@ -86,6 +87,7 @@ impl<B: Backend> Engine<B> {
                 closed: OnceLock::new(),
                 backend_closed: AtomicBool::new(false),
                 idle: Notify::new(),
+                home: Home::here().filter(Home::has_workers),
             })
         });
         Self { inner, backend }

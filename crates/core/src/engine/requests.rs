@@ -10,6 +10,7 @@ use super::caller::Caller;
 use super::driver::Participant;
 use super::inner::{Inner, within};
 use super::state::{Batch, Event, Member, Request, RequestId};
+use crate::home::Home;
 use crate::{Attempt, Claim, Error, ErrorKind, GrantRef, LeaseStatus, LockKey, Notification, Result};
 
 impl Participant for Inner {
@@ -60,6 +61,10 @@ impl Participant for Inner {
 
     fn releases_in_place(&self) -> bool {
         self.backend.releases_in_place()
+    }
+
+    fn home(&self) -> Option<&Handle> {
+        self.home.as_ref().and_then(Home::runtime)
     }
 
     fn idle(&self) {

@@ -27,7 +27,7 @@ impl Inner {
 
     /// Downgrades a writer to a reader in one step of the store. The writer's guard is over in any case.
     pub(super) async fn downgrade(self: &Arc<Self>, writer: GuardInner, options: &LockOptions) -> Result<GuardInner> {
-        let key = writer.state().grant().key.clone();
+        let key = writer.state().key().clone();
         let error = |kind| Error::new(kind, "downgrade").with_backend(self.name()).key(&key);
         let caller = Caller::new();
         let _detach_on_drop = DetachOnDrop(&caller, &*self.driver);

@@ -200,7 +200,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let pause = waiter.polling.next(step.random, retry_in);
         // A notification that came while the claim was under way may be newer than the answer.
         let older = changes.notified != seen.notified || (!notifies && changes.freed != seen.freed);
-        waiter.ask_at = if older { step.now } else { step.now.plus(pause) };
+        waiter.ask_at = if older { self.subscription.heeds(step.now) } else { step.now.plus(pause) };
     }
 
     pub(super) fn failed(&mut self, step: &mut Step<'_, W, L>, mut claim: PendingClaim<W>, error: Error) {

@@ -236,6 +236,12 @@ pub(crate) enum End {
     Lost(LossReason),
 }
 
+impl End {
+    pub(crate) fn loss(self) -> Option<LossReason> {
+        if let Self::Lost(reason) = self { Some(reason) } else { None }
+    }
+}
+
 /// The properties of an engine that the state machine needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a capability of its own")]

@@ -27,6 +27,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         // Only now: waiters whose offer was lost with an older lease are back in the queue.
         let next_waiter = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
         let recipient = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or(next_waiter);
+        let awake = || self.waiters.iter().position(|waiter| waiter.is_awake() && claim.goes_to(waiter));
+        let recipient = recipient
+            .map(|index| Some(index).filter(|index| self.waiters[*index].is_awake()).or_else(awake).unwrap_or(index));
         let Some(index) = recipient else {
             if left_out(Rule::Compensate) {
                 return;
@@ -141,6 +144,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let shared = !lease.is_exclusive();
         let entry = claim.entry(step);
         let waiter = self.remove(step, index);
+        self.subscription.vain = 0;
         self.leases.push(lease);
         if known.is_none() || (!options.renew && first.is_provisional(options.ttl)) {
             // The length of the lease is unknown, or nothing renews it later: a renewal confirms it before the waiter is
@@ -175,7 +179,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let Some(lease) = self.leases.iter_mut().find(|lease| lease.id == id) else { return };
         let guard = lease.granted(self.id, &entry).guard;
         lease.guards.push(entry);
-        self.offers.push(Offer { waiter, until: None, guard, taken_over: false });
+        self.offers.push(Offer::unconfirmed(waiter, guard));
         self.renew_now(step, id, None);
     }
 
@@ -183,28 +187,32 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn offer(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>, lease: LeaseId, entry: GuardEntry) {
         let Some(lease) = self.leases.iter_mut().find(|known| known.id == lease) else { return };
         let granted = lease.granted(self.id, &entry);
-        let until = lease.offered_until(step.now);
         lease.guards.push(entry);
-        let guard = granted.guard;
-        step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Granted(granted)));
-        self.offers.push(Offer { waiter, until: Some(until), guard, taken_over: false });
+        let mut offer = Offer::unconfirmed(waiter, granted.guard);
+        offer.begin(lease, step.now);
+        step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
+        self.offers.push(offer);
     }
 
     /// Withdraws the offers on a lease: their waiters go back to the queue. Returns the owner ids of the offers.
     pub(super) fn withdraw(&mut self, lease: &mut Lease<L>) -> Vec<OwnerId> {
         let mut owners = Vec::new();
-        for offer in self.offers.extract_if(.., |offer| offer.guard.lease == lease.id) {
+        let withdrawn: Vec<_> = self.offers.extract_if(.., |offer| offer.guard.lease == lease.id).collect();
+        for offer in withdrawn {
             let its = lease.guards.iter().position(|entry| entry.id == offer.guard.guard);
             owners.extend(its.map(|index| lease.guards.remove(index).owner));
-            if offer.taken_over {
-                continue;
+            if !offer.taken_over {
+                self.back_in_line(offer.waiter);
             }
-            let waiter = offer.waiter;
-            self.over += usize::from(waiter.is_over);
-            let index = self.waiters.partition_point(|other| other.id < waiter.id);
-            self.waiters.insert(index, waiter);
         }
         owners
+    }
+
+    /// Puts a waiter back to its place in the queue.
+    pub(super) fn back_in_line(&mut self, waiter: Waiter<W>) {
+        self.over += usize::from(waiter.is_over);
+        let index = self.waiters.partition_point(|other| other.id < waiter.id);
+        self.waiters.insert(index, waiter);
     }
 
     /// A waiter collects the guard that it was offered.

@@ -9,7 +9,7 @@ use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::subscription::Subscription;
-use super::waiter::{Changes, LastAnswer, Offer, Waiter, no_answer};
+use super::waiter::{Changes, LastAnswer, Offer, Told, Waiter, no_answer};
 use crate::clock::Moment;
 use crate::{Busy, Error, ErrorKind, LockKey, LossReason, Mode, SessionId};
 
@@ -122,6 +122,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             polling: self.polling(),
             failing: BackOff::after_failure(),
             last: None,
+            told: Told::Nothing,
         }
     }
 
@@ -382,10 +383,10 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             (idle && !waiter.is_over).then(|| self.asks_at(waiter))
         });
         let leases = self.leases.iter().map(Lease::next_event);
-        let offers = self.offers.iter().filter_map(|offer| offer.until);
+        let offers = self.offers.iter().flat_map(|offer| offer.until.into_iter().chain(self.opens_at(offer, step.now)));
         let releases = self.releases.iter().map(PendingRelease::next_event);
         let lost = self.lost.iter().map(|lost| lost.until);
-        let subscribes = self.subscriber(step).map(|_| self.subscription.not_before);
+        let subscribes = self.subscribes(step).map(|(_, at)| at);
         asks.chain(self.claims.iter().map(PendingClaim::overdue_at))
             .chain(self.take_overs.iter().map(PendingTakeOver::overdue_at))
             .chain(leases)

@@ -94,6 +94,12 @@ const SOON: Duration = Duration::from_millis(20);
 /// How long an offer is kept for its waiter before it goes to the next.
 const UNTAKEN: Duration = Duration::from_secs(1);
 
+/// How long a lease is held before its waiters listen for the key.
+const STANDS: Duration = Duration::from_secs(1);
+
+/// How long an offer is for its waiter alone.
+const ALONE: Duration = Duration::from_millis(20);
+
 impl FirstLease {
     /// The deadline of this lease on the local clock.
     pub(super) fn deadline(&self) -> Moment {
@@ -190,6 +196,16 @@ impl<L: LeaseCell> Lease<L> {
     /// Until when an offer on this lease is kept for its waiter.
     pub(super) fn offered_until(&self, now: Moment) -> Moment {
         now.plus((self.terms.ttl / 3).min(UNTAKEN))
+    }
+
+    /// From when on whoever waits behind the lease listens for the key: the lease may be taken by force. Most are over before.
+    pub(super) fn stands_at(&self) -> Moment {
+        self.since.plus(STANDS)
+    }
+
+    /// Until when an offer on this lease is for its waiter alone.
+    pub(super) fn opens_at(&self, now: Moment) -> Moment {
+        now.plus((self.terms.ttl / 4).min(ALONE))
     }
 
     fn cap(&self) -> Moment {

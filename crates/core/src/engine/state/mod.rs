@@ -18,6 +18,7 @@ mod lease;
 mod local_handoff;
 mod lost;
 mod notifications;
+mod open_offers;
 mod pending;
 mod release;
 mod renewals;
@@ -121,6 +122,11 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     /// A waiter collects the guard that it was told of.
     pub(crate) fn collect(&mut self, id: WaiterId, guard: &GuardRef) -> Collected {
         self.keys.at(guard.key, |key| key.collect(id, guard)).unwrap_or(Collected::TooLate)
+    }
+
+    /// A waiter that was told of another's guard takes it. False: it waits on.
+    pub(crate) fn take_up(&mut self, at: Applying<'_, W, L>, id: WaiterId, guard: &GuardRef) -> bool {
+        self.on_place(at, guard.key, |key, step| key.take_up(step, id, guard)).unwrap_or(false)
     }
 
     /// A guard is released or dropped. `by` gets the answer of the store.

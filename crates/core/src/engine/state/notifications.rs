@@ -3,10 +3,12 @@
 use super::backoff::BackOff;
 use super::event::{Action, LeaseCell, Member, Request, RequestId};
 use super::key::Key;
+use super::lease::Lease;
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::subscription::Subscribed;
 use crate::Notification;
+use crate::clock::Moment;
 
 impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn notified(&mut self, step: &mut Step<'_, W, L>, request: RequestId, notification: Notification) {
@@ -37,8 +39,26 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.subscription.pauses = BackOff::between_subscriptions();
         }
         self.changes.notified += 1;
-        self.ask_anew(|_| true);
+        let heeded = self.subscription.heard(step.now);
+        if heeded > step.now {
+            let asked = self.waiters.iter_mut().take_while(|waiter| waiter.asked());
+            asked.for_each(|waiter| waiter.ask_at = waiter.ask_at.min(heeded));
+        } else {
+            self.ask_anew(|_| true);
+            self.confirm_own(step);
+        }
         self.advance(step);
+    }
+
+    /// Asks whether the lease in whose way waiters here stand is still there: it may have been taken by force.
+    fn confirm_own(&mut self, step: &mut Step<'_, W, L>) {
+        let in_doubt = |lease: &&Lease<L>| {
+            lease.is_exclusive() && lease.is_held(step.now) && lease.renewal.is_none() && step.now >= lease.stands_at()
+        };
+        if let Some(lease) = self.leases.iter().find(in_doubt).filter(|_| !self.waiters.is_empty()) {
+            let lease = lease.id;
+            self.renew_now(step, lease, None);
+        }
     }
 
     pub(super) fn subscription_began(&mut self, step: &mut Step<'_, W, L>, request: RequestId, begun: bool) {
@@ -66,7 +86,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.wants_notifications = false;
             return self.unsubscribe(step);
         }
-        if let Some(member) = self.subscriber(step).filter(|_| step.now >= self.subscription.not_before) {
+        let due = self.subscribes(step).filter(|(_, at)| step.now >= *at);
+        if let Some((member, _)) = due {
             let request = step.request(self.id);
             self.subscription.not_before = step.now.plus(self.subscription.pauses.next(step.random, None));
             self.subscription.state = Subscribed::Asked(request, member);
@@ -74,11 +95,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
     }
 
-    /// The engine that has to subscribe now, if any.
-    pub(super) fn subscriber(&self, step: &Step<'_, W, L>) -> Option<Member> {
-        let wanted = self.wants_notifications && self.subscription.state == Subscribed::No;
-        let first = self.waiters.front().filter(|_| wanted)?;
-        step.traits(first.member).notifies.then_some(first.member)
+    /// Which engine has to subscribe, and when: at once for a holder of another process, later for one of this process, which
+    /// may lose the key by force.
+    pub(super) fn subscribes(&self, step: &Step<'_, W, L>) -> Option<(Member, Moment)> {
+        let first = self.waiters.front().filter(|_| self.subscription.state == Subscribed::No)?;
+        let behind = || self.leases.iter().find(|lease| lease.is_exclusive() && lease.end.is_none());
+        let from = if self.wants_notifications { Moment::default() } else { behind()?.stands_at() };
+        let at = from.max(self.subscription.not_before);
+        step.traits(first.member).notifies.then_some((first.member, at))
     }
 
     pub(super) fn unsubscribe(&mut self, step: &mut Step<'_, W, L>) {

@@ -85,8 +85,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         if let Err(error) = answer {
             let again = error.is_transient() && step.now < release.give_up_at;
             release.has_failed = true;
-            release.again_at = step.now.plus(release.pauses.next(step.random, None));
-            let member = release.member;
+            let (member, pause) = (release.member, release.pauses.next(step.random, None));
+            release.again_at = step.repeats_at(member, pause);
             step.out.push(Action::ReleaseFailed(self.name.clone(), error.clone()));
             if again {
                 step.keep(member);

@@ -46,6 +46,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn tick(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         self.take_back_untaken(step);
+        self.open_offers(step);
         for lease in self.leases.iter_mut().filter(|lease| lease.end.is_none()) {
             // If another renewal is still under way, its late answer counts, too.
             if now >= lease.next_renewal() {
@@ -127,7 +128,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let Some(entry) = lease.guards.iter().find(|entry| entry.id == offer.guard.guard) else {
                 continue;
             };
-            offer.until = Some(lease.offered_until(step.now));
+            offer.begin(lease, step.now);
             let granted = lease.granted(self.id, entry);
             step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
         }

@@ -38,16 +38,50 @@ pub(super) struct Engine {
     pub(super) places: KeySet,
     /// The terms of the last lease.
     pub(super) terms: Option<Arc<Terms>>,
-    /// The usual time of an answered claim: an average in which each counts for an eighth, and one that took very long for less,
-    /// because a caller that is not polled hears its answer late, which says nothing of the store.
-    pub(super) round_trip: Duration,
+    pub(super) round_trip: RoundTrip,
+    /// The next moment at which a release that failed is sent again.
+    pub(super) repeats_at: Moment,
 }
+
+/// How long after each other the releases that failed are sent again, so that many of them do not keep a store down.
+const APART: Duration = Duration::from_millis(5);
 
 /// What a round trip is taken to be before the first answer.
 const UNKNOWN: Duration = Duration::from_millis(100);
 
 /// The least time by which a wait may pass its limit for an answer that is under way.
 const GRACE: Duration = Duration::from_millis(50);
+
+/// The shortest times of answered claims, in this window and in the one before.
+///
+/// Longer ones say nothing of what is usual: a store that stood still answers many claims late at once, and a caller that is not
+/// polled hears its answer late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundTrip {
+    began: Moment,
+    now: Duration,
+    before: Duration,
+}
+
+impl RoundTrip {
+    const WINDOW: Duration = Duration::from_secs(5);
+
+    fn unknown() -> Self {
+        Self { began: Moment::default(), now: UNKNOWN, before: UNKNOWN }
+    }
+
+    fn took(&mut self, now: Moment, took: Duration) {
+        if now.since(self.began) < Self::WINDOW {
+            self.now = self.now.min(took);
+        } else {
+            *self = Self { began: now, now: took, before: self.now };
+        }
+    }
+
+    pub(super) fn usual(self) -> Duration {
+        self.now.min(self.before)
+    }
+}
 
 impl Engine {
     pub(super) fn new(traits: Traits) -> Self {
@@ -58,12 +92,13 @@ impl Engine {
             under_way: 0,
             places: KeySet::default(),
             terms: None,
-            round_trip: UNKNOWN,
+            round_trip: RoundTrip::unknown(),
+            repeats_at: Moment::default(),
         }
     }
 
     pub(super) fn latest(&self, limit: Moment) -> Moment {
-        limit.plus((self.round_trip * 2).max(GRACE).min(self.traits.answers_within))
+        limit.plus((self.round_trip.usual() * 2).max(GRACE).min(self.traits.answers_within))
     }
 }
 
@@ -128,16 +163,23 @@ impl<W, L> Step<'_, W, L> {
         }
     }
 
+    /// When a release is sent again after this pause.
+    pub(super) fn repeats_at(&mut self, member: Member, pause: Duration) -> Moment {
+        let Some(engine) = self.members.get_mut(&member) else { return Moment::NEVER };
+        let turn = engine.repeats_at.max(self.now);
+        engine.repeats_at = turn.plus(APART);
+        self.now.plus(pause).max(turn)
+    }
+
     pub(super) fn took(&mut self, member: Member, sent_at: Moment) {
         if let Some(engine) = self.members.get_mut(&member) {
-            let (took, usual) = (self.now.since(sent_at), engine.round_trip);
-            engine.round_trip = (usual * 7 + took.min(usual.max(Duration::from_millis(1)) * 8)) / 8;
+            engine.round_trip.took(self.now, self.now.since(sent_at));
         }
     }
 
     /// When an answer is overdue: the runtime that carries the request is not driven.
     pub(super) fn overdue(&self, member: Member) -> Moment {
-        self.now.plus(self.traits(member).answers_within.saturating_mul(5))
+        self.now.plus(self.traits(member).answers_within.saturating_mul(2))
     }
 
     /// Until when an answer that is under way is waited for.

@@ -1,5 +1,7 @@
 //! Whether a key is subscribed to.
 
+use std::time::Duration;
+
 use super::backoff::BackOff;
 use super::event::{Member, RequestId};
 use crate::clock::Moment;
@@ -10,11 +12,42 @@ pub(super) struct Subscription {
     /// No new subscription is begun before this moment.
     pub(super) not_before: Moment,
     pub(super) pauses: BackOff,
+    /// How many times it said that the key is free since the key was granted here.
+    pub(super) vain: u32,
+    /// After many vain ones, no claim is sent for another one before this moment.
+    pub(super) heeds_at: Moment,
 }
+
+/// So many vain notifications follow each other before they are doubted. Beside busy processes most of them are vain.
+const VAIN: u32 = 16;
+
+/// How often a notification that is doubted is heeded.
+const DOUBTED: Duration = Duration::from_millis(5);
 
 impl Subscription {
     pub(super) fn new() -> Self {
-        Self { state: Subscribed::No, not_before: Moment::default(), pauses: BackOff::between_subscriptions() }
+        Self {
+            state: Subscribed::No,
+            not_before: Moment::default(),
+            pauses: BackOff::between_subscriptions(),
+            vain: 0,
+            heeds_at: Moment::default(),
+        }
+    }
+
+    /// The key is said to be free. When that is heeded: a subscription that says so all the time must not become as many claims.
+    pub(super) fn heard(&mut self, now: Moment) -> Moment {
+        self.vain = self.vain.saturating_add(1);
+        if self.vain > VAIN && self.heeds_at <= now {
+            self.heeds_at = now.plus(DOUBTED);
+            return now;
+        }
+        self.heeds(now)
+    }
+
+    /// When a notification that came since is heeded.
+    pub(super) fn heeds(&self, now: Moment) -> Moment {
+        if self.vain > VAIN { self.heeds_at.max(now) } else { now }
     }
 
     /// Whether there is no subscription, and was none of late.

@@ -1,6 +1,8 @@
 //! Releases that fail, and callers that never come back.
 
-use leasehold_core::{ErrorKind, LockOptions, Locker, LockerExt, Memory};
+use std::time::Duration;
+
+use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, Memory};
 use leasehold_testkit::{Does, Step, test};
 
 use crate::surroundings::{MOMENT, PATIENCE, key, live, soon, store};
@@ -43,4 +45,37 @@ async fn callers_that_are_kept_and_never_polled_again_keep_nobody_for_ever() {
     guard.release().await.unwrap();
     drop(soon("the one who is polled is not served", waiter).await.unwrap().unwrap());
     drop(forgotten);
+}
+
+#[test(multi_thread)]
+async fn who_watches_a_guard_ends_with_it_and_keeps_no_locker() {
+    let store = store();
+    let locks = store.engine();
+    let known = locks.downgrade();
+    let (mut watchers, mut handles) = (Vec::new(), Vec::new());
+    for number in 0..100 {
+        let guard = locks.lock(format!("k{number}")).await.unwrap();
+        watchers.push(tokio::spawn(guard.ended()));
+        handles.push(guard.handle());
+        if number % 2 == 0 { drop(guard) } else { drop(guard.release().await) }
+    }
+    for watcher in watchers {
+        assert_eq!(soon("the guard has ended", watcher).await.unwrap(), None);
+    }
+    let lost = locks.lock("lost").await.unwrap();
+    let watcher = tokio::spawn(lost.ended());
+    locks.force_release(&LockKey::new("lost").unwrap()).await.unwrap();
+    assert_eq!(soon("the guard is lost", watcher).await.unwrap(), Some(LossReason::ForceReleased));
+    assert_eq!(lost.handle().ended().await, lost.loss());
+    let handle = lost.handle();
+    drop((lost, locks));
+    // What is under way keeps it.
+    let gone = async {
+        while known.upgrade().is_some() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    soon("handles keep no locker", gone).await;
+    assert_eq!((handle.loss(), handle.is_held()), (Some(LossReason::ForceReleased), false));
+    assert!(handles.iter().all(|handle| !handle.is_held() && handle.remaining().is_zero()));
 }

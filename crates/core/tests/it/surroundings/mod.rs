@@ -5,6 +5,7 @@ mod crowds;
 mod ends;
 mod outside;
 mod resting;
+mod silence;
 mod storm;
 mod wakers;
 

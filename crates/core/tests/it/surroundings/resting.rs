@@ -1,6 +1,7 @@
 //! A runtime that nobody drives any more keeps nobody on another one waiting.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures::future::{join, join_all};
@@ -9,6 +10,7 @@ use leasehold_testkit::{Does, Scripted, Step, test};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::surroundings::{MOMENT, PATIENCE, key, live, resting, soon, store};
 
@@ -20,7 +22,7 @@ fn a_claim_under_way_on_a_runtime_that_rests_keeps_the_key_from_nobody() {
     // The second makes a task of the first one's claim, and both leave.
     rests.block_on(async {
         let both = join(locks.lock("k"), locks.lock("k"));
-        assert!(tokio::time::timeout(MOMENT / 10, both).await.is_err());
+        assert!(timeout(MOMENT / 10, both).await.is_err());
     });
     store.always(Step::Claim, Does::Well);
     live.block_on(async {
@@ -29,6 +31,54 @@ fn a_claim_under_way_on_a_runtime_that_rests_keeps_the_key_from_nobody() {
         assert!(matches!(tried, Ok(None)), "{tried:?}");
         drop(guard);
     });
+}
+
+#[test(process)]
+fn a_request_is_not_driven_by_another_runtime_when_its_own_ends() {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&panics);
+    std::panic::set_hook(Box::new(move |_| {
+        counts.fetch_add(1, Ordering::SeqCst);
+    }));
+    let (store, ends, live) = (store(), resting(), live());
+    let locks = store.engine();
+    store.always(Step::Claim, Does::Slow(MOMENT * 4));
+    let mut first = Box::pin(locks.lock("k"));
+    assert!(ends.block_on(async { timeout(MOMENT / 10, &mut first).await }).is_err());
+    let second = {
+        let locks = locks.clone();
+        live.spawn(async move { locks.lock("k").await })
+    };
+    live.block_on(async { tokio::time::sleep(MOMENT).await });
+    drop(ends);
+    drop(first);
+    drop(live.block_on(soon("the key is free, and a live caller waits", second)).unwrap().unwrap());
+    assert_eq!(panics.load(Ordering::SeqCst), 0, "timers end with their runtime");
+}
+
+#[test]
+fn who_blocks_the_thread_of_its_runtime_keeps_the_key_from_nobody() {
+    // A claim that is not driven is not given up before the test is.
+    let (store, live) = (store().answering_within(PATIENCE * 2), live());
+    let locks = live.block_on(async { store.engine() });
+    store.always(Step::Claim, Does::Slow(MOMENT));
+    let (begun, has_begun) = mpsc::channel();
+    let (over, is_over) = mpsc::channel::<()>();
+    let blocked = {
+        let locks = locks.clone();
+        std::thread::spawn(move || {
+            resting().block_on(async {
+                let mut waits = Box::pin(locks.lock("k"));
+                assert!(timeout(MOMENT / 10, &mut waits).await.is_err());
+                begun.send(()).unwrap();
+                is_over.recv().unwrap_err();
+            });
+        })
+    };
+    has_begun.recv().unwrap();
+    drop(live.block_on(soon("the key is free, and a live caller waits", locks.lock("k"))).unwrap());
+    drop(over);
+    blocked.join().unwrap();
 }
 
 /// Two who begin to wait when they are told, and ask for different things: nothing passes from one to the other.

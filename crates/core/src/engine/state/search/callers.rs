@@ -38,7 +38,12 @@ impl World {
         let At::Waiting { id, limit, offer: Some(offer), floor, wants, .. } = self.seats[index].at.clone() else {
             return Ok(());
         };
-        match self.sides[side].collect(id, &offer.guard) {
+        let mut collected = self.sides[side].collect(id, &offer.guard);
+        if collected == Collected::NotYet && self.ask(side, |state, at| state.take_up(at, id, &offer.guard))? {
+            self.seen.push("a guard goes to who comes first");
+            collected = Collected::Yes;
+        }
+        match collected {
             Collected::Yes => {
                 let (member, epoch) = (self.config.seats[index].member, offer.cell.epoch().unwrap_or_default());
                 match wants {

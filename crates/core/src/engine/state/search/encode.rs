@@ -19,7 +19,7 @@ pub(super) const HANDLE: u64 = 6 << 56;
 pub(super) const CELL: u64 = 7 << 56;
 
 pub(super) struct Encoder {
-    now: Moment,
+    pub(super) now: Moment,
     pub(super) side: u64,
     words: Vec<u64>,
 }

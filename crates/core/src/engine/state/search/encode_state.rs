@@ -9,7 +9,7 @@ use super::super::pending::{
 };
 use super::super::step::Engine;
 use super::super::subscription::{Subscribed, Subscription};
-use super::super::waiter::{Changes, LastAnswer, Offer, Waiter};
+use super::super::waiter::{Changes, LastAnswer, Offer, Told, Waiter};
 use super::encode::{CELL, Encoder, HANDLE};
 use super::world::{Handle, LeaseNote};
 use crate::{GrantRef, LockOptions, LossReason, Mode};
@@ -17,13 +17,15 @@ use crate::{GrantRef, LockOptions, LossReason, Mode};
 impl Encoder {
     pub(super) fn state(&mut self, state: &State<Handle, LeaseNote>) {
         let State { keys, members, schedule: _, next_id: _ } = state;
+        let now = self.now;
         self.list(members, |to, (Member(member), engine)| {
-            let Engine { traits: _, closed, kept, under_way, places: _, terms: _, round_trip } = engine;
+            let Engine { traits: _, closed, kept, under_way, places: _, terms: _, round_trip, repeats_at } = engine;
             to.put(*member);
             to.flag(*kept);
             to.flag(*closed);
             to.count(*under_way);
-            to.length(*round_trip * 2);
+            to.length(round_trip.usual() * 2);
+            to.flag(*repeats_at > now);
         });
         self.list(keys.iter(), |to, (_, slot)| to.slot(slot));
     }
@@ -65,10 +67,12 @@ impl Encoder {
         self.list(waiters, Self::waiter);
         self.count(*over);
         self.list(offers, |to, offer| {
-            let Offer { waiter, until, guard, taken_over } = offer;
+            let Offer { waiter, until, opens_at, tells, guard, taken_over } = offer;
             to.flag(*taken_over);
             to.waiter(waiter);
             to.option(*until, Self::future);
+            to.future(*opens_at);
+            to.count(*tells.min(&4));
             to.guard(guard);
         });
         self.list(claims, |to, claim| to.claim(claim, *changes));
@@ -80,7 +84,7 @@ impl Encoder {
             to.put(member.0);
             to.epoch(*epoch);
         });
-        let Subscription { state, not_before, pauses } = subscription;
+        let Subscription { state, not_before, pauses, vain: _, heeds_at: _ } = subscription;
         match state {
             Subscribed::No => self.put(70),
             Subscribed::Asked(RequestId(_, request), Member(by))
@@ -116,6 +120,7 @@ impl Encoder {
             polling,
             failing,
             last,
+            told,
         } = waiter;
         let WaiterId(id) = id;
         self.id(*id);
@@ -131,6 +136,11 @@ impl Encoder {
         self.pauses(polling);
         self.pauses(failing);
         self.option(last.as_ref(), Self::last_answer);
+        match told {
+            Told::Nothing => self.put(80),
+            Told::Of(GuardId(guard)) => self.id(*guard),
+            Told::InVain => self.put(81),
+        }
     }
 
     fn take_over(&mut self, pending: &PendingTakeOver<Handle>) {

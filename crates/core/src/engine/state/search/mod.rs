@@ -60,6 +60,7 @@ fn exclusive() {
         "a lease runs out under a guard",
         "an offer was taken back",
         "an offer was withdrawn",
+        "a guard goes to who comes first",
         "a key is only held",
     ];
     holds(&configs::EXCLUSIVE, &must_happen);

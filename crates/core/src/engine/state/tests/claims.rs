@@ -16,7 +16,7 @@ fn queued() -> Attempt {
 
 /// Has an answer come so late that nobody waits for it.
 fn overdue(play: &mut Play) {
-    play.pass(Duration::from_secs(5));
+    play.pass(Duration::from_secs(2));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_caller_that_polls_its_claim_alone_has_a_limit_of_its_own() {
     play.claim();
     assert_eq!(play.state.next(), Moment::NEVER);
     play.waits(member, "b");
-    assert_eq!(play.state.next(), play.now.plus(Duration::from_secs(5)));
+    assert_eq!(play.state.next(), play.now.plus(Duration::from_secs(2)));
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn a_message_is_heard_also_beside_an_older_claim_that_got_no_answer() {
     play.claim();
     let other = play.state.add(TELLS);
     play.waits(other, "b");
-    play.pass(Duration::from_secs(5));
+    play.pass(Duration::from_secs(2));
     notified(&mut play, listen, granted(owner));
     assert_eq!(play.granted("a").grant().epoch, Some(4));
 }
@@ -294,5 +294,46 @@ fn a_claim_that_left_before_the_subscription_began_is_made_again_at_once() {
     let (request, _) = play.claim();
     play.apply(Event::Subscribed { request: listen, begun: true });
     play.answer(request, Ok(BUSY));
+    play.claim();
+}
+
+#[test]
+fn a_subscription_that_says_all_the_time_that_a_held_key_is_free_becomes_few_claims() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    play.waits(member, "a");
+    let (request, _) = play.claim();
+    play.answer(request, Ok(BUSY));
+    let listen = play.subscribe();
+    play.apply(Event::Subscribed { request: listen, begun: true });
+    let mut asked = 0;
+    for _ in 0..10_000 {
+        notified(&mut play, listen, Notification::Freed);
+        for (request, _) in play.claims() {
+            asked += 1;
+            play.answer(request, Ok(BUSY));
+        }
+        play.pass(Duration::from_micros(100));
+    }
+    // In a second.
+    assert!((100..250).contains(&asked), "{asked}");
+}
+
+#[test]
+fn who_waits_behind_a_lease_of_this_process_hears_when_that_is_taken_by_force() {
+    let (mut play, member) = Play::with(NOTIFIES);
+    play.holds(member, "holder", 2);
+    play.waits(member, "a");
+    play.pass(millis(999));
+    assert!(!listens(&mut play), "most leases are over before");
+    play.pass(millis(1));
+    let listen = play.subscribe();
+    play.apply(Event::Subscribed { request: listen, begun: true });
+    assert!(play.renewals().is_empty());
+    notified(&mut play, listen, Notification::Freed);
+    notified(&mut play, listen, Notification::Freed);
+    let mut renewals = play.renewals();
+    assert_eq!(renewals.len(), 1);
+    play.apply(Event::Renewed(renewals.remove(0), vec![Ok(LeaseStatus::ForceReleased)]));
+    assert_eq!(play.ends(), [End::Lost(LossReason::ForceReleased)]);
     play.claim();
 }

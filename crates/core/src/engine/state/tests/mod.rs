@@ -12,6 +12,7 @@ mod local_handoffs;
 mod lost;
 mod messages;
 mod next_waiter;
+mod open_offers;
 mod releases;
 mod renewals;
 mod take_overs;
@@ -311,6 +312,11 @@ impl Play {
     /// Comes for what it was told.
     fn collect(&mut self, id: WaiterId, granted: &Granted<Cell>) -> Collected {
         self.ask(|state, _| state.collect(id, &granted.guard))
+    }
+
+    /// Comes for what another was offered, too.
+    fn take_up(&mut self, id: WaiterId, granted: &Granted<Cell>) -> bool {
+        self.ask(|state, at| state.take_up(at, id, &granted.guard))
     }
 
     fn answer(&mut self, request: RequestId, answer: Result<Attempt>) {

@@ -76,7 +76,7 @@ fn only_what_may_have_been_taken_over_goes_back() {
 fn who_attaches_is_told_when_no_answer_comes() {
     let (mut play, member) = Play::with(PLAIN);
     let (_, request, owner) = attaches(&mut play, member);
-    play.pass(millis(5 * 1000 - 1));
+    play.pass(millis(2 * 1000 - 1));
     assert!(play.outcome("a").is_none());
     play.pass(millis(1));
     assert_eq!(play.failed("a"), ErrorKind::Indeterminate);
@@ -157,14 +157,14 @@ fn a_writer_that_may_not_be_a_reader_is_given_back() {
 fn a_downgrade_that_gets_no_answer_is_called_so() {
     let (mut play, member) = Play::with(PLAIN);
     downgrades(&mut play, member);
-    play.pass(Duration::from_secs(5));
+    play.pass(Duration::from_secs(2));
     match play.outcome("a") {
         Some(Outcome::Failed(error)) => assert_eq!(error.operation(), "downgrade"),
         outcome => panic!("{outcome:?}"),
     }
     let (mut play, member) = Play::with(PLAIN);
     attaches(&mut play, member);
-    play.pass(Duration::from_secs(5));
+    play.pass(Duration::from_secs(2));
     match play.outcome("a") {
         Some(Outcome::Failed(error)) => assert_eq!(error.operation(), "attach"),
         outcome => panic!("{outcome:?}"),
