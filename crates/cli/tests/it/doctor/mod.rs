@@ -41,7 +41,7 @@ pub(crate) fn doctor(url: &str, args: &[&str]) -> Said {
         assert!(finding["text"].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')), "{finding}");
         assert!(health == "ok" || finding["cure"].is_string() || finding["id"] == "open", "no cure: {finding}");
     }
-    Said { code, store: said["store"].as_str().unwrap().to_owned(), findings }
+    Said { code, store: said["backend"].as_str().unwrap().to_owned(), findings }
 }
 
 impl Said {
