@@ -77,7 +77,8 @@ impl Cli {
     }
 }
 
-const EXAMPLES: &str = "\
+/// The end of the help of the whole program; the lines with examples are also in manual pages.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   leasehold run nightly -- pg_dump -f all.sql shop       wait for the lock, then dump
   leasehold run -n nightly -- ./report.sh                give up at once if it is held (exit 75)

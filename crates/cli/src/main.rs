@@ -32,6 +32,7 @@ mod bench;
 mod describe;
 mod doctor;
 mod fit;
+mod manual;
 #[cfg(feature = "watch")]
 mod watch;
 

@@ -268,7 +268,22 @@ fn a_package_gets_a_manual_page_for_each_command() {
     written.sort();
     assert_eq!(written, expected);
     for page in written {
-        assert!(fs::read_to_string(pages.join(&page)).unwrap().contains(".TH "), "{page:?} is no manual page");
+        let text = fs::read_to_string(pages.join(&page)).unwrap();
+        assert!(text.contains(".TH "), "{page:?} is no manual page");
+        for section in ["OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES"] {
+            let (_, behind) = text
+                .split_once(&format!(".SH \"{section}\"\n"))
+                .or_else(|| text.split_once(&format!(".SH {section}\n")))
+                .unwrap_or_else(|| panic!("{page:?} has no {section}"));
+            assert!(
+                behind.lines().any(|line| !line.starts_with('.') && !line.is_empty()),
+                "{page:?}: {section} is empty"
+            );
+        }
+    }
+    let run = fs::read_to_string(pages.join("leasehold-run.1")).unwrap();
+    for said in ["127", "LEASEHOLD_TOKEN", "leasehold run \\-n nightly"] {
+        assert!(run.contains(said), "{said} is not in {run}");
     }
     let refused = leasehold(&["man", "--directory", "/dev/null/man"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(64), "{refused:?}");
