@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
 
     let fleet = Fleet::start(|_| true)?;
     fleet.describe();
-    let mut lines = Vec::new();
+    let (mut lines, mut begin_with) = (Vec::new(), Vec::new());
     let mut code = if fleet.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     for backend in &chosen {
         let (passed, tally) = run_one(backend, for_runner, &fleet)?;
@@ -27,10 +27,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<ExitCode, String> {
             code = ExitCode::FAILURE;
         }
         lines.extend(tally.suites);
+        begin_with.extend(tally.begin_with.iter().map(|line| format!("{}: {line}", backend.name)));
     }
     let failed = fleet.failed.clone();
     drop(fleet);
-    println!("\n{}", failed.into_iter().chain(lines).collect::<Vec<_>>().join("\n"));
+    println!("\n{}", failed.into_iter().chain(lines).chain(begin_with).collect::<Vec<_>>().join("\n"));
     Ok(code)
 }
 

@@ -63,6 +63,9 @@ impl Steps {
         if !self.failed.is_empty() {
             println!("failed: {}", self.failed.join(", "));
         }
+        for line in &tally.begin_with {
+            println!("{line}");
+        }
         println!("total: {}", tally.with_failures(self.failed.len() as u64));
         self.code()
     }

@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 
 /// A backend that has a conformance suite: `redis-single` in package `leasehold-redis-single`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,11 +62,25 @@ pub(crate) fn libraries() -> Result<Vec<String>, String> {
     Ok(packages)
 }
 
-/// The folder of the workspace's `Cargo.toml`.
+/// The folder of the workspace's `Cargo.toml`. Where this is no workspace of Leasehold, it says so and ends the program.
 pub(crate) fn root() -> PathBuf {
-    // Read at run time first: a build of this program may outlive a move of the folder.
-    let here = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-    here.parent().map_or_else(|| here.clone(), Path::to_path_buf)
+    let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let here = env::current_dir().unwrap_or_default();
+    located(package.as_deref(), &here).unwrap_or_else(|why| {
+        eprintln!("xtask: {why}");
+        process::exit(1)
+    })
+}
+
+/// The workspace of the package whose program cargo runs, or else the one around the current folder. Never the one in which this
+/// program was built: checkouts may share a target folder.
+fn located(package: Option<&Path>, here: &Path) -> Result<PathBuf, String> {
+    let is_ours =
+        |folder: &&Path| ["xtask", "crates/core"].iter().all(|of| folder.join(of).join("Cargo.toml").is_file());
+    let found = package.and_then(Path::parent).filter(is_ours).or_else(|| here.ancestors().find(is_ours));
+    found.map(Path::to_path_buf).ok_or_else(|| {
+        format!("{} is in no checkout of Leasehold: run `cargo xtask` in the one that is meant", here.display())
+    })
 }
 
 /// Cargo's target folder, in which this program also keeps files that outlive it.
@@ -79,4 +93,28 @@ pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     cargo
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_the_one_that_it_runs_in_and_not_the_one_that_it_was_built_in() {
+        let folder = target().join("tests/workspaces");
+        let _ = fs::remove_dir_all(&folder);
+        for checkout in ["one", "other"] {
+            for package in ["xtask", "crates/core"] {
+                let package = folder.join(checkout).join(package);
+                fs::create_dir_all(&package).and_then(|()| fs::write(package.join("Cargo.toml"), "")).expect("written");
+            }
+        }
+        let at = |path: &str| folder.join(path);
+        let xtask = at("one/xtask");
+        assert_eq!(located(Some(&xtask), &at("other")), Ok(at("one")), "the cargo that runs it is asked first");
+        assert_eq!(located(None, &at("other/crates/core")), Ok(at("other")));
+        assert_eq!(located(Some(&at("elsewhere/package")), &at("other")), Ok(at("other")));
+        let nowhere = located(None, Path::new("/"));
+        assert!(nowhere.is_err_and(|why| why.contains("no checkout of Leasehold")));
+    }
 }

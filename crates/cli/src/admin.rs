@@ -9,7 +9,7 @@ use crate::args::{ForceReleaseArgs, GcArgs, InspectArgs, ListArgs, StoreArgs};
 use crate::choice::{Purpose, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
-use crate::wording::{self, HolderFields};
+use crate::wording::{self, HolderFields, json};
 
 /// The exit code of `inspect --exit-code` for a key that nobody holds, and of `force-release` that released nothing.
 const FREE: u8 = 1;
@@ -164,11 +164,6 @@ struct ForcedFields<'a> {
     released: bool,
     #[serde(flatten)]
     of_key: KeyFields<'a>,
-}
-
-/// One object on one line.
-pub(crate) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).map(|line| line + "\n").unwrap_or_default()
 }
 
 /// A table of the holders, one line for each.

@@ -13,6 +13,7 @@ use leasehold::{LockKey, LockOptions, Wait, kind_of};
 use crate::duration;
 use crate::exit::{self, Codes};
 use crate::store_commands::{BenchArgs, HealArgs, MigrateArgs};
+use crate::suggestion::advise;
 #[cfg(feature = "watch")]
 use crate::watch::WatchArgs;
 
@@ -50,8 +51,9 @@ impl Cli {
     }
 
     fn of_any(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let args: Vec<_> = args.into_iter().collect();
         let mut program = Self::command();
-        let matches = program.try_get_matches_from_mut(args)?;
+        let matches = program.try_get_matches_from_mut(&args).map_err(|refused| advise(refused, &args))?;
         let cli = Self::from_arg_matches(&matches).map_err(|refused| refused.format(&mut program))?;
         if let Command::Run(run) = &cli.command
             && let Some(why) = run.contradiction()
@@ -75,7 +77,8 @@ impl Cli {
     }
 }
 
-const EXAMPLES: &str = "\
+/// The end of the help of the whole program; the lines with examples are also in manual pages.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   leasehold run nightly -- pg_dump -f all.sql shop       wait for the lock, then dump
   leasehold run -n nightly -- ./report.sh                give up at once if it is held (exit 75)
@@ -229,7 +232,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
-    /// Time between SIGTERM and SIGKILL with --on-lost term; at most a third of --ttl
+    /// Time between SIGTERM and SIGKILL with --on-lost term; ahead of the end of the lease, at most a third of --ttl
     #[arg(long, value_name = "DUR", default_value = "5s", value_parser = duration::parse)]
     pub(crate) kill_after: Duration,
 

@@ -6,13 +6,14 @@ use leasehold::{Admin, Capability, Clock, LockKey, LockOptions, Locker, Locks, W
 use serde::Serialize;
 use tokio::task::{JoinSet, yield_now};
 
-use crate::admin::{json, print};
+use crate::admin::print;
 use crate::args::StoreArgs;
 use crate::choice::{Purpose, choose, close};
 use crate::exit::Failure;
 use crate::fit::ttl_option;
 use crate::signals::Signals;
 use crate::store_commands::BenchArgs;
+use crate::wording::json;
 
 /// How many tasks lock keys of their own at a time.
 const TASKS: usize = 16;
@@ -184,12 +185,12 @@ impl Report {
     fn json(&self) -> String {
         #[derive(Serialize)]
         struct Object<'r> {
-            store: &'r str,
+            backend: &'r str,
             #[serde(flatten)]
             figures: &'r Figures,
             advice: Vec<String>,
         }
-        json(&Object { store: &self.store, figures: &self.figures, advice: advice(&self.figures) })
+        json(&Object { backend: &self.store, figures: &self.figures, advice: advice(&self.figures) })
     }
 
     fn lines(&self) -> String {

@@ -9,7 +9,7 @@ use crate::args::StoreArgs;
 use crate::exit::Failure;
 use crate::password::read_password;
 use crate::report::Report;
-use crate::suggestion::did_you_mean;
+use crate::suggestion::{did_you_mean, without_slashes};
 
 /// The store that is used when none is named. It is a directory of the user, so that the program works without a server.
 const DEFAULT: &str = "file:";
@@ -57,6 +57,11 @@ pub(crate) fn choose(args: &StoreArgs) -> Result<Choice, Failure> {
     }
     let address = Address::new(named.unwrap_or(DEFAULT));
     let kind = kind_of(address.expose()).map_err(|unknown| refuse(address.expose(), &unknown))?;
+    if kind.takes_password
+        && let Some(meant) = without_slashes(address.expose(), &kinds())
+    {
+        return Err(Failure::Usage(format!("the URL of the {} store lacks `//`: did you mean {meant}?", kind.name)));
+    }
     if args.session.is_some() && !kind.takes_session {
         return Err(Failure::Usage(format!(
             "the {} store has no sessions: --session needs --backend reentrant:redis://HOST",

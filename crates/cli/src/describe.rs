@@ -2,11 +2,13 @@ use std::fmt::Write;
 use std::fs;
 
 use clap::CommandFactory;
+use clap_mangen::Man;
 use leasehold::{Capabilities, Capability, Kind, kinds};
 
 use crate::admin::{columns, print};
 use crate::args::{BackendsArgs, Cli, CompletionsArgs, ManArgs};
 use crate::exit::Failure;
+use crate::manual;
 
 /// `leasehold backends`: shows the capabilities that each backend claims.
 pub(crate) fn backends(args: &BackendsArgs) -> Result<u8, Failure> {
@@ -25,23 +27,24 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
 
 /// `leasehold man`: prints a manual page, or writes all of them.
 pub(crate) fn man(args: &ManArgs) -> Result<u8, Failure> {
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
     if let Some(directory) = &args.directory {
-        let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+        let written = fs::create_dir_all(directory).and_then(|()| {
+            std::iter::once(&program).chain(program.get_subcommands()).try_for_each(|command| {
+                fs::write(directory.join(Man::new(command.clone()).get_filename()), manual::page(command)?)
+            })
+        });
         written.map_err(|cause| Failure::Usage(format!("{}: {cause}", directory.display())))?;
         return Ok(0);
     }
-    let mut program = Cli::command();
-    program.build();
-    let page = match &args.command {
-        None => program,
+    let command = match &args.command {
+        None => &program,
         Some(name) => {
-            let found = program.find_subcommand(name).cloned();
-            found.ok_or_else(|| Failure::Usage(format!("there is no command {name:?}")))?
+            program.find_subcommand(name).ok_or_else(|| Failure::Usage(format!("there is no command {name:?}")))?
         }
     };
-    let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text).map_err(Failure::System)?;
-    print(&String::from_utf8_lossy(&text))?;
+    print(&String::from_utf8_lossy(&manual::page(command).map_err(Failure::System)?))?;
     Ok(0)
 }
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 use leasehold::{Admin, Capability, Clock, Finding, Health, LockKey, LockOptions, Locker, Locks, Wait};
 use serde::Serialize;
 
-use crate::admin::{json, print};
+use crate::admin::print;
 use crate::args::{DoctorArgs, StoreArgs};
 use crate::choice::{Choice, Purpose, choose, close};
 use crate::duration::spoken;
 use crate::exit::Failure;
 use crate::fit::{fewest_round_trips, ttl_option};
+use crate::wording::json;
 
 /// A round trip that takes longer is a warning.
 const SLOW: Duration = Duration::from_secs(1);
@@ -64,12 +65,12 @@ impl Report {
     fn json(&self) -> String {
         #[derive(Serialize)]
         struct Object<'f> {
-            store: &'f str,
+            backend: &'f str,
             exit_code: u8,
             findings: Vec<Fields<'f>>,
         }
         let findings = self.findings.iter().map(Fields::from).collect();
-        json(&Object { store: &self.store, exit_code: exit_code(&self.findings), findings })
+        json(&Object { backend: &self.store, exit_code: exit_code(&self.findings), findings })
     }
 }
 

@@ -124,7 +124,12 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Store(error) => match error.kind() {
-                ErrorKind::Unavailable if error.lock_key().is_none() => {
+                ErrorKind::Unavailable if error.lock_key().is_some() || error.backend() == Some("file") => None,
+                // It asks so itself.
+                ErrorKind::Unavailable if self.to_string().contains("is the server running?") => {
+                    Some("the address is that of --backend or LEASEHOLD_BACKEND")
+                }
+                ErrorKind::Unavailable => {
                     Some("is the server up, and is the address right? (--backend or LEASEHOLD_BACKEND)")
                 }
                 ErrorKind::Indeterminate => {

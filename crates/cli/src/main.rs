@@ -32,6 +32,7 @@ mod bench;
 mod describe;
 mod doctor;
 mod fit;
+mod manual;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -48,8 +49,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(refused) => return explain(&refused),
     };
-    log::start(&cli.command);
     let report = Report::new(&cli.command);
+    log::start(&cli.command, report);
     let codes = cli.command.codes();
     if let Some(warning) = cli.store.password_file.as_deref().and_then(others_can_read) {
         report.warn(&warning);

@@ -2,14 +2,14 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use leasehold::{Clock, FencingToken, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
+use leasehold::{FencingToken, Holders, LockKey, LossReason, Mode, ReleaseOutcome, Result};
 use serde::Serialize;
 
 use crate::args::{Command, OnLost};
 use crate::child::Ended;
 use crate::duration::{millis, spoken};
 use crate::exit::{Codes, Failure};
-use crate::wording::{self, HolderFields};
+use crate::wording::{self, HolderFields, json_event};
 
 /// Prints what the program does, on standard error: standard output belongs to the command.
 #[derive(Clone, Copy, Debug)]
@@ -222,18 +222,8 @@ impl Report {
     }
 
     fn event<'a>(self, event: impl FnOnce() -> Event<'a>) {
-        #[derive(Serialize)]
-        struct Stamped<'a> {
-            #[serde(flatten)]
-            event: Event<'a>,
-            /// Unix time in milliseconds.
-            time_ms: u64,
-        }
-        let stamped = || Stamped { event: event(), time_ms: Clock::system().unix_millis() };
-        if self.0 == Style::Json
-            && let Ok(line) = serde_json::to_string(&stamped())
-        {
-            put(&format!("{line}\n"));
+        if self.0 == Style::Json {
+            put(&json_event(&event()));
         }
     }
 

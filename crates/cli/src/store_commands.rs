@@ -29,6 +29,8 @@ pub(crate) struct BenchArgs {
 #[derive(Args, Debug)]
 pub(crate) struct HealArgs {}
 
-/// Create the tables that a MySQL store needs, if they do not exist
+/// Create the tables that a store in MySQL, MariaDB or PostgreSQL needs, if they do not exist
+///
+/// Run it once for each store, as a user who may create tables: the programs that lock need fewer rights. Once more does no harm.
 #[derive(Args, Debug)]
 pub(crate) struct MigrateArgs {}

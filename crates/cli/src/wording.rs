@@ -72,6 +72,22 @@ pub(crate) fn mode(mode: Mode) -> &'static str {
     }
 }
 
+/// One object on one line.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).map(|line| line + "\n").unwrap_or_default()
+}
+
+/// One event on one line, with the time of it: milliseconds since 1970, by the clock of this machine.
+pub(crate) fn json_event(event: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Stamped<'e, E> {
+        #[serde(flatten)]
+        event: &'e E,
+        time_ms: u64,
+    }
+    json(&Stamped { event, time_ms: Clock::system().unix_millis() })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

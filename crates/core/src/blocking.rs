@@ -270,7 +270,7 @@ impl<L: RwLocker> Locks<L> {
 /// Dropping it releases the lock and waits for the store's answer, 2 s at most; the release then goes on in the
 /// background, as it does when the guard is dropped within a runtime, also if it was the last: see [`Locks`].
 #[must_use = "the lock is released when the guard is dropped; bind it to a name (not `_`) for as long as you need it"]
-pub struct Guard<M: GuardMode> {
+pub struct Guard<M: GuardMode = Exclusive> {
     /// There until it is released.
     guard: Option<crate::Guard<M>>,
     runtime: Arc<Runtime>,

@@ -22,7 +22,7 @@ use crate::{
 /// What no lock can do is stop a program that is paused between the check and the write. For that, send the
 /// [`fencing_token`](Self::fencing_token) along and let the resource refuse smaller ones.
 #[must_use = "the lock is released when the guard is dropped; bind it to a name (not `_`) for as long as you need it"]
-pub struct Guard<M: GuardMode> {
+pub struct Guard<M: GuardMode = Exclusive> {
     inner: GuardInner,
     /// Open as long as the guard exists; only where a subscriber wants it, so that others do not pay for it.
     span: Option<Box<Span>>,
@@ -31,7 +31,7 @@ pub struct Guard<M: GuardMode> {
     mode: PhantomData<fn() -> M>,
 }
 
-/// A guard that excludes every other grant of its key.
+/// A guard that excludes every other grant of its key. `Guard` alone is the same.
 pub type LockGuard = Guard<Exclusive>;
 
 /// A guard that excludes writers, beside any number of other readers.

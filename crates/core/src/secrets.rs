@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -13,25 +14,33 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<[String]>);
 
-const HIDDEN: &str = "(a password)";
+/// In place of a whole text. One that lacks the password alone would tell it where the password is a word of that text, or a part
+/// of one: "using (a password)assword".
+const HIDDEN: &str = "(withheld: a password is in these words)";
 
 impl Secrets {
     /// These passwords, as they are. Empty ones are none.
     pub fn of<'p>(passwords: impl IntoIterator<Item = &'p str>) -> Self {
         let spelt = passwords.into_iter().filter(|password| !password.is_empty()).flat_map(spellings);
-        let mut spelt: Vec<String> = spelt.collect::<BTreeSet<_>>().into_iter().collect();
-        // One may be a part of another.
-        spelt.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
-        Self(spelt.into())
+        Self(spelt.collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// The same text without them, for [`Error::detail`](crate::Error::detail), which escapes by itself.
+    /// Whether what is sent to this host passes no network, so that nobody on the way can read a password: it is `localhost`, or an
+    /// address of the loopback interface.
+    pub fn stay_on_this_machine(host: &str) -> bool {
+        let host = host.trim_matches(['[', ']']);
+        host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The same text, or, if one of them is in it, other words in its place: for [`Error::detail`](crate::Error::detail), which
+    /// escapes by itself.
     #[must_use]
     pub fn hide(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+        let is_told = self.0.iter().any(|secret| text.contains(secret));
+        if is_told { HIDDEN } else { text }.to_owned()
     }
 
-    /// The same text without them, on one line and with nothing that moves a cursor, for
+    /// What [`hide`](Self::hide) leaves of a text, on one line and with nothing that moves a cursor, for
     /// [`Error::caused_by`](crate::Error::caused_by): causes are shown by who knows nothing of servers.
     #[must_use]
     pub fn quote(&self, text: &str) -> String {
@@ -112,21 +121,50 @@ mod tests {
             "p%22w%2F%C3%A9%20%0Ax'y",
             "p%22w%2f%c3%a9%20%0ax'y",
         ] {
-            assert_eq!(secrets.hide(&format!("AUTH ada {spelling}!")), "AUTH ada (a password)!", "{spelling:?}");
+            assert_eq!(secrets.hide(&format!("AUTH ada {spelling}!")), HIDDEN, "{spelling:?}");
+        }
+        assert_eq!(secrets.hide("AUTH ada p w x!"), "AUTH ada p w x!");
+    }
+
+    /// A text that only lacks the password shows how long it is, and which word it completes.
+    #[test]
+    fn what_is_told_is_the_same_whatever_the_password_and_wherever_it_was() {
+        const SAID: &str = "Access denied for user 'ada'@'localhost' (using password: YES)";
+        for password in ["p", "a", " ", "'", "password", "(using password", "YES)", SAID] {
+            assert_eq!(Secrets::of([password]).hide(SAID), HIDDEN, "{password:?}");
+        }
+        for password in ["x", "Password", "hunter2", ""] {
+            assert_eq!(Secrets::of([password]).hide(SAID), SAID, "{password:?}");
         }
     }
 
     #[test]
     fn one_that_is_a_part_of_another_does_not_leave_the_rest() {
         let secrets = Secrets::of(["hunter", "hunter2"]);
-        assert_eq!(secrets.hide("hunter2 hunter"), "(a password) (a password)");
+        assert_eq!(secrets.hide("hunter2 hunter"), HIDDEN);
         assert_eq!(Secrets::default().hide("hunter2"), "hunter2");
     }
+
+    #[test]
+    fn loopback_is_no_network_and_what_only_looks_like_it_is() {
+        for here in ["localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "::1", "[::1]"] {
+            assert!(Secrets::stay_on_this_machine(here), "{here}");
+        }
+        for elsewhere in
+            ["", "db1", "localhost.example.com", "127.0.0.1.example.com", "10.0.0.1", "0.0.0.0", "::", "127.1"]
+        {
+            assert!(!Secrets::stay_on_this_machine(elsewhere), "{elsewhere}");
+        }
+    }
+
     #[test]
     fn a_quotation_is_on_one_line_and_does_nothing_to_a_terminal() {
         let secrets = Secrets::of(["hun\nter2"]);
-        let said = "no\n\u{1b}]0;\u{7}\u{202e}hun\nter2 hun%0Ater2";
-        assert_eq!(secrets.quote(said), r"no\n\u{1b}]0;\u{7}\u{202e}(a password) (a password)");
+        let said = "no\n\u{1b}]0;\u{7}\u{202e}hun";
+        assert_eq!(secrets.quote(said), r"no\n\u{1b}]0;\u{7}\u{202e}hun");
+        for spelling in ["hun\nter2", "hun%0Ater2"] {
+            assert_eq!(secrets.quote(&format!("{said}{spelling}")), HIDDEN);
+        }
         assert_eq!(format!("{secrets:?}"), "Secrets");
     }
 }

@@ -51,15 +51,17 @@ impl Address {
             }
         }
         let user = user.map(credentials).transpose()?;
-        if user.is_some() && !is_secure && sslmode.is_none() {
+        let endpoints = hosts.split(',').map(|host| endpoint(host, is_secure, ca.as_deref()));
+        let endpoints = endpoints.collect::<Result<Vec<_>>>()?;
+        let is_here = |endpoint: &Endpoint| endpoint.uri().host().is_some_and(Secrets::stay_on_this_machine);
+        if user.is_some() && !is_secure && sslmode.is_none() && !endpoints.iter().all(is_here) {
             return Err(refuse(
                 "without TLS whoever answers at this address is sent the password, and everybody on the way can read it: \
                  use etcds:// (and ca=/path for a CA of your own), or say that you trust the network by sslmode=disable",
             ));
         }
-        let endpoints = hosts.split(',').map(|host| endpoint(host, is_secure, ca.as_deref()));
         Ok(Self {
-            endpoints: endpoints.collect::<Result<_>>()?,
+            endpoints,
             namespace: namespace.as_deref().map_or_else(|| Ok(Namespace::default()), Namespace::new)?,
             secrets: Secrets::of(user.as_ref().map(|(_, password)| password.as_str())),
             user,
@@ -147,6 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn a_password_needs_no_tls_where_it_passes_no_network() {
+        for url in
+            ["etcd://u:canary@localhost", "etcd://u:canary@127.0.0.1:4,[::1]:5", "etcd://u:canary@h?sslmode=disable"]
+        {
+            assert!(Address::parse(url).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_used_is_refused() {
         for (url, why) in [
             ("redis://h", "etcd://"),
@@ -159,7 +170,8 @@ mod tests {
             ("etcd://h?ttl=1", "no parameter"),
             ("etcd://h?ca=/f", "etcds:// only"),
             ("etcd://u:canary@h", "sslmode=disable"),
-            ("etcd://u:canary@127.0.0.1", "sslmode=disable"),
+            ("etcd://u:canary@127.0.0.1,h", "sslmode=disable"),
+            ("etcd://u:canary@10.0.0.1", "sslmode=disable"),
             ("etcd://u:canary@h?sslmode=require", "etcds://"),
             ("etcd://u:canary@h?sslmode=", "etcds://"),
             ("etcd://u:canary@h?sslmode=disable&sslmode=disable", "twice"),

@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use leasehold_core::{Finding, Result};
-use rustix::fs::{Mode, OFlags, Stat, StatVfs};
+use rustix::fs::{Mode, OFlags, Stat, StatVfs, StatVfsMountFlags};
+use rustix::process::geteuid;
 
 use crate::address::{Address, default_dir};
 use crate::error::failed;
@@ -22,22 +23,27 @@ pub(crate) fn examine(url: &str) -> Result<Vec<Finding>> {
     let open = open.map_err(|cause| failed("open", there, cause.into()))?;
     let stat = rustix::fs::fstat(&open).map_err(|cause| failed("look at", there, cause.into()))?;
     let room = rustix::fs::fstatvfs(&open).map_err(|cause| failed("look at", there, cause.into()))?;
-    let shown = path.display();
     Ok(vec![
-        match trust::refuse_unless_local(&open, there) {
-            Ok(()) => Finding::well("file-system", format!("{shown} is on a file system of this machine alone")),
-            Err(_) if is_local => {
-                Finding::well("file-system", format!("the URL says that {shown} is of this machine alone"))
-            }
-            Err(_) => Finding::error(
-                "file-system",
-                format!("{shown} is on a file system that may be of several machines, which lock it apart"),
-            )
-            .cure("--backend file:/DIRECTORY, on a local disk; or a store for several machines"),
-        },
+        file_system(&path, is_local, trust::refuse_unless_local(&open, there).is_ok(), &room),
         directory(&path, there, &stat),
         space(there, &room),
     ])
+}
+
+/// `is_local`: the URL says that the file system is of this machine alone. `is_known`: its type says so.
+fn file_system(path: &Path, is_local: bool, is_known: bool, room: &StatVfs) -> Finding {
+    let (id, shown) = ("file-system", path.display());
+    if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        Finding::error(id, format!("{shown} is mounted read-only: locks can be looked at, and none can be taken"))
+            .cure("mount it so that it can be written to, or name another directory: --backend file:/DIRECTORY")
+    } else if is_known {
+        Finding::well(id, format!("{shown} is on a file system of this machine alone"))
+    } else if is_local {
+        Finding::well(id, format!("the URL says that {shown} is of this machine alone"))
+    } else {
+        let why = format!("{shown} is on a file system that may be of several machines, which lock it apart");
+        Finding::error(id, why).cure("--backend file:/DIRECTORY, on a local disk; or a store for several machines")
+    }
 }
 
 fn directory(path: &Path, there: &Path, stat: &Stat) -> Finding {
@@ -46,12 +52,12 @@ fn directory(path: &Path, there: &Path, stat: &Stat) -> Finding {
     }
     match trust::check_path(path).and_then(|()| trust::refuse_others_directory(stat, path)) {
         Ok(()) => Finding::well("directory", format!("nobody else can write to {}", path.display())),
-        Err(error) => Finding::error("directory", error.to_string()).cure(writable_by_others(path)),
+        Err(error) => Finding::error("directory", error.to_string()).cure(change_of_mode(path, stat)),
     }
 }
 
-/// What ends that others can write to the directory, or to one on the way to it.
-fn writable_by_others(path: &Path) -> String {
+/// What ends that others can write to the directory, or to one on the way to it, or that its owner cannot.
+fn change_of_mode(path: &Path, stat: &Stat) -> String {
     use std::os::unix::fs::MetadataExt;
     let steps: Vec<PathBuf> = path.ancestors().map(Path::to_path_buf).collect();
     let is_open = |step: &&PathBuf| {
@@ -60,6 +66,9 @@ fn writable_by_others(path: &Path) -> String {
     };
     match steps.iter().find(is_open) {
         Some(step) => format!("chmod go-w {}", quoted(step)),
+        None if stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o700 != 0o700 => {
+            format!("chmod u+rwx {}", quoted(path))
+        }
         None => "--backend file:/DIRECTORY, in a directory of your own".to_owned(),
     }
 }

@@ -10,4 +10,4 @@ pub const KIND: Kind = Kind::new("file", &["file"], FileLocks::claims, |target| 
 .package("leasehold-file")
 .purpose("processes of one machine, no server")
 .examine(|url| Box::pin(async move { examine(url) }))
-.cure("make room, or name another directory");
+.cure("make it possible to write there, or name another directory");

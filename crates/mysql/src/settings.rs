@@ -46,7 +46,7 @@ impl ConnectionSettings {
     /// The server, as `mysql://user:password@host:port/database?namespace=…&table=…&advisory_queue=…&group_commit=…`.
     ///
     /// The URL may also have the parameters of the driver, and for TLS `ssl_ca=`, `ssl_cert=` and `ssl_key=`, each the
-    /// path of a PEM file. A password needs TLS, or `allow_public_key_retrieval=true`; see the README. An `@` anywhere
+    /// path of a PEM file. On a network a password needs TLS, or `allow_public_key_retrieval=true`; see the README. An `@` anywhere
     /// but before the host is written `%40`.
     pub fn url(self, url: impl Into<String>) -> Self {
         Self { server: Some(Server::Url(url.into())), ..self }

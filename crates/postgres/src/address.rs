@@ -1,10 +1,11 @@
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use leasehold_core::{Namespace, Result, Secrets};
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use crate::failure::{PARSE, refuse};
 use crate::schema::Schema;
@@ -52,7 +53,16 @@ impl Address {
         let unusable =
             |wrong: tokio_postgres::Error| refuse(format!("the URL cannot be used: {}", crate::failure::text(&wrong)));
         let mut config = Config::from_str(&format!("{place}?{}", theirs.join("&"))).map_err(unusable)?;
-        check(&config, theirs.iter().any(|pair| pair.starts_with("sslmode=")))?;
+        check(&config)?;
+        let is_trusted = config.get_password().is_none() || config.get_ssl_mode() != SslMode::Prefer;
+        if !is_trusted {
+            if own.sslrootcert.is_some() {
+                return Err(refuse("sslrootcert is for TLS: add sslmode=require"));
+            }
+            refuse_network(&config)?;
+            // The driver would ask for TLS, and give up on a certificate that a server made for itself.
+            config.ssl_mode(SslMode::Disable);
+        }
         if config.get_application_name().is_none() {
             config.application_name("leasehold");
         }
@@ -60,7 +70,7 @@ impl Address {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let password = config.get_password().map(|password| String::from_utf8_lossy(password).into_owned());
         Ok(Self {
-            listen: own.listen_at(place, &config)?,
+            listen: own.listen_at(place, &config, is_trusted)?,
             tls: tls(&config, own.sslrootcert.as_deref())?,
             secrets: Secrets::of(password.as_deref()),
             config,
@@ -73,20 +83,32 @@ impl Address {
 }
 
 /// Refuses what the driver would only notice later, or not at all.
-fn check(config: &Config, says_sslmode: bool) -> Result<()> {
+fn check(config: &Config) -> Result<()> {
     if config.get_hosts().is_empty() || config.get_dbname().is_none() {
         return Err(refuse("the URL names no host or no database: postgres://user@host/database"));
     }
     if config.get_ssl_mode() == SslMode::Require && cfg!(not(feature = "tls-rustls")) {
         return Err(refuse("sslmode=require needs the cargo feature `tls-rustls`"));
     }
-    if config.get_password().is_some() && (!says_sslmode || config.get_ssl_mode() == SslMode::Prefer) {
-        return Err(refuse(
-            "without TLS whoever answers at this address can ask for the password, and read it: add sslmode=require (and \
-             sslrootcert=/path for a CA of your own), or say that you trust the network by sslmode=disable",
-        ));
-    }
     Ok(())
+}
+
+/// Refuses an address that is reached through a network, for a password without TLS.
+fn refuse_network(config: &Config) -> Result<()> {
+    let is_here = |host: &Host| match host {
+        Host::Tcp(name) => Secrets::stay_on_this_machine(name),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    };
+    // They are asked instead of the hosts, which then are only names.
+    let addresses = config.get_hostaddrs();
+    if addresses.iter().all(IpAddr::is_loopback) && (!addresses.is_empty() || config.get_hosts().iter().all(is_here)) {
+        return Ok(());
+    }
+    Err(refuse(
+        "without TLS whoever answers at this address can ask for the password, and read it: add sslmode=require (and \
+         sslrootcert=/path for a CA of your own), or say that you trust the network by sslmode=disable",
+    ))
 }
 
 /// The parameters of a URL that are not the driver's.
@@ -120,7 +142,7 @@ impl Own {
     }
 
     /// Where to listen: at the address itself, nowhere (`listen=false`), or at another host and port.
-    fn listen_at(&self, place: &str, config: &Config) -> Result<Option<Config>> {
+    fn listen_at(&self, place: &str, config: &Config, is_trusted: bool) -> Result<Option<Config>> {
         let Some(host) = self.listen.as_deref().filter(|listen| *listen != "true") else {
             return Ok(Some(config.clone()));
         };
@@ -133,6 +155,9 @@ impl Own {
         }
         let scheme = place.split("://").next().unwrap_or_default();
         let there = Config::from_str(&format!("{scheme}://{host}/")).map_err(refused)?;
+        if !is_trusted {
+            refuse_network(&there)?;
+        }
         let mut direct = there.clone();
         direct.ssl_mode(config.get_ssl_mode()).target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.get_user().map(|user| direct.user(user));

@@ -64,7 +64,9 @@ pub(crate) fn standalone(name: &Name, checkout: &Path) -> Result<Vec<(&'static s
         .replace("REPOSITORY", value("repository")?)
         .replace("CORE_VERSION", value("version")?)
         .replace("CORE_PATH", &core);
-    Ok(files(name, &manifest, TESTS_ELSEWHERE))
+    let mut files = files(name, &manifest, TESTS_ELSEWHERE);
+    files.push((".gitignore", "/target\n".to_owned()));
+    Ok(files)
 }
 
 fn files(name: &Name, manifest: &str, tests: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
@@ -84,6 +86,17 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::workspace::root;
+
+    #[test]
+    fn a_crate_of_its_own_keeps_what_is_built_out_of_its_repository() {
+        let name = Name::new("own-store").unwrap();
+        let ignored = |files: Vec<(&str, String)>| {
+            files.into_iter().find(|(file, _)| *file == ".gitignore").map(|(_, text)| text)
+        };
+        assert_eq!(ignored(standalone(&name, &root()).unwrap()).as_deref(), Some("/target\n"));
+        assert_eq!(ignored(workspace(&name)), None, "this repository has one");
+    }
 
     #[test]
     fn every_file_of_the_template_is_written() {

@@ -258,7 +258,9 @@ impl Run<'_> {
             println!("[{now}] {word} {name}: {own} in {took} s, of processors {processors} s");
         }
         if !passed {
-            println!("{}{}", String::from_utf8_lossy(&output), String::from_utf8_lossy(&errors));
+            let mut shown = Vec::new();
+            Tally::default().stream(output.as_slice(), &mut shown)?;
+            println!("{}{}", String::from_utf8_lossy(&shown), String::from_utf8_lossy(&errors));
             let shown = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
             state.failed.push(format!("{name} ({shown})"));
         }

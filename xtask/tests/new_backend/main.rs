@@ -88,6 +88,16 @@ fn a_folder_with_something_in_it_is_left_alone() {
     assert_eq!(fs::read(folder.join("src/lib.rs")).expect("it is there"), before);
 }
 
+/// Checkouts may share a target folder, and with it this program.
+#[test]
+fn outside_of_a_checkout_it_says_so_and_writes_into_none() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    program.env_remove("CARGO_MANIFEST_DIR").current_dir("/").args(["new-backend", "stray-store"]);
+    let run = program.output().expect("the program runs");
+    assert!(!run.status.success() && told(&run).contains("/ is in no checkout of Leasehold"), "{}", told(&run));
+    assert!(!root().join("crates/stray-store").exists());
+}
+
 /// A new crate in an own folder, with the versions of dependencies that this workspace has. Each test has a name of its own:
 /// cargo takes two crates that are called alike for one, wherever they are.
 fn standalone(name: &str) -> PathBuf {
@@ -95,6 +105,7 @@ fn standalone(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     let run = xtask(&["new-backend", name, "--standalone", &folder.to_string_lossy()], root());
     assert!(run.status.success(), "{}", told(&run));
+    assert_eq!(fs::read(folder.join(".gitignore")).expect("it was written"), b"/target\n");
     copy(&root().join("Cargo.lock"), &folder.join("Cargo.lock"));
     folder
 }

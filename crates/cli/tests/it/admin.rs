@@ -218,6 +218,10 @@ fn what_is_held_is_seen_where_nothing_can_be_written() {
     assert!(seen.status.code() == Some(0) && text(&seen.stdout).contains("ada"), "{seen:?}");
     let refused = read_only(&["force-release", "k"]);
     assert!(refused.status.code() == Some(78) && text(&refused.stderr).contains("ead-only"), "{refused:?}");
+    let examined = read_only(&["doctor"]);
+    let (code, said) = (examined.status.code(), text(&examined.stdout));
+    assert!(code == Some(2) && said.contains("error   file-system: ") && said.contains("mounted read-only"), "{said}");
+    assert!(!said.contains("cure  make room"), "there is room: {said}");
     drop((holder, readers));
 }
 

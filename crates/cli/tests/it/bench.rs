@@ -10,6 +10,7 @@ fn figures(place: &Place) -> Value {
     let output = place.run(&["bench", "--seconds", "1", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(figures["backend"], place.backend(), "{figures}");
     // Two tasks of one session do not wait for each other.
     let is_reentrant = place.backend().starts_with("reentrant:");
     assert_eq!(figures["local_handoff"].is_null(), is_reentrant, "{figures}");

@@ -15,8 +15,10 @@ fn said(url: &str) -> String {
     for unsaid in ["c4n4ry", "Os {", "Custom {", "Input/output error"] {
         assert!(!said.contains(unsaid), "{url}: {said}");
     }
-    let [what, hint] = &said.lines().collect::<Vec<_>>()[..] else { panic!("{url}: {said}") };
-    assert!(hint.contains("is the server up"), "{url}: {said}");
+    let told = said.lines().filter(|line| !line.starts_with("leasehold: warning: everybody on the way"));
+    let [what, hint] = &told.collect::<Vec<_>>()[..] else { panic!("{url}: {said}") };
+    assert_eq!(said.matches("is the server").count(), 1, "the same advice twice, or none: {url}: {said}");
+    assert!(hint.contains("LEASEHOLD_BACKEND"), "{url}: {said}");
     assert!(what.len() < 320, "{} characters: {what}", what.len());
     what.to_string()
 }
@@ -183,6 +185,12 @@ fn what_was_meant_by_an_address_is_guessed_without_what_may_be_a_password() {
         #[cfg(feature = "postgres")]
         ("postgress://ada:c4n4ry@h/x", "did you mean postgres://…?"),
         ("flock:c4n4ry", "did you mean file:…?"),
+        #[cfg(feature = "redis")]
+        ("redis:c4n4ry", "did you mean redis://…?"),
+        #[cfg(feature = "redis")]
+        ("reentrant:redis:c4n4ry:6379", "did you mean reentrant:redis://…?"),
+        #[cfg(feature = "etcd")]
+        ("http://ada:c4n4ry@h:2379", "did you mean etcd://…?"),
         ("c4n4ry", "is not a URL such as redis://HOST:6379 or file:/DIR"),
     ] {
         let refused = leasehold(&["--backend", url, "list"]).output().unwrap();

@@ -60,7 +60,7 @@ fn what_cannot_be_connected_to_has_its_exit_code() {
     let server = wait_for(Server::needed(&[]));
     let absent = format!("postgres://leasehold@127.0.0.1:{}/absent", server.port());
     for (url, code, why) in [
-        ("postgres://u@127.0.0.1:1/x".to_owned(), 69, "is the server up"),
+        ("postgres://u@127.0.0.1:1/x".to_owned(), 69, "is the server running"),
         (absent, 78, "create the database first"),
         (format!("{}?nonsense=1", server.url()), 64, "nonsense"),
         // A password that would travel in clear text.

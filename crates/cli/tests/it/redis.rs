@@ -178,7 +178,7 @@ fn a_server_that_is_down_exits_with_69_or_the_chosen_code() {
         let output = place.run(&[&["run"], options, &["k", "--", "echo", "ran"]].concat());
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert_eq!(text(&output.stdout), "");
-        assert!(text(&output.stderr).contains("is the server up"), "{output:?}");
+        assert!(text(&output.stderr).contains("is the server running"), "{output:?}");
     }
 }
 

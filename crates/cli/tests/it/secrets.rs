@@ -166,8 +166,55 @@ fn a_password_that_etcd_takes_is_in_no_output_and_no_command_line() {
         wait_for(cluster.control(&command.split(' ').collect::<Vec<_>>())).unwrap();
     }
     let url = cluster.url().replacen("://", &format!("://app:{canary}@"), 1);
-    let refused = Place::at(&url).run(&["run", "-n", "k", "--", "true"]);
-    assert_eq!(refused.status.code(), Some(64), "it would be sent in the clear: {refused:?}");
-    assert!(text(&refused.stderr).contains("sslmode=disable") && !text(&refused.stderr).contains(&canary));
+    sings_to_no_neighbour(&url, &canary);
     sings_to_no_neighbour(&format!("{url}?sslmode=disable"), &canary);
+}
+
+/// One rule for all stores: loopback is no network, and over one a password goes in clear text only if the URL says so. Every client
+/// of Redis takes such a URL, so that there it is a warning.
+#[cfg(any(feature = "redis", feature = "mysql", feature = "postgres", feature = "etcd"))]
+#[test]
+fn a_password_goes_over_a_network_in_clear_text_only_where_the_url_says_so() {
+    // A name that never leads anywhere (RFC 6761).
+    const NETWORK: &str = "no-such-host.invalid";
+    for (url, refusal) in [
+        #[cfg(feature = "redis")]
+        ("redis://ada:c4n4ry@HOST:1", None),
+        #[cfg(feature = "redis")]
+        ("redlock:redis://:c4n4ry@HOST:1,redis://:c4n4ry@HOST:2,redis://:c4n4ry@HOST:3", None),
+        #[cfg(feature = "mysql")]
+        ("mysql://ada:c4n4ry@HOST:1/locks", Some("allow_public_key_retrieval=true")),
+        #[cfg(feature = "postgres")]
+        ("postgres://ada:c4n4ry@HOST:1/locks", Some("sslmode=disable")),
+        #[cfg(feature = "etcd")]
+        ("etcd://ada:c4n4ry@HOST:1", Some("sslmode=disable")),
+    ] {
+        let said = |host: &str| {
+            let output = Place::at(url.replace("HOST", host)).run(&["list"]);
+            let said = text(&output.stderr);
+            assert!(!said.contains("c4n4ry"), "{url}: {said}");
+            (output.status.code(), said)
+        };
+        for here in ["127.0.0.1", "localhost"] {
+            let (code, said) = said(here);
+            assert!(code == Some(69) && !said.contains("warning"), "{url}, {here}: {code:?} {said}");
+        }
+        let (code, said) = said(NETWORK);
+        let warning = "can read the password; with TLS";
+        match refusal {
+            Some(switch) => assert!(code == Some(64) && said.contains(switch), "{url}: {code:?} {said}"),
+            None => assert!(code == Some(69) && said.contains(warning), "{url}: {code:?} {said}"),
+        }
+        let json = Place::at(url.replace("HOST", NETWORK)).run(&["run", "--json", "-n", "k", "true"]);
+        let events = text(&json.stderr);
+        let first: serde_json::Value = serde_json::from_str(events.lines().next().unwrap_or_default()).unwrap();
+        assert_eq!(first["event"], if refusal.is_some() { "error" } else { "warning" }, "{events}");
+    }
+    #[cfg(feature = "redis")]
+    {
+        let quiet = Place::at(format!("redis://{NETWORK}")).run(&["list"]);
+        assert!(!text(&quiet.stderr).contains("warning"), "there is no password: {quiet:?}");
+        let twice = Place::at(format!("redis://:c4n4ry@{NETWORK}")).run(&["doctor"]);
+        assert_eq!(text(&twice.stderr).matches("warning").count(), 1, "{twice:?}");
+    }
 }

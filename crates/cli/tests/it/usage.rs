@@ -49,6 +49,38 @@ fn bad_usage_is_64_and_runs_nothing() {
     }
 }
 
+/// Of flock(1), `consul lock` and `etcdctl lock`.
+#[test]
+fn an_option_of_another_program_is_answered_with_the_one_that_does_the_same() {
+    let place = Place::file();
+    let said = |args: &[&str]| {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
+        text(&output.stderr)
+    };
+    for (args, tip) in [
+        (&["run", "k", "-c", "echo ran"][..], "leasehold run KEY -- sh -c"),
+        (&["-c", "echo ran", "k"], "leasehold run KEY -- sh -c"),
+        (&["run", "-x", "k", "echo"], "exclusive unless -s"),
+        (&["run", "-e", "k", "echo"], "exclusive unless -s"),
+        (&["run", "--timeout", "5", "k", "echo"], "-w DUR"),
+        (&["run", "-timeout=5s", "k", "echo"], "-w DUR"),
+        (&["run", "-try=5s", "k", "echo"], "-w DUR"),
+        (&["run", "--nb", "k", "echo"], "-n gives up at once"),
+        (&["run", "-F", "k", "echo"], "leasehold stays"),
+        (&["run", "-u", "k"], "force-release KEY"),
+        (&["run", "-child-exit-code", "k", "echo"], "are the command's"),
+        (&["--endpoints", "h:2379", "run", "k", "echo"], "--backend URL"),
+    ] {
+        let said = said(args);
+        assert!(said.contains(tip) && !said.contains("as a value"), "{args:?}: {said}");
+    }
+    let unknown = said(&["run", "--no-such-option", "k", "--", "echo", "-c"]);
+    assert!(!unknown.contains("tip:"), "{unknown}");
+    let misspelt = said(&["run", "--nonblok", "k", "--", "echo"]);
+    assert!(misspelt.contains("--nonblock"), "{misspelt}");
+}
+
 /// A file name can be any bytes, and so can what a shell makes of it.
 #[test]
 fn arguments_that_are_not_utf8_are_bad_usage_or_go_to_the_command() {
@@ -162,6 +194,8 @@ fn help_shows_examples_and_exit_codes_and_succeeds() {
         assert!(help.contains(part), "{part} is not in {help}");
     }
     let run = text(&leasehold(&["run", "--help"]).output().unwrap().stdout);
+    let migrate = text(&leasehold(&["migrate", "-h"]).output().unwrap().stdout);
+    assert!(migrate.contains("MySQL, MariaDB or PostgreSQL"), "{migrate}");
     for option in ["--nonblock", "--wait", "--shared", "--ttl", "--min-hold", "--max-hold", "--on-lost", "--kill-after"]
     {
         assert!(run.contains(option), "{option} is not in {run}");
@@ -234,7 +268,22 @@ fn a_package_gets_a_manual_page_for_each_command() {
     written.sort();
     assert_eq!(written, expected);
     for page in written {
-        assert!(fs::read_to_string(pages.join(&page)).unwrap().contains(".TH "), "{page:?} is no manual page");
+        let text = fs::read_to_string(pages.join(&page)).unwrap();
+        assert!(text.contains(".TH "), "{page:?} is no manual page");
+        for section in ["OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES"] {
+            let (_, behind) = text
+                .split_once(&format!(".SH \"{section}\"\n"))
+                .or_else(|| text.split_once(&format!(".SH {section}\n")))
+                .unwrap_or_else(|| panic!("{page:?} has no {section}"));
+            assert!(
+                behind.lines().any(|line| !line.starts_with('.') && !line.is_empty()),
+                "{page:?}: {section} is empty"
+            );
+        }
+    }
+    let run = fs::read_to_string(pages.join("leasehold-run.1")).unwrap();
+    for said in ["127", "LEASEHOLD_TOKEN", "leasehold run \\-n nightly"] {
+        assert!(run.contains(said), "{said} is not in {run}");
     }
     let refused = leasehold(&["man", "--directory", "/dev/null/man"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(64), "{refused:?}");

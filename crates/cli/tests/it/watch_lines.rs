@@ -17,6 +17,7 @@ fn lines(place: &Place, args: &[&str]) -> Running {
 /// The next line: its event and its key, and all of it.
 fn next(running: &mut Running) -> (String, String, Value) {
     let line: Value = serde_json::from_str(&running.line()).unwrap();
+    assert!(line["time_ms"].as_u64().is_some_and(|millis| millis > 1_700_000_000_000), "since 1970: {line}");
     let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
     (text("event"), text("key"), line)
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::support::{directory, file, may, open};
-use leasehold_file::{Error, ErrorKind, FileBackend, FileLocks, LockerExt, RwLockerExt};
+use leasehold_file::{Admin, Error, ErrorKind, FileBackend, FileLocks, LockKey, LockerExt, RwLockerExt};
 use leasehold_testkit::{shows_nothing, test, this_program};
 
 /// Somebody who is neither us nor the super-user.
@@ -101,6 +101,42 @@ fn a_directory_that_cannot_be_made_is_an_error_with_path_and_cause() {
         assert!(std::error::Error::source(&error).is_some(), "{error:?}");
     }
     assert_eq!(FileLocks::open("").map(drop).unwrap_err().kind(), ErrorKind::InvalidOptions);
+}
+
+/// As of cron jobs that start in one second, where the folder is not there yet.
+#[test]
+fn whoever_else_makes_the_directory_at_the_same_moment_nobody_is_refused() {
+    let directory = directory();
+    for round in 0..50 {
+        let root = directory.path().join(round.to_string()).join("a/b/c");
+        let begins = std::sync::Barrier::new(4);
+        let open = || {
+            begins.wait();
+            FileLocks::open(&root).map(drop)
+        };
+        let opened = std::thread::scope(|scope| [(); 4].map(|()| scope.spawn(open)).map(|one| one.join().unwrap()));
+        assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+    }
+}
+
+#[test]
+async fn a_lock_file_that_is_a_symbolic_link_is_refused_in_words() {
+    let directory = directory();
+    let (elsewhere, locks) = (directory.path().join("elsewhere"), open(&directory));
+    fs::write(&elsewhere, "mine").unwrap();
+    symlink(&elsewhere, directory.path().join("leasehold/k.lock")).unwrap();
+    let key = LockKey::new("k").unwrap();
+    let errors = [
+        locks.try_lock("k").await.map(drop).unwrap_err(),
+        locks.try_read("k").await.map(drop).unwrap_err(),
+        locks.inspect(&key).await.map(drop).unwrap_err(),
+        locks.force_release(&key).await.map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Backend, "{error}");
+        assert!(error.to_string().contains("k.lock is a symbolic link; move it away"), "{error}");
+    }
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "mine");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use leasehold_core::Result;
+use leasehold_core::{Result, Secrets};
 use mysql_async::Opts;
 
 use super::parameters::refuse;
@@ -64,14 +64,15 @@ impl Encryption {
     /// The options with the certificates.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) if a password would be sent without TLS
-    /// and the URL does not allow it.
+    /// [`ErrorKind::InvalidOptions`](leasehold_core::ErrorKind::InvalidOptions) if a password would go over a network
+    /// without TLS and the URL does not allow it.
     pub(super) fn apply(self, opts: Opts) -> Result<Opts> {
         let encrypts = opts.ssl_opts().is_some() || opts.socket().is_some();
+        let passes_a_network = !encrypts && !Secrets::stay_on_this_machine(opts.ip_or_hostname());
         if opts.enable_cleartext_plugin() && !encrypts {
             return Err(refuse("enable_cleartext_plugin would send the password in the clear: add require_ssl=true"));
         }
-        if opts.pass().is_some_and(|password| !password.is_empty()) && !encrypts && !self.key_retrieval {
+        if opts.pass().is_some_and(|password| !password.is_empty()) && passes_a_network && !self.key_retrieval {
             // The driver has no switch for it: it encrypts the password with any key that any server sends.
             let why = "without TLS whoever answers at this address can ask for the password, and read it: add \
                        require_ssl=true (and ssl_ca=/path for a CA of your own), or say that you trust the network by \
@@ -124,7 +125,15 @@ mod tests {
         assert_eq!(encrypts("u:pw@h/db?socket=/s"), Ok(false));
         assert_eq!(encrypts("u@h/db?socket=/s&enable_cleartext_plugin=true"), Ok(false));
         assert_eq!(encrypts("u@h/db?require_ssl=false"), Ok(false));
-        for refused in ["u:pw@h/db", "u@h/db?enable_cleartext_plugin=true", "u@h/db?allow_public_key_retrieval=1"] {
+        for here in ["localhost", "127.0.0.1:3307", "[::1]"] {
+            assert_eq!(encrypts(&format!("u:pw@{here}/db")), Ok(false), "{here}");
+        }
+        for refused in [
+            "u:pw@h/db",
+            "u:pw@10.0.0.1/db",
+            "u@h/db?enable_cleartext_plugin=true",
+            "u@h/db?allow_public_key_retrieval=1",
+        ] {
             assert!(encrypts(refused).is_err(), "{refused}");
         }
     }

@@ -110,8 +110,8 @@ fn advise(kind: ErrorKind, advice: &'static str) -> FailureClass {
 }
 
 impl FailureClass {
-    /// The error to report for `failure`. `place` begins its text. The server's words are quoted without `secrets`, and
-    /// not at all where the secrets are not known.
+    /// The error to report for `failure`. `place` begins its text. The server's words are quoted unless one of the
+    /// `secrets` is in them, and not where the secrets are not known.
     pub(crate) fn error(
         self,
         operation: &'static str,
@@ -120,12 +120,12 @@ impl FailureClass {
         secrets: Option<&Secrets>,
     ) -> Error {
         let error = Error::new(self.kind, operation);
-        let said = if secrets.is_some() { failure.to_string() } else { unquoted(failure) };
-        let none = Secrets::default();
-        let secrets = secrets.unwrap_or(&none);
+        let said = failure.to_string();
+        let is_harmless = secrets.is_some_and(|secrets| secrets.hide(&said) == said);
+        let said = if is_harmless { said } else { unquoted(failure) };
         match self.advice {
-            Some(advice) => error.detail(format!("{place}{advice}")).caused_by(secrets.quote(&said)),
-            None => error.detail(format!("{place}{}", secrets.hide(&said))),
+            Some(advice) => error.detail(format!("{place}{advice}")).caused_by(Secrets::default().quote(&said)),
+            None => error.detail(format!("{place}{said}")),
         }
     }
 }
@@ -237,10 +237,12 @@ mod tests {
             let (message, state) = ("the canary sings".into(), "HY000".into());
             Failure::Server(ServerError { code, message, state })
         };
-        let secrets = Secrets::of(["canary"]);
         for code in [1064, 1049] {
-            let known = told(&says(code), Some(&secrets));
-            assert!(known.contains("here: ") && known.contains("sings") && !known.contains("canary"), "{known}");
+            let known = told(&says(code), Some(&Secrets::of(["another"])));
+            assert!(known.contains("here: ") && known.contains("the canary sings"), "{known}");
+            let hidden = told(&says(code), Some(&Secrets::of(["canary"])));
+            assert!(hidden.contains("here: ") && hidden.contains(&format!("server error {code}")), "{hidden}");
+            assert!(!hidden.contains("canary") && !hidden.contains("sings"), "{hidden}");
             let unknown = told(&says(code), None);
             assert!(unknown.contains(&format!("server error {code}")) && !unknown.contains("sings"), "{unknown}");
         }

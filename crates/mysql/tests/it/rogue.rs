@@ -44,8 +44,9 @@ impl Rogue {
         Self { port, received }
     }
 
+    /// Under a name that is not known to be of this machine: on loopback no TLS is asked for.
     fn url(&self, query: &str) -> String {
-        format!("mysql://app:{PASSWORD}@127.0.0.1:{}/locks?{query}", self.port)
+        format!("mysql://app:{PASSWORD}@127.1:{}/locks?{query}", self.port)
     }
 
     /// A URL for the driver, which knows fewer parameters.
@@ -163,13 +164,17 @@ async fn a_server_is_quoted_without_the_password_and_on_one_line() {
     const AS_A_CAUSE: Script = &[b"\xff\x15\x04#28000no\n\x1b]0;\x07\xe2\x80\xaecanary/of the application"];
     const LATER: Script = &[OK, b"\xff\x28\x04#42000\n\x1bcanary%2Fof%20the%20application"];
     const PLUGIN: Script = &[b"\xfecanary/of the application\x1b\n\x00abcdefghijklmnopqrst\x00"];
-    for (script, hint) in
-        [(BY_ITSELF, "1064"), (ENCODED, "1064"), (AS_A_CAUSE, "1045"), (LATER, "1064"), (PLUGIN, "plugin")]
-    {
+    for (script, hint) in [
+        (BY_ITSELF, "server error 1064"),
+        (ENCODED, "server error 1064"),
+        (AS_A_CAUSE, "server error 1045"),
+        (LATER, "server error 1064"),
+        (PLUGIN, "the driver does not take"),
+    ] {
         let rogue = Rogue::with("caching_sha2_password", script).await;
         let url = rogue.url("allow_public_key_retrieval=true").replace(PASSWORD, "canary%2Fof%20the%20application");
         let message = shown(&ask(&url).await.unwrap_err());
-        assert!(message.contains(hint) && message.contains("(a password)"), "{message}");
+        assert!(message.contains(hint), "{message}");
         for spelling in ["canary/of the", "canary%2fof", "canary%2Fof"] {
             assert!(!message.contains(spelling), "{message}");
         }

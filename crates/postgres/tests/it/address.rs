@@ -88,6 +88,10 @@ fn bad_addresses_are_refused_without_showing_the_password() {
         "postgres://u:12/canary@h/db",
         "postgres://u:canary@h/db",
         "postgres://u:canary@h/db?sslmode=prefer",
+        "postgres://u:canary@localhost,h/db",
+        "postgres://u:canary@localhost/db?hostaddr=10.0.0.1",
+        "postgres://u:canary@localhost/db?listen=h:5432",
+        "postgres://u:canary@localhost/db?sslrootcert=/x",
         "postgres://u:canary@h/db?sslmode=disable&schema=a\"b",
         "postgres://u:canary@h/db?sslmode=disable&schema=Locks",
         "postgres://u:canary@h/db?sslmode=disable&schema=a&schema=b",
@@ -103,6 +107,20 @@ fn bad_addresses_are_refused_without_showing_the_password() {
         let error = refused(url);
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{url}");
         assert!(!format!("{} {error:?}", shown(&error)).contains(":canary"), "{error:?}");
+    }
+}
+
+#[test]
+async fn a_password_needs_no_tls_where_it_passes_no_network() {
+    for url in [
+        "postgres://u:canary@localhost:1/db",
+        "postgres://u:canary@127.0.0.1:1/db?sslmode=prefer",
+        "postgres://u:canary@localhost:1,127.0.0.2:1/db",
+        "postgres://u:canary@db.example:1/db?hostaddr=127.0.0.1",
+        "postgres://u:canary@%2Fno%2Fsuch%2Fsocket/db",
+    ] {
+        let error = Postgres::connect(url).await.map(drop).unwrap_err();
+        assert_ne!(error.kind(), ErrorKind::InvalidOptions, "{url}: {error}");
     }
 }
 

@@ -19,7 +19,7 @@ use crate::client::endpoint::Endpoint;
 use crate::client::link::Link;
 use crate::client::sentinels::Sentinels;
 use crate::client::value::text;
-use crate::client::{error, secrets};
+use crate::client::{clear_text, error, secrets};
 
 /// One server, Sentinel set or Cluster, over one connection to each primary. All commands and all clones share it.
 ///
@@ -59,6 +59,7 @@ impl Connection {
             return Ok(Self::borrow(client.clone(), command_timeout));
         }
         let (config, shown) = (endpoint.config(), endpoint.to_string());
+        clear_text::warn_of(endpoint);
         let route = match &config.server {
             ServerConfig::Sentinel { .. } => {
                 Sentinels::open(config, shown.clone(), command_timeout).await.map(Route::Sentinels)

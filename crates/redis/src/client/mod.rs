@@ -1,5 +1,6 @@
 //! The connection to Redis: where it leads, how the driver is configured, who keeps it going, and what its errors mean.
 
+pub(crate) mod clear_text;
 pub(crate) mod cluster;
 pub(crate) mod command;
 pub(crate) mod confirmation;

@@ -41,7 +41,7 @@ pub(crate) fn doctor(url: &str, args: &[&str]) -> Said {
         assert!(finding["text"].as_str().is_some_and(|text| !text.is_empty() && !text.contains('\n')), "{finding}");
         assert!(health == "ok" || finding["cure"].is_string() || finding["id"] == "open", "no cure: {finding}");
     }
-    Said { code, store: said["store"].as_str().unwrap().to_owned(), findings }
+    Said { code, store: said["backend"].as_str().unwrap().to_owned(), findings }
 }
 
 impl Said {
@@ -113,7 +113,7 @@ fn it_names_the_store_and_what_it_found_to_people_too() {
     let said = text(&down.stdout);
     assert_eq!(down.status.code(), Some(2), "{said}");
     assert!(said.starts_with("store   redis://ada@127.0.0.1:1/0\nerror   open: "), "{said}");
-    assert!(said.contains("\n  cure  is the server up") && !said.contains("secret"), "{said}");
+    assert!(said.contains("\n  cure  the address is that of --backend") && !said.contains("secret"), "{said}");
     let said = doctor("redis://ada:pw-secret@127.0.0.1:1/0", &[]);
     assert_eq!((said.store.as_str(), said.finding("open").0), ("redis://ada@127.0.0.1:1/0", "error"));
     assert_eq!(doctor("redis://:p/w@127.0.0.1:1", &[]).store, "redis-single:…", "the same name as in every command");
@@ -122,14 +122,17 @@ fn it_names_the_store_and_what_it_found_to_people_too() {
 
 #[cfg(feature = "file")]
 #[test]
-fn a_directory_that_others_can_write_to_is_an_error_and_chmod_the_cure() {
+fn a_directory_that_others_can_write_to_or_its_owner_cannot_is_an_error_and_chmod_the_cure() {
     let place = Place::file();
     doctor(place.backend(), &[]).is_well();
     let directory = place.backend().trim_start_matches("file:").to_owned();
     let shell =
         |command: &str| assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
-    for bad in [directory.clone(), directory.rsplit_once('/').unwrap().0.to_owned()] {
-        shell(&format!("chmod a+w {bad}"));
+    let above = directory.rsplit_once('/').unwrap().0;
+    for spoilt in
+        [format!("a+w {directory}"), format!("a+w {above}"), format!("u-w {directory}"), format!("a+w,u-x {directory}")]
+    {
+        shell(&format!("chmod {spoilt}"));
         is_cured(place.backend(), "directory", "error", |cure| shell(cure));
     }
     doctor(place.backend(), &[]).is_well();
