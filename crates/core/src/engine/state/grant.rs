@@ -25,12 +25,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.refused(step, PendingClaim { unanswered: false, position: None, ..claim }, error);
         }
         // Only now: waiters whose offer was lost with an older lease are back in the queue.
-        let next_waiter = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
-        let recipient = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or(next_waiter);
-        let awake = || self.waiters.iter().position(|waiter| waiter.is_awake() && claim.goes_to(waiter));
-        let recipient = recipient
-            .map(|index| Some(index).filter(|index| self.waiters[*index].is_awake()).or_else(awake).unwrap_or(index));
-        let Some(index) = recipient else {
+        let Some(index) = self.recipient(&claim) else {
             if left_out(Rule::Compensate) {
                 return;
             }
@@ -52,6 +47,15 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
         }
         self.begin(step, index, &claim, grant, first);
+    }
+
+    /// Who gets what this claim was granted: its waiter, else the first in the queue, if that wants the same; and one that is awake
+    /// rather than one that did not come for a guard.
+    fn recipient(&self, claim: &PendingClaim<W>) -> Option<usize> {
+        let first = || self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
+        let index = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or_else(first)?;
+        let awake = || self.waiters.iter().position(|waiter| waiter.is_awake() && claim.goes_to(waiter));
+        if self.waiters[index].is_awake() { Some(index) } else { awake().or(Some(index)) }
     }
 
     /// Treats the claim as failed. Its release does not let the waiters send a claim earlier: the store would grant the same
