@@ -314,8 +314,17 @@ pub(crate) async fn under<M: GuardMode, W: Future>(
         // It may have been lost in the very poll in which the work ended.
         output = work(guard.handle()) => guard.loss().map_or(Ok(output), Err),
     };
-    after_work(done, &guard.release().await, backend, &key)
+    let handle = guard.handle();
+    let released = guard.release().await;
+    if matches!(released, Ok(ReleaseOutcome::AlreadyLost(_))) {
+        // What it lost may be given back in the background, with which the program would end.
+        let _ = tokio::time::timeout(RELEASED_WITHIN, handle.settled()).await;
+    }
+    after_work(done, &released, backend, &key)
 }
+
+/// How long a form that takes a closure waits for the release of what was lost under it.
+const RELEASED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What became of work under a lock, and of the release behind it.
 pub(crate) fn after_work<T>(

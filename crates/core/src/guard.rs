@@ -229,7 +229,7 @@ impl<M: GuardMode> fmt::Debug for Guard<M> {
 pub struct GuardHandle(WeakGuardState);
 
 impl GuardHandle {
-    /// Resolves when the release of the guard, and all else that its engine has under way, is over.
+    /// Resolves when no release of the key is under way, or is repeated, in this process.
     pub(crate) fn settled(self) -> impl Future<Output = ()> + Send + 'static {
         self.0.settled()
     }

@@ -90,7 +90,9 @@ impl RedlockBackend {
     }
 
     pub(crate) async fn repair(&self) -> Result<Vec<NodeState>> {
-        repair::repair(&self.store.nodes, &self.store.clock).await.map_err(|error| error.with_backend(NAME))
+        repair::repair(&self.store.nodes, &self.store.clock, &mut Vec::new())
+            .await
+            .map_err(|error| error.with_backend(NAME))
     }
 
     /// What this backend promises beyond mutual exclusion, before anything is connected.

@@ -27,7 +27,9 @@ pub(crate) async fn node_states(nodes: &Nodes) -> Vec<NodeState> {
 }
 
 /// Brings nodes back that lost their data, as long as a majority of the nodes still has its own.
-pub(crate) async fn repair(nodes: &Nodes, clock: &Clock) -> Result<Vec<NodeState>> {
+///
+/// The incarnations that it gives to the nodes which it begins to repair are added to `begun`, also if it fails.
+pub(crate) async fn repair(nodes: &Nodes, clock: &Clock, begun: &mut Vec<OwnerId>) -> Result<Vec<NodeState>> {
     let states = node_states(nodes).await;
     let indices = |wanted: &NodeCondition| {
         let is_so = |(index, state): (usize, &NodeState)| (state.condition == *wanted).then_some(index);
@@ -41,18 +43,24 @@ pub(crate) async fn repair(nodes: &Nodes, clock: &Clock) -> Result<Vec<NodeState
     if serving.len() < nodes.majority() {
         return Err(beyond_repair(nodes, serving.len(), &states));
     }
-    let refilled = refill(nodes, clock, &reset, &serving).await;
+    let refilled = refill(nodes, clock, begun, (&reset, &serving)).await;
     refilled.map_err(|failure| failed_meanwhile(&failure))?;
     Ok(node_states(nodes).await)
 }
 
 /// Copies the counters of the serving nodes to those without data, and puts these into service.
-async fn refill(all: &Nodes, clock: &Clock, reset: &[usize], serving: &[usize]) -> Result<(), Failure> {
+async fn refill(
+    all: &Nodes,
+    clock: &Clock,
+    begun: &mut Vec<OwnerId>,
+    (reset, serving): (&[usize], &[usize]),
+) -> Result<(), Failure> {
     let (nodes, majority) = (all.all(), all.majority());
     // A node that loses its data once more meanwhile loses this marker too, and does not come into service below.
     let mut healing = Vec::new();
     for index in reset {
         let (peer, incarnation) = (nodes[*index].peer()?, OwnerId::random());
+        begun.push(incarnation);
         nodes[*index].marker_step(&peer, MarkerStep::Heal, incarnation).await?;
         healing.push((&nodes[*index], peer, incarnation));
     }

@@ -69,11 +69,12 @@ impl Inner {
             match outcome {
                 Outcome::Granted(granted) => match waiting.collect(&granted) {
                     Collected::Yes => return Ok(Ok(GuardInner::new(self, granted))),
-                    Collected::NotYet => {}
+                    Collected::NotYet => waiting.is_polled(),
                     Collected::TooLate => waiting = WaiterHandle::join(self, request, Some(joined.limit)).0,
                 },
                 Outcome::Busy(busy) => return waiting.answered(Ok(Err(busy))),
                 Outcome::Failed(error) => return waiting.answered(Err(error)),
+                Outcome::Called => waiting.is_polled(),
             }
         }
     }
@@ -123,13 +124,14 @@ impl<'w> WaiterHandle<'w> {
     }
 
     pub(super) fn collect(&mut self, granted: &Granted<Cell>) -> Collected {
-        let mut collected = self.engine.driver.look(|state| state.collect(self.id, &granted.guard));
-        if collected == Collected::NotYet {
-            let took = self.engine.driver.with(self.engine, |state, at| state.take_up(at, self.id, &granted.guard));
-            collected = if took { Collected::Yes } else { Collected::NotYet };
-        }
+        let collected = self.engine.driver.look(|state| state.collect(self.id, &granted.guard));
         self.is_over = collected != Collected::NotYet;
         collected
+    }
+
+    /// Answers that the task of the waiter is polled.
+    fn is_polled(&self) {
+        self.engine.apply(Event::Polled(self.key.clone(), self.id));
     }
 
     pub(super) fn answered<T>(mut self, result: T) -> T {

@@ -200,14 +200,11 @@ impl WeakGuardState {
         }
     }
 
-    /// Resolves when no claim or release of the engine is under way. A release that is repeated counts as one.
+    /// Resolves when no release of the key is under way, or is repeated, in this process.
     pub(crate) async fn settled(self) {
-        const PAUSE: Duration = Duration::from_millis(50);
+        const PAUSE: Duration = Duration::from_millis(5);
         // What is under way keeps the engine.
-        while self.state().is_some_and(|state| {
-            let engine = &state.engine;
-            !engine.driver.look(|state| state.is_idle(engine.member))
-        }) {
+        while self.state().is_some_and(|state| state.engine.driver.look(|all| all.gives_back(state.key()))) {
             tokio::time::sleep(PAUSE).await;
         }
     }

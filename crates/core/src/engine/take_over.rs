@@ -59,7 +59,8 @@ impl Inner {
                 // The lease ended before its guard was collected.
                 _ => Ok(None),
             },
-            Outcome::Busy(_) => waiting.answered(Ok(None)),
+            // It is in no queue, in which somebody could be called.
+            Outcome::Busy(_) | Outcome::Called => waiting.answered(Ok(None)),
             Outcome::Failed(error) => waiting.answered(Err(error)),
         }
     }

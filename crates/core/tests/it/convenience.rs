@@ -1,6 +1,6 @@
 //! What `LockerExt` and the traits promise beyond the backend.
 
-use leasehold_testkit::test;
+use leasehold_testkit::{Does, Scripted, Step, test};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,6 +222,17 @@ async fn lock_all_hears_at_once_that_a_key_is_lost_while_another_is_waited_for()
     let waiting = locks.lock_all(["a", "b"], &options);
     let error = tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it waits on").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost(LossReason::Expired));
+}
+
+#[test]
+async fn work_under_a_lock_that_was_lost_returns_when_the_store_has_the_key_back() {
+    let store = Scripted::new(&Clock::system());
+    store.always(Step::Release, Does::Slow(Duration::from_millis(100)));
+    let (locks, others) = (store.engine(), store.engine());
+    let cap = LockOptions::new().max_hold(Duration::from_millis(20));
+    let lost = locks.with_lock_options("k", &cap, async |_| std::future::pending::<()>().await).await.unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Lost(LossReason::MaxHold));
+    assert!(others.try_lock("k").await.unwrap().is_some(), "a program may end with that call");
 }
 
 #[test]

@@ -73,7 +73,11 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             "those at their limit are not counted",
         )?;
         let offered = |id| self.offers.iter().filter(|offer| offer.waiter.id == id).count();
-        holds(self.waiters.iter().all(|waiter| offered(waiter.id) == 0), "a waiter is in the line and served")?;
+        holds(
+            self.waiters.iter().chain(&self.asleep).all(|waiter| offered(waiter.id) == 0),
+            "a waiter is in the line and served",
+        )?;
+        holds(self.asleep.iter().all(|waiter| self.index(waiter.id).is_none()), "a waiter is in the line and asleep")?;
         for offer in &self.offers {
             holds(offered(offer.waiter.id) == 1, "a waiter is served twice")?;
             let lease = self.leases.iter().find(|lease| lease.id == offer.guard.lease && lease.end.is_none());

@@ -120,8 +120,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             self.claims.push(abandoned);
             claim.request = None;
             self.asks_no_more(claim.for_waiter);
-            let error = Error::unanswered("acquire");
+            let (for_waiter, error) = (claim.for_waiter, Error::unanswered("acquire"));
             self.failed(step, claim, error);
+            self.is_not_driven(step, for_waiter);
         }
     }
 

@@ -75,6 +75,8 @@ pub(crate) trait LeaseCell: Clone {
 pub(crate) enum Event {
     /// A caller is at the limit of its wait, or at the end of the time for an answer under way.
     TimesUp(LockKey, WaiterId),
+    /// The task of a caller is polled, which was called, or came for a guard and did not get it.
+    Polled(LockKey, WaiterId),
     /// A caller is gone. What it was offered goes to the next waiter.
     Leave(LockKey, WaiterId),
     /// The store answered a claim.
@@ -194,13 +196,15 @@ pub(crate) enum Outcome<L> {
     Granted(Granted<L>),
     Busy(Busy),
     Failed(Error),
+    /// It waits on, and answers with [`Event::Polled`], because somebody before it may not be polled.
+    Called,
 }
 
 /// Whether a waiter that was told of a guard still gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collected {
     Yes,
-    /// The lease ended; the waiter is in the queue again.
+    /// The lease ended, or others were first; the waiter waits on.
     NotYet,
     /// The guard went to another waiter after a while; this one has to join again.
     TooLate,

@@ -25,7 +25,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.refused(step, PendingClaim { unanswered: false, position: None, ..claim }, error);
         }
         // Only now: waiters whose offer was lost with an older lease are back in the queue.
-        let Some(index) = self.recipient(&claim) else {
+        let next_waiter = self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
+        let recipient = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or(next_waiter);
+        let Some(index) = recipient else {
             if left_out(Rule::Compensate) {
                 return;
             }
@@ -47,15 +49,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return self.release(step, claim.member, grant, ttl, claim.unanswered, None);
         }
         self.begin(step, index, &claim, grant, first);
-    }
-
-    /// Who gets what this claim was granted: its waiter, else the first in the queue, if that wants the same; and one that is awake
-    /// rather than one that did not come for a guard.
-    fn recipient(&self, claim: &PendingClaim<W>) -> Option<usize> {
-        let first = || self.waiters.front().filter(|first| claim.goes_to(first)).map(|_| 0);
-        let index = claim.for_waiter.and_then(|for_waiter| self.index(for_waiter)).or_else(first)?;
-        let awake = || self.waiters.iter().position(|waiter| waiter.is_awake() && claim.goes_to(waiter));
-        if self.waiters[index].is_awake() { Some(index) } else { awake().or(Some(index)) }
     }
 
     /// Treats the claim as failed. Its release does not let the waiters send a claim earlier: the store would grant the same
@@ -193,7 +186,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let granted = lease.granted(self.id, &entry);
         lease.guards.push(entry);
         let mut offer = Offer::unconfirmed(waiter, granted.guard);
-        offer.begin(lease, step.now);
+        offer.begin(lease, step.now, self.vain);
         step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
         self.offers.push(offer);
     }
@@ -225,12 +218,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         match self.offers.iter().position(offered) {
             Some(offer) => {
                 self.offers.swap_remove(offer);
+                self.vain = 0;
                 Collected::Yes
             }
-            None if self.index(id).is_some() || self.offers.iter().any(|offer| offer.waiter.id == id) => {
-                Collected::NotYet
+            None if self.index(id).is_some() => Collected::NotYet,
+            None => {
+                let mut others = self.asleep.iter().chain(self.offers.iter().map(|offer| &offer.waiter));
+                if others.any(|waiter| waiter.id == id) { Collected::NotYet } else { Collected::TooLate }
             }
-            None => Collected::TooLate,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::pending::{LostEpoch, PendingClaim, PendingRelease, PendingTakeOver};
 use super::rules::{Rule, left_out};
 use super::step::Step;
 use super::subscription::Subscription;
-use super::waiter::{Changes, LastAnswer, Offer, Told, Waiter, no_answer};
+use super::waiter::{Changes, LastAnswer, Offer, Waiter, no_answer};
 use crate::clock::Moment;
 use crate::{Busy, Error, ErrorKind, LockKey, LossReason, Mode, SessionId};
 
@@ -22,6 +22,11 @@ pub(super) struct Key<W, L> {
     pub(super) waiters: VecDeque<Waiter<W>>,
     /// How many of the waiters end with the next answer (a try, or a wait at its limit).
     pub(super) over: usize,
+    /// Waiters that did not come for a guard, or whose runtimes are not driven. Others pass them; they are back in their places when
+    /// they are polled.
+    pub(super) asleep: Vec<Waiter<W>>,
+    /// How many offers nobody came for, since somebody did.
+    pub(super) vain: u32,
     /// Guards that waiters were told of and have not collected yet.
     pub(super) offers: Vec<Offer<W>>,
     pub(super) claims: Vec<PendingClaim<W>>,
@@ -66,6 +71,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             id: KeyId(0),
             waiters: VecDeque::new(),
             over: 0,
+            asleep: Vec::new(),
+            vain: 0,
             offers: Vec::new(),
             claims: Vec::new(),
             take_overs: Vec::new(),
@@ -86,6 +93,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Whether nothing is known of the key, so that it can be forgotten.
     pub(super) fn is_idle(&self) -> bool {
         self.waiters.is_empty()
+            && self.asleep.is_empty()
             && self.offers.is_empty()
             && self.claims.is_empty()
             && self.take_overs.is_empty()
@@ -122,7 +130,6 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             polling: self.polling(),
             failing: BackOff::after_failure(),
             last: None,
-            told: Told::Nothing,
         }
     }
 
@@ -167,6 +174,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn leave(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
         if let Some(index) = self.index(id) {
             self.remove(step, index);
+        } else if let Some(asleep) = self.asleep.iter().position(|waiter| waiter.id == id) {
+            self.asleep.swap_remove(asleep);
         } else if self.leave_take_over(id) {
             // The grant that it may bring is released.
         } else if let Some(offer) = self.offers.iter().position(|offer| offer.waiter.id == id) {
@@ -383,7 +392,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             (idle && !waiter.is_over).then(|| self.asks_at(waiter))
         });
         let leases = self.leases.iter().map(Lease::next_event);
-        let offers = self.offers.iter().flat_map(|offer| offer.until.into_iter().chain(self.opens_at(offer, step.now)));
+        let offers = self.offers.iter().flat_map(|offer| offer.until.into_iter().chain(self.calls_at(offer)));
         let releases = self.releases.iter().map(PendingRelease::next_event);
         let lost = self.lost.iter().map(|lost| lost.until);
         let subscribes = self.subscribes(step).map(|(_, at)| at);

@@ -177,6 +177,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.leases.len() == 1
             && !matches!(self.last_answer, Some(LastAnswer::Failed(_)))
             && self.waiters.is_empty()
+            && self.asleep.is_empty()
             && self.offers.is_empty()
             && self.claims.is_empty()
             && self.take_overs.is_empty()
@@ -199,6 +200,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             id,
             waiters,
             over,
+            asleep,
+            vain,
             offers,
             claims,
             take_overs,
@@ -216,13 +219,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         } = self;
         (*name, *id) = (key, place);
         waiters.clear();
+        asleep.clear();
         offers.clear();
         claims.clear();
         take_overs.clear();
         leases.clear();
         releases.clear();
         lost.clear();
-        (*over, *subscription, *wants_notifications) = (0, Subscription::new(), false);
+        (*over, *vain, *subscription, *wants_notifications) = (0, 0, Subscription::new(), false);
         (*changes, *last_answer, *store_session) = (Changes::default(), None, None);
         (*yield_until, *busy_until, *noted) = (Moment::default(), Moment::default(), Moment::NEVER);
     }

@@ -97,7 +97,7 @@ const UNTAKEN: Duration = Duration::from_secs(1);
 /// How long a lease is held before its waiters listen for the key.
 const STANDS: Duration = Duration::from_secs(1);
 
-/// How long an offer is for its waiter alone.
+/// How long an offer stands before those behind are called.
 const ALONE: Duration = Duration::from_millis(20);
 
 impl FirstLease {
@@ -203,9 +203,10 @@ impl<L: LeaseCell> Lease<L> {
         self.since.plus(STANDS)
     }
 
-    /// Until when an offer on this lease is for its waiter alone.
-    pub(super) fn opens_at(&self, now: Moment) -> Moment {
-        now.plus((self.terms.ttl / 4).min(ALONE))
+    /// When those behind an offer on this lease are called. Each that was in vain doubles the time for the next: on a machine that is
+    /// so busy that all come late, somebody comes in time.
+    pub(super) fn calls_at(&self, now: Moment, vain: u32) -> Moment {
+        now.plus((self.terms.ttl / 4).min(ALONE * 2_u32.pow(vain.min(5))))
     }
 
     fn cap(&self) -> Moment {

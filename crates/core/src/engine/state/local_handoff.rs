@@ -24,7 +24,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             step.out.push(Action::Limit(self.leases[index].cell.clone(), self.leases[index].limit()));
         }
         let number = before.number + u16::from(!left_out(Rule::NewNumber));
-        let waiter = self.remove(step, self.next_in_turn());
+        let waiter = self.remove(step, 0);
         self.offer(step, waiter, id, GuardEntry { id: next, number, ..before });
         step.out.push(Action::HandedOff);
         true
@@ -52,13 +52,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             return false;
         }
         let wanted = |next: &Waiter<W>| next.mode == Mode::Exclusive || left_out(Rule::NotShared);
-        let next = self.waiters.get(self.next_in_turn());
-        next.is_some_and(|next| wanted(next) && lease.suits(next.member, &next.options))
-    }
-
-    /// Whose turn it is: the first that is not asleep, if there is one.
-    fn next_in_turn(&self) -> usize {
-        self.waiters.iter().position(Waiter::is_awake).unwrap_or_default()
+        self.waiters.front().is_some_and(|next| wanted(next) && lease.suits(next.member, &next.options))
     }
 
     /// Makes co-readers of the readers that queued behind this one before its claim was sent. The token of one that came

@@ -18,10 +18,10 @@ mod lease;
 mod local_handoff;
 mod lost;
 mod notifications;
-mod open_offers;
 mod pending;
 mod release;
 mod renewals;
+mod sleepers;
 mod subscription;
 mod take_over;
 mod waiter;
@@ -124,11 +124,6 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         self.keys.at(guard.key, |key| key.collect(id, guard)).unwrap_or(Collected::TooLate)
     }
 
-    /// A waiter that was told of another's guard takes it. False: it waits on.
-    pub(crate) fn take_up(&mut self, at: Applying<'_, W, L>, id: WaiterId, guard: &GuardRef) -> bool {
-        self.on_place(at, guard.key, |key, step| key.take_up(step, id, guard)).unwrap_or(false)
-    }
-
     /// A guard is released or dropped. `by` gets the answer of the store.
     pub(crate) fn release_guard(&mut self, at: Applying<'_, W, L>, guard: &GuardRef, by: Option<W>) -> GuardRelease {
         self.on_place(at, guard.key, |key, step| key.release_guard(step, guard, by)).unwrap_or(GuardRelease::Gone)
@@ -164,6 +159,9 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
         match event {
             Event::TimesUp(key, waiter) => {
                 self.on(at, &key, |key, step| key.times_up(step, waiter));
+            }
+            Event::Polled(key, waiter) => {
+                self.on(at, &key, |key, step| key.polled(step, waiter));
             }
             Event::Leave(key, waiter) => {
                 self.on(at, &key, |key, step| key.leave(step, waiter));
@@ -221,6 +219,12 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     /// Until when a caller with this limit waits for an answer that is under way.
     pub(crate) fn latest(&self, member: Member, limit: Moment) -> Moment {
         self.members.get(&member).map_or(limit, |engine| engine.latest(limit))
+    }
+
+    /// Whether a release of the key is under way, or is repeated.
+    pub(crate) fn gives_back(&self, key: &LockKey) -> bool {
+        let key = self.keys.get(key).and_then(KeyEntry::whole);
+        key.is_some_and(|key| key.releases.iter().any(|release| release.late_pause.is_none()))
     }
 
     /// Whether no request of this engine is under way.

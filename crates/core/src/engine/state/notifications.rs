@@ -53,7 +53,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Asks whether the lease in whose way waiters here stand is still there: it may have been taken by force.
     fn confirm_own(&mut self, step: &mut Step<'_, W, L>) {
         let in_doubt = |lease: &&Lease<L>| {
-            lease.is_exclusive() && lease.is_held(step.now) && lease.renewal.is_none() && step.now >= lease.stands_at()
+            let renews = lease.guards.iter().any(|guard| guard.renew) && lease.renewal.is_none();
+            lease.is_exclusive() && lease.is_held(step.now) && renews && step.now >= lease.stands_at()
         };
         if let Some(lease) = self.leases.iter().find(in_doubt).filter(|_| !self.waiters.is_empty()) {
             let lease = lease.id;
@@ -71,6 +72,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             // The key may have been freed before the subscription began.
             self.changes.freed += 1;
             self.ask_anew(|claim| !claim.is_notified());
+            self.confirm_own(step);
         } else {
             self.waiters
                 .iter_mut()

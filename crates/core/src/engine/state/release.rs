@@ -61,7 +61,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         }
         for release in self.releases.iter_mut().filter(|release| release.again_at <= now) {
             let request = step.request(key);
-            // If the answer does not come by then, the runtime that carries the request is not driven.
+            // If the answer does not come by then, the runtime that carries the request is not driven. Its caller hears the answer
+            // there, if that ever is.
+            release.by.take_if(|_| release.request.is_some());
             (release.request, release.again_at) = (Some(request), step.overdue(release.member));
             let sent = Request::Release(request, release.grant.clone());
             let alone = std::mem::take(&mut release.alone);
@@ -266,6 +268,9 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         while let Some(index) = self.waiters.iter().position(is_closed) {
             self.dismiss(step, index, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire")));
         }
+        for waiter in self.asleep.extract_if(.., |waiter| is_closed(waiter)) {
+            step.out.push(Action::Wake(waiter.handle, Outcome::Failed(Error::new(ErrorKind::Closed, "acquire"))));
+        }
         self.close_take_overs(step, member);
         self.releases.retain(|release| release.member != member || release.late_pause.is_none());
         self.lost.retain(|lost| lost.member != member);
@@ -286,7 +291,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Whether the key has anything of this engine.
     pub(super) fn concerns(&self, member: Member) -> bool {
         self.leases.iter().any(|lease| lease.terms.member == member)
-            || self.waiters.iter().any(|waiter| waiter.member == member)
+            || self.waiters.iter().chain(&self.asleep).any(|waiter| waiter.member == member)
             || self.claims.iter().any(|claim| claim.member == member)
             || self.take_overs.iter().any(|pending| pending.member == member)
             || self.releases.iter().any(|release| release.member == member)
@@ -297,6 +302,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     /// Forgets an engine without handles, guards and requests.
     pub(super) fn forget(&mut self, member: Member) {
         self.waiters.retain(|waiter| waiter.member != member);
+        self.asleep.retain(|waiter| waiter.member != member);
         self.offers.retain(|offer| offer.waiter.member != member);
         self.claims.retain(|claim| claim.member != member);
         self.take_overs.retain(|pending| pending.member != member);

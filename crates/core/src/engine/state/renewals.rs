@@ -46,7 +46,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn tick(&mut self, step: &mut Step<'_, W, L>) {
         let now = step.now;
         self.take_back_untaken(step);
-        self.open_offers(step);
+        self.call_others(step);
         for lease in self.leases.iter_mut().filter(|lease| lease.end.is_none()) {
             // If another renewal is still under way, its late answer counts, too.
             if now >= lease.next_renewal() {
@@ -65,8 +65,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         let now = step.now;
         let untaken = |offer: &Offer<W>| !left_out(Rule::Untaken) && offer.until.is_some_and(|until| now >= until);
         while let Some(index) = self.offers.iter().position(untaken) {
-            let offer = self.offers.remove(index);
-            self.release_guard(step, &offer.guard, None);
+            self.take_back(step, index);
         }
     }
 
@@ -128,7 +127,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let Some(entry) = lease.guards.iter().find(|entry| entry.id == offer.guard.guard) else {
                 continue;
             };
-            offer.begin(lease, step.now);
+            offer.begin(lease, step.now, self.vain);
             let granted = lease.granted(self.id, entry);
             step.out.push(Action::Wake(offer.waiter.handle.clone(), Outcome::Granted(granted)));
         }

@@ -44,7 +44,7 @@ pub(super) struct Engine {
 }
 
 /// How long after each other the releases that failed are sent again, so that many of them do not keep a store down.
-const APART: Duration = Duration::from_millis(5);
+const APART: Duration = Duration::from_millis(2);
 
 /// What a round trip is taken to be before the first answer.
 const UNKNOWN: Duration = Duration::from_millis(100);

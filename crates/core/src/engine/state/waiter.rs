@@ -1,7 +1,7 @@
 //! A waiter in the wait queue of a key, and what is known that it may be answered with.
 
 use super::backoff::BackOff;
-use super::event::{GuardId, GuardRef, LeaseCell, Member, WaiterId};
+use super::event::{GuardRef, LeaseCell, Member, WaiterId};
 use super::lease::Lease;
 use crate::clock::Moment;
 use crate::{Error, ErrorKind, LockOptions, Mode, SessionId};
@@ -28,17 +28,6 @@ pub(super) struct Waiter<W> {
     pub(super) failing: BackOff,
     /// The answer to the last claim of this waiter.
     pub(super) last: Option<LastAnswer>,
-    pub(super) told: Told,
-}
-
-/// What a waiter in the queue was told of a guard that it may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    Nothing,
-    /// That it may have the guard that was offered to another first.
-    Of(GuardId),
-    /// It did not come for a guard. Until its task is polled, the others pass it, and it keeps its place.
-    InVain,
 }
 
 /// A guard that a waiter was told of and has not collected yet.
@@ -47,10 +36,12 @@ pub(super) struct Offer<W> {
     pub(super) waiter: Waiter<W>,
     /// When the guard goes to the next waiter. `None` while the lease has to be confirmed by a renewal first.
     pub(super) until: Option<Moment>,
-    /// When others are told of it, too: whoever comes first has it.
-    pub(super) opens_at: Moment,
-    /// How many of them are told at once.
-    pub(super) tells: usize,
+    /// When those behind are called: if one of them is polled and this waiter is not, it is passed.
+    pub(super) calls_at: Moment,
+    /// Who was called last.
+    pub(super) called: WaiterId,
+    /// How many are called next.
+    pub(super) calls: usize,
     pub(super) guard: GuardRef,
     /// The offer comes from an attach or a downgrade: its waiter has no place in the queue to go back to.
     pub(super) taken_over: bool,
@@ -59,12 +50,13 @@ pub(super) struct Offer<W> {
 impl<W> Offer<W> {
     /// An offer of a guard whose lease has to be confirmed first.
     pub(super) fn unconfirmed(waiter: Waiter<W>, guard: GuardRef) -> Self {
-        Self { waiter, until: None, opens_at: Moment::NEVER, tells: 1, guard, taken_over: false }
+        let called = WaiterId::default();
+        Self { waiter, until: None, calls_at: Moment::NEVER, called, calls: 1, guard, taken_over: false }
     }
 
-    /// The waiter is told.
-    pub(super) fn begin<L: LeaseCell>(&mut self, lease: &Lease<L>, now: Moment) {
-        (self.until, self.opens_at) = (Some(lease.offered_until(now)), lease.opens_at(now));
+    /// The waiter is told. `vain`: how many offers of the key nobody came for since somebody did.
+    pub(super) fn begin<L: LeaseCell>(&mut self, lease: &Lease<L>, now: Moment, vain: u32) {
+        (self.until, self.calls_at) = (Some(lease.offered_until(now)), lease.calls_at(now, vain));
     }
 }
 
@@ -89,10 +81,5 @@ impl<W> Waiter<W> {
     /// Whether the waiter has sent a claim before, or waits for the answer to another's.
     pub(super) fn asked(&self) -> bool {
         self.ask_at > Moment::default()
-    }
-
-    /// Whether its task is polled, as far as is known.
-    pub(super) fn is_awake(&self) -> bool {
-        self.told != Told::InVain
     }
 }

@@ -57,6 +57,42 @@ fn a_request_is_not_driven_by_another_runtime_when_its_own_ends() {
 }
 
 #[test]
+fn who_waits_on_a_runtime_that_rests_is_passed_and_keeps_its_place() {
+    for (label, free) in [("one", true), ("one", false), ("another", false)] {
+        let (store, rests, live) = (store(), resting(), live());
+        let locks = store.engine();
+        let held = (!free).then(|| live.block_on(locks.lock("k")).unwrap());
+        store.always(Step::Claim, Does::Slow(MOMENT / 10));
+        let (one, other) = (LockOptions::new().label("one"), LockOptions::new().label(label));
+        let name = key();
+        let mut first = Box::pin(locks.acquire(&name, &one));
+        assert!(rests.block_on(async { timeout(MOMENT / 50, &mut first).await }).is_err());
+        let second = {
+            let (locks, other) = (locks.clone(), other.clone());
+            live.spawn(async move { locks.acquire(&key(), &other).await.unwrap().unwrap() })
+        };
+        live.block_on(async { tokio::time::sleep(MOMENT).await });
+        drop(held);
+        let guard = live.block_on(soon("a live caller waits behind one that is not driven", second)).unwrap();
+        drop(guard);
+        drop(rests.block_on(soon("it is driven again", first)).unwrap().unwrap());
+    }
+}
+
+#[test]
+fn a_release_on_a_runtime_that_rests_is_sent_on_one_that_is_driven() {
+    let (store, rests, live) = (store(), resting(), live());
+    let locks = store.engine();
+    let long = LockOptions::new().ttl(PATIENCE * 100);
+    let guard = rests.block_on(locks.acquire(&key(), &long)).unwrap().unwrap();
+    store.always(Step::Release, Does::Slow(MOMENT));
+    let mut release = Box::pin(guard.release());
+    assert!(rests.block_on(async { timeout(MOMENT / 50, &mut release).await }).is_err());
+    drop(live.block_on(soon("the key was given back, and a live caller waits", locks.lock("k"))).unwrap());
+    drop(release);
+}
+
+#[test]
 fn who_blocks_the_thread_of_its_runtime_keeps_the_key_from_nobody() {
     // A claim that is not driven is not given up before the test is.
     let (store, live) = (store().answering_within(PATIENCE * 2), live());

@@ -1,6 +1,9 @@
 //! What callers do, and what they are told.
 
+use std::cmp::Ordering;
+
 use super::super::event::{Actions, Attach, Event, Join, LeaseCell, Outcome, RequestId};
+use super::super::keys::KeyEntry;
 use super::super::{Applying, Collected};
 use super::key_names::name_of;
 use super::world::{At, Checked, Fault, Flight, Handle, Property, Side, TestRandom, Token, Wants, World, broken};
@@ -19,6 +22,7 @@ impl World {
             limit,
             times_up: limit <= self.now,
             offer: None,
+            called: false,
             floor,
             wants: Wants::Key,
         };
@@ -35,15 +39,17 @@ impl World {
 
     pub(super) fn collect(&mut self, index: usize) -> Checked {
         let side = self.side_of(index);
-        let At::Waiting { id, limit, offer: Some(offer), floor, wants, .. } = self.seats[index].at.clone() else {
+        let At::Waiting { id, limit, offer, called: was_called, floor, wants, .. } = self.seats[index].at.clone()
+        else {
             return Ok(());
         };
-        let mut collected = self.sides[side].collect(id, &offer.guard);
-        if collected == Collected::NotYet && self.ask(side, |state, at| state.take_up(at, id, &offer.guard))? {
-            self.seen.push("a guard goes to who comes first");
-            collected = Collected::Yes;
+        if let At::Waiting { called, .. } = &mut self.seats[index].at {
+            *called = false;
         }
-        match collected {
+        let Some(offer) = offer else {
+            return if was_called { self.polled(index) } else { Ok(()) };
+        };
+        match self.sides[side].collect(id, &offer.guard) {
             Collected::Yes => {
                 let (member, epoch) = (self.config.seats[index].member, offer.cell.epoch().unwrap_or_default());
                 match wants {
@@ -68,7 +74,7 @@ impl World {
                 if let At::Waiting { offer, .. } = &mut self.seats[index].at {
                     *offer = None;
                 }
-                Ok(())
+                self.polled(index)
             }
             Collected::TooLate if wants != Wants::Key => {
                 self.seen.push("what was taken over was taken back");
@@ -80,6 +86,23 @@ impl World {
                 self.join(index, limit)
             }
         }
+    }
+
+    /// A caller that was called answers.
+    fn polled(&mut self, index: usize) -> Checked {
+        let (side, key) = (self.side_of(index), self.key_of(index));
+        let At::Waiting { id, .. } = self.seats[index].at else { return Ok(()) };
+        let asleep = |world: &Self| {
+            world.sides[side].keys.get(&key).and_then(KeyEntry::whole).map_or(0, |whole| whole.asleep.len())
+        };
+        let before = asleep(self);
+        self.feed(side, Event::Polled(key.clone(), id))?;
+        match asleep(self).cmp(&before) {
+            Ordering::Less => self.seen.push("who was passed is back in its place"),
+            Ordering::Greater => self.seen.push("who is polled passes who is not"),
+            Ordering::Equal => {}
+        }
+        Ok(())
     }
 
     pub(super) fn times_up(&mut self, index: usize) -> Checked {
@@ -136,7 +159,7 @@ impl World {
         let id = super::super::WaiterId(0);
         let seat = &mut self.seats[index];
         seat.handle = handle;
-        seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, floor, wants };
+        seat.at = At::Waiting { id, limit: Moment::NEVER, times_up: true, offer: None, called: false, floor, wants };
         let join = Join { member, key: self.key_of(index), mode: of.mode, options, limit, handle };
         let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
@@ -158,7 +181,8 @@ impl World {
         let (limit, wants) = (Moment::NEVER, Wants::Downgrade);
         let seat = &mut self.seats[index];
         let before = (seat.handle, seat.at.clone());
-        (seat.handle, seat.at) = (handle, At::Waiting { id, limit, times_up: true, offer: None, floor, wants });
+        (seat.handle, seat.at) =
+            (handle, At::Waiting { id, limit, times_up: true, offer: None, called: false, floor, wants });
         let mut out = Actions::new();
         let at = Applying { now: self.now, random: &mut TestRandom(&mut self.ids.owner), out: &mut out };
         let asked = self.sides[side].downgrade(at, &guard, join);
@@ -240,6 +264,11 @@ impl World {
                 self.is_well_born(side, index, &granted)?;
                 if let At::Waiting { offer, .. } = &mut self.seats[index].at {
                     *offer = Some(granted);
+                }
+            }
+            Outcome::Called => {
+                if let At::Waiting { called, .. } = &mut self.seats[index].at {
+                    *called = true;
                 }
             }
             Outcome::Busy(_) => {

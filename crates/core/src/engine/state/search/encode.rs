@@ -225,11 +225,12 @@ impl Encoder {
         self.put(HANDLE | u64::from(handle.0));
         match at {
             At::Away => self.put(0),
-            At::Waiting { id, limit, times_up, offer, floor, wants } => {
+            At::Waiting { id, limit, times_up, offer, called, floor, wants } => {
                 self.put(1);
                 self.id(id.0);
                 self.future(*limit);
                 self.flag(*times_up);
+                self.flag(*called);
                 self.option(offer.as_ref(), |to, offer| to.guard(&offer.guard));
                 self.epoch(floor.0);
                 self.put(u64::from(floor.1));

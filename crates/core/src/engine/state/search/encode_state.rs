@@ -9,7 +9,7 @@ use super::super::pending::{
 };
 use super::super::step::Engine;
 use super::super::subscription::{Subscribed, Subscription};
-use super::super::waiter::{Changes, LastAnswer, Offer, Told, Waiter};
+use super::super::waiter::{Changes, LastAnswer, Offer, Waiter};
 use super::encode::{CELL, Encoder, HANDLE};
 use super::world::{Handle, LeaseNote};
 use crate::{GrantRef, LockOptions, LossReason, Mode};
@@ -49,6 +49,8 @@ impl Encoder {
             id: _,
             waiters,
             over,
+            asleep,
+            vain,
             offers,
             claims,
             take_overs,
@@ -66,13 +68,16 @@ impl Encoder {
         } = key;
         self.list(waiters, Self::waiter);
         self.count(*over);
+        self.list(asleep, Self::waiter);
+        self.put(u64::from(*vain.min(&2)));
         self.list(offers, |to, offer| {
-            let Offer { waiter, until, opens_at, tells, guard, taken_over } = offer;
+            let Offer { waiter, until, calls_at, called: WaiterId(called), calls, guard, taken_over } = offer;
             to.flag(*taken_over);
             to.waiter(waiter);
             to.option(*until, Self::future);
-            to.future(*opens_at);
-            to.count(*tells.min(&4));
+            to.future(*calls_at);
+            to.id(*called);
+            to.count(*calls.min(&4));
             to.guard(guard);
         });
         self.list(claims, |to, claim| to.claim(claim, *changes));
@@ -120,7 +125,6 @@ impl Encoder {
             polling,
             failing,
             last,
-            told,
         } = waiter;
         let WaiterId(id) = id;
         self.id(*id);
@@ -136,11 +140,6 @@ impl Encoder {
         self.pauses(polling);
         self.pauses(failing);
         self.option(last.as_ref(), Self::last_answer);
-        match told {
-            Told::Nothing => self.put(80),
-            Told::Of(GuardId(guard)) => self.id(*guard),
-            Told::InVain => self.put(81),
-        }
     }
 
     fn take_over(&mut self, pending: &PendingTakeOver<Handle>) {

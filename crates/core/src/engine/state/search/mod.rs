@@ -60,7 +60,8 @@ fn exclusive() {
         "a lease runs out under a guard",
         "an offer was taken back",
         "an offer was withdrawn",
-        "a guard goes to who comes first",
+        "who is polled passes who is not",
+        "who was passed is back in its place",
         "a key is only held",
     ];
     holds(&configs::EXCLUSIVE, &must_happen);

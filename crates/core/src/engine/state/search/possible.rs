@@ -49,8 +49,8 @@ impl World {
                 moves.extend((seat.joins > 0).then_some(Move::Join(at)));
                 moves.extend((seat.joins > 0 && self.may_attach(index)).then_some(Move::Attach(at)));
             }
-            At::Waiting { limit, offer, .. } => {
-                moves.extend(offer.is_some().then_some(Move::Collect(at)));
+            At::Waiting { limit, offer, called, .. } => {
+                moves.extend((offer.is_some() || *called).then_some(Move::Collect(at)));
                 moves.extend((offer.is_none() && self.time_is_up(index)).then_some(Move::TimesUp(at)));
                 moves.extend((*limit >= self.now && self.may(Fault::Leave)).then_some(Move::Leave(at)));
             }

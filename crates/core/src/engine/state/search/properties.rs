@@ -289,7 +289,12 @@ impl State<Handle, LeaseNote> {
     fn knows(&self, key: &LockKey, id: WaiterId) -> bool {
         self.keys.get(key).and_then(KeyEntry::whole).is_some_and(|key| {
             let taking_over = key.take_overs.iter().filter_map(|pending| pending.waiter.as_ref());
-            let mut all = key.waiters.iter().chain(key.offers.iter().map(|offer| &offer.waiter)).chain(taking_over);
+            let mut all = key
+                .waiters
+                .iter()
+                .chain(&key.asleep)
+                .chain(key.offers.iter().map(|offer| &offer.waiter))
+                .chain(taking_over);
             all.any(|waiter| waiter.id == id)
         })
     }

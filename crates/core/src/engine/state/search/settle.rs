@@ -105,7 +105,7 @@ impl World {
             self.note(|world| format!("seat {index} {:?}", world.seats[index].at));
             match &self.seats[index].at {
                 At::Holding { .. } => self.release_guard(index, true)?,
-                At::Waiting { offer: Some(_), .. } => self.collect(index)?,
+                At::Waiting { offer: Some(_), .. } | At::Waiting { called: true, .. } => self.collect(index)?,
                 At::Waiting { .. } if self.must_say_that_time_is_up(index) => self.times_up(index)?,
                 _ => continue,
             }

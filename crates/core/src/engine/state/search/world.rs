@@ -200,6 +200,8 @@ pub(super) enum At {
         limit: Moment,
         times_up: bool,
         offer: Option<Granted<LeaseNote>>,
+        /// It was called, and has not answered.
+        called: bool,
         floor: Token,
         wants: Wants,
     },

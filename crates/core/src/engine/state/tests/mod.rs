@@ -12,9 +12,9 @@ mod local_handoffs;
 mod lost;
 mod messages;
 mod next_waiter;
-mod open_offers;
 mod releases;
 mod renewals;
+mod sleepers;
 mod take_overs;
 mod wait_queue;
 
@@ -314,9 +314,17 @@ impl Play {
         self.ask(|state, _| state.collect(id, &granted.guard))
     }
 
-    /// Comes for what another was offered, too.
-    fn take_up(&mut self, id: WaiterId, granted: &Granted<Cell>) -> bool {
-        self.ask(|state, at| state.take_up(at, id, &granted.guard))
+    /// Those who were called, and answer nothing yet.
+    fn called(&mut self) -> Vec<&'static str> {
+        self.all(|action| match action {
+            Action::Wake(who, Outcome::Called) => Some(*who),
+            _ => None,
+        })
+    }
+
+    /// The task of this caller is polled.
+    fn polled(&mut self, id: WaiterId) {
+        self.apply(Event::Polled(key(), id));
     }
 
     fn answer(&mut self, request: RequestId, answer: Result<Attempt>) {

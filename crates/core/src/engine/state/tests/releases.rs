@@ -326,12 +326,10 @@ fn an_offer_that_nobody_takes_goes_to_the_next_after_a_second() {
     let granted = play.granted("a");
     let behind = play.waits(member, "b");
     play.pass(millis(999));
-    let told = play.granted("b");
-    assert_eq!(told.guard, granted.guard);
+    assert!(!matches!(play.outcome("b"), Some(Outcome::Granted(_))));
     play.pass(millis(1));
     let next = play.granted("b");
-    assert_eq!(play.collect(id, &granted), Collected::TooLate);
-    assert!(!play.take_up(behind, &told));
+    assert_eq!(play.collect(id, &granted), Collected::NotYet, "it keeps its place");
     assert_eq!(play.collect(behind, &next), Collected::Yes);
 }
 
@@ -447,5 +445,5 @@ fn many_releases_that_failed_do_not_keep_a_store_down() {
         }
         play.pass(millis(1));
     }
-    assert!((800..=400 + 3 * 200).contains(&sent), "{sent}");
+    assert!((800..=400 + 3 * 500).contains(&sent), "{sent}");
 }

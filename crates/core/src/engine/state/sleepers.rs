@@ -1,0 +1,98 @@
+//! Waiters that are not polled: they keep the key from nobody, and their places in the queue.
+//!
+//! When nobody comes for an offer, those in the queue are called, more of them each time. The first of them that is polled shows that the
+//! others are not: it passes them. Whoever was passed is back in its place as soon as it is polled.
+
+use std::time::Duration;
+
+use super::event::{Action, LeaseCell, Outcome, WaiterId};
+use super::key::Key;
+use super::step::Step;
+use super::waiter::Offer;
+use crate::Mode;
+use crate::clock::Moment;
+
+/// How many times as many waiters are called after each pause in which none of those that were called is polled.
+const MORE: usize = 4;
+
+/// That pause.
+const PAUSE: Duration = Duration::from_millis(5);
+
+impl<W: Clone, L: LeaseCell> Key<W, L> {
+    /// Calls the next waiters for offers for which nobody came.
+    pub(super) fn call_others(&mut self, step: &mut Step<'_, W, L>) {
+        for index in 0..self.offers.len() {
+            if self.calls_at(&self.offers[index]).is_none_or(|at| step.now < at) {
+                continue;
+            }
+            let offer = &self.offers[index];
+            let (mut called, calls) = (offer.called, offer.calls);
+            for waiter in self.waiters.iter().filter(|waiter| waiter.id > offer.called).take(calls) {
+                called = waiter.id;
+                step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Called));
+            }
+            let offer = &mut self.offers[index];
+            (offer.called, offer.calls) = (called, calls.saturating_mul(MORE));
+            offer.calls_at = step.now.plus(PAUSE);
+        }
+    }
+
+    /// When the next waiters are called for an offer, if there are any that it is in the way of.
+    pub(super) fn calls_at(&self, offer: &Offer<W>) -> Option<Moment> {
+        let waits = offer.until.is_some() && !offer.taken_over;
+        let shared = offer.waiter.mode == Mode::Shared;
+        let mut behind = self.waiters.iter().rev().take_while(|waiter| waiter.id > offer.called);
+        let in_the_way = waits && behind.any(|waiter| !shared || waiter.mode == Mode::Exclusive);
+        in_the_way.then_some(offer.calls_at)
+    }
+
+    /// The task of a waiter is polled: it is back in its place if it was passed, and else passes those before it that were offered
+    /// a guard, or called, and are not polled.
+    pub(super) fn polled(&mut self, step: &mut Step<'_, W, L>, id: WaiterId) {
+        if let Some(asleep) = self.asleep.iter().position(|waiter| waiter.id == id) {
+            let waiter = self.asleep.swap_remove(asleep);
+            self.detach_requests(step);
+            self.back_in_line(waiter);
+        } else if let Some(index) = self.index(id) {
+            let mode = self.waiters[index].mode;
+            let passed = |offer: &Offer<W>| {
+                let excludes = mode == Mode::Exclusive || offer.waiter.mode == Mode::Exclusive;
+                id <= offer.called && offer.until.is_some() && !offer.taken_over && excludes
+            };
+            if self.offers.iter().any(passed) {
+                for _ in 0..index {
+                    self.passes(step, 0);
+                }
+                self.vain += 1;
+            }
+            while let Some(offer) = self.offers.iter().position(passed) {
+                self.take_back(step, offer);
+            }
+        }
+        self.advance(step);
+    }
+
+    /// Takes back an offer that nobody came for.
+    pub(super) fn take_back(&mut self, step: &mut Step<'_, W, L>, offer: usize) {
+        let Offer { waiter, guard, taken_over, .. } = self.offers.remove(offer);
+        if !taken_over {
+            self.asleep.push(waiter);
+        }
+        self.release_guard(step, &guard, None);
+    }
+
+    /// The runtime of this waiter does not carry its claims. Those behind do not wait for it.
+    pub(super) fn is_not_driven(&mut self, step: &mut Step<'_, W, L>, waiter: Option<WaiterId>) {
+        let index = waiter.and_then(|waiter| self.index(waiter));
+        if let Some(index) = index.filter(|index| index + 1 < self.waiters.len()) {
+            self.passes(step, index);
+        }
+    }
+
+    /// Takes a waiter out of the queue until it is polled, for which it is called.
+    fn passes(&mut self, step: &mut Step<'_, W, L>, index: usize) {
+        let waiter = self.remove(step, index);
+        step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Called));
+        self.asleep.push(waiter);
+    }
+}

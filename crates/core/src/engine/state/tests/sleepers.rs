@@ -1,0 +1,120 @@
+use super::*;
+
+/// Callers behind a lease that was just offered to the first of them, who does not come for it.
+struct Asleep {
+    play: Play,
+    ids: Vec<WaiterId>,
+    offered: Granted<Cell>,
+}
+
+fn asleep(wishes: impl IntoIterator<Item = (&'static str, Mode, LockOptions)>) -> Asleep {
+    // A lease may pass from guard to guard for as long as the test takes.
+    let (mut play, member) = Play::with(Traits { handoff_age: TTL, ..PLAIN });
+    let held = play.holds(member, "holder", 2);
+    let wishes: Vec<_> = wishes.into_iter().collect();
+    let joins =
+        wishes.iter().map(|(who, mode, options)| play.join_in(member, who, *mode, options.clone(), Moment::NEVER));
+    let ids = joins.collect();
+    play.release_guard(held.guard, None);
+    let offered = play.granted(wishes[0].0);
+    Asleep { play, ids, offered }
+}
+
+fn alike(names: &[&'static str]) -> Asleep {
+    asleep(names.iter().map(|name| (*name, Mode::Exclusive, renewing())))
+}
+
+#[test]
+fn of_many_who_are_not_polled_the_next_who_is_waits_for_fifty_milliseconds() {
+    for options in [renewing(), renewing().label("me"), renewing().max_hold(TTL)] {
+        let names: [&'static str; 1001] =
+            std::array::from_fn(|index| &*Box::leak(format!("waiter {index}").into_boxed_str()));
+        let wish = |name| (name, Mode::Exclusive, if name == names[1000] { options.clone() } else { renewing() });
+        let Asleep { mut play, ids, offered } = asleep(names.into_iter().map(wish));
+        play.pass(millis(50));
+        assert!(play.called().contains(&names[1000]));
+        play.polled(ids[1000]);
+        if options == renewing() {
+            play.granted(names[1000]);
+        } else {
+            let (request, _) = play.release();
+            play.released(request, Ok(LeaseStatus::Held));
+            let (request, _) = play.claim();
+            play.grant(request, 3);
+            play.granted(names[1000]);
+        }
+        assert_eq!(play.collect(ids[0], &offered), Collected::NotYet, "it keeps its place");
+    }
+}
+
+#[test]
+fn who_was_passed_is_back_in_its_place_when_it_is_polled() {
+    let Asleep { mut play, ids, .. } = alike(&["a", "b", "c"]);
+    play.pass(millis(20));
+    assert_eq!(play.called(), ["b"]);
+    play.polled(ids[1]);
+    let granted = play.granted("b");
+    play.collect(ids[1], &granted);
+    // While it is not polled, those behind it go first.
+    let mut fork = play.fork();
+    fork.release_guard(granted.guard, None);
+    fork.granted("c");
+    play.polled(ids[0]);
+    play.release_guard(granted.guard, None);
+    play.granted("a");
+}
+
+#[test]
+fn who_comes_late_has_its_guard_if_nobody_else_is_polled() {
+    let Asleep { mut play, ids, offered } = alike(&["a", "b"]);
+    play.pass(millis(900));
+    assert_eq!(play.called(), ["b"], "once");
+    assert_eq!(play.collect(ids[0], &offered), Collected::Yes);
+    play.polled(ids[1]);
+    play.release_guard(offered.guard, None);
+    play.granted("b");
+}
+
+#[test]
+fn on_a_machine_on_which_all_come_late_somebody_comes_in_time() {
+    let Asleep { mut play, ids, .. } = alike(&["a", "b"]);
+    // Each is polled just after the other was called, and so passes it.
+    for (turn, wait) in [20, 40, 80, 160, 320].into_iter().enumerate() {
+        let (offered, called) = [(0, 1), (1, 0)][turn % 2];
+        play.out.clear();
+        play.pass(millis(wait - 1));
+        assert!(play.called().is_empty());
+        play.pass(millis(1));
+        assert_eq!(play.called(), [["a", "b"][called]]);
+        play.polled(ids[called]);
+        play.polled(ids[offered]);
+    }
+}
+
+#[test]
+fn a_reader_is_called_only_where_a_writer_is_in_its_way() {
+    let wishes =
+        |first| [("a", first, renewing()), ("b", Mode::Shared, renewing()), ("c", Mode::Exclusive, renewing())];
+    let Asleep { mut play, .. } = asleep(wishes(Mode::Exclusive));
+    play.pass(millis(25));
+    assert_eq!(play.called(), ["b", "c"]);
+}
+
+#[test]
+fn whose_runtime_carries_no_claims_is_passed() {
+    let (mut play, member) = Play::with(PLAIN);
+    let first = play.waits(member, "a");
+    play.claim();
+    let second = play.waits(member, "b");
+    play.pass(Duration::from_secs(2));
+    assert_eq!(play.called(), ["a"]);
+    let (request, _) = play.release();
+    play.released(request, Ok(LeaseStatus::NotHeld));
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let granted = play.granted("b");
+    assert_eq!(play.collect(second, &granted), Collected::Yes);
+    play.polled(first);
+    play.release_guard(granted.guard, None);
+    play.granted("a");
+}
