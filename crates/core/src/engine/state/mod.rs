@@ -157,15 +157,9 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
     /// Applies an event. The actions go to `at.out`.
     pub(crate) fn apply(&mut self, at: Applying<'_, W, L>, event: Event) {
         match event {
-            Event::TimesUp(key, waiter) => {
-                self.on(at, &key, |key, step| key.times_up(step, waiter));
-            }
-            Event::Polled(key, waiter) => {
-                self.on(at, &key, |key, step| key.polled(step, waiter));
-            }
-            Event::Leave(key, waiter) => {
-                self.on(at, &key, |key, step| key.leave(step, waiter));
-            }
+            Event::TimesUp(key, waiter) => self.on_waiter(at, &key, waiter, Key::times_up),
+            Event::Polled(key, waiter) => self.on_waiter(at, &key, waiter, Key::polled),
+            Event::Leave(key, waiter) => self.on_waiter(at, &key, waiter, Key::leave),
             Event::Answered { request, answer } => {
                 self.on_place(at, request.0, |key, step| key.answered(step, request, answer));
             }
@@ -274,6 +268,16 @@ impl<W: Clone, L: LeaseCell> State<W, L> {
             let at = Applying { now, random: &mut *random, out: &mut *out };
             self.on_place(at, key, &mut event);
         }
+    }
+
+    fn on_waiter(
+        &mut self,
+        at: Applying<'_, W, L>,
+        key: &LockKey,
+        id: WaiterId,
+        change: fn(&mut Key<W, L>, &mut Step<'_, W, L>, WaiterId),
+    ) {
+        self.on(at, key, |key, step| change(key, step, id));
     }
 
     /// Changes a key. `None`: nothing is known of it.
