@@ -8,11 +8,11 @@ use leasehold_core::{
     OwnerId, Page, Renewal, Result,
 };
 
-use crate::background_tasks::OwnTask;
+use crate::membership::JoiningTask;
 use crate::node_state::NodeState;
 use crate::notifications::QuorumNotifications;
 use crate::store::Store;
-use crate::{acquire, admin, auto_repair, membership, release, renew, repair};
+use crate::{acquire, admin, release, renew, repair};
 
 pub(crate) const NAME: &str = "redlock";
 
@@ -22,8 +22,7 @@ pub(crate) const NAME: &str = "redlock";
 pub struct RedlockBackend {
     store: Store,
     notifications: QuorumNotifications,
-    joining: Option<OwnTask>,
-    repairing: Option<OwnTask>,
+    joining: Option<JoiningTask>,
 }
 
 #[async_trait]
@@ -72,27 +71,26 @@ impl Backend for RedlockBackend {
         // The other half is for the connections.
         self.store.background.finish(self.answers_within() / 4).await;
         self.store.pending_releases.finish(self.answers_within() / 4).await;
-        self.joining.iter().chain(&self.repairing).for_each(OwnTask::abort);
+        if let Some(joining) = &self.joining {
+            joining.abort();
+        }
         join_all(self.store.nodes.all().iter().map(|node| node.close())).await;
     }
 }
 
 impl RedlockBackend {
-    pub(crate) fn new(store: Store, auto_repair: bool) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         let notifications = QuorumNotifications(Arc::clone(&store.nodes));
-        let joining = membership::join_absent(&store.nodes);
-        let repairing = auto_repair.then(|| auto_repair::repair_as_needed(&store.nodes, &store.clock));
-        Self { store, notifications, joining, repairing }
+        let joining = JoiningTask::spawn(&store.nodes);
+        Self { store, notifications, joining }
     }
 
     pub(crate) async fn node_states(&self) -> Vec<NodeState> {
-        repair::node_states(&self.store.nodes).await
+        repair::node_states(&self.store).await
     }
 
     pub(crate) async fn repair(&self) -> Result<Vec<NodeState>> {
-        repair::repair(&self.store.nodes, &self.store.clock, &mut Vec::new())
-            .await
-            .map_err(|error| error.with_backend(NAME))
+        repair::repair(&self.store).await.map_err(|error| error.with_backend(NAME))
     }
 
     /// What this backend promises beyond mutual exclusion, before anything is connected.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::Home;
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Tasks that go on after an operation has answered its caller: they wait for the slow nodes.
@@ -58,27 +58,6 @@ impl BackgroundTasks {
 impl fmt::Debug for BackgroundTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("BackgroundTasks").field(&self.tasks().len()).finish()
-    }
-}
-
-/// A task that ends with what owns it.
-#[derive(Debug)]
-pub(crate) struct OwnTask(JoinHandle<()>);
-
-impl OwnTask {
-    /// Must be called inside a runtime.
-    pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(tokio::spawn(work))
-    }
-
-    pub(crate) fn abort(&self) {
-        self.0.abort();
-    }
-}
-
-impl Drop for OwnTask {
-    fn drop(&mut self) {
-        self.abort();
     }
 }
 

@@ -28,7 +28,6 @@ pub struct RedlockBuilder {
     node_limit: Duration,
     drift: Duration,
     local_handoff: LocalHandoff,
-    auto_repair: bool,
 }
 
 impl RedlockBuilder {
@@ -86,15 +85,6 @@ impl RedlockBuilder {
     pub fn fence_retention(mut self, retention: Duration) -> Self {
         self.connection.fence_retention = retention;
         self
-    }
-
-    /// Sets whether nodes that came back without their data are repaired as soon as that is noticed; the default is false.
-    ///
-    /// It does what [`Redlock::repair`] does, which waits until all leases are over in which a lost vote may have counted. A
-    /// node that a program has begun to repair is left to that program for ten minutes. If most nodes lost their data, it does
-    /// nothing.
-    pub fn auto_repair(self, auto_repair: bool) -> Self {
-        Self { auto_repair, ..self }
     }
 
     /// Sets how far grants pass from guard to guard inside this process; see [`LocalHandoff`].
@@ -155,7 +145,7 @@ impl RedlockBuilder {
             marker: namespace.own(MARKER),
             fence_retention: settings.fence_retention,
         };
-        let store = Store {
+        Ok(RedlockBackend::new(Store {
             fleet: Fleet::new(context, settings.group_commit),
             pending_releases,
             nodes,
@@ -167,8 +157,7 @@ impl RedlockBuilder {
             clock,
             attempts: Arc::new(AttemptsInFlight::default()),
             background,
-        };
-        Ok(RedlockBackend::new(store, self.auto_repair))
+        }))
     }
 
     fn endpoints(&self) -> Result<(Vec<Endpoint>, Namespace)> {
@@ -214,7 +203,6 @@ impl Default for RedlockBuilder {
             node_limit: Duration::from_millis(200),
             drift: Duration::ZERO,
             local_handoff: LocalHandoff::new(),
-            auto_repair: false,
         }
     }
 }

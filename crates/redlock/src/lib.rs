@@ -17,7 +17,6 @@ mod renew;
 mod repair;
 // what they share, how votes are counted, and what goes on in the background,
 mod attempt;
-mod auto_repair;
 mod background_tasks;
 mod batch;
 mod fleet;

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, OwnerId, Result};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::answer::{Marker, Phase};
-use crate::background_tasks::OwnTask;
 use crate::error::Failure;
 use crate::node::{MarkerStep, Node, Peer};
 use crate::node_state::NodeCondition;
@@ -56,25 +56,42 @@ fn needs_a_majority(nodes: &Nodes) -> Result<()> {
     Ok(())
 }
 
-/// Begins to let absent nodes join, until all take part, if any is absent. If this never runs, they join with the next program
-/// that connects. Must be called inside a runtime.
-pub(crate) fn join_absent(nodes: &Arc<Nodes>) -> Option<OwnTask> {
-    let is_absent = |nodes: &Nodes| nodes.all().iter().any(|node| node.peer().is_err());
-    let nodes = Some(Arc::clone(nodes)).filter(|nodes| is_absent(nodes))?;
-    Some(OwnTask::spawn(async move {
-        let mut pause = Duration::from_millis(500);
-        while is_absent(&nodes) {
-            sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(5));
-            for (index, node) in nodes.all().iter().enumerate() {
-                if node.peer().is_err()
-                    && let Err(failure) = admit(&nodes, index).await
-                {
-                    node.leave(failure.condition);
-                }
+/// The task that lets absent nodes join. Ends with its backend.
+#[derive(Debug)]
+pub(crate) struct JoiningTask(JoinHandle<()>);
+
+impl JoiningTask {
+    /// Spawns the task, if a node is absent. Must be called inside a runtime.
+    pub(crate) fn spawn(nodes: &Arc<Nodes>) -> Option<Self> {
+        let absent = nodes.all().iter().any(|node| node.peer().is_err());
+        absent.then(|| Self(tokio::spawn(join_absent(Arc::clone(nodes)))))
+    }
+
+    pub(crate) fn abort(&self) {
+        self.0.abort();
+    }
+}
+
+impl Drop for JoiningTask {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+/// Tries to let absent nodes join, until all take part. If this never runs, they join with the next program that connects.
+async fn join_absent(nodes: Arc<Nodes>) {
+    let mut pause = Duration::from_millis(500);
+    while nodes.all().iter().any(|node| node.peer().is_err()) {
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(5));
+        for (index, node) in nodes.all().iter().enumerate() {
+            if node.peer().is_err()
+                && let Err(failure) = admit(&nodes, index).await
+            {
+                node.leave(failure.condition);
             }
         }
-    }))
+    }
 }
 
 /// Lets a node take part that could not be reached before.

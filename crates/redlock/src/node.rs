@@ -383,11 +383,6 @@ impl Node {
         limit.as_millis() > u128::from(self.silent_for.load(Ordering::Relaxed)) && self.peer().is_ok()
     }
 
-    /// Whether the node has no data and therefore no vote, as far as is known.
-    pub(crate) fn is_reset(&self) -> bool {
-        self.is_reset.load(Ordering::Relaxed)
-    }
-
     /// Notes whether the node has lost its data, and tells when that changes: its vote is missing from then on, and nothing else
     /// shows it as long as a majority has votes.
     pub(crate) fn note_reset(&self, is_reset: bool) {

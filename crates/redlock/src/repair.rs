@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use leasehold_core::clock::lease_over;
-use leasehold_core::{Clock, Error, ErrorKind, LockKey, OwnerId, Result};
+use leasehold_core::{Error, ErrorKind, LockKey, OwnerId, Result};
 use tokio::time::sleep;
 
 use crate::answer::{Marker, Phase};
@@ -11,26 +11,25 @@ use crate::membership;
 use crate::node::{FENCE, LOCK, MarkerStep, Node};
 use crate::node_state::{NodeCondition, NodeState};
 use crate::nodes::Nodes;
+use crate::store::Store;
 
 /// Reads the condition of each node.
-pub(crate) async fn node_states(nodes: &Nodes) -> Vec<NodeState> {
-    let markers = membership::markers(nodes).await;
+pub(crate) async fn node_states(store: &Store) -> Vec<NodeState> {
+    let markers = membership::markers(&store.nodes).await;
     let state = |(index, marker): (usize, Result<Marker, Failure>)| {
         let condition = match marker {
             Ok(Marker { phase: Phase::Up, .. }) => NodeCondition::Serving,
             Ok(_) => NodeCondition::Reset,
             Err(failure) => failure.condition,
         };
-        NodeState::new(nodes.all()[index].name(), condition)
+        NodeState::new(store.nodes.all()[index].name(), condition)
     };
     markers.into_iter().enumerate().map(state).collect()
 }
 
 /// Brings nodes back that lost their data, as long as a majority of the nodes still has its own.
-///
-/// The incarnations that it gives to the nodes which it begins to repair are added to `begun`, also if it fails.
-pub(crate) async fn repair(nodes: &Nodes, clock: &Clock, begun: &mut Vec<OwnerId>) -> Result<Vec<NodeState>> {
-    let states = node_states(nodes).await;
+pub(crate) async fn repair(store: &Store) -> Result<Vec<NodeState>> {
+    let states = node_states(store).await;
     let indices = |wanted: &NodeCondition| {
         let is_so = |(index, state): (usize, &NodeState)| (state.condition == *wanted).then_some(index);
         states.iter().enumerate().filter_map(is_so).collect::<Vec<usize>>()
@@ -40,27 +39,21 @@ pub(crate) async fn repair(nodes: &Nodes, clock: &Clock, begun: &mut Vec<OwnerId
         return Ok(states);
     }
     // A majority of all nodes is a majority of the others, from the side of each node that is repaired.
-    if serving.len() < nodes.majority() {
-        return Err(beyond_repair(nodes, serving.len(), &states));
+    if serving.len() < store.nodes.majority() {
+        return Err(beyond_repair(store, serving.len(), &states));
     }
-    let refilled = refill(nodes, clock, begun, (&reset, &serving)).await;
+    let refilled = refill(store, &reset, &serving).await;
     refilled.map_err(|failure| failed_meanwhile(&failure))?;
-    Ok(node_states(nodes).await)
+    Ok(node_states(store).await)
 }
 
 /// Copies the counters of the serving nodes to those without data, and puts these into service.
-async fn refill(
-    all: &Nodes,
-    clock: &Clock,
-    begun: &mut Vec<OwnerId>,
-    (reset, serving): (&[usize], &[usize]),
-) -> Result<(), Failure> {
-    let (nodes, majority) = (all.all(), all.majority());
+async fn refill(store: &Store, reset: &[usize], serving: &[usize]) -> Result<(), Failure> {
+    let (nodes, majority) = (store.nodes.all(), store.nodes.majority());
     // A node that loses its data once more meanwhile loses this marker too, and does not come into service below.
     let mut healing = Vec::new();
     for index in reset {
         let (peer, incarnation) = (nodes[*index].peer()?, OwnerId::random());
-        begun.push(incarnation);
         nodes[*index].marker_step(&peer, MarkerStep::Heal, incarnation).await?;
         healing.push((&nodes[*index], peer, incarnation));
     }
@@ -69,13 +62,13 @@ async fn refill(
     let leases = join_all(serving.iter().map(|index| longest_lease(&nodes[*index]))).await;
     let longest = enough(leases, majority)?.into_iter().max().unwrap_or_default();
     if !longest.is_zero() {
-        let over = lease_over(clock.now(), longest);
+        let over = lease_over(store.clock.now(), longest);
         tracing::info!(wait = ?longest, "the repair waits until the leases that may have counted on a lost vote are over");
-        while clock.now() < over {
-            sleep(over.since(clock.now()).min(Duration::from_secs(1))).await;
+        while store.clock.now() < over {
+            sleep(over.since(store.clock.now()).min(Duration::from_secs(1))).await;
         }
     }
-    let copied = join_all(serving.iter().map(|index| copy_counters(all, *index, reset))).await;
+    let copied = join_all(serving.iter().map(|index| copy_counters(&store.nodes, *index, reset))).await;
     enough(copied, majority)?;
     for (node, peer, incarnation) in healing {
         let marker = node.marker_step(&peer, MarkerStep::Healed, incarnation).await?;
@@ -87,8 +80,8 @@ async fn refill(
     Ok(())
 }
 
-fn beyond_repair(nodes: &Nodes, serving: usize, states: &[NodeState]) -> Error {
-    let (majority, nodes) = (nodes.majority(), states.len());
+fn beyond_repair(store: &Store, serving: usize, states: &[NodeState]) -> Error {
+    let (majority, nodes) = (store.nodes.majority(), states.len());
     let states: Vec<String> = states.iter().map(ToString::to_string).collect();
     Error::new(ErrorKind::Unavailable, "repair").detail(format!(
         "{serving} of {nodes} nodes have their data, {majority} must; bring them back, or see \"When most nodes lost \

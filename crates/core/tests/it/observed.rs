@@ -308,14 +308,18 @@ fn a_warning_on_a_store_that_is_silent_delays_no_grant() {
         let ours = Engine::with(locks.engine().backend().clone(), options);
         let (warns, start) = (warns_after(2).ttl(LONG), tokio::time::Instant::now());
         let held = ours.lock_with("k", &warns).await.unwrap();
-        locks.silent_for(Duration::from_millis(7500));
         let waits = || async { drop(ours.lock_with("k", &warns).await.unwrap()) };
+        let falls_silent = async {
+            // Those who wait have listened for the key by then, and had its lease confirmed.
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            locks.silent_for(Duration::from_secs(6));
+        };
         let releases = async {
             tokio::time::sleep(Duration::from_millis(4500)).await;
             held.release().await.unwrap();
         };
         let all = futures::future::join_all([waits(), waits(), waits(), waits()]);
-        tokio::join!(all, releases);
+        tokio::join!(all, falls_silent, releases);
         // Each guard was passed on in the process, while the last question had no answer.
         assert_eq!(start.elapsed().as_millis() / 10, 450);
     });

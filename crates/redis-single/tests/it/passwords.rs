@@ -25,7 +25,8 @@ async fn a_server_that_repeats_the_password_when_it_refuses_it_is_not_quoted_wit
             let error = RedisSingle::connect(&url).await.expect_err("it was refused");
             let told = shown(&error);
             assert_hidden(&told.replace("%2f", "%2F"));
-            assert!(told.contains(said.split(',').next().unwrap_or_default()), "{told}");
+            let words = said.split(',').next().unwrap_or_default();
+            assert!(told.contains("withheld") || told.contains(words), "{told}");
             let auth = fake.received().into_iter().find(|words| words[0] == "AUTH").expect("a password was sent");
             assert_eq!(auth.last().map(String::as_str), Some(CANARY));
         }

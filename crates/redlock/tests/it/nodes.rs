@@ -4,7 +4,7 @@ use leasehold_redis::fred::interfaces::ClientLike;
 use leasehold_redis::fred::types::Builder;
 use leasehold_redis::fred::types::config::Config;
 use leasehold_redlock::core::Clock;
-use leasehold_redlock::{Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, NodeCondition, Redlock, Result};
+use leasehold_redlock::{Admin, ErrorKind, LockKey, NodeCondition, Redlock, Result};
 use leasehold_testkit::redis::{Recorder, Server, a_release_by_force_is_told, is_kept_for};
 use leasehold_testkit::{needs, test};
 
@@ -350,45 +350,5 @@ async fn a_node_that_came_back_without_its_data_is_told_of_once_and_again_when_i
     })
     .await;
     assert_eq!(lines("has no data"), 1, "{}", log.recorded());
-    Ok(())
-}
-
-#[test]
-async fn a_node_that_came_back_without_its_data_is_repaired_by_itself_where_that_is_wanted() -> Result<()> {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let builder = || nodes.builder().auto_repair(true);
-    let all = [builder().connect().await?, builder().connect().await?, nodes.redlock().await];
-    nodes.0[1].ask(&["FLUSHALL"]).await;
-    until("it has a vote again", async || {
-        for locks in &all {
-            cycle(locks, "k").await;
-        }
-        conditions(&all[2]).await.iter().all(|condition| *condition == NodeCondition::Serving)
-    })
-    .await;
-    Ok(())
-}
-
-#[test]
-async fn a_repair_that_another_node_interrupted_is_begun_anew() -> Result<()> {
-    let nodes = needs("redis-server", Nodes::start(3).await);
-    let locks = nodes.builder().auto_repair(true).connect().await?;
-    // The repair waits until this lease is over.
-    let brief = LockOptions::new().ttl(Duration::from_secs(4)).renew(false);
-    let held = locks.acquire(&LockKey::new("held")?, &brief).await?;
-    nodes.0[0].ask(&["FLUSHALL"]).await;
-    until("the repair has begun", async || {
-        let _ = locks.try_lock("k").await;
-        nodes.0[0].ask(&["KEYS", "*:node"]).await.text().contains(":node")
-    })
-    .await;
-    nodes.0[1].pause();
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    nodes.0[1].resume();
-    until("it has a vote again", async || {
-        conditions(&locks).await.iter().all(|condition| *condition == NodeCondition::Serving)
-    })
-    .await;
-    drop(held);
     Ok(())
 }

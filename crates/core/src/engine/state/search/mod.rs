@@ -58,7 +58,6 @@ fn exclusive() {
         "a grant that nobody wants goes back",
         "a claim is carried out late",
         "a lease runs out under a guard",
-        "an offer was taken back",
         "an offer was withdrawn",
         "who is polled passes who is not",
         "who was passed is back in its place",
