@@ -16,7 +16,7 @@ use super::caller::{Caller, Spawn};
 use super::cell::Cell;
 use super::observe::Observer;
 use super::random::SystemRandom;
-use super::state::{Action, Actions, Applying, End, Event, Member, Request, RequestId, State};
+use super::state::{Action, Actions, Applying, End, Event, Member, Outcome, Request, RequestId, State};
 use crate::Clock;
 use crate::clock::Moment;
 
@@ -164,7 +164,12 @@ impl<E: Participant> Driver<E> {
                 }
             }
             Action::Detached(caller) => caller.detach(&**self),
-            Action::Wake(caller, outcome) => caller.update(|state| state.outcome = Some(outcome)),
+            Action::Wake(caller, outcome) => caller.update(|state| {
+                // Actions of two threads may be carried out in another order than they came out: a call hides no grant.
+                if state.outcome.is_none() || !matches!(outcome, Outcome::Called) {
+                    state.outcome = Some(outcome);
+                }
+            }),
             Action::Limit(cell, _) => cell.notify(),
             Action::End { cell, key, end, held_for } => {
                 cell.notify();

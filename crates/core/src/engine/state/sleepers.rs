@@ -76,6 +76,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn take_back(&mut self, step: &mut Step<'_, W, L>, offer: usize) {
         let Offer { waiter, guard, taken_over, .. } = self.offers.remove(offer);
         if !taken_over {
+            // Also if it was told of the guard and has forgotten: an older word may have come later.
+            step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Called));
             self.asleep.push(waiter);
         }
         self.release_guard(step, &guard, None);

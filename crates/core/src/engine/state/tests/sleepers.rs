@@ -59,6 +59,7 @@ fn who_was_passed_is_back_in_its_place_when_it_is_polled() {
     let mut fork = play.fork();
     fork.release_guard(granted.guard, None);
     fork.granted("c");
+    assert_eq!(play.called(), ["a"]);
     play.polled(ids[0]);
     play.release_guard(granted.guard, None);
     play.granted("a");
