@@ -53,11 +53,12 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             let waiter = self.asleep.swap_remove(asleep);
             self.detach_requests(step);
             self.back_in_line(waiter);
-        } else if let Some(index) = self.index(id) {
+        }
+        if let Some(index) = self.index(id) {
             let mode = self.waiters[index].mode;
             let passed = |offer: &Offer<W>| {
                 let excludes = mode == Mode::Exclusive || offer.waiter.mode == Mode::Exclusive;
-                id <= offer.called && offer.until.is_some() && !offer.taken_over && excludes
+                offer.called > WaiterId::default() && offer.until.is_some() && !offer.taken_over && excludes
             };
             if self.offers.iter().any(passed) {
                 for _ in 0..index {
