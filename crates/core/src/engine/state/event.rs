@@ -206,7 +206,7 @@ pub(crate) enum Collected {
     Yes,
     /// The lease ended, or others were first; the waiter waits on.
     NotYet,
-    /// The guard went to another waiter after a while; this one has to join again.
+    /// The waiter was answered otherwise, before this word came; it has to join again.
     TooLate,
 }
 

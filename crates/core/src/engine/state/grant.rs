@@ -191,15 +191,18 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
         self.offers.push(offer);
     }
 
-    /// Withdraws the offers on a lease: their waiters go back to the queue. Returns the owner ids of the offers.
-    pub(super) fn withdraw(&mut self, lease: &mut Lease<L>) -> Vec<OwnerId> {
+    /// Withdraws the offers on a lease. A waiter that was told of one is back in the queue when it is polled: one that never is would
+    /// ask for the key and lose it to its max hold again and again. Returns the owner ids of the offers.
+    pub(super) fn withdraw(&mut self, step: &mut Step<'_, W, L>, lease: &mut Lease<L>) -> Vec<OwnerId> {
         let mut owners = Vec::new();
         let withdrawn: Vec<_> = self.offers.extract_if(.., |offer| offer.guard.lease == lease.id).collect();
         for offer in withdrawn {
             let its = lease.guards.iter().position(|entry| entry.id == offer.guard.guard);
             owners.extend(its.map(|index| lease.guards.remove(index).owner));
-            if !offer.taken_over {
-                self.back_in_line(offer.waiter);
+            match offer {
+                Offer { taken_over: true, .. } => {}
+                Offer { until: None, waiter, .. } => self.back_in_line(waiter),
+                Offer { waiter, .. } => self.sleeps(step, waiter),
             }
         }
         owners

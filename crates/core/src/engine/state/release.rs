@@ -206,7 +206,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             step.out.push(Action::End { cell, key: self.name.clone(), end, held_for });
         }
         let at_once = matches!(end, End::Released | End::Lost(MaxHold | Shutdown));
-        let withdrawn = self.withdraw(&mut lease);
+        let withdrawn = self.withdraw(step, &mut lease);
         if !self.waiters.is_empty() {
             self.detach_requests(step);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::event::{Action, LeaseCell, Outcome, WaiterId};
 use super::key::Key;
 use super::step::Step;
-use super::waiter::Offer;
+use super::waiter::{Offer, Waiter};
 use crate::Mode;
 use crate::clock::Moment;
 
@@ -62,7 +62,8 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
             };
             if self.offers.iter().any(passed) {
                 for _ in 0..index {
-                    self.passes(step, 0);
+                    let passed = self.remove(step, 0);
+                    self.sleeps(step, passed);
                 }
                 self.vain += 1;
             }
@@ -77,9 +78,7 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn take_back(&mut self, step: &mut Step<'_, W, L>, offer: usize) {
         let Offer { waiter, guard, taken_over, .. } = self.offers.remove(offer);
         if !taken_over {
-            // Also if it was told of the guard and has forgotten: an older word may have come later.
-            step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Called));
-            self.asleep.push(waiter);
+            self.sleeps(step, waiter);
         }
         self.release_guard(step, &guard, None);
     }
@@ -88,13 +87,14 @@ impl<W: Clone, L: LeaseCell> Key<W, L> {
     pub(super) fn is_not_driven(&mut self, step: &mut Step<'_, W, L>, waiter: Option<WaiterId>) {
         let index = waiter.and_then(|waiter| self.index(waiter));
         if let Some(index) = index.filter(|index| index + 1 < self.waiters.len()) {
-            self.passes(step, index);
+            let passed = self.remove(step, index);
+            self.sleeps(step, passed);
         }
     }
 
-    /// Takes a waiter out of the queue until it is polled, for which it is called.
-    fn passes(&mut self, step: &mut Step<'_, W, L>, index: usize) {
-        let waiter = self.remove(step, index);
+    /// Keeps a waiter out of the queue until it is polled. It is called for that, also if it was told of a guard: an older word may
+    /// have come later.
+    pub(super) fn sleeps(&mut self, step: &mut Step<'_, W, L>, waiter: Waiter<W>) {
         step.out.push(Action::Wake(waiter.handle.clone(), Outcome::Called));
         self.asleep.push(waiter);
     }

@@ -119,3 +119,21 @@ fn whose_runtime_carries_no_claims_is_passed() {
     play.release_guard(granted.guard, None);
     play.granted("a");
 }
+
+#[test]
+fn whose_max_hold_ends_before_it_comes_does_not_ask_again() {
+    let (mut play, member) = Play::with(PLAIN);
+    let first = play.join(member, "a", renewing().max_hold(millis(15)), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.waits(member, "b");
+    play.grant(request, 2);
+    let offered = play.granted("a");
+    play.pass(millis(15));
+    assert_eq!(play.ends(), [End::Lost(LossReason::MaxHold)]);
+    let (request, _) = play.release();
+    play.released(request, Ok(LeaseStatus::Held));
+    let (request, _) = play.claim();
+    play.grant(request, 3);
+    play.granted("b");
+    assert_eq!(play.collect(first, &offered), Collected::NotYet, "it keeps its place");
+}
