@@ -38,8 +38,10 @@ usage: cargo xtask <command>
                                       --install: first install the programs that are missing
   release [--install]                 what else a release needs: its packages, and its public interface
                                       --install: first install the programs that are missing
-  conformance [BACKEND...] [-- ARG...]
+  conformance [--seconds N] [--seed S] [BACKEND...] [-- ARG...]
                                       run the conformance suite alone; ARG goes to its runner
+                                      --seconds: only its model, random scripts of steps, for so long
+                                      --seed: only its model, with the scripts of an earlier run
   new-backend NAME [--standalone DIR] write a crate for a store that has none: it compiles, and fails the suite until its steps
                                       are written  --standalone: a crate in DIR, outside of this workspace
   mutants [--install] [--quick] [--again] [FILE...]

@@ -23,6 +23,7 @@ pub struct Capabilities {
     backend: &'static str,
     claims: [Claimed; Capability::ALL.len()],
     shortest_ttl: Duration,
+    lease_granularity: Duration,
 }
 
 type Claimed = Result<(), &'static str>;
@@ -103,7 +104,12 @@ impl fmt::Display for Capability {
 impl Capabilities {
     /// A backend that claims nothing yet. `backend` is the name in errors, metrics and reports.
     pub fn new(backend: &'static str) -> Self {
-        Self { backend, claims: [Err("not claimed"); Capability::ALL.len()], shortest_ttl: LockOptions::MIN_TTL }
+        Self {
+            backend,
+            claims: [Err("not claimed"); Capability::ALL.len()],
+            shortest_ttl: LockOptions::MIN_TTL,
+            lease_granularity: Duration::ZERO,
+        }
     }
 
     /// These capabilities with `capability` claimed.
@@ -129,6 +135,19 @@ impl Capabilities {
     #[must_use]
     pub fn shortest_ttl(&self) -> Duration {
         self.shortest_ttl
+    }
+
+    /// These capabilities of a store that times leases in steps of this length: it ends a lease later than was asked for, by this
+    /// much at most, and never earlier. By default it is exact, to a millisecond.
+    pub fn with_lease_granularity(mut self, granularity: Duration) -> Self {
+        self.lease_granularity = granularity;
+        self
+    }
+
+    /// How much later than was asked for a lease may end in the store. A lease is never over earlier.
+    #[must_use]
+    pub fn lease_granularity(&self) -> Duration {
+        self.lease_granularity
     }
 
     /// The name of the backend.

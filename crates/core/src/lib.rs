@@ -41,6 +41,7 @@ mod namespace;
 mod patience;
 mod printable;
 mod random;
+mod reference;
 mod secrets;
 
 pub use backend::{

@@ -7,9 +7,10 @@ use tokio::sync::watch;
 
 use crate::clock::Moment;
 use crate::memory_faults::Faults;
+use crate::reference::{Claimed, Key, Lease};
 use crate::{
     Attempt, Backend, Capabilities, Capability, Claim, Clock, Cursor, ErrorKind, FencingToken, GrantRef, Holder,
-    Holders, LeaseStatus, LockKey, Mode, Notification, Notifications, OwnerId, Page, Renewal, Result, SharedBackend,
+    Holders, LeaseStatus, LockKey, Notification, Notifications, OwnerId, Page, Renewal, Result, SharedBackend,
     Subscription,
 };
 
@@ -27,33 +28,18 @@ struct Store {
     zero: Duration,
     state: Mutex<State>,
     faults: Faults,
-    released: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Keys that are held, or were of late, by namespace and key.
-    keys: BTreeMap<(Arc<str>, LockKey), Key>,
+    keys: BTreeMap<(Arc<str>, LockKey), Key<Moment>>,
     /// Before the first epoch: what a key that is not there counts on from. The clock has passed all that was forgotten.
     zeroth: u64,
-    /// Owners whose grant was released by force, until their lease would have ended.
-    forced: HashMap<OwnerId, Moment>,
+    /// Who wants to hear that a key was freed.
+    subscribed: HashMap<(Arc<str>, LockKey), watch::Sender<()>>,
     /// When what expired is forgotten next.
     tidy_at: Moment,
-}
-
-#[derive(Debug, Default)]
-struct Key {
-    grants: Vec<Grant>,
-    /// The newest epoch.
-    epoch: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Grant {
-    claim: Claim,
-    epoch: u64,
-    ends: Moment,
 }
 
 impl Store {
@@ -65,14 +51,17 @@ impl Store {
 
 impl State {
     /// Forgets what expired or was released, so that keys that nobody asks for again leave nothing behind: once a second
-    /// at most, for it looks at all.
+    /// at most, for it looks at all. That a lease was ended by force is told for a minute after its end.
     fn tidy(&mut self, now: Moment, clock: u64) {
+        const TOLD: Duration = Duration::from_secs(60);
         if now < self.tidy_at {
             return;
         }
         self.tidy_at = now.plus(Duration::from_secs(1));
-        self.forced.retain(|_, until| *until > now);
-        self.keys.retain(|_, key| key.epoch >= clock || key.grants.iter().any(|grant| grant.ends > now));
+        self.keys.retain(|_, key| {
+            key.forced.retain(|lease| lease.ends.plus(TOLD) > now);
+            key.epoch >= clock || !key.forced.is_empty() || key.leases.iter().any(|lease| lease.ends > now)
+        });
     }
 }
 
@@ -83,8 +72,7 @@ impl MemoryBackend {
         let zero = since_1970.saturating_sub(clock.now().since(Moment::default()));
         let first = FencingToken::next_epoch(None, FencingToken::epoch_at(since_1970)).unwrap_or_default();
         let state = State { zeroth: first.saturating_sub(1), ..State::default() };
-        let (faults, released) = (Faults::default(), watch::Sender::new(()));
-        let store = Store { clock, zero, state: Mutex::new(state), faults, released };
+        let store = Store { clock, zero, state: Mutex::new(state), faults: Faults::default() };
         Self { store: Arc::new(store), namespace: "leasehold".into() }
     }
 
@@ -106,10 +94,8 @@ impl MemoryBackend {
 
     /// Forgets who holds `key`: see [`Memory::forget`](crate::Memory::forget).
     pub fn forget(&self, key: &LockKey) {
-        if let Some(key) = self.state().keys.get_mut(&self.place(key)) {
-            key.grants.clear();
-        }
-        self.store.released.send_replace(());
+        self.at(key, |key, _| key.leases.clear());
+        self.tell(key);
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -124,24 +110,32 @@ impl MemoryBackend {
         (Arc::clone(&self.namespace), key.clone())
     }
 
-    fn find<'s>(&self, state: &'s mut State, grant: &GrantRef) -> Result<&'s mut Grant, LeaseStatus> {
+    /// Carries out a step on a key, at this moment. A key that is not there is as one that nobody has had.
+    fn at<T>(&self, key: &LockKey, step: impl FnOnce(&mut Key<Moment>, Moment) -> T) -> T {
         let now = self.store.clock.now();
-        let forced = state.forced.contains_key(&grant.owner);
-        let live = state.keys.get_mut(&self.place(&grant.key)).into_iter().flat_map(|key| &mut key.grants);
-        live.filter(|held| held.ends > now).find(|held| held.claim.owner == grant.owner).ok_or(if forced {
-            LeaseStatus::ForceReleased
-        } else {
-            LeaseStatus::NotHeld
-        })
+        let mut state = self.state();
+        state.tidy(now, self.store.epoch_at(now));
+        let zeroth = state.zeroth;
+        let key = state.keys.entry(self.place(key)).or_insert_with(|| Key::new(zeroth));
+        key.end(|ends| ends <= now);
+        step(key, now)
     }
 
-    fn holders(&self, key: &LockKey, grants: &[Grant]) -> Holders {
-        let now = self.store.clock.now();
-        let holders = grants.iter().filter(|grant| grant.ends > now).map(|grant| Holder {
-            remaining: Some(grant.ends.since(now)),
-            label: grant.claim.label.as_deref().map(str::to_owned),
-            reason: grant.claim.reason.as_deref().map(str::to_owned),
-            ..Holder::of_epoch(grant.claim.mode, grant.epoch)
+    /// Tells who subscribed to a key that it may be free.
+    fn tell(&self, key: &LockKey) {
+        let mut state = self.state();
+        let place = self.place(key);
+        if state.subscribed.get(&place).is_some_and(|subscribed| subscribed.send(()).is_err()) {
+            state.subscribed.remove(&place);
+        }
+    }
+
+    fn holders(key: &LockKey, leases: &[Lease<Moment>], now: Moment) -> Holders {
+        let holders = leases.iter().filter(|lease| lease.ends > now).map(|lease| Holder {
+            remaining: Some(lease.ends.since(now)),
+            label: lease.label.as_deref().map(str::to_owned),
+            reason: lease.reason.as_deref().map(str::to_owned),
+            ..Holder::of_epoch(lease.mode, lease.epoch)
         });
         Holders::new(key, holders.collect())
     }
@@ -174,7 +168,8 @@ impl Backend for MemoryBackend {
     }
 
     async fn take_over(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> Result<LeaseStatus> {
-        self.answer("attach", || self.give_to(grant, new_owner, ttl)).await
+        let step = |key: &mut Key<Moment>, now: Moment| key.take_over(grant, new_owner, now.plus(ttl));
+        self.answer("attach", || self.at(&grant.key, step)).await
     }
 
     async fn downgrade(&self, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
@@ -213,103 +208,58 @@ impl MemoryBackend {
     }
 
     fn grant_to(&self, claim: &Claim) -> Attempt {
-        let now = self.store.clock.now();
-        let clock = self.store.epoch_at(now);
-        let mut state = self.state();
-        let state = &mut *state;
-        state.tidy(now, clock);
-        let fresh = || Key { grants: Vec::new(), epoch: state.zeroth };
-        let Key { grants, epoch } = state.keys.entry(self.place(&claim.key)).or_insert_with(fresh);
-        grants.retain(|grant| grant.ends > now);
-        if let Some(ours) = grants.iter().find(|grant| grant.claim.owner == claim.owner) {
-            return Attempt::Granted { epoch: Some(ours.epoch) };
-        }
-        let in_the_way =
-            grants.iter().filter(|grant| claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive);
-        if let Some(ends) = in_the_way.map(|grant| grant.ends).max() {
-            return Attempt::Busy { retry_in: Some(ends.since(now)) };
-        }
-        let Some(next) = FencingToken::next_epoch(Some(*epoch), clock) else { return Attempt::AHEAD_OF_THE_CLOCK };
-        *epoch = next;
-        grants.push(Grant { claim: claim.clone(), epoch: next, ends: now.plus(claim.ttl) });
-        Attempt::Granted { epoch: Some(next) }
+        self.at(&claim.key, |key, now| {
+            let clock = self.store.epoch_at(now);
+            match key.claim(claim, |newest| FencingToken::next_epoch(Some(newest), clock), now.plus(claim.ttl)) {
+                Claimed::Granted(epoch) => Attempt::Granted { epoch: Some(epoch) },
+                Claimed::Busy(leases) => {
+                    Attempt::Busy { retry_in: leases.iter().map(|lease| lease.ends.since(now)).max() }
+                }
+                Claimed::TooSoon => Attempt::AHEAD_OF_THE_CLOCK,
+            }
+        })
     }
 
     fn prolong(&self, renewals: &[Renewal]) -> Vec<Result<LeaseStatus>> {
-        let now = self.store.clock.now();
-        let mut state = self.state();
-        let renew = |renewal: &Renewal| match self.find(&mut state, &renewal.grant) {
-            Ok(grant) if renewal.grant.epoch != Some(grant.epoch) => Ok(LeaseStatus::NotHeld),
-            Ok(grant) => {
-                // A renewal may come late, after a longer one.
-                grant.ends = grant.ends.max(now.plus(renewal.ttl));
-                Ok(LeaseStatus::Held)
-            }
-            Err(held) => Ok(held),
+        let renew = |renewal: &Renewal| {
+            self.at(&renewal.grant.key, |key, now| Ok(key.renew(&renewal.grant, now.plus(renewal.ttl))))
         };
         renewals.iter().map(renew).collect()
     }
 
-    fn give_to(&self, grant: &GrantRef, new_owner: OwnerId, ttl: Duration) -> LeaseStatus {
-        let now = self.store.clock.now();
-        let mut state = self.state();
-        let again = GrantRef { owner: new_owner, ..grant.clone() };
-        let which = if self.find(&mut state, &again).is_ok() { &again } else { grant };
-        match self.find(&mut state, which) {
-            Ok(held) if Some(held.epoch) == grant.epoch => {
-                held.claim.owner = new_owner;
-                held.ends = held.ends.max(now.plus(ttl));
-                LeaseStatus::Held
-            }
-            Ok(_) => LeaseStatus::NotHeld,
-            Err(held) => held,
-        }
-    }
-
     fn make_reader(&self, writer: &GrantRef, claim: &Claim) -> Attempt {
-        let now = self.store.clock.now();
-        let mut state = self.state();
-        match self.find(&mut state, writer) {
-            Ok(held) if Some(held.epoch) == writer.epoch && held.claim.mode == Mode::Exclusive => {
-                let epoch = held.epoch + 1;
-                *held = Grant { claim: claim.clone(), epoch, ends: now.plus(claim.ttl) };
-                if let Some(key) = state.keys.get_mut(&self.place(&writer.key)) {
-                    key.epoch = epoch;
-                }
-                self.store.released.send_replace(());
-                Attempt::Granted { epoch: Some(epoch) }
+        let attempt = self.at(&writer.key, |key, now| {
+            let epoch = key.epoch + 1;
+            if !key.downgrade(writer, claim, epoch, now.plus(claim.ttl)) {
+                return Attempt::Busy { retry_in: None };
             }
-            _ => Attempt::Busy { retry_in: None },
-        }
+            Attempt::Granted { epoch: Some(epoch) }
+        });
+        self.tell(&writer.key);
+        attempt
     }
 
     fn free(&self, grant: &GrantRef) -> LeaseStatus {
-        let mut state = self.state();
-        if let Err(held) = self.find(&mut state, grant) {
-            return held;
-        }
-        if let Some(key) = state.keys.get_mut(&self.place(&grant.key)) {
-            key.grants.retain(|held| held.claim.owner != grant.owner);
-        }
-        self.store.released.send_replace(());
-        LeaseStatus::Held
+        let status = self.at(&grant.key, |key, _| key.release(grant));
+        self.tell(&grant.key);
+        status
     }
 
     fn seen(&self, key: &LockKey) -> Holders {
-        let state = self.state();
-        let grants = state.keys.get(&self.place(key)).map_or(&[][..], |key| &key.grants);
-        self.holders(key, grants)
+        let (now, state) = (self.store.clock.now(), self.state());
+        let leases = state.keys.get(&self.place(key)).map_or(&[][..], |key| &key.leases);
+        Self::holders(key, leases, now)
     }
 
     fn page(&self, prefix: &str, after: Option<&Cursor>) -> Page {
         const PAGE: usize = 100;
-        let state = self.state();
+        let (now, state) = (self.store.clock.now(), self.state());
         let ours = state.keys.iter().filter(|((namespace, key), _)| {
             *namespace == self.namespace
                 && key.as_str().starts_with(prefix)
                 && after.is_none_or(|after| key.as_str() > after.0.as_str())
         });
-        let mut keys: Vec<_> = ours.map(|((_, key), held)| self.holders(key, &held.grants)).collect();
+        let mut keys: Vec<_> = ours.map(|((_, key), held)| Self::holders(key, &held.leases, now)).collect();
         keys.retain(|holders| !holders.holders.is_empty());
         let more = keys.len() > PAGE;
         keys.truncate(PAGE);
@@ -318,13 +268,9 @@ impl MemoryBackend {
     }
 
     fn free_by_force(&self, key: &LockKey, only: Option<u64>) -> Holders {
-        let mut state = self.state();
-        let meant = |grant: &mut Grant| only.is_none_or(|epoch| epoch == grant.epoch);
-        let place = state.keys.get_mut(&self.place(key));
-        let grants: Vec<_> = place.map(|key| key.grants.extract_if(.., meant).collect()).unwrap_or_default();
-        state.forced.extend(grants.iter().map(|grant| (grant.claim.owner, grant.ends.plus(Duration::from_secs(60)))));
-        self.store.released.send_replace(());
-        self.holders(key, &grants)
+        let (leases, now) = self.at(key, |key, now| (key.force(only), now));
+        self.tell(key);
+        Self::holders(key, &leases, now)
     }
 }
 
@@ -332,15 +278,17 @@ impl SharedBackend for MemoryBackend {}
 
 #[async_trait]
 impl Notifications for MemoryBackend {
-    async fn subscribe(&self, _key: &LockKey) -> Result<Box<dyn Subscription>> {
-        Ok(Box::new(Released(self.store.released.subscribe())))
+    async fn subscribe(&self, key: &LockKey) -> Result<Box<dyn Subscription>> {
+        let mut state = self.state();
+        let subscribed = state.subscribed.entry(self.place(key)).or_default();
+        Ok(Box::new(Freed(subscribed.subscribe())))
     }
 }
 
-struct Released(watch::Receiver<()>);
+struct Freed(watch::Receiver<()>);
 
 #[async_trait]
-impl Subscription for Released {
+impl Subscription for Freed {
     async fn next(&mut self) -> Notification {
         if self.0.changed().await.is_err() {
             // The store is gone, and with it every release that could come.

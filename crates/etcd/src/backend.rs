@@ -102,8 +102,12 @@ impl EtcdBackend {
             .with(Capability::LocalHandoff)
             .without(Capability::Reentrancy, "every acquire is an owner of its own")
             .with_shortest_ttl(SHORTEST_TTL)
+            .with_lease_granularity(GRANULARITY)
     }
 }
 
 /// What etcd makes of every shorter lease, unless its `--election-timeout` is above a second.
 const SHORTEST_TTL: Duration = Duration::from_secs(2);
+
+/// etcd counts leases in whole seconds, and looks twice a second for those that are over.
+const GRANULARITY: Duration = Duration::from_secs(2);

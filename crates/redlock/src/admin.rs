@@ -170,8 +170,10 @@ impl View {
             return None;
         }
         let ours: Vec<_> = entries().filter(|(other, _)| other.owner == entry.owner).collect();
-        let newest = ours.iter().map(|(entry, _)| entry).max_by_key(|entry| entry.epoch)?;
-        let mut holder = newest.to_holder();
+        // Where a claim was made again, a few nodes have a later epoch than the one that a majority had at first.
+        let having = |epoch| ours.iter().filter(|(other, _)| other.epoch == epoch).count();
+        let granted = ours.iter().map(|(entry, _)| entry).max_by_key(|entry| (having(entry.epoch), entry.epoch))?;
+        let mut holder = granted.to_holder();
         let mut leases: Vec<Duration> = ours.iter().map(|(_, left)| left.unwrap_or(Duration::MAX)).collect();
         leases.sort_unstable_by(|a, b| b.cmp(a));
         // Until the shortest lease of the longest majority ends, a majority has the holder.

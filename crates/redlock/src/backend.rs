@@ -105,7 +105,8 @@ impl RedlockBackend {
             .with(Capability::Detach)
             .without(Capability::Shared, "one exclusive holder per key; see mysql-rw or file for readers")
             .without(Capability::WriterIntent, "there are no readers to hold back")
-            .without(Capability::Reentrancy, "a locker contends with itself; see redis-reentrant");
+            .without(Capability::Reentrancy, "a locker contends with itself; see redis-reentrant")
+            .with_lease_granularity(LAST_NODE);
         if fencing {
             capabilities.with(Capability::Fencing)
         } else {
@@ -113,6 +114,9 @@ impl RedlockBackend {
         }
     }
 }
+
+/// The node that gets a request last ends the lease last.
+const LAST_NODE: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::join_all;
 use leasehold_core::{Error, ErrorKind, GrantRef, LeaseStatus, OwnerId, Renewal, Result};
 use leasehold_redis::KeyNames;
+use tokio::time::timeout;
 
 use crate::node::TakeOverRequest;
 use crate::release::release_all;
@@ -13,8 +15,15 @@ use crate::tally::Tally;
 /// Prolongs grants on all nodes. A grant is held, or not held, if a majority says so.
 pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
     let majority = store.nodes.majority();
+    let tallies = renew_all(store, renewals, within).await;
+    let is_gone =
+        |tally: &Tally| matches!(tally.status(majority), Some(LeaseStatus::NotHeld | LeaseStatus::ForceReleased));
+    let gone = tallies.iter().zip(renewals).filter(|(tally, _)| is_gone(tally));
+    // The few nodes that still had the grant have prolonged it, or will, and would be blocked for as long.
+    let give_back = join_all(gone.map(|(_, renewal)| release_all(store, &renewal.grant)));
+    let _ = timeout(store.node_limit.min(within / 2), give_back).await;
     let status = |tally: Tally| tally.status(majority).ok_or_else(|| tally.into_error(&store.nodes, "renew"));
-    renew_all(store, renewals, within).await.into_iter().map(status).collect()
+    tallies.into_iter().map(status).collect()
 }
 
 /// Waits for a majority that says the same of each grant, and no longer than the limit for the rest.

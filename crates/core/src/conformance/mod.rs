@@ -37,7 +37,12 @@
 //! }
 //! ```
 //!
-//! A case is an async function named after its clause (`c04_tokens_grow_across_expiry`), in `cases/` by subject. It gets a
+//! The first case is a model: random scripts of steps straight to the store, on many keys at once, each answer compared with the
+//! contract as code (`model/`). `LEASEHOLD_MODEL_SECONDS=60` asks for a minute, `LEASEHOLD_MODEL_SEED` asks the scripts of a run again.
+//! What a script of one key cannot say has cases by hand: races, cancellation, runtimes, processes, waits, sessions and what is built on
+//! locks; so have the rules that an author reads first.
+//!
+//! A case by hand is an async function named after its clause (`c04_tokens_grow_across_expiry`), in `cases/` by subject. It gets a
 //! context with clients of the store, each independent of the others as if it were another process. Most cases use a
 //! client's locker, and so the engine that every backend gets; others call the methods of [`Backend`] directly: batches
 //! with one bad entry, repeated claims, expired entries, an empty store, several clients at one moment. A new case needs no
@@ -74,6 +79,7 @@ mod error_text;
 mod expected;
 mod faults;
 mod fixture;
+mod model;
 mod needs;
 mod process;
 mod report;

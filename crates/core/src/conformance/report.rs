@@ -16,6 +16,7 @@ use super::arguments::Asked;
 use super::cases::{Case, ClauseCheck, TestContext, all};
 use super::clause;
 use super::expected::Expected;
+use super::model;
 use super::subject::Subject;
 use super::turns::Turns;
 use super::variant::Variant;
@@ -23,7 +24,7 @@ use super::verdict::panic_text;
 use crate::{Capabilities, Capability, LocalHandoff};
 
 /// The limit of a case. Only one that hangs takes so long.
-const CASE_LIMIT: Duration = Duration::from_secs(45);
+const CASE_LIMIT: Duration = Duration::from_secs(120);
 
 /// The result of a run.
 #[derive(Debug, Default)]
@@ -45,7 +46,8 @@ pub async fn report(subject: Arc<dyn Subject>, only: Option<&str>) -> Report {
         if why_ignored(case, &capabilities).is_some() {
             report.ignored += 1;
         } else {
-            let context = TestContext::new(Arc::clone(&subject), case.name, LocalHandoff::new());
+            let mut context = TestContext::new(Arc::clone(&subject), case.name, LocalHandoff::new());
+            context.is_explained = false;
             running.spawn(async move { (case.name, check(case, context).await) });
         }
     }
@@ -174,7 +176,12 @@ fn trial(
             None => verdict.map(|()| Completion::Completed),
         };
         settled.inspect(|completion| counts.note(completion)).map_err(|why| {
-            let clause = counts.note_failure(case);
+            // A case that asks about all clauses says which one is broken.
+            let (clause, why) = match why.split_once(": ") {
+                Some((clause, why)) if clause::text(clause).is_some() => (clause.to_owned(), why.to_owned()),
+                _ => (clause::number(case.name), why),
+            };
+            counts.note_failure(case, &clause);
             Failed::from(format!("{clause} {}\n{why}", clause::text(&clause).unwrap_or_default()))
         })
     };
@@ -190,8 +197,8 @@ struct Counts {
     passed: AtomicUsize,
     ignored: AtomicUsize,
     failed: AtomicUsize,
-    /// The cases that failed, in the order of the suite: cases on which others build come first.
-    broken: Mutex<BTreeSet<usize>>,
+    /// The cases that failed, in the order of the suite: cases on which others build come first. Each with the clause that it saw broken.
+    broken: Mutex<BTreeSet<(usize, String)>>,
 }
 
 impl Counts {
@@ -200,12 +207,11 @@ impl Counts {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a case failed, and returns the number of its clause.
-    fn note_failure(&self, case: &'static Case) -> String {
+    /// Notes that a case failed, and which clause is broken.
+    fn note_failure(&self, case: &'static Case, clause: &str) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let place = all().iter().position(|one| std::ptr::eq(one, case)).unwrap_or_default();
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
-        clause::number(case.name)
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert((place, clause.to_owned()));
     }
 
     /// How many passed, failed and were ignored.
@@ -216,10 +222,9 @@ impl Counts {
     /// Prints the end of a report: the failure to look at first, and the clauses that are broken.
     fn tell_what_is_broken(&self) {
         let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-        let cases = broken.iter().filter_map(|place| all().get(*place));
-        let mut clauses: Vec<_> = cases.clone().map(|case| clause::number(case.name)).collect();
+        let mut clauses: Vec<_> = broken.iter().map(|(_, clause)| clause.as_str()).collect();
         clauses.dedup();
-        if let Some(first) = cases.clone().next() {
+        if let Some(first) = broken.iter().find_map(|(place, _)| all().get(*place)) {
             println!("begin with {}\nbroken: {}\n", first.name, clauses.join(", "));
         }
     }
@@ -227,9 +232,10 @@ impl Counts {
 
 async fn check(case: &Case, context: TestContext) -> Result<(), String> {
     let run: ClauseCheck = case.run;
-    match tokio::time::timeout(CASE_LIMIT, run(context)).await {
+    let limit = CASE_LIMIT + model::seconds();
+    match tokio::time::timeout(limit, run(context)).await {
         Ok(verdict) => verdict.map_err(|failure| failure.0),
-        Err(_) => Err(format!("still running after {CASE_LIMIT:?}")),
+        Err(_) => Err(format!("still running after {limit:?}")),
     }
 }
 

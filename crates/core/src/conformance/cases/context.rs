@@ -18,6 +18,8 @@ pub(in crate::conformance) struct TestContext {
     pub(in crate::conformance) subject: Arc<dyn Subject>,
     case: &'static str,
     local_handoff: LocalHandoff,
+    /// Whether somebody reads why the case failed, so that it is worth a while to say it in few words.
+    pub(in crate::conformance) is_explained: bool,
 }
 
 /// A limit for anything that works, also on a busy machine.
@@ -55,7 +57,7 @@ impl TestContext {
         case: &'static str,
         local_handoff: LocalHandoff,
     ) -> Self {
-        Self { subject, case, local_handoff }
+        Self { subject, case, local_handoff, is_explained: true }
     }
 
     /// A key that no other case uses.
@@ -91,7 +93,7 @@ impl TestContext {
         Role { namespace: Self::namespace().into(), key: key.as_str().into(), ttl, attaches: None }
     }
 
-    pub(super) async fn client(&self) -> Result<TestClient> {
+    pub(in crate::conformance) async fn client(&self) -> Result<TestClient> {
         self.client_at(Clock::system()).await
     }
 

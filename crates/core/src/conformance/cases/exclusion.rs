@@ -2,13 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-
 use super::context::{AMPLE, SHORT, TestContext, past, patient};
 use crate::conformance::process::Holder;
 use crate::conformance::verdict::{Verdict, ensure};
-use crate::{Attempt, Claim, GrantRef, LeaseStatus, LockOptions, Mode, OwnerId, ReleaseOutcome, Wait};
+use crate::{LockOptions, ReleaseOutcome, Wait};
 
 pub(super) async fn c01_a_second_holder_is_excluded(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
@@ -62,67 +59,6 @@ pub(super) async fn c01_sixteen_contenders_never_overlap(context: TestContext) -
         ended??;
     }
     ensure!(overlaps.load(Ordering::SeqCst) == 0, "{} overlaps", overlaps.load(Ordering::SeqCst));
-    Ok(())
-}
-
-/// Random steps of three owners, each on a locker of its own, each compared with what a table of one row would answer.
-pub(super) async fn c01_random_steps_match_the_model(context: TestContext) -> Verdict {
-    let seed = rand::rng().random::<u64>();
-    let mut random = StdRng::seed_from_u64(seed);
-    let contenders = [context.client().await?, context.client().await?, context.client().await?];
-    for _ in 0..10 {
-        let key = context.key();
-        let grant = |owner, epoch| GrantRef { key: key.clone(), owner, mode: Mode::Exclusive, epoch };
-        let owners: Vec<_> = (0..3).map(|_| OwnerId::random()).collect();
-        let mut holder: Option<(OwnerId, Option<u64>)> = None;
-        let mut newest = None;
-        for step in 0..20 {
-            let who = random.random_range(0..3);
-            let (owner, store) = (owners[who], &contenders[who].store);
-            let epoch = holder.filter(|(held, _)| *held == owner).and_then(|(_, epoch)| epoch);
-            let ours = holder.is_some_and(|(held, _)| held == owner);
-            match random.random_range(0..4) {
-                0 | 1 => {
-                    let claim = Claim { owner, ..Claim::new(&key, Mode::Exclusive, Duration::from_secs(60)) };
-                    match (store.try_acquire(&claim).await?, holder) {
-                        (Attempt::Granted { epoch: got }, None) => {
-                            ensure!(
-                                got.is_none() || got > newest,
-                                "seed {seed}, step {step}: epoch {got:?} after {newest:?}"
-                            );
-                            holder = Some((owner, got));
-                            newest = got;
-                        }
-                        (Attempt::Granted { epoch: got }, Some((held, had))) => {
-                            ensure!(
-                                held == owner && got == had,
-                                "seed {seed}, step {step}: granted {got:?} while held as {had:?}"
-                            );
-                        }
-                        (Attempt::Busy { .. } | Attempt::HeldBy { .. } | Attempt::Queued { .. }, held) => {
-                            ensure!(
-                                held.is_some() && !ours,
-                                "seed {seed}, step {step}: busy while {holder:?} for {owner:?}"
-                            );
-                        }
-                    }
-                }
-                2 => {
-                    let held = store.renew(&grant(owner, epoch), Duration::from_secs(60)).await?;
-                    ensure!((held == LeaseStatus::Held) == ours, "seed {seed}, step {step}: renewal said {held:?}");
-                }
-                _ => {
-                    let held = store.release(&grant(owner, epoch)).await?;
-                    ensure!((held == LeaseStatus::Held) == ours, "seed {seed}, step {step}: release said {held:?}");
-                    holder = holder.filter(|_| !ours);
-                }
-            }
-        }
-        if let Some((held, epoch)) = holder {
-            let who = owners.iter().position(|owner| *owner == held).unwrap_or_default();
-            contenders[who].store.release(&grant(held, epoch)).await?;
-        }
-    }
     Ok(())
 }
 

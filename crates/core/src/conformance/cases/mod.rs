@@ -33,6 +33,7 @@ use futures::future::BoxFuture;
 pub(super) use self::context::TestContext;
 
 use crate::Capability;
+use crate::conformance::model;
 use crate::conformance::verdict::Failure;
 
 /// One case: its name, the capabilities without which it is ignored, those with which it is ignored, and its function.
@@ -62,13 +63,13 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases! {
+    model::c01_any_script_of_steps_is_answered_as_the_contract_says
     exclusion::c01_a_second_holder_is_excluded
     exclusion::c01_a_locker_contends_with_itself ![Reentrancy]
     exclusion::c01_distinct_keys_do_not_contend
     exclusion::c01_sixteen_contenders_never_overlap
     race::c01_of_claims_at_one_moment_one_is_granted
     race::c01_of_claims_at_one_moment_for_an_ended_lease_one_is_granted [Lease]
-    exclusion::c01_random_steps_match_the_model
     exclusion::c01_processes_exclude_each_other [CrossProcess]
     token::c01_a_queue_position_names_the_epoch_of_the_holder [Queue, Fencing]
     shared::c01_readers_share [Shared]

@@ -14,27 +14,27 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    ShowsWhatExpired ShowsWhatExpired::in_both() => c25_an_expired_holder_is_not_shown,
-    ListsWhatExpired ShowsWhatExpired::in_listings() => c25_an_expired_holder_is_not_shown,
+    ShowsWhatExpired ShowsWhatExpired::in_both() => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ListsWhatExpired ShowsWhatExpired::in_listings() => c01_any_script_of_steps_is_answered_as_the_contract_says,
     ShowsAlwaysFiveSeconds Shows(|holder| holder.remaining = Some(Duration::from_secs(5)))
-        => c25_what_is_left_follows_the_lease,
-    ShowsNothingLeft Shows(|holder| holder.remaining = None) => c25_what_is_left_follows_the_lease,
-    ShowsWhenItWasRenewed ShowsWhenItWasRenewed => c25_held_since_is_when_the_lease_was_granted,
+        => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ShowsNothingLeft Shows(|holder| holder.remaining = None) => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ShowsWhenItWasRenewed ShowsWhenItWasRenewed => c01_any_script_of_steps_is_answered_as_the_contract_says,
     ShowsHeldSinceAlways Shows(|holder| holder.granted_at = Some(SystemTime::UNIX_EPOCH))
-        => c25_held_since_is_when_the_lease_was_granted,
-    ShowsNoLabel Shows(|holder| holder.label = None) => c25_inspect_shows_the_holder,
+        => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ShowsNoLabel Shows(|holder| holder.label = None) => c01_any_script_of_steps_is_answered_as_the_contract_says,
     ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_epoch(1)))
-        => c25_inspect_shows_the_holder,
+        => c01_any_script_of_steps_is_answered_as_the_contract_says,
     CutsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.chars().take(64).collect()))
-        => c24_odd_texts_come_back_as_they_were,
-    ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
-    ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
-    ForcesNothing ForcesNothing => c25_force_release_frees_the_key_and_tells_the_holder,
-    ForcesWhoeverHoldsIt ForcesWhoeverHoldsIt => c25_a_grant_that_is_over_is_not_released_by_its_token,
-    ForcesAllReaders ForcesWhoeverHoldsIt => c25_of_readers_only_the_one_with_the_token_is_released,
-    LooksBeforeItForces LooksBeforeItForces => c25_a_grant_that_began_meanwhile_is_spared,
-    ForcesNoGrantAlone ForcesNoGrantAlone => c25_a_grant_that_is_over_is_not_released_by_its_token,
-    ForgetsThatItWasForced ForgetsThatItWasForced => c25_the_holder_learns_that_the_release_was_forced,
+        => c01_any_script_of_steps_is_answered_as_the_contract_says,
+        ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
+        ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
+    ForcesNothing ForcesNothing => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ForcesWhoeverHoldsIt ForcesWhoeverHoldsIt => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ForcesAllReaders ForcesWhoeverHoldsIt => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    LooksBeforeItForces LooksBeforeItForces => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ForcesNoGrantAlone ForcesNoGrantAlone => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ForgetsThatItWasForced ForgetsThatItWasForced => c01_any_script_of_steps_is_answered_as_the_contract_says,
 }
 
 /// Keeps what was claimed last, and shows it until it is released.

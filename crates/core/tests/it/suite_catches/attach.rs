@@ -11,17 +11,17 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    AttachesBySayingSo RenewsInstead => c28_a_detached_lock_is_attached_once,
-    AttachesForTwoAtOnce LooksFirst => c28_of_two_who_attach_at_once_one_has_the_lock,
-    LetsTheOldOwnerRenew StillKnows::new(Step::Renew) => c28_the_previous_owner_can_neither_renew_nor_release,
-    LetsTheOldOwnerRelease StillKnows::new(Step::Release) => c28_the_previous_owner_can_neither_renew_nor_release,
-    AttachesWhatWasReleased TakesAnew => c28_a_detached_lock_is_attached_once,
-    AttachesWhatRanOut TakesAnew => c28_a_lease_that_ran_out_is_not_attached,
-    AttachesUnderANewNumber ReleasesAndTakes => c28_attaching_keeps_epoch_and_texts_and_never_shortens_the_lease,
-    AttachesForNoTime WithLease(|_| Duration::ZERO) => c28_attaching_gives_the_lease_that_was_asked_for,
-    AttachesForADay WithLease(|_| Duration::from_secs(86_400)) => c28_attaching_gives_the_lease_that_was_asked_for,
-    AttachesUnderAnyNumber AnyNumber => c28_a_text_with_another_epoch_attaches_nothing,
-    TakesARepeatForAStranger OnceOnly::default() => c28_the_previous_owner_can_neither_renew_nor_release,
+    AttachesBySayingSo RenewsInstead => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesForTwoAtOnce LooksFirst => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    LetsTheOldOwnerRenew StillKnows::new(Step::Renew) => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    LetsTheOldOwnerRelease StillKnows::new(Step::Release) => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesWhatWasReleased TakesAnew => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesWhatRanOut TakesAnew => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesUnderANewNumber ReleasesAndTakes => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesForNoTime WithLease(|_| Duration::ZERO) => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesForADay WithLease(|_| Duration::from_secs(86_400)) => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesUnderAnyNumber AnyNumber => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    TakesARepeatForAStranger OnceOnly::default() => c01_any_script_of_steps_is_answered_as_the_contract_says,
 }
 
 /// Prolongs the lease, and changes no owner.

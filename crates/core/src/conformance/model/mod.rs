@@ -1,0 +1,143 @@
+//! The model: random scripts of steps, straight to the store, each answer compared with what the contract allows.
+//!
+//! [`reference`](crate::reference) is the contract as code, `judge.rs` asks it from outside, `script.rs` says what is asked, and `play.rs`
+//! asks. Each key has one script, and many keys are asked beside each other. A script that fails is shortened, and replayed by its seed.
+
+mod judge;
+mod play;
+mod script;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use proptest::strategy::{Strategy, ValueTree};
+use tokio::runtime::Handle;
+
+use self::judge::Wrong;
+use self::play::{End, Play};
+use self::script::{ENDINGS, Move, script};
+use super::TestClient;
+use super::cases::TestContext;
+use super::verdict::{Failure, Verdict, ensure};
+use crate::{Capabilities, Clock, LockKey, OwnerId};
+
+/// How many keys are asked beside each other.
+const KEYS: usize = 96;
+/// How many shorter scripts are tried.
+const SHORTER: usize = 200;
+const SHORTER_WITHIN: Duration = Duration::from_secs(25);
+
+/// The seed of the first script, for a run that is to be the same again.
+const SEED: &str = "LEASEHOLD_MODEL_SEED";
+/// For how many seconds scripts are begun.
+pub(super) const SECONDS: &str = "LEASEHOLD_MODEL_SECONDS";
+
+fn from_environment(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// For how long scripts are begun. Zero: each key has one.
+pub(super) fn seconds() -> Duration {
+    Duration::from_secs(from_environment(SECONDS).unwrap_or(0))
+}
+
+/// Asks scripts of each key until the time is over.
+pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(context: TestContext) -> Verdict {
+    let claims = context.subject.capabilities();
+    let clients = [context.client().await?, context.client().await?, context.client().await?].map(Arc::new);
+    let mut seed = from_environment(SEED).unwrap_or_else(rand::random);
+    let (clock, mut unclear, mut asked) = (Clock::system(), 0, 0);
+    let over = clock.now().plus(seconds());
+    while asked == 0 || clock.now() < over {
+        let stems: Vec<_> = (0..KEYS.div_ceil(ENDINGS.len())).map(|_| stem()).collect();
+        let mut plays = FuturesUnordered::new();
+        for place in 0..KEYS {
+            let play = Play::new(&clients, &claims, key(&stems[place / ENDINGS.len()], place)?);
+            let moves = moves(seed.wrapping_add(place as u64), &claims);
+            plays.push(async move { (place, play.all(&moves).await) });
+        }
+        while let Some((place, ended)) = plays.next().await {
+            asked += 1;
+            match ended {
+                Ok(()) => {}
+                Err(End::Unclear) => unclear += 1,
+                Err(End::Wrong(wrong, told)) => {
+                    // The others would be asked beside the shorter ones.
+                    drop(plays);
+                    let tried = if context.is_explained { SHORTER } else { 0 };
+                    let shorter = shorter(seed.wrapping_add(place as u64), place, &clients, &claims, tried).await;
+                    return Err(failure(seed, wrong, &told, shorter));
+                }
+            }
+        }
+        seed = seed.wrapping_add(KEYS as u64);
+    }
+    ensure!(unclear * 4 < asked, "{unclear} of {asked} scripts ended with a store that failed");
+    Ok(())
+}
+
+fn failure(seed: u64, wrong: Wrong, told: &str, shorter: Option<(Wrong, String)>) -> Failure {
+    let how = if shorter.is_some() { "made as short as it fails" } else { "as it was asked: alone it passed" };
+    let (Wrong { clause, why }, told) = shorter.unwrap_or_else(|| (wrong, told.to_owned()));
+    Failure(format!("{clause}: a script, {how}:\n{told}← {why}\n{SEED}={seed} asks the same scripts"))
+}
+
+fn stem() -> String {
+    format!("model-{}-", &OwnerId::random().to_hex()[..12])
+}
+
+/// The key of a place. Those of every other stem are of the greatest length, and differ at their ends alone.
+fn key(stem: &str, place: usize) -> Result<LockKey, Failure> {
+    let (group, ending) = (place / ENDINGS.len(), ENDINGS[place % ENDINGS.len()]);
+    let filling = if group % 2 == 1 { LockKey::MAX_BYTES - stem.len() - ending.len() } else { 0 };
+    Ok(LockKey::new(format!("{stem}{}{ending}", "x".repeat(filling)))?)
+}
+
+fn moves(seed: u64, claims: &Capabilities) -> Vec<Move> {
+    let (mut runner, scripts) = script(seed, claims);
+    scripts.new_tree(&mut runner).map(|tree| tree.current()).unwrap_or_default()
+}
+
+/// The shortest script found that fails like that of this seed, and how. `None` if it does not fail alone.
+async fn shorter(
+    seed: u64,
+    place: usize,
+    clients: &[Arc<TestClient>],
+    claims: &Capabilities,
+    most: usize,
+) -> Option<(Wrong, String)> {
+    if most == 0 {
+        return None;
+    }
+    let (clients, claims, handle) = (clients.to_vec(), claims.clone(), Handle::current());
+    let shrink = move || {
+        let (mut runner, scripts) = script(seed, &claims);
+        let mut tree = scripts.new_tree(&mut runner).ok()?;
+        let fails = |moves: &[Move]| {
+            let key = key(&stem(), place).ok()?;
+            match handle.block_on(Play::new(&clients, &claims, key).all(moves)) {
+                Err(End::Wrong(wrong, told)) => Some((wrong, told)),
+                _ => None,
+            }
+        };
+        let mut shortest = fails(&tree.current())?;
+        let clock = Clock::system();
+        let over = clock.now().plus(SHORTER_WITHIN);
+        let mut tries = 0;
+        let mut goes_on = tree.simplify();
+        while goes_on && tries < most && clock.now() < over {
+            tries += 1;
+            goes_on = match fails(&tree.current()) {
+                Some(failure) => {
+                    shortest = failure;
+                    tree.simplify()
+                }
+                None => tree.complicate(),
+            };
+        }
+        Some(shortest)
+    };
+    tokio::task::spawn_blocking(shrink).await.ok().flatten()
+}

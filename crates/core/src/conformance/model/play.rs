@@ -1,0 +1,470 @@
+//! Plays a script on a store, and hears what it answers.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::judge::{Answer, Asked, Judge, Step, Wrong};
+use super::script::{Ended, Move, Near, Poll, Ttl, Until, Which, text};
+use crate::clock::Moment;
+use crate::conformance::TestClient;
+use crate::conformance::direct::WITHIN;
+use crate::{
+    Attempt, Backend, Capabilities, Capability, Claim, Clock, Error, ErrorKind, GrantRef, Holder, LockKey, Mode,
+    Notification, OwnerId, Renewal,
+};
+
+/// How long a notification may take on a busy machine.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
+
+/// How a script ended before its end.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The store failed for a moment; what it did is not known.
+    Unclear,
+    /// An answer that the contract does not allow, and the script until there.
+    Wrong(Wrong, String),
+}
+
+/// A grant that there was, and the client that got it.
+#[derive(Clone, Debug)]
+struct Had {
+    grant: GrantRef,
+    by: usize,
+}
+
+#[derive(Debug)]
+struct Listener {
+    heard: mpsc::UnboundedReceiver<Notification>,
+    task: AbortHandle,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One script under way.
+#[derive(Debug)]
+pub(super) struct Play {
+    clients: Vec<Arc<TestClient>>,
+    claims: Capabilities,
+    key: LockKey,
+    clock: Clock,
+    judge: Judge,
+    had: Vec<Had>,
+    /// The last take-over, to be sent once more.
+    taken: Option<(GrantRef, OwnerId)>,
+    told: String,
+}
+
+type Played<T = ()> = Result<T, End>;
+
+impl Play {
+    pub(super) fn new(clients: &[Arc<TestClient>], claims: &Capabilities, key: LockKey) -> Self {
+        let (clients, clock) = (clients.to_vec(), Clock::system());
+        let (judge, claims) = (Judge::new(claims.clone()), claims.clone());
+        let told = format!("the key {key:?}\n");
+        Self { clients, claims, key, clock, judge, had: Vec::new(), taken: None, told }
+    }
+
+    /// Plays the moves, and frees the key.
+    pub(super) async fn all(mut self, moves: &[Move]) -> Played {
+        for step in moves {
+            self.one(step).await?;
+        }
+        self.ask(0, Step::Force(None)).await.map(drop)
+    }
+
+    async fn one(&mut self, step: &Move) -> Played {
+        match step {
+            Move::Claim { by, mode, ttl, again, near, text } => {
+                let claim = self.claim_of(*by, *mode, *ttl, (*again, *near), *text);
+                // A claim is repeated by the client that lost its answer.
+                let first = self.had.iter().rev().find(|had| had.grant.owner == claim.owner).map(|had| had.by);
+                self.claims(first.unwrap_or(*by), claim).await
+            }
+            Move::Renew(renewals) => {
+                let which =
+                    renewals.iter().filter_map(|(which, ttl)| Some((self.which(*which)?, ttl.of(&self.claims))));
+                let which: Vec<_> = which.collect();
+                let Some(by) = which.first().map(|(had, _)| had.by) else { return Ok(()) };
+                // A session renews what is its own.
+                let ours = which.into_iter().filter(|(had, _)| had.by == by);
+                let renewals = ours.map(|(had, ttl)| Renewal { grant: had.grant, ttl }).collect();
+                self.ask(by, Step::Renew(renewals)).await.map(drop)
+            }
+            Move::Release(which) => match self.which(*which) {
+                Some(had) => self.ask(had.by, Step::Release(had.grant)).await.map(drop),
+                None => Ok(()),
+            },
+            Move::TakeOver { of, by, ttl, again } => self.take_over(*of, *by, ttl.of(&self.claims), *again).await,
+            Move::Downgrade { of, ttl, text } => self.downgrade(*of, *ttl, *text).await,
+            Move::Force(None) => self.ask(self.operator(), Step::Force(None)).await.map(drop),
+            Move::Force(Some(which)) => match self.which(*which).and_then(|had| had.grant.epoch) {
+                Some(epoch) if self.claims.has(Capability::Fencing) => {
+                    self.ask(self.operator(), Step::Force(Some(epoch))).await.map(drop)
+                }
+                _ => Ok(()),
+            },
+            Move::Inspect(by) => self.look(*by, false).await,
+            Move::List(by) => self.look(*by, true).await,
+            Move::Await { mode, ended, ttl, beside } => self.awaits(*mode, *ended, ttl.of(&self.claims), *beside).await,
+            Move::Wait(Until::Millis(millis)) => self.wait(Duration::from_millis(*millis)).await,
+            Move::Wait(Until::End(after)) => match self.next_end() {
+                Some(left) => self.wait(left + Duration::from_millis(*after)).await,
+                None => Ok(()),
+            },
+            Move::Edge(by, poll) => self.edge(*by, *poll).await,
+        }
+    }
+
+    /// Another client than the last holder: an engine tells those of its own callers whose lease it ended itself.
+    fn operator(&self) -> usize {
+        self.had.last().map_or(0, |had| had.by + 1)
+    }
+
+    /// The time to ten milliseconds before the next end of a lease, if a script can wait so long.
+    fn next_end(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        let left = self.judge.next_end(now)?.since(now);
+        (left <= Ttl::longest_wait(&self.claims)).then(|| left.saturating_sub(Duration::from_millis(10)))
+    }
+
+    async fn wait(&mut self, time: Duration) -> Played {
+        let _ = writeln!(self.told, "wait {time:.1?}");
+        tokio::time::sleep(time).await;
+        Ok(())
+    }
+
+    async fn edge(&mut self, by: usize, poll: Poll) -> Played {
+        let Some(left) = self.next_end() else { return Ok(()) };
+        self.wait(left).await?;
+        let over = self.clock.now().plus(Duration::from_millis(70) + self.claims.lease_granularity());
+        let (told, granted) = (self.told.len(), self.had.len());
+        while self.clock.now() < over && self.had.len() == granted {
+            // Of the same answers the last will do.
+            self.told.truncate(told);
+            match poll {
+                Poll::Inspect => self.look(by, false).await?,
+                Poll::List => self.look(by, true).await?,
+                Poll::Claim(mode) => {
+                    let claim = self.claim_of(by, mode, Ttl::SHORT, (false, None), 0);
+                    self.claims(by, claim).await?;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+
+    fn which(&self, which: Which) -> Option<Had> {
+        let back = which.back % self.had.len().max(1);
+        let mut had = self.had.get(self.had.len().checked_sub(1 + back)?)?.clone();
+        match which.near {
+            None => {}
+            Some(Near::Owner(byte)) => had.grant.owner = near(had.grant.owner, byte),
+            Some(Near::NextEpoch) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch + 1),
+            Some(Near::EpochBefore) => had.grant.epoch = had.grant.epoch.map(|epoch| epoch.saturating_sub(1)),
+        }
+        Some(had)
+    }
+
+    fn claim_of(&self, by: usize, mode: Mode, ttl: Ttl, (again, other): (bool, Option<usize>), texts: usize) -> Claim {
+        let claim = Claim::new(&self.key, mode, ttl.of(&self.claims));
+        let (label, reason) = (text(texts).map(Into::into), text(texts + 1).map(Into::into));
+        let claim = Claim { label, reason, ..claim };
+        let sessions = self.claims.has(Capability::Reentrancy);
+        let last = self.had.iter().rev().find(|had| !sessions || had.by == by);
+        let Some(last) = last else { return claim };
+        // Another claim of a session that holds the key would be another level.
+        let now = self.clock.now();
+        let held = sessions && self.judge.may_hold(last.grant.owner, now);
+        // Where the lease may just have ended, nodes of one store may differ.
+        let again = again && !self.judge.may_end(last.grant.owner, now);
+        let owner = match other {
+            Some(byte) => near(last.grant.owner, byte),
+            None if again || held => last.grant.owner,
+            None => claim.owner,
+        };
+        // An owner claims in one mode.
+        let claimed = self.had.iter().find(|had| had.grant.owner == owner).map(|had| had.grant.mode);
+        Claim { owner, mode: claimed.unwrap_or(mode), ..claim }
+    }
+
+    async fn claims(&mut self, by: usize, claim: Claim) -> Played {
+        let answer = self.ask(by, Step::Claim(claim.clone())).await?;
+        self.note(by, &claim, &answer);
+        Ok(())
+    }
+
+    fn note(&mut self, by: usize, claim: &Claim, answer: &Answer) {
+        if let Answer::Attempt(Attempt::Granted { epoch }) = answer {
+            // What an owner took over is not taken over again by a message that comes twice, once it has another lease.
+            self.taken = self.taken.take().filter(|(_, owner)| *owner != claim.owner);
+            // The judge counts for a store that gives no epochs.
+            let epoch = epoch.or_else(|| self.judge.epoch_of(claim.owner));
+            self.had.push(Had { grant: claim.grant(epoch), by });
+        }
+    }
+
+    async fn take_over(&mut self, of: Which, by: usize, ttl: Duration, again: bool) -> Played {
+        let taken = self.taken.clone().filter(|_| again);
+        let Some(had) = self.which(of) else { return Ok(()) };
+        let (grant, owner) = taken.unwrap_or_else(|| (had.grant, OwnerId::random()));
+        let answer = self.ask(by, Step::TakeOver(grant.clone(), owner, ttl)).await?;
+        if matches!(&answer, Answer::Statuses(statuses) if statuses[..] == [crate::LeaseStatus::Held]) {
+            self.taken = Some((grant.clone(), owner));
+            self.had.push(Had { grant: GrantRef { owner, ..grant }, by });
+        }
+        Ok(())
+    }
+
+    async fn downgrade(&mut self, of: Which, ttl: Ttl, text: usize) -> Played {
+        let Some(had) = self.which(of) else { return Ok(()) };
+        let claim = self.claim_of(had.by, Mode::Shared, ttl, (false, None), text);
+        let writer = GrantRef { mode: Mode::Exclusive, ..had.grant };
+        let answer = self.ask(had.by, Step::Downgrade(writer, claim.clone())).await?;
+        self.note(had.by, &claim, &answer);
+        Ok(())
+    }
+
+    /// Somebody waits behind what is there, hears of it when that is ended, and gets the key.
+    async fn awaits(&mut self, mode: Mode, ended: Ended, ttl: Duration, beside: bool) -> Played {
+        let in_the_way = self.judge.stay_in_the_way(mode, self.clock.now());
+        let had = |(owner, epoch, mode): &(OwnerId, u64, Mode)| {
+            let had = self.had.iter().rev().find(|had| had.grant.owner == *owner && had.grant.epoch == Some(*epoch))?;
+            Some(Had { grant: GrantRef { mode: *mode, ..had.grant.clone() }, by: had.by })
+        };
+        let in_the_way: Vec<_> = in_the_way.iter().filter_map(had).collect();
+        let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
+        let by = (last.by + 1) % self.clients.len();
+        let other = if beside { Some(self.subscribe(by + 1).await?) } else { None };
+        let mut listener = self.subscribe(by).await?;
+        let claim = Claim { waits: true, ..Claim::new(&self.key, mode, ttl) };
+        let told = self.ask(by, Step::Claim(claim.clone())).await?;
+        drop(other);
+        while listener.heard.try_recv().is_ok() {}
+        let freed = self.clock.now();
+        self.end(&in_the_way, &last, mode, ended).await?;
+        let heard = tokio::time::timeout(HEARD_WITHIN, listener.heard.recv()).await;
+        if !matches!(heard, Ok(Some(_))) {
+            let why = format!("{} waits, and heard nothing of it for {HEARD_WITHIN:?}", self.judge.name(claim.owner));
+            return Err(End::Wrong(Wrong { clause: "C13", why }, self.told.clone()));
+        }
+        self.judge.has_turns(self.clock.now());
+        // A store with a queue has granted the key by itself, for a first lease.
+        let granted = match told {
+            Answer::Attempt(Attempt::Queued { lease, .. }) => Some((Claim { ttl: lease, ..claim.clone() }, freed)),
+            _ => None,
+        };
+        let answer = self.ask_as(by, Step::Claim(claim.clone()), granted).await?;
+        self.note(by, &claim, &answer);
+        Ok(())
+    }
+
+    /// Ends what is in the way.
+    async fn end(&mut self, in_the_way: &[Had], last: &Had, mode: Mode, ended: Ended) -> Played {
+        if matches!(ended, Ended::Forced) {
+            return self.ask(self.operator(), Step::Force(None)).await.map(drop);
+        }
+        for had in &in_the_way[..in_the_way.len() - 1] {
+            self.ask(had.by, Step::Release(had.grant.clone())).await?;
+        }
+        let step = match (ended, last.grant.epoch) {
+            (Ended::ForcedByToken, Some(epoch)) if self.claims.has(Capability::Fencing) => {
+                return self.ask(self.operator(), Step::Force(Some(epoch))).await.map(drop);
+            }
+            (Ended::Downgraded, _) if mode == Mode::Shared && last.grant.mode == Mode::Exclusive => {
+                let claim = Claim::new(&self.key, Mode::Shared, Duration::from_secs(60));
+                let answer = self.ask(last.by, Step::Downgrade(last.grant.clone(), claim.clone())).await?;
+                self.note(last.by, &claim, &answer);
+                return Ok(());
+            }
+            _ => Step::Release(last.grant.clone()),
+        };
+        self.ask(last.by, step).await.map(drop)
+    }
+
+    async fn subscribe(&mut self, by: usize) -> Played<Listener> {
+        let by = by % self.clients.len();
+        let store = Arc::clone(&self.clients[by].store);
+        let subscribed = store.subscribe(&self.key).await;
+        let mut subscription = self.answered("subscribe", subscribed)?;
+        let (tell, heard) = mpsc::unbounded_channel();
+        let listens = async move {
+            loop {
+                let notification = subscription.next().await;
+                if notification == Notification::Ended || tell.send(notification).is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = writeln!(self.told, "client {by} subscribes");
+        Ok(Listener { heard, task: tokio::spawn(listens).abort_handle() })
+    }
+
+    async fn look(&mut self, by: usize, listed: bool) -> Played {
+        let store = Arc::clone(&self.clients[by % self.clients.len()].store);
+        let sent = self.clock.now();
+        let (what, holders) = if listed {
+            ("list", listing(store.steps(), &self.key).await)
+        } else {
+            ("inspect", store.steps().inspect(&self.key).await.map(|seen| seen.holders))
+        };
+        let holders = self.answered(what, holders)?;
+        let at = Asked { sent, answered: self.clock.now() };
+        let told = format!("{what} → {}", holders.len());
+        self.hear(&Step::Look, &Answer::Holders(holders), at, &told)
+    }
+
+    /// Asks one step, and again where the clock of the store allows no other epoch yet.
+    async fn ask(&mut self, by: usize, step: Step) -> Played<Answer> {
+        self.ask_as(by, step, None).await
+    }
+
+    /// The same of a claim that the store may have granted before it was asked: for this lease, and not before this moment.
+    async fn ask_as(&mut self, by: usize, step: Step, granted: Option<(Claim, Moment)>) -> Played<Answer> {
+        let by = by % self.clients.len();
+        // An attempt that came too soon may have left a part of the lease.
+        let sent = self.clock.now();
+        let limit = sent.plus(WITHIN);
+        loop {
+            let store = Arc::clone(&self.clients[by].store);
+            let answer = carry_out(store.steps(), &self.key, &self.sent(&step)).await;
+            let (sent, heard) = match &granted {
+                Some((claim, since)) => (*since, Step::Claim(claim.clone())),
+                None => (sent, step.clone()),
+            };
+            let at = Asked { sent, answered: self.clock.now() };
+            let told = self.describe(by, &step, &answer);
+            let answer = self.answered(&told, answer)?;
+            let ahead = matches!(answer, Answer::Attempt(Attempt::AHEAD_OF_THE_CLOCK));
+            let before = self.told.len();
+            match self.hear(&heard, &answer, at, &told) {
+                Err(_) if ahead && at.answered < limit => {
+                    self.told.truncate(before);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                Err(wrong) => return Err(wrong),
+                Ok(()) => return Ok(answer),
+            }
+        }
+    }
+
+    /// What is sent of a step: a store without tokens gets no epochs.
+    fn sent(&self, step: &Step) -> Step {
+        let mut step = step.clone();
+        if !self.claims.has(Capability::Fencing) {
+            match &mut step {
+                Step::Renew(renewals) => renewals.iter_mut().for_each(|renewal| renewal.grant.epoch = None),
+                Step::Release(grant) | Step::TakeOver(grant, ..) | Step::Downgrade(grant, _) => grant.epoch = None,
+                Step::Claim(_) | Step::Force(_) | Step::Look => {}
+            }
+        }
+        step
+    }
+
+    fn hear(&mut self, step: &Step, answer: &Answer, at: Asked, told: &str) -> Played {
+        let heard = self.judge.hear(step, answer, at);
+        let _ = writeln!(self.told, "{told}");
+        heard.map_err(|wrong| End::Wrong(wrong, self.told.clone()))
+    }
+
+    fn answered<T>(&mut self, told: &str, answer: Result<T, Error>) -> Played<T> {
+        answer.map_err(|error| {
+            if error.is_transient() {
+                return End::Unclear;
+            }
+            let _ = writeln!(self.told, "{told}");
+            End::Wrong(Wrong { clause: "C12", why: format!("a store that is there said {error:?}") }, self.told.clone())
+        })
+    }
+
+    /// A grant as it is told: its owner, and its epoch where that is not one that the owner had.
+    fn grant(&mut self, grant: &GrantRef) -> String {
+        let name = self.judge.name(grant.owner);
+        let had = self.had.iter().any(|had| had.grant.owner == grant.owner && had.grant.epoch == grant.epoch);
+        if had { name } else { format!("{name} with the epoch {:?}", grant.epoch.unwrap_or_default()) }
+    }
+
+    fn describe(&mut self, by: usize, step: &Step, answer: &Result<Answer, Error>) -> String {
+        let asked = match step {
+            Step::Claim(claim) => format!("claim({}, {}, {:?})", self.judge.name(claim.owner), claim.mode, claim.ttl),
+            Step::Renew(renewals) => {
+                let one = |renewal: &Renewal| format!("{}, {:?}", self.grant(&renewal.grant), renewal.ttl);
+                format!("renew({})", renewals.iter().map(one).collect::<Vec<_>>().join("; "))
+            }
+            Step::Release(grant) => format!("release({})", self.grant(grant)),
+            Step::TakeOver(grant, owner, ttl) => {
+                format!("take_over({}, by {}, {ttl:?})", self.grant(grant), self.judge.name(*owner))
+            }
+            Step::Downgrade(writer, claim) => {
+                let (from, to) = (self.grant(writer), self.judge.name(claim.owner));
+                format!("downgrade({from}, to {to}, {:?})", claim.ttl)
+            }
+            Step::Force(None) => "force_release()".to_owned(),
+            Step::Force(Some(epoch)) => format!("force_release(only the epoch {epoch})"),
+            Step::Look => String::new(),
+        };
+        let answered = match answer {
+            Ok(Answer::Attempt(attempt)) => format!("{attempt:?}"),
+            Ok(Answer::Statuses(statuses)) => format!("{statuses:?}"),
+            Ok(Answer::Holders(holders)) => format!("{} ended", holders.len()),
+            Ok(Answer::Unsupported) => "unsupported".to_owned(),
+            Err(error) => format!("{error}"),
+        };
+        format!("{asked} by client {by} → {answered}")
+    }
+}
+
+fn near(owner: OwnerId, byte: usize) -> OwnerId {
+    let mut bytes = *owner.as_bytes();
+    bytes[byte % bytes.len()] ^= 1;
+    OwnerId::from_random(bytes)
+}
+
+async fn carry_out(store: &dyn Backend, key: &LockKey, step: &Step) -> Result<Answer, Error> {
+    match step {
+        Step::Claim(claim) => store.try_acquire(claim).await.map(Answer::Attempt),
+        Step::Renew(renewals) => {
+            let answers = store.renew(renewals, WITHIN).await;
+            answers.into_iter().collect::<Result<_, _>>().map(Answer::Statuses)
+        }
+        Step::Release(grant) => store.release(grant).await.map(|status| Answer::Statuses(vec![status])),
+        Step::TakeOver(grant, owner, ttl) => {
+            store.take_over(grant, *owner, *ttl).await.map(|status| Answer::Statuses(vec![status]))
+        }
+        Step::Downgrade(writer, claim) => store.downgrade(writer, claim).await.map(Answer::Attempt),
+        Step::Force(only) => match store.force_release(key, *only).await {
+            Err(refused) if refused.kind() == ErrorKind::Unsupported => Ok(Answer::Unsupported),
+            ended => ended.map(|ended| Answer::Holders(ended.holders)),
+        },
+        Step::Look => Ok(Answer::Holders(store.inspect(key).await?.holders)),
+    }
+}
+
+/// The holders of a key in the listing of the keys that begin with it.
+async fn listing(store: &dyn Backend, key: &LockKey) -> Result<Vec<Holder>, Error> {
+    let (mut holders, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.list(key.as_str(), after.as_ref()).await?;
+        if let Some(other) = page.keys.iter().find(|held| !held.key.as_str().starts_with(key.as_str())) {
+            let detail = format!("a listing of {key} has {}", other.key);
+            return Err(Error::new(ErrorKind::Backend, "list").detail(detail));
+        }
+        // A key may come on two pages, as a lease that ends meanwhile.
+        let here: Vec<_> =
+            page.keys.into_iter().filter(|held| held.key == *key).flat_map(|held| held.holders).collect();
+        holders.retain(|seen: &Holder| here.iter().all(|again| again.token != seen.token));
+        holders.extend(here);
+        after = page.next;
+        if after.is_none() {
+            return Ok(holders);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What is asked: scripts of steps for one key, made at random.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::strategy::{BoxedStrategy, Union};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::{Capabilities, Capability, Mode};
+
+/// One move of a script. Clients, grants and texts are numbers that are counted round, so that a script that lost some of its moves
+/// still has a meaning.
+#[derive(Clone, Debug)]
+pub(super) enum Move {
+    Claim {
+        by: usize,
+        mode: Mode,
+        ttl: Ttl,
+        again: bool,
+        near: Option<usize>,
+        text: usize,
+    },
+    Renew(Vec<(Which, Ttl)>),
+    Release(Which),
+    TakeOver {
+        of: Which,
+        by: usize,
+        ttl: Ttl,
+        again: bool,
+    },
+    Downgrade {
+        of: Which,
+        ttl: Ttl,
+        text: usize,
+    },
+    Force(Option<Which>),
+    Inspect(usize),
+    List(usize),
+    /// Somebody waits for the key, hears how it becomes free, and gets it.
+    Await {
+        mode: Mode,
+        ended: Ended,
+        ttl: Ttl,
+        beside: bool,
+    },
+    Wait(Until),
+    /// A look or a claim in each millisecond about the end of a lease.
+    Edge(usize, Poll),
+}
+
+/// One of the grants that there were, counted from the last one, or one that is nearly it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Which {
+    pub(super) back: usize,
+    pub(super) near: Option<Near>,
+}
+
+/// In what a grant differs from one that there was.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Near {
+    /// In the last bit of this byte of its owner id.
+    Owner(usize),
+    /// In its epoch: the next one, or the one before.
+    NextEpoch,
+    EpochBefore,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Until {
+    /// For so many milliseconds.
+    Millis(u64),
+    /// So many milliseconds after ten before the next end of a lease, if that is near.
+    End(u64),
+}
+
+/// How what stands in the way of a waiter is ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ended {
+    Released,
+    Forced,
+    ForcedByToken,
+    Downgraded,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Poll {
+    Claim(Mode),
+    Inspect,
+    List,
+}
+
+/// The length of a lease. No store has these as its steps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ttl(usize);
+
+impl Ttl {
+    /// The first of these are waited for.
+    const MILLIS: [u64; 6] = [317, 1_049, 61_283, 179_300, 3_601_700, 42_120_007];
+    const WAITED_FOR: usize = 2;
+    pub(super) const SHORT: Self = Self(0);
+
+    /// As long as this store can time it.
+    pub(super) fn of(self, claims: &Capabilities) -> Duration {
+        let ttl = Duration::from_millis(Self::MILLIS[self.0]);
+        let shortest = claims.shortest_ttl();
+        if self.0 < Self::WAITED_FOR && shortest > ttl { shortest + ttl } else { ttl }
+    }
+
+    /// The longest end of a lease for which a script waits.
+    pub(super) fn longest_wait(claims: &Capabilities) -> Duration {
+        Self(Self::WAITED_FOR - 1).of(claims) + claims.lease_granularity()
+    }
+
+    fn any() -> impl Strategy<Value = Self> + Clone {
+        prop_oneof![4 => Just(0), 2 => Just(1), 4 => 2..Self::MILLIS.len()].prop_map(Self)
+    }
+}
+
+/// Label and reason of a claim.
+pub(super) fn text(which: usize) -> Option<String> {
+    let texts = ["", "a's \"text\" `of` {one: %s} $1 ?", "line\r\n\0\u{7f}\u{202e}end", "😀 Ünïcödé e\u{301}"];
+    match which % (texts.len() + 2) {
+        0 => None,
+        1 => Some("é".repeat(crate::LockOptions::MAX_TEXT_BYTES / 2)),
+        other => Some(texts[other - 2].to_owned()),
+    }
+}
+
+/// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time.
+pub(super) const ENDINGS: [&str; 24] = [
+    "",
+    "k",
+    "K",
+    "k ",
+    " k",
+    "k\t",
+    "k\n",
+    "k\0",
+    "é",
+    "É",
+    "e\u{301}",
+    "ß",
+    "ss",
+    "ａ",
+    "a",
+    "\u{200b}k",
+    "😀",
+    "😁",
+    "k%20",
+    "k/",
+    "k/.",
+    "{k}",
+    "k'\"`;--",
+    "k_%*?[a]\\",
+];
+
+/// The script with this seed.
+pub(super) fn script(seed: u64, claims: &Capabilities) -> (TestRunner, BoxedStrategy<Vec<Move>>) {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config { failure_persistence: None, ..Config::default() };
+    (TestRunner::new_with_rng(config, random), vec(a_move(claims), 1..28).boxed())
+}
+
+fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
+    let (shared, lease) = (claims.has(Capability::Shared), claims.has(Capability::Lease));
+    let sessions = claims.has(Capability::Reentrancy);
+    let mode = if shared { vec![Mode::Shared, Mode::Exclusive] } else { vec![Mode::Exclusive] };
+    let mode = proptest::sample::select(mode);
+    let near = one_of([
+        (6, Just(None).boxed()),
+        (u32::from(!sessions), (0..16_usize).prop_map(|byte| Some(Near::Owner(byte))).boxed()),
+        (
+            u32::from(claims.has(Capability::Fencing)),
+            proptest::sample::select(vec![Some(Near::NextEpoch), Some(Near::EpochBefore)]).boxed(),
+        ),
+    ]);
+    let back = prop_oneof![6 => Just(0), 2 => Just(1), 2 => 2..4_usize];
+    let which = (back, near).prop_map(|(back, near)| Which { back, near });
+    let (by, text) = (0..3_usize, 0..6_usize);
+
+    let one_in = |weight: u32| proptest::bool::weighted(1.0 / f64::from(weight));
+    let near_owner = if sessions { Just(None).boxed() } else { proptest::option::weighted(0.1, 0..16_usize).boxed() };
+    let claim = (by.clone(), mode.clone(), Ttl::any(), one_in(4), near_owner, text.clone())
+        .prop_map(|(by, mode, ttl, again, near, text)| Move::Claim { by, mode, ttl, again, near, text });
+    let take_over = (which.clone(), by.clone(), Ttl::any(), one_in(3))
+        .prop_map(|(of, by, ttl, again)| Move::TakeOver { of, by, ttl, again });
+    let downgrade = (which.clone(), Ttl::any(), text).prop_map(|(of, ttl, text)| Move::Downgrade { of, ttl, text });
+    let until = prop_oneof![(0..40_u64).prop_map(Until::Millis), (0..70_u64).prop_map(Until::End)];
+    let poll = prop_oneof![mode.clone().prop_map(Poll::Claim), Just(Poll::Inspect), Just(Poll::List)];
+    let ended = prop_oneof![
+        2 => Just(Ended::Released),
+        1 => Just(Ended::Forced),
+        1 => Just(Ended::ForcedByToken),
+        1 => Just(Ended::Downgraded),
+    ];
+    let awaits = (mode.clone(), ended, Ttl::any(), any::<bool>()).prop_map(|(mode, ended, ttl, beside)| Move::Await {
+        mode,
+        ended,
+        ttl,
+        beside,
+    });
+    let when = |claimed: bool, weight: u32| if claimed { weight } else { 0 };
+    let moves = [
+        (8, claim.boxed()),
+        (4, vec((which.clone(), Ttl::any()), 1..4).prop_map(Move::Renew).boxed()),
+        (4, which.clone().prop_map(Move::Release).boxed()),
+        (when(claims.has(Capability::Detach), 3), take_over.boxed()),
+        (when(shared, 3), downgrade.boxed()),
+        (2, proptest::option::of(which).prop_map(Move::Force).boxed()),
+        (2, by.clone().prop_map(Move::Inspect).boxed()),
+        (1, by.clone().prop_map(Move::List).boxed()),
+        (when(claims.has(Capability::Wakeup), 2), awaits.boxed()),
+        (when(lease, 3), until.prop_map(Move::Wait).boxed()),
+        (when(lease, 2), (by, poll).prop_map(|(by, poll)| Move::Edge(by, poll)).boxed()),
+    ];
+    one_of(moves)
+}
+
+/// One of these that has a weight.
+fn one_of<T: std::fmt::Debug + 'static>(
+    weighted: impl IntoIterator<Item = (u32, BoxedStrategy<T>)>,
+) -> BoxedStrategy<T> {
+    Union::new_weighted(weighted.into_iter().filter(|(weight, _)| *weight > 0).collect()).boxed()
+}
