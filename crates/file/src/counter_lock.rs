@@ -111,12 +111,14 @@ async fn recover(spare: u64, files: &KeyFiles, clock: &Clock) -> Result<Counter>
     let (lost_before, began) = (FencingToken::epoch_at(clock.since_1970()), clock.now());
     let mut tries = 0;
     while tries < TRIES {
+        // Read before the clock that has to go on, for a thread that stands still in between.
+        let spent = clock.now().since(began);
         let now = FencingToken::epoch_at(clock.since_1970());
         if now > lost_before {
             return Ok(Counter { epoch: spare.max(now + FencingToken::MOST_AHEAD - 1), reserved: spare });
         }
         // The clock goes on in a sixteenth of a millisecond, unless it was just set back: far sooner than a timer.
-        if clock.now().since(began) < TICK {
+        if spent < TICK {
             std::hint::spin_loop();
         } else {
             tries += 1;

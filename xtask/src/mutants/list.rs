@@ -18,6 +18,7 @@ pub(super) struct Mutant {
 
 const CLAIM: &str = "crates/core/src/engine/state/claim.rs";
 const MEMORY: &str = "crates/core/src/memory_backend.rs";
+const REFERENCE: &str = "crates/core/src/reference.rs";
 const TRY_ACQUIRE_SQL: &str = "crates/mysql-unique/src/sql/try_acquire.sql";
 const RENEW_SQL: &str = "crates/mysql-unique/src/sql/renew.sql";
 const QUEUE_LUA: &str = "crates/redis/src/lua/queue.lua";
@@ -61,29 +62,29 @@ macro_rules! tests {
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "memory": "a lease never ends" in MEMORY,
-        "epoch: next, ends: now.plus(claim.ttl)" => "epoch: next, ends: now.plus(claim.ttl * 1000)";
-    "memory" by "regressions": "a lease ends when the store tidies up" in MEMORY,
-        "grants.retain(|grant| grant.ends > now);" => "";
-    "memory": "readers and writers do not exclude each other" in MEMORY,
-        "claim.mode == Mode::Exclusive || grant.claim.mode == Mode::Exclusive" => "claim.mode == grant.claim.mode && claim.mode == Mode::Exclusive";
-    "memory": "a claim that is repeated is told that it is busy" in MEMORY,
-        "grants.iter().find(|grant| grant.claim.owner == claim.owner)" => "grants.iter().find(|_| false)";
+        "clock), now.plus(claim.ttl))" => "clock), now.plus(claim.ttl * 1000))";
+    "memory": "a lease ends when the store tidies up" in MEMORY,
+        "key.end(|ends| ends <= now);" => "";
+    "memory": "readers and writers do not exclude each other" in REFERENCE,
+        "mode == Mode::Exclusive || lease.mode == Mode::Exclusive" => "mode == lease.mode && mode == Mode::Exclusive";
+    "memory": "a claim that is repeated is told that it is busy" in REFERENCE,
+        "if let Some(held) = self.of(claim.owner) {" => "if let Some(held) = self.of(claim.owner).filter(|_| false) {";
     "memory": "epochs outrun the clock" in MEMORY,
-        "FencingToken::next_epoch(Some(*epoch), clock)" => "Some(*epoch + 1)";
+        "FencingToken::next_epoch(Some(newest), clock)" => "Some(newest + 1 + clock - clock)";
     "memory": "epochs are the clock alone" in MEMORY,
-        "FencingToken::next_epoch(Some(*epoch), clock)" => "Some(clock)";
+        "|newest| FencingToken::next_epoch(Some(newest), clock)" => "|_| Some(clock)";
     "memory": "a renewal gives half of the lease" in MEMORY,
         "now.plus(renewal.ttl)" => "now.plus(renewal.ttl / 2)";
-    "memory": "a renewal brings back what has expired" in MEMORY,
-        "live.filter(|held| held.ends > now).find(" => "live.filter(|_| true).find(";
-    "memory": "a release frees all readers" in MEMORY,
-        "grants.retain(|held| held.claim.owner != grant.owner);" => "grants.clear();";
+    "memory": "a release frees all readers" in REFERENCE,
+        "self.leases.retain(|lease| lease.owner != grant.owner);" => "let _ = grant.owner; self.leases.clear();";
+    "memory": "a renewal shortens the lease" in REFERENCE,
+        "lease.ends = lease.ends.or_later(ends);\n                LeaseStatus::Held\n            }\n            None => self.why_gone(grant),\n        }\n    }\n\n    /// Ends" => "lease.ends = ends;\n                LeaseStatus::Held\n            }\n            None => self.why_gone(grant),\n        }\n    }\n\n    /// Ends";
     "memory": "who has expired is shown" in MEMORY,
-        "grants.iter().filter(|grant| grant.ends > now).map(" => "grants.iter().map(";
+        "leases.iter().filter(|lease| lease.ends > now).map(" => "leases.iter().map(";
     "memory": "a listing shows namespaces that begin alike" in MEMORY,
         "*namespace == self.namespace" => "namespace.starts_with(&*self.namespace)";
-    "memory": "a release by force is not told as such" in MEMORY,
-        "let forced = state.forced.contains_key(&grant.owner);" => "let forced = false;";
+    "memory": "a release by force is not told as such" in REFERENCE,
+        "self.forced.extend_from_slice(&ended);" => "";
     "memory": "a renewal counts from when its answer came" in "crates/core/src/engine/state/renewals.rs",
         "lease.renewed(sent_at);" => "{ let _ = sent_at; lease.renewed(step.now); }";
     "memory": "a deadline counts from when the grant came" in CLAIM,

@@ -48,15 +48,19 @@
 //! with one bad entry, repeated claims, expired entries, an empty store, several clients at one moment. A new case needs no
 //! change to any fixture: the optional methods of [`Fixture`] have defaults.
 //!
-//! A case that fails prints the clause of the contract, what was expected and what was seen. The run ends with the name of the
-//! case to look at first, and with the clauses that are broken:
+//! A case that fails prints the clause of the contract, what was expected and what was seen, or the shortest script that the model
+//! found. The run ends with the name of the case to look at first, and with the clauses that are broken:
 //!
 //! ```text
 //! C9 **Renewal never creates.** A renewal of a grant that is gone reports the loss; it does not bring the key back.
-//! expected: held != LeaseStatus::Held
-//! seen:     the renewal of an expired grant said Held
+//! a script, made as short as it fails:
+//! the key "model-331d74f02069-k/"
+//! claim(a, exclusive, 317ms) by client 1 → Granted { epoch: Some(28728734182748) }
+//! wait 329.3ms
+//! renew(a, 61.283s) by client 1 → [Held]
+//! ← Held, though the lease is not there
 //!
-//! begin with c09_an_expired_grant_that_nobody_took_is_not_renewed
+//! begin with c01_any_script_of_steps_is_answered_as_the_contract_says
 //! broken: C9, C20
 //! ```
 //!

@@ -106,40 +106,6 @@ pub(super) async fn c28_the_previous_owner_can_neither_renew_nor_release(context
     Ok(())
 }
 
-pub(super) async fn c28_attaching_keeps_epoch_and_texts_and_never_shortens_the_lease(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let old = ours.claims(&key, Mode::Exclusive, LONG).await?;
-    let before = ours.store.steps().inspect(&key).await?.holders;
-    let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG / 10).await?;
-    ensure!(held == LeaseStatus::Held, "{held:?}");
-    ours.sees_left(&key, LONG).await?;
-    let after = ours.store.steps().inspect(&key).await?.holders;
-    let known = |holders: &[crate::Holder]| {
-        holders.iter().map(|holder| (holder.token, holder.label.clone(), holder.reason.clone())).collect::<Vec<_>>()
-    };
-    ensure!(known(&before) == known(&after), "{before:?} became {after:?}");
-    Ok(())
-}
-
-pub(super) async fn c28_attaching_gives_the_lease_that_was_asked_for(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let old = ours.claims(&key, Mode::Exclusive, LONG / 10).await?;
-    let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
-    ensure!(held == LeaseStatus::Held, "{held:?}");
-    ours.sees_left(&key, LONG).await
-}
-
-pub(super) async fn c28_a_text_with_another_epoch_attaches_nothing(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let held = ours.claims(&key, Mode::Exclusive, LONG).await?;
-    // The resource behind the lock gets this number: a forged one could exclude all others for good.
-    let forged = GrantRef { epoch: held.epoch.map(|epoch| epoch + 1000), ..held.clone() };
-    let taken = ours.store.steps().take_over(&forged, OwnerId::random(), LONG).await?;
-    ensure!(taken != LeaseStatus::Held, "a lock was taken over under a number that it does not have");
-    ensure!(ours.store.renew(&held, LONG).await? == LeaseStatus::Held, "and lost by its owner");
-    Ok(())
-}
-
 /// A waiter of the same process behind an attached lock, with the same options.
 pub(super) async fn c28_the_next_holder_after_an_attached_lock_has_its_own_texts(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());

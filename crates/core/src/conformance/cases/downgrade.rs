@@ -158,17 +158,6 @@ pub(super) async fn c29_a_writer_that_became_a_reader_can_neither_renew_nor_rele
     theirs.finds_it_free(&key).await
 }
 
-pub(super) async fn c29_the_reader_has_the_lease_that_it_asked_for(context: TestContext) -> Verdict {
-    let ours = context.client().await?;
-    for (before, after) in [(LONG, LONG / 10), (LONG / 10, LONG)] {
-        let key = context.key();
-        let writer = ours.claims(&key, Mode::Exclusive, before).await?;
-        became(&ours, &writer, after).await?;
-        ours.sees_left(&key, after).await?;
-    }
-    Ok(())
-}
-
 pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
@@ -178,17 +167,6 @@ pub(super) async fn c29_the_lease_of_the_reader_ends_like_any_other(context: Tes
     let held = ours.store.renew(&reader, LONG).await?;
     ensure!(held != LeaseStatus::Held, "a reader that ran out was renewed");
     theirs.finds_it_free(&key).await
-}
-
-pub(super) async fn c29_a_writer_that_ran_out_becomes_no_reader(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let writer = ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
-    outlast(context.brief_ttl()).await;
-    becomes_nothing(&ours, &writer).await?;
-    let next = theirs.claims(&key, Mode::Exclusive, LONG).await?;
-    becomes_nothing(&ours, &writer).await?;
-    ensure!(theirs.store.renew(&next, LONG).await? == LeaseStatus::Held, "the next writer lost it");
-    Ok(())
 }
 
 pub(super) async fn c29_the_reader_has_texts_of_its_own(context: TestContext) -> Verdict {
@@ -214,15 +192,6 @@ pub(super) async fn c29_a_caller_that_is_not_the_writer_becomes_no_reader(contex
     becomes_nothing(&ours, &reader).await?;
     ensure!(ours.store.release(&reader).await? == LeaseStatus::Held, "the reader is gone");
     ours.finds_it_free(&key).await
-}
-
-pub(super) async fn c29_a_writer_with_another_epoch_becomes_no_reader(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let writer = ours.claims(&key, Mode::Exclusive, LONG).await?;
-    let other = GrantRef { epoch: writer.epoch.map(|epoch| epoch - 1), ..writer.clone() };
-    becomes_nothing(&ours, &other).await?;
-    ensure!(ours.store.renew(&writer, LONG).await? == LeaseStatus::Held, "the writer is gone");
-    Ok(())
 }
 
 pub(super) async fn c29_a_writer_that_was_taken_away_becomes_no_reader(context: TestContext) -> Verdict {

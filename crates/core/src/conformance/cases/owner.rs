@@ -1,9 +1,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::context::{TestContext, once, outlast, past, patient, soon};
+use super::context::{TestContext, once, past, patient, soon};
+use crate::conformance::Op;
 use crate::conformance::verdict::{Verdict, ensure};
-use crate::conformance::{Op, TestClient};
 use crate::{Attempt, Claim, DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockKey, Mode, OwnerId, ReleaseOutcome};
 
 fn claim(key: &LockKey, ttl: Duration) -> Claim {
@@ -84,16 +84,6 @@ pub(super) async fn c02_a_claim_is_idempotent_for_its_owner(context: TestContext
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c02_a_repeated_claim_prolongs_nothing(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let first = claim(&key, LONG);
-    let grant = grant(&first, ours.store.try_acquire(&first).await?)?;
-    let again = Claim { ttl: LONG * 60, ..first };
-    let attempt = ours.store.try_acquire(&again).await?;
-    ensure!(attempt == Attempt::Granted { epoch: grant.epoch }, "{attempt:?} after {grant:?}");
-    ours.sees_left(&key, LONG).await
-}
-
 /// A waiter asks with one owner until it is served, so that a claim of it that comes late begins another lease.
 pub(super) async fn c02_a_renewal_is_of_its_own_grant(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
@@ -117,52 +107,6 @@ pub(super) async fn c02_a_repeated_claim_of_a_reader_counts_once(context: TestCo
     ensure!(shown.len() == 1, "{shown:?}");
     ensure!(ours.store.release(&grant(&claim, first)?).await? == LeaseStatus::Held, "the grant was gone");
     theirs.finds_it_free(&key).await
-}
-
-/// A claim whose grant has ended is made again: what it is told then must be so.
-async fn is_granted_in_the_store(ours: &TestClient, theirs: &TestClient, claim: &Claim, ended: &GrantRef) -> Verdict {
-    let (key, mode) = (&claim.key, claim.mode);
-    let Attempt::Granted { epoch } = ours.store.try_acquire(claim).await? else { return Ok(()) };
-    ensure!(epoch > ended.epoch || epoch.is_none(), "{mode:?} again with {epoch:?} after {:?}", ended.epoch);
-    let shown = ours.store.steps().inspect(key).await?.holders;
-    ensure!(shown.len() == 1 && shown[0].mode == mode, "{mode:?} was granted again, and {key} is held by {shown:?}");
-    let beside = theirs.store.try_acquire(&self::claim(key, LONG)).await?;
-    ensure!(!matches!(beside, Attempt::Granted { .. }), "{beside:?} beside {mode:?} that was granted again");
-    let grant = claim.grant(epoch);
-    let (renewed, released) = (ours.store.renew(&grant, LONG).await?, ours.store.release(&grant).await?);
-    ensure!(
-        (renewed, released) == (LeaseStatus::Held, LeaseStatus::Held),
-        "{mode:?} again: renewed {renewed:?}, released {released:?}"
-    );
-    Ok(())
-}
-
-pub(super) async fn c02_a_claim_repeated_after_a_forced_release_is_granted_in_the_store(
-    context: TestContext,
-) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    for mode in context.modes() {
-        let claim = Claim { mode: *mode, ..claim(&context.key(), LONG) };
-        let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
-        theirs.store.steps().force_release(&claim.key, None).await?;
-        is_granted_in_the_store(&ours, &theirs, &claim, &ended).await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn c02_a_claim_repeated_after_its_lease_is_granted_in_the_store(context: TestContext) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    let mut claims = Vec::new();
-    for mode in context.modes() {
-        let claim = Claim { mode: *mode, ..claim(&context.key(), context.brief_ttl()) };
-        let ended = grant(&claim, ours.store.try_acquire(&claim).await?)?;
-        claims.push((Claim { ttl: LONG, ..claim }, ended));
-    }
-    outlast(context.brief_ttl()).await;
-    for (claim, ended) in claims {
-        is_granted_in_the_store(&ours, &theirs, &claim, &ended).await?;
-    }
-    Ok(())
 }
 
 pub(super) async fn c02_a_stranger_can_neither_renew_nor_release_a_reader(context: TestContext) -> Verdict {

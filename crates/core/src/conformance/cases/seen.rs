@@ -3,32 +3,16 @@
 use std::time::Duration;
 
 use super::admin::listed;
-use super::context::{SHORT, TestContext, outlast, past, patient, soon};
+use super::context::{SHORT, TestContext, past, patient, soon};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, LockKey, LockOptions, LossReason, Mode, ReadGuard};
+use crate::{Attempt, Claim, LockKey, LossReason, Mode, ReadGuard};
 
 const LEASE: Duration = Duration::from_secs(60);
 
 async fn reads(client: &TestClient, key: &LockKey, label: &str) -> Result<ReadGuard, Failure> {
     let guard = client.acquire_read(key, &patient().ttl(SHORT).label(label).reason(format!("{label}'s"))).await?;
     guard.ok_or_else(|| Failure(format!("{key} could not be read")))
-}
-
-pub(super) async fn c25_what_is_left_follows_the_lease(context: TestContext) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    for lease in [LEASE, LEASE * 10, LEASE * 60, LockOptions::MAX_TTL] {
-        let key = context.key();
-        ours.claims(&key, Mode::Exclusive, lease).await?;
-        theirs.sees_left(&key, lease).await?;
-        let shown = listed(&theirs, key.as_str()).await?;
-        let left = shown.get(&key).and_then(|holders| holders.first()?.remaining);
-        ensure!(
-            left.is_some_and(|left| left <= lease && left + LEASE / 3 > lease),
-            "listed with {left:?} of {lease:?}"
-        );
-    }
-    Ok(())
 }
 
 pub(super) async fn c25_held_since_is_when_the_lease_was_granted(context: TestContext) -> Verdict {
@@ -77,59 +61,6 @@ pub(super) async fn c25_who_waits_in_the_store_is_counted(context: TestContext) 
     }
     ours.store.release(&claims[1].grant(None)).await?;
     ensure!(waiters().await? == Some(2), "one of three gave up, and {:?} are counted", waiters().await?);
-    Ok(())
-}
-
-pub(super) async fn c25_an_expired_holder_is_not_shown(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
-    outlast(context.brief_ttl()).await;
-    theirs.sees_nobody(&key).await?;
-    let shown = listed(&theirs, key.as_str()).await?;
-    ensure!(shown.is_empty(), "a listing shows {shown:?}");
-    let taken = theirs.store.steps().force_release(&key, None).await?.holders;
-    ensure!(taken.is_empty(), "taken by force from {taken:?}");
-    Ok(())
-}
-
-pub(super) async fn c25_an_expired_reader_is_not_shown(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    ours.claims_briefly(&key, Mode::Shared, context.brief_ttl()).await?;
-    theirs.claims(&key, Mode::Shared, LEASE).await?;
-    outlast(context.brief_ttl()).await;
-    theirs.sees_left(&key, LEASE).await?;
-    let shown = listed(&theirs, key.as_str()).await?;
-    ensure!(shown.get(&key).is_some_and(|holders| holders.len() == 1), "a listing shows {shown:?}");
-    Ok(())
-}
-
-pub(super) async fn c25_a_key_that_only_readers_hold_is_listed(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    for _ in 0..2 {
-        ours.claims(&key, Mode::Shared, LEASE).await?;
-    }
-    let shown = listed(&theirs, key.as_str()).await?;
-    let readers = shown.get(&key).is_some_and(|by| by.len() == 2 && by.iter().all(|by| by.mode == Mode::Shared));
-    ensure!(readers, "a listing shows {shown:?}");
-    Ok(())
-}
-
-pub(super) async fn c25_every_reader_is_shown(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guards = [reads(&ours, &key, "one").await?, reads(&theirs, &key, "two").await?];
-    let mut tokens: Vec<_> = guards.iter().map(crate::Guard::fencing_token).collect();
-    let mut seen = ours.store.steps().inspect(&key).await?.holders;
-    seen.sort_by_key(|holder| holder.token);
-    tokens.sort();
-    ensure!(
-        seen.iter().map(|holder| holder.token).eq(tokens.iter().copied()),
-        "{seen:?}, but the tokens are {tokens:?}"
-    );
-    ensure!(seen.iter().all(|holder| holder.mode == Mode::Shared), "{seen:?}");
-    let texts = seen.iter().filter_map(|holder| holder.label.as_deref().zip(holder.reason.as_deref()));
-    let mut texts: Vec<_> = texts.collect();
-    texts.sort_unstable();
-    ensure!(texts == [("one", "one's"), ("two", "two's")], "label and reason: {seen:?}");
     Ok(())
 }
 

@@ -82,23 +82,6 @@ pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(context: TestConte
     ours.finds_it_free(&key).await
 }
 
-pub(super) async fn c03_a_reader_renews_no_other_reader(context: TestContext) -> Verdict {
-    const LEASE: Duration = Duration::from_secs(60);
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    // The one that came first, and the one that came last.
-    for place in 0..2 {
-        let key = context.key();
-        let readers = [ours.claims(&key, Mode::Shared, LEASE).await?, theirs.claims(&key, Mode::Shared, LEASE).await?];
-        let held = [&ours, &theirs][place].store.renew(&readers[place], LEASE * 10).await?;
-        ensure!(held == LeaseStatus::Held, "the renewal of a reader said {held:?}");
-        let mut left: Vec<_> = ours.store.steps().inspect(&key).await?.holders.iter().map(|by| by.remaining).collect();
-        left.sort();
-        let one_alone = left.len() == 2 && left[0].is_some_and(|left| left <= LEASE) && left[1] > Some(LEASE);
-        ensure!(one_alone, "one of two readers was renewed, number {place}, and what is left of them is {left:?}");
-    }
-    Ok(())
-}
-
 pub(super) async fn c15_a_writer_that_only_tried_holds_nobody_back(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let first = read(&ours, &key, &patient()).await?;
