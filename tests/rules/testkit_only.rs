@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use crate::repository::{published, read, root, rust_files, sources};
 
-/// Packages that only tests need. `libtest-mimic` is not among them: the conformance suite of the core crate is a product.
-const FOR_TESTS: [&str; 3] = ["leasehold-testkit", "proptest", "tempfile"];
+/// Packages that only tests need. `libtest-mimic` and `proptest` are not among them: the conformance suite of the core crate is a
+/// product.
+const FOR_TESTS: [&str; 2] = ["leasehold-testkit", "tempfile"];
 
 /// The programs that a test talks to. Put together here, so that this file is not what it finds.
 const SERVERS: [&str; 5] = [

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::judge::{Answer, Asked, Judge, Step, Wrong};
-use super::script::{Ended, Move, Near, Poll, Ttl, Until, Which, text};
+use super::script::{Ended, Move, Near, Of, Poll, Ttl, Until, Which, text};
 use crate::clock::Moment;
 use crate::conformance::TestClient;
 use crate::conformance::direct::WITHIN;
@@ -37,12 +37,12 @@ struct Had {
 }
 
 #[derive(Debug)]
-struct Listener {
+struct Subscribed {
     heard: mpsc::UnboundedReceiver<Notification>,
     task: AbortHandle,
 }
 
-impl Drop for Listener {
+impl Drop for Subscribed {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -82,8 +82,8 @@ impl Play {
 
     async fn one(&mut self, step: &Move) -> Played {
         match step {
-            Move::Claim { by, mode, ttl, again, near, text } => {
-                let claim = self.claim_of(*by, *mode, *ttl, (*again, *near), *text);
+            Move::Claim { by, mode, ttl, of, waits, text } => {
+                let claim = Claim { waits: *waits, ..self.claim_of(*by, *mode, *ttl, *of, *text) };
                 // A claim is repeated by the client that lost its answer.
                 let first = self.had.iter().rev().find(|had| had.grant.owner == claim.owner).map(|had| had.by);
                 self.claims(first.unwrap_or(*by), claim).await
@@ -153,7 +153,7 @@ impl Play {
                 Poll::Inspect => self.look(by, false).await?,
                 Poll::List => self.look(by, true).await?,
                 Poll::Claim(mode) => {
-                    let claim = self.claim_of(by, mode, Ttl::SHORT, (false, None), 0);
+                    let claim = self.claim_of(by, mode, Ttl::SHORT, Of::New, 0);
                     self.claims(by, claim).await?;
                 }
             }
@@ -174,23 +174,25 @@ impl Play {
         Some(had)
     }
 
-    fn claim_of(&self, by: usize, mode: Mode, ttl: Ttl, (again, other): (bool, Option<usize>), texts: usize) -> Claim {
+    fn claim_of(&self, by: usize, mode: Mode, ttl: Ttl, of: Of, texts: usize) -> Claim {
         let claim = Claim::new(&self.key, mode, ttl.of(&self.claims));
         let (label, reason) = (text(texts).map(Into::into), text(texts + 1).map(Into::into));
         let claim = Claim { label, reason, ..claim };
         let sessions = self.claims.has(Capability::Reentrancy);
-        let last = self.had.iter().rev().find(|had| !sessions || had.by == by);
-        let Some(last) = last else { return claim };
-        // Another claim of a session that holds the key would be another level.
-        let now = self.clock.now();
-        let held = sessions && self.judge.may_hold(last.grant.owner, now);
-        // Where the lease may just have ended, nodes of one store may differ.
-        let again = again && !self.judge.may_end(last.grant.owner, now);
-        let owner = match other {
-            Some(byte) => near(last.grant.owner, byte),
-            None if again || held => last.grant.owner,
-            None => claim.owner,
+        let before = |back: usize| {
+            let mut had = self.had.iter().rev().filter(|had| !sessions || had.by == by).map(|had| had.grant.owner);
+            had.nth(back)
         };
+        let now = self.clock.now();
+        let owner = match of {
+            Of::Near(byte) => before(0).map(|owner| near(owner, byte)),
+            // Where the lease may just have ended, nodes of one store may differ.
+            Of::Earlier(back) => before(back).filter(|owner| !self.judge.may_end(*owner, now)),
+            Of::New => None,
+        };
+        // Another claim of a session that holds the key would be another level.
+        let held = before(0).filter(|owner| sessions && self.judge.may_hold(*owner, now));
+        let owner = held.or(owner).unwrap_or(claim.owner);
         // An owner claims in one mode.
         let claimed = self.had.iter().find(|had| had.grant.owner == owner).map(|had| had.grant.mode);
         Claim { owner, mode: claimed.unwrap_or(mode), ..claim }
@@ -226,7 +228,7 @@ impl Play {
 
     async fn downgrade(&mut self, of: Which, ttl: Ttl, text: usize) -> Played {
         let Some(had) = self.which(of) else { return Ok(()) };
-        let claim = self.claim_of(had.by, Mode::Shared, ttl, (false, None), text);
+        let claim = self.claim_of(had.by, Mode::Shared, ttl, Of::New, text);
         let writer = GrantRef { mode: Mode::Exclusive, ..had.grant };
         let answer = self.ask(had.by, Step::Downgrade(writer, claim.clone())).await?;
         self.note(had.by, &claim, &answer);
@@ -290,7 +292,7 @@ impl Play {
         self.ask(last.by, step).await.map(drop)
     }
 
-    async fn subscribe(&mut self, by: usize) -> Played<Listener> {
+    async fn subscribe(&mut self, by: usize) -> Played<Subscribed> {
         let by = by % self.clients.len();
         let store = Arc::clone(&self.clients[by].store);
         let subscribed = store.subscribe(&self.key).await;
@@ -305,7 +307,7 @@ impl Play {
             }
         };
         let _ = writeln!(self.told, "client {by} subscribes");
-        Ok(Listener { heard, task: tokio::spawn(listens).abort_handle() })
+        Ok(Subscribed { heard, task: tokio::spawn(listens).abort_handle() })
     }
 
     async fn look(&mut self, by: usize, listed: bool) -> Played {

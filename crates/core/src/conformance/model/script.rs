@@ -17,8 +17,8 @@ pub(super) enum Move {
         by: usize,
         mode: Mode,
         ttl: Ttl,
-        again: bool,
-        near: Option<usize>,
+        of: Of,
+        waits: bool,
         text: usize,
     },
     Renew(Vec<(Which, Ttl)>),
@@ -47,6 +47,16 @@ pub(super) enum Move {
     Wait(Until),
     /// A look or a claim in each millisecond about the end of a lease.
     Edge(usize, Poll),
+}
+
+/// Whose claim it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of {
+    New,
+    /// The owner of a grant that there was, so many before the last one.
+    Earlier(usize),
+    /// An owner that differs from that of the last grant in the last bit of this byte.
+    Near(usize),
 }
 
 /// One of the grants that there were, counted from the last one, or one that is nearly it.
@@ -128,7 +138,7 @@ pub(super) fn text(which: usize) -> Option<String> {
 }
 
 /// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time.
-pub(super) const ENDINGS: [&str; 24] = [
+pub(super) const ENDINGS: [&str; 26] = [
     "",
     "k",
     "K",
@@ -153,6 +163,8 @@ pub(super) const ENDINGS: [&str; 24] = [
     "{k}",
     "k'\"`;--",
     "k_%*?[a]\\",
+    "k%2F",
+    "k%00",
 ];
 
 /// The script with this seed.
@@ -182,9 +194,16 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
     let (by, text) = (0..3_usize, 0..6_usize);
 
     let one_in = |weight: u32| proptest::bool::weighted(1.0 / f64::from(weight));
-    let near_owner = if sessions { Just(None).boxed() } else { proptest::option::weighted(0.1, 0..16_usize).boxed() };
-    let claim = (by.clone(), mode.clone(), Ttl::any(), one_in(4), near_owner, text.clone())
-        .prop_map(|(by, mode, ttl, again, near, text)| Move::Claim { by, mode, ttl, again, near, text });
+    let of = one_of([
+        (6, Just(Of::New).boxed()),
+        (2, (0..3_usize).prop_map(Of::Earlier).boxed()),
+        (u32::from(!sessions), (0..16_usize).prop_map(Of::Near).boxed()),
+    ]);
+    // Where no waiter leaves a mark, a claim that waits is like any other.
+    let waits = !claims.has(Capability::Queue) && !claims.has(Capability::WriterIntent);
+    let waits = any::<bool>().prop_map(move |one| one && waits);
+    let claim = (by.clone(), mode.clone(), Ttl::any(), of, waits, text.clone())
+        .prop_map(|(by, mode, ttl, of, waits, text)| Move::Claim { by, mode, ttl, of, waits, text });
     let take_over = (which.clone(), by.clone(), Ttl::any(), one_in(3))
         .prop_map(|(of, by, ttl, again)| Move::TakeOver { of, by, ttl, again });
     let downgrade = (which.clone(), Ttl::any(), text).prop_map(|(of, ttl, text)| Move::Downgrade { of, ttl, text });
@@ -211,7 +230,7 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
         (when(shared, 3), downgrade.boxed()),
         (2, proptest::option::of(which).prop_map(Move::Force).boxed()),
         (2, by.clone().prop_map(Move::Inspect).boxed()),
-        (1, by.clone().prop_map(Move::List).boxed()),
+        (2, by.clone().prop_map(Move::List).boxed()),
         (when(claims.has(Capability::Wakeup), 2), awaits.boxed()),
         (when(lease, 3), until.prop_map(Move::Wait).boxed()),
         (when(lease, 2), (by, poll).prop_map(|(by, poll)| Move::Edge(by, poll)).boxed()),
