@@ -346,9 +346,12 @@ impl Play {
             let told = self.describe(by, &step, &answer);
             let answer = self.answered(&told, answer)?;
             let ahead = matches!(answer, Answer::Attempt(Attempt::AHEAD_OF_THE_CLOCK));
+            // Where a lease ends in steps, the rest of one may be in the way for a while, or of an attempt that was given up.
+            let rest =
+                matches!(answer, Answer::Attempt(Attempt::Busy { .. })) && !self.claims.lease_granularity().is_zero();
             let before = self.told.len();
             match self.hear(&heard, &answer, at, &told) {
-                Err(_) if ahead && at.answered < limit => {
+                Err(_) if (ahead || rest) && at.answered < limit => {
                     self.told.truncate(before);
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
