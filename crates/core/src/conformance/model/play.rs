@@ -250,6 +250,11 @@ impl Play {
         let claim = Claim { waits: true, ..Claim::new(&self.key, mode, ttl) };
         let told = self.ask(by, Step::Claim(claim.clone())).await?;
         drop(other);
+        if let Answer::Attempt(Attempt::Granted { .. }) = told {
+            // This machine stood still for so long that nothing was in the way any more.
+            self.note(by, &claim, &told);
+            return Ok(());
+        }
         while listener.heard.try_recv().is_ok() {}
         let freed = self.clock.now();
         self.end(&in_the_way, &last, mode, ended).await?;
