@@ -26,6 +26,8 @@ fn patiently() -> LockOptions {
 async fn bad_settings_are_refused_before_anything_is_sent() {
     let server = needs("redis-server", Server::start(&[]).await);
     let url = server.url();
+    // Who asked whether it is up is gone a moment later.
+    eventually("the server has no client", async || server.clients().await == 0).await;
     let builder = || RedisReentrant::builder().url(&url);
     for builder in [
         RedisReentrant::builder(),
