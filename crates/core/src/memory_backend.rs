@@ -58,6 +58,7 @@ impl State {
             return;
         }
         self.tidy_at = now.plus(Duration::from_secs(1));
+        self.subscribed.retain(|_, subscribed| subscribed.receiver_count() > 0);
         self.keys.retain(|_, key| {
             key.forced.retain(|lease| lease.ends.plus(TOLD) > now);
             key.epoch >= clock || !key.forced.is_empty() || key.leases.iter().any(|lease| lease.ends > now)
@@ -123,10 +124,13 @@ impl MemoryBackend {
 
     /// Tells who subscribed to a key that it may be free.
     fn tell(&self, key: &LockKey) {
-        let mut state = self.state();
-        let place = self.place(key);
-        if state.subscribed.get(&place).is_some_and(|subscribed| subscribed.send(()).is_err()) {
-            state.subscribed.remove(&place);
+        let state = self.state();
+        // Most stores have waiters in one process, and then nobody subscribes.
+        if state.subscribed.is_empty() {
+            return;
+        }
+        if let Some(subscribed) = state.subscribed.get(&self.place(key)) {
+            subscribed.send_replace(());
         }
     }
 
@@ -235,13 +239,17 @@ impl MemoryBackend {
             }
             Attempt::Granted { epoch: Some(epoch) }
         });
-        self.tell(&writer.key);
+        if let Attempt::Granted { .. } = attempt {
+            self.tell(&writer.key);
+        }
         attempt
     }
 
     fn free(&self, grant: &GrantRef) -> LeaseStatus {
         let status = self.at(&grant.key, |key, _| key.release(grant));
-        self.tell(&grant.key);
+        if status == LeaseStatus::Held {
+            self.tell(&grant.key);
+        }
         status
     }
 

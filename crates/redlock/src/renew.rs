@@ -16,9 +16,7 @@ use crate::tally::Tally;
 pub(crate) async fn renew(store: &Store, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
     let majority = store.nodes.majority();
     let tallies = renew_all(store, renewals, within).await;
-    let is_gone =
-        |tally: &Tally| matches!(tally.status(majority), Some(LeaseStatus::NotHeld | LeaseStatus::ForceReleased));
-    let gone = tallies.iter().zip(renewals).filter(|(tally, _)| is_gone(tally));
+    let gone = tallies.iter().zip(renewals).filter(|(tally, _)| tally.is_gone(majority));
     // The few nodes that still had the grant have prolonged it, or will, and would be blocked for as long.
     let give_back = join_all(gone.map(|(_, renewal)| release_all(store, &renewal.grant)));
     let _ = timeout(store.node_limit.min(within / 2), give_back).await;
@@ -59,7 +57,7 @@ pub(crate) async fn take_over(
 ) -> Result<LeaseStatus> {
     let tally = take_over_all(store, grant, new_owner, ttl).await;
     let status = tally.status(store.nodes.majority());
-    if matches!(status, Some(LeaseStatus::NotHeld | LeaseStatus::ForceReleased)) {
+    if tally.is_gone(store.nodes.majority()) {
         // The few nodes that have the new owner, or get it yet, would be blocked for a lease.
         release_all(store, &GrantRef { owner: new_owner, ..grant.clone() }).await;
     }

@@ -48,6 +48,11 @@ impl Tally {
         }
     }
 
+    /// Whether a majority does not have the grant.
+    pub(crate) fn is_gone(&self, majority: usize) -> bool {
+        self.status(majority).is_some_and(|status| status != LeaseStatus::Held)
+    }
+
     /// The error where no majority says the same: what became of the grant is unknown.
     pub(crate) fn into_error(self, nodes: &Nodes, operation: &'static str) -> Error {
         let missing = nodes.quorum_not_reached(self.answered(), self.failed);

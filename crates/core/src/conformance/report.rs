@@ -24,7 +24,7 @@ use super::verdict::panic_text;
 use crate::{Capabilities, Capability, LocalHandoff};
 
 /// The limit of a case. Only one that hangs takes so long.
-const CASE_LIMIT: Duration = Duration::from_secs(120);
+const CASE_LIMIT: Duration = Duration::from_secs(45);
 
 /// The result of a run.
 #[derive(Debug, Default)]
@@ -232,7 +232,7 @@ impl Counts {
 
 async fn check(case: &Case, context: TestContext) -> Result<(), String> {
     let run: ClauseCheck = case.run;
-    let limit = CASE_LIMIT + model::seconds();
+    let limit = if case.name == model::CASE { CASE_LIMIT + model::takes_longer() } else { CASE_LIMIT };
     match tokio::time::timeout(limit, run(context)).await {
         Ok(verdict) => verdict.map_err(|failure| failure.0),
         Err(_) => Err(format!("still running after {limit:?}")),

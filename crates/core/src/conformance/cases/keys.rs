@@ -1,38 +1,17 @@
 use super::admin::listed;
 use super::context::{AMPLE, TestContext, once, patient};
+use crate::conformance::model::ENDINGS;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::{Clock, ErrorKind, LockKey, LockOptions, OwnerId, ReleaseOutcome, Wait};
 
 pub(super) async fn c22_keys_that_look_alike_are_distinct(context: TestContext) -> Verdict {
     let ours = context.client().await?;
     let stem = context.key();
-    let endings = [
-        "k",
-        "K",
-        "k ",
-        " k",
-        "k\t",
-        "k\n",
-        "k\0",
-        "é",
-        "É",
-        "e\u{301}",
-        "ß",
-        "ss",
-        "ａ",
-        "a",
-        "\u{200b}k",
-        "😀",
-        "😁",
-        "k%20",
-        "k/",
-        "k/.",
-    ];
     let mut guards = Vec::new();
-    for ending in endings {
+    for ending in ENDINGS {
         let key = LockKey::new(format!("{stem}{ending}"))?;
         let guard = ours.acquire(&key, &once()).await?;
-        ensure!(guard.is_some(), "{key:?} was taken for one of {:?}", &endings[..guards.len()]);
+        ensure!(guard.is_some(), "{key:?} was taken for one of {:?}", &ENDINGS[..guards.len()]);
         guards.push(guard);
     }
     Ok(())

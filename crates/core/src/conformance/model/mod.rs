@@ -17,7 +17,8 @@ use tokio::runtime::Handle;
 
 use self::judge::Wrong;
 use self::play::{End, Play};
-use self::script::{ENDINGS, Move, script};
+pub(super) use self::script::ENDINGS;
+use self::script::{Move, script};
 use super::TestClient;
 use super::cases::TestContext;
 use super::verdict::{Failure, Verdict, ensure};
@@ -32,14 +33,22 @@ const SHORTER_WITHIN: Duration = Duration::from_secs(25);
 /// The seed of the first script, for a run that is to be the same again.
 const SEED: &str = "LEASEHOLD_MODEL_SEED";
 /// For how many seconds scripts are begun.
-pub(super) const SECONDS: &str = "LEASEHOLD_MODEL_SECONDS";
+const SECONDS: &str = "LEASEHOLD_MODEL_SECONDS";
 
 fn from_environment(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// The name of the case.
+pub(super) const CASE: &str = "c01_any_script_of_steps_is_answered_as_the_contract_says";
+
+/// How much longer than another case this one may take: scripts for as long as is asked, and shorter ones of one that failed.
+pub(super) fn takes_longer() -> Duration {
+    seconds() + SHORTER_WITHIN * 3
+}
+
 /// For how long scripts are begun. Zero: each key has one.
-pub(super) fn seconds() -> Duration {
+fn seconds() -> Duration {
     Duration::from_secs(from_environment(SECONDS).unwrap_or(0))
 }
 
@@ -66,8 +75,11 @@ pub(super) async fn c01_any_script_of_steps_is_answered_as_the_contract_says(con
                 Err(End::Wrong(wrong, told)) => {
                     // The others would be asked beside the shorter ones.
                     drop(plays);
-                    let tried = if context.is_explained { SHORTER } else { 0 };
-                    let shorter = shorter(seed.wrapping_add(place as u64), place, &clients, &claims, tried).await;
+                    let shorter = if context.is_explained {
+                        shorter(seed.wrapping_add(place as u64), place, &clients, &claims).await
+                    } else {
+                        None
+                    };
                     return Err(failure(seed, wrong, &told, shorter));
                 }
             }
@@ -106,11 +118,7 @@ async fn shorter(
     place: usize,
     clients: &[Arc<TestClient>],
     claims: &Capabilities,
-    most: usize,
 ) -> Option<(Wrong, String)> {
-    if most == 0 {
-        return None;
-    }
     let (clients, claims, handle) = (clients.to_vec(), claims.clone(), Handle::current());
     let shrink = move || {
         let (mut runner, scripts) = script(seed, &claims);
@@ -127,7 +135,7 @@ async fn shorter(
         let over = clock.now().plus(SHORTER_WITHIN);
         let mut tries = 0;
         let mut goes_on = tree.simplify();
-        while goes_on && tries < most && clock.now() < over {
+        while goes_on && tries < SHORTER && clock.now() < over {
             tries += 1;
             goes_on = match fails(&tree.current()) {
                 Some(failure) => {

@@ -138,7 +138,7 @@ pub(super) fn text(which: usize) -> Option<String> {
 }
 
 /// Endings of keys: each key has neighbours that look like it, or begin with it, and are asked at the same time.
-pub(super) const ENDINGS: [&str; 26] = [
+pub(in crate::conformance) const ENDINGS: [&str; 26] = [
     "",
     "k",
     "K",
