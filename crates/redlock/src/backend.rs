@@ -8,7 +8,7 @@ use leasehold_core::{
     OwnerId, Page, Renewal, Result,
 };
 
-use crate::membership::JoiningTask;
+use crate::membership::Upkeep;
 use crate::node_state::NodeState;
 use crate::notifications::QuorumNotifications;
 use crate::store::Store;
@@ -22,7 +22,7 @@ pub(crate) const NAME: &str = "redlock";
 pub struct RedlockBackend {
     store: Store,
     notifications: QuorumNotifications,
-    joining: Option<JoiningTask>,
+    upkeep: Upkeep,
 }
 
 #[async_trait]
@@ -71,26 +71,24 @@ impl Backend for RedlockBackend {
         // The other half is for the connections.
         self.store.background.finish(self.answers_within() / 4).await;
         self.store.pending_releases.finish(self.answers_within() / 4).await;
-        if let Some(joining) = &self.joining {
-            joining.abort();
-        }
+        self.upkeep.abort();
         join_all(self.store.nodes.all().iter().map(|node| node.close())).await;
     }
 }
 
 impl RedlockBackend {
-    pub(crate) fn new(store: Store) -> Self {
+    pub(crate) fn new(store: Store, auto_repair: bool) -> Self {
         let notifications = QuorumNotifications(Arc::clone(&store.nodes));
-        let joining = JoiningTask::spawn(&store.nodes);
-        Self { store, notifications, joining }
+        let upkeep = Upkeep::spawn(&store, auto_repair);
+        Self { store, notifications, upkeep }
     }
 
     pub(crate) async fn node_states(&self) -> Vec<NodeState> {
-        repair::node_states(&self.store).await
+        repair::node_states(&self.store.nodes).await
     }
 
     pub(crate) async fn repair(&self) -> Result<Vec<NodeState>> {
-        repair::repair(&self.store).await.map_err(|error| error.with_backend(NAME))
+        repair::repair(&self.store.nodes, &self.store.clock).await.map_err(|error| error.with_backend(NAME))
     }
 
     /// What this backend promises beyond mutual exclusion, before anything is connected.

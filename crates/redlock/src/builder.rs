@@ -28,6 +28,7 @@ pub struct RedlockBuilder {
     node_limit: Duration,
     drift: Duration,
     local_handoff: LocalHandoff,
+    auto_repair: bool,
 }
 
 impl RedlockBuilder {
@@ -92,6 +93,15 @@ impl RedlockBuilder {
         Self { local_handoff, ..self }
     }
 
+    /// Sets whether the nodes are looked at every 5 s, and those that lost their data are repaired, as
+    /// [`repair`](Redlock::repair) does; the default is false.
+    ///
+    /// Several programs may do so: one of them repairs, and the others wait for it. A repair that fails is an event of the level
+    /// warn, and is tried again up to a minute later.
+    pub fn auto_repair(self, auto_repair: bool) -> Self {
+        Self { auto_repair, ..self }
+    }
+
     /// Checks the settings, connects to all nodes, and checks that each is a server of its own. Sets up a new deployment, if
     /// all nodes answer and none was ever set up.
     ///
@@ -145,7 +155,7 @@ impl RedlockBuilder {
             marker: namespace.own(MARKER),
             fence_retention: settings.fence_retention,
         };
-        Ok(RedlockBackend::new(Store {
+        let store = Store {
             fleet: Fleet::new(context, settings.group_commit),
             pending_releases,
             nodes,
@@ -157,7 +167,8 @@ impl RedlockBuilder {
             clock,
             attempts: Arc::new(AttemptsInFlight::default()),
             background,
-        }))
+        };
+        Ok(RedlockBackend::new(store, self.auto_repair))
     }
 
     fn endpoints(&self) -> Result<(Vec<Endpoint>, Namespace)> {
@@ -203,6 +214,7 @@ impl Default for RedlockBuilder {
             node_limit: Duration::from_millis(200),
             drift: Duration::ZERO,
             local_handoff: LocalHandoff::new(),
+            auto_repair: false,
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::error::Failure;
 use crate::node::{MarkerStep, Node, Peer};
 use crate::node_state::NodeCondition;
 use crate::nodes::Nodes;
+use crate::repair::keep_repaired;
+use crate::store::Store;
 
 /// Connects to all nodes, sets up a new deployment, and needs a majority, in which each node is a server of its own.
 pub(crate) async fn connect(nodes: &Nodes) -> Result<()> {
@@ -56,23 +58,30 @@ fn needs_a_majority(nodes: &Nodes) -> Result<()> {
     Ok(())
 }
 
-/// The task that lets absent nodes join. Ends with its backend.
+/// The tasks that bring nodes back: those that were absent, and, where the user wants it, those that lost their data. They end
+/// with their backend.
 #[derive(Debug)]
-pub(crate) struct JoiningTask(JoinHandle<()>);
+pub(crate) struct Upkeep(Vec<JoinHandle<()>>);
 
-impl JoiningTask {
-    /// Spawns the task, if a node is absent. Must be called inside a runtime.
-    pub(crate) fn spawn(nodes: &Arc<Nodes>) -> Option<Self> {
-        let absent = nodes.all().iter().any(|node| node.peer().is_err());
-        absent.then(|| Self(tokio::spawn(join_absent(Arc::clone(nodes)))))
+impl Upkeep {
+    /// Must be called inside a runtime.
+    pub(crate) fn spawn(store: &Store, auto_repair: bool) -> Self {
+        let (nodes, mut tasks) = (&store.nodes, Vec::new());
+        if nodes.all().iter().any(|node| node.peer().is_err()) {
+            tasks.push(tokio::spawn(join_absent(Arc::clone(nodes))));
+        }
+        if auto_repair {
+            tasks.push(tokio::spawn(keep_repaired(Arc::clone(nodes), store.clock.clone())));
+        }
+        Self(tasks)
     }
 
     pub(crate) fn abort(&self) {
-        self.0.abort();
+        self.0.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Drop for JoiningTask {
+impl Drop for Upkeep {
     fn drop(&mut self) {
         self.abort();
     }

@@ -9,6 +9,7 @@ use leasehold_redis::{
     CHANNEL, ConnectionSettings, Endpoint, FORCE_RELEASE, INSPECT, KeyNames, Namespace, Notify, PROLONG, REWRITE,
     Reply, SCRIPT_ERROR, Script, ScriptArguments, ScriptFunction, StoreOptions, read_epoch,
 };
+use metrics::{Key, Level, Metadata, with_recorder};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -16,6 +17,7 @@ use crate::answer::{
     BatchAnswers, Claimed, Confirmed, Marker, NodeEntry, batch_answers, endless_entry, failure, lease_status, marker,
     node_entry, release_answer,
 };
+use crate::backend::NAME;
 use crate::error::Failure;
 use crate::node_clock::NodeClock;
 use crate::node_state::NodeCondition;
@@ -50,12 +52,18 @@ pub(crate) struct Node {
     silent_for: AtomicU64,
     /// Whether the node was without its data when it last told.
     is_reset: AtomicBool,
+    /// The gauge that tells whether the node has a vote.
+    has_vote: Key,
     /// Our own clock.
     clock: Clock,
     its_clock: NodeClock,
     /// For the batches that it has not answered.
     room: Semaphore,
 }
+
+/// Whether a node has a vote: 1, or 0 where it has none.
+const HAS_VOTE: &str = "leasehold_redlock_node_has_vote";
+static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// How many batches a node is sent before it answers. What is beyond comes late to a node that was silent.
 const BATCHES_IN_FLIGHT: usize = 16;
@@ -106,7 +114,9 @@ impl Node {
         let (name, membership, silent_for) = (endpoint.to_string(), RwLock::new(absent), AtomicU64::new(0));
         let (its_clock, room) = (NodeClock::new(), Semaphore::new(BATCHES_IN_FLIGHT));
         let is_reset = AtomicBool::new(false);
-        Self { endpoint, name, namespace, settings, membership, silent_for, is_reset, clock, its_clock, room }
+        let labels = [("backend", NAME.to_owned()), ("node", name.clone())];
+        let has_vote = Key::from_parts(HAS_VOTE, &labels);
+        Self { endpoint, name, namespace, settings, membership, silent_for, is_reset, has_vote, clock, its_clock, room }
     }
 
     /// The address, without credentials.
@@ -123,11 +133,21 @@ impl Node {
     /// Lets the node take part in votes, over this connection.
     pub(crate) fn join(&self, peer: Peer, marker: Option<Marker>) {
         *self.membership.write().unwrap_or_else(PoisonError::into_inner) = Membership::Joined(peer, marker);
+        self.tell_vote();
     }
 
     /// Keeps the node out of votes.
     pub(crate) fn leave(&self, why: NodeCondition) {
         *self.membership.write().unwrap_or_else(PoisonError::into_inner) = Membership::Absent(why);
+        self.tell_vote();
+    }
+
+    /// Tells in each answer, because a program may install its recorder late.
+    fn tell_vote(&self) {
+        let silent = self.silent_for.load(Ordering::Relaxed) > 0;
+        let has_vote = !silent && !self.is_reset.load(Ordering::Relaxed) && self.peer().is_ok();
+        let gauge = with_recorder(|recorder| recorder.register_gauge(&self.has_vote, &METADATA));
+        gauge.set(if has_vote { 1.0 } else { 0.0 });
     }
 
     /// The connection of a node that takes part, or why it does not.
@@ -397,6 +417,7 @@ impl Node {
         } else {
             tracing::info!(node = self.name(), "a node of the quorum that had no data has a vote again");
         }
+        self.tell_vote();
     }
 
     /// Notes whether the node answered within the limit.
@@ -408,6 +429,7 @@ impl Node {
         } else {
             self.silent_for.store(0, Ordering::Relaxed);
         }
+        self.tell_vote();
         answer
     }
 }

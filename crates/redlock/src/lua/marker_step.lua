@@ -3,7 +3,8 @@
 -- what the nodes keep.
 -- Keys: marker. Arguments: step, incarnation for a node that has none.
 -- Steps: look · begin (a node without a marker becomes new) · finish (a new node goes into service) · heal (a node without
--- a marker is healing from now on, by us) · healed (a node that is still healing, by us, goes into service).
+-- a marker, or one that its healer has left, is healing from now on, by us; a healer says so each second) · healed (a node that
+-- is still healing, by us, goes into service).
 -- Answers: none, new, healing or up; incarnation; run id of the server, empty if the user may not read it; clock · version, key,
 -- number (the marker is of another version) · foreign, key, type · refused, reply.
 local marker, step, incarnation = KEYS[1], ARGV[1], ARGV[2]
@@ -21,7 +22,7 @@ local version = string.match(mark, '^(%d+) %l+ ')
 if version and version ~= '2' then
   return { 'version', marker, version }
 end
-local state, known = string.match(mark, '^2 (%l+) (%x*) %d+$')
+local state, known, since = string.match(mark, '^2 (%l+) (%x*) (%d+)$')
 if not state then
   return { 'foreign', marker, 'not a marker' }
 end
@@ -30,12 +31,15 @@ if not now then
   return { 'refused', string.sub(wrong, 9) }
 end
 
+-- 3 s; a healing in the future was begun by a clock that has been set back.
+local is_left = now - tonumber(since) > 48000 or now < tonumber(since)
+
 local after = nil
 if step == 'begin' and state == 'none' then
   after, known = 'new', incarnation
 elseif step == 'finish' and state == 'new' then
   after = 'up'
-elseif step == 'heal' and (state == 'none' or state == 'healing') then
+elseif step == 'heal' and (state == 'none' or state == 'healing' and (known == incarnation or is_left)) then
   after, known = 'healing', incarnation
 elseif step == 'healed' and state == 'healing' and known == incarnation then
   after = 'up'

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking, and tells its figures")]
 
 mod attach;
+mod auto_repair;
 mod batches;
 mod bench;
 mod clocks;
