@@ -26,15 +26,16 @@ mod authority;
 #[cfg(feature = "harness")]
 mod closing;
 #[cfg(feature = "harness")]
-mod resting;
+mod faulty;
 #[cfg(feature = "harness")]
-mod scripted;
+mod resting;
 #[cfg(feature = "harness")]
 mod tries;
 
 #[cfg(feature = "harness")]
 pub use leasehold_core::conformance::{
-    error_text as shown, needs, needs_or_why, shows_nothing, tokens_grow_although_all_is_forgotten,
+    Fault, Faults, Faulty, Op, error_text as shown, needs, needs_or_why, shows_nothing,
+    tokens_grow_although_all_is_forgotten,
 };
 
 #[cfg(feature = "harness")]
@@ -44,6 +45,8 @@ pub use crate::child::KilledOnDrop;
 pub use crate::closing::Silenced;
 pub use crate::corpus::{corpus, corpus_line, corpus_of_text, corpus_of_urls};
 #[cfg(feature = "harness")]
+pub use crate::faulty::{FaultyMemory, faulty_memory};
+#[cfg(feature = "harness")]
 #[doc(hidden)]
 pub use crate::harness::{Async, Body, Outcome, Sync, Test, Way, completion, run};
 #[cfg(feature = "harness")]
@@ -52,8 +55,6 @@ pub use crate::harness::{if_deep, this_program};
 pub use crate::proxy::{Effects, Proxy};
 #[cfg(feature = "harness")]
 pub use crate::resting::a_runtime_that_rests_stalls_nobody;
-#[cfg(feature = "harness")]
-pub use crate::scripted::{Does, Scripted, Step};
 #[cfg(feature = "harness")]
 pub use crate::waiting::eventually;
 pub use crate::waiting::{Deadline, PATIENCE, eventually_some};

@@ -102,8 +102,7 @@ pub use self::arguments::Asked;
 pub use self::error_text::error_text;
 #[doc(hidden)]
 pub use self::expected::Expected;
-#[doc(hidden)]
-pub use self::faults::{Fault, Faults, Op};
+pub use self::faults::{Fault, Faults, Faulty, Op, RenewalBatch, Request};
 #[doc(hidden)]
 pub use self::needs::{Skipped, needs, needs_or_why, shows_nothing};
 #[doc(hidden)]

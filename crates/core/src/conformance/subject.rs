@@ -83,9 +83,10 @@ impl TestClient {
 }
 
 fn faulty<B: Backend>(backend: B, clock: &Clock, local_handoff: LocalHandoff) -> (Engine<Faulty<B>>, Faults) {
-    let faults = Faults::new();
+    let backend = Faulty::new(backend);
+    let faults = backend.faults.clone();
     let settings = EngineOptions::new().clock(clock.clone()).local_handoff(local_handoff);
-    (Engine::with(Faulty { inner: backend, faults: faults.clone() }, settings), faults)
+    (Engine::with(backend, settings), faults)
 }
 
 /// A fixture whose backend grants exclusively, as a subject.

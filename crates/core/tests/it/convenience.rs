@@ -1,6 +1,6 @@
 //! What `LockerExt` and the traits promise beyond the backend.
 
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_testkit::{Fault, Op, faulty_memory, test};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -226,8 +226,8 @@ async fn lock_all_hears_at_once_that_a_key_is_lost_while_another_is_waited_for()
 
 #[test]
 async fn work_under_a_lock_that_was_lost_returns_when_the_store_has_the_key_back() {
-    let store = Scripted::new(&Clock::system());
-    store.always(Step::Release, Does::Slow(Duration::from_millis(100)));
+    let store = faulty_memory(&Clock::system());
+    store.faults.always(Op::Release, Fault::Slow(Duration::from_millis(100)));
     let (locks, others) = (store.engine(), store.engine());
     let cap = LockOptions::new().max_hold(Duration::from_millis(20));
     let lost = locks.with_lock_options("k", &cap, async |_| std::future::pending::<()>().await).await.unwrap_err();

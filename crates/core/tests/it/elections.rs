@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{Clock, Election, LockerExt, Memory, RwLockerExt};
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_testkit::{Fault, Op, faulty_memory, test};
 use tokio::sync::Notify;
 
 #[test]
@@ -32,8 +32,8 @@ async fn a_reader_of_the_key_of_an_election_is_no_leader() {
 
 #[test]
 async fn another_can_lead_as_soon_as_it_is_said_that_the_work_has_ended_or_was_shut_down() {
-    let store = Scripted::new(&Clock::system());
-    store.always(Step::Release, Does::Slow(Duration::from_millis(200)));
+    let store = faulty_memory(&Clock::system());
+    store.faults.always(Op::Release, Fault::Slow(Duration::from_millis(200)));
     let [ours, theirs] = [store.engine(), store.engine()];
     let election = Election::new(ours, "e", "it").unwrap();
     let is_free = async || theirs.try_lock("e").await.unwrap().is_some();

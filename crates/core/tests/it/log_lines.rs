@@ -1,78 +1,16 @@
 //! Log lines have no effect on a terminal, whatever the keys and the answers of the store contain.
 
-use leasehold_testkit::test;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use leasehold_core::{
-    Admin, Attempt, Backend, Capabilities, Capability, Claim, Cursor, Engine, EngineOptions, Error, ErrorKind,
-    FencingToken, GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, LossReason, Memory, Notifications,
-    Page, Renewal, Result, Subscription, Wait,
-};
+use leasehold_core::{Admin, Clock, ErrorKind, FencingToken, LockKey, LockOptions, Locker, LossReason, Memory, Wait};
+use leasehold_testkit::{Fault, Op, eventually, faulty_memory, test};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 const NASTY: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\n2026-01-01 ERROR forged\r\u{202e}";
-
-/// Everything of it fails once, in words that a hostile server might choose; then it works, and the grant is lost.
-#[derive(Debug, Default)]
-struct Hostile {
-    claims: AtomicUsize,
-    renewals: AtomicUsize,
-    releases: AtomicUsize,
-}
-
-fn refusal() -> Error {
-    Error::new(ErrorKind::Unavailable, "ask").detail(format!("the server said {NASTY}"))
-}
-
-fn first(count: &AtomicUsize) -> bool {
-    count.fetch_add(1, Ordering::Relaxed) == 0
-}
-
-#[async_trait]
-impl Backend for Hostile {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new("hostile").with(Capability::Lease)
-    }
-    async fn try_acquire(&self, _: &Claim) -> Result<Attempt> {
-        match self.claims.fetch_add(1, Ordering::Relaxed) {
-            0 => Err(refusal()),
-            1 => Ok(Attempt::Busy { retry_in: None }),
-            _ => Ok(Attempt::Granted { epoch: Some(1) }),
-        }
-    }
-    async fn renew(&self, renewals: &[Renewal], _within: Duration) -> Vec<Result<LeaseStatus>> {
-        let answer = || if first(&self.renewals) { Err(refusal()) } else { Ok(LeaseStatus::NotHeld) };
-        renewals.iter().map(|_| answer()).collect()
-    }
-    async fn release(&self, _: &GrantRef) -> Result<LeaseStatus> {
-        if first(&self.releases) { Err(refusal()) } else { Ok(LeaseStatus::Held) }
-    }
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        Ok(Holders::new(key, Vec::new()))
-    }
-    async fn list(&self, _: &str, _: Option<&Cursor>) -> Result<Page> {
-        Ok(Page::default())
-    }
-    async fn force_release(&self, key: &LockKey, _only: Option<u64>) -> Result<Holders> {
-        self.inspect(key).await
-    }
-    fn notifications(&self) -> Option<&dyn Notifications> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl Notifications for Hostile {
-    async fn subscribe(&self, _: &LockKey) -> Result<Box<dyn Subscription>> {
-        Err(refusal())
-    }
-}
 
 /// Writes down all that is logged, as a subscriber does that adds nothing of its own.
 struct Witness;
@@ -115,14 +53,25 @@ impl Subscriber for Witness {
 #[test(process)]
 async fn nothing_that_is_logged_moves_the_cursor_or_begins_a_line_or_a_field() {
     let _ = tracing::subscriber::set_global_default(Witness);
-    let engine = Arc::new(Engine::with(Hostile::default(), EngineOptions::default()));
+    // Everything of this store fails once, in words that a hostile server might choose.
+    let store = faulty_memory(&Clock::system());
+    let (engine, other) = (store.engine(), store.engine());
     let key = LockKey::new(format!("k waited_ms=0 {NASTY}")).unwrap();
     let patient = LockOptions::new().ttl(Duration::from_millis(300)).wait(Wait::UpTo(Duration::from_secs(60)));
     let patient = patient.label(NASTY).reason(NASTY);
-    let acquire = || engine.acquire(&key, &patient);
-    futures::join!(async { acquire().await.unwrap().unwrap().lost().await }, async {
-        let _ = acquire().await.unwrap().unwrap().release().await;
-    });
+    let _ends_by_itself = other.acquire(&key, &patient.clone().renew(false)).await.unwrap();
+    for op in [Op::TryAcquire, Op::Renew, Op::Release] {
+        store.faults.next(op, Fault::Say(ErrorKind::Unavailable, NASTY), 1);
+    }
+    store.faults.always(Op::Subscribe, Fault::Say(ErrorKind::Unavailable, NASTY));
+    let waiting = async { engine.acquire(&key, &patient).await.unwrap().unwrap().release().await };
+    let taking = async {
+        let lost = engine.acquire(&key, &patient).await.unwrap().unwrap();
+        eventually("its renewal has failed", async || store.faults.calls(Op::Renew) > 0).await;
+        other.force_release(&key).await.unwrap();
+        lost.lost().await
+    };
+    let _ = futures::join!(taking, waiting);
     engine.close().await;
     let lines = lines().lock().unwrap();
     let events = ["an attempt failed", "waiting behind", "polling", "renewal failed", "lock lost", "release failed"];

@@ -8,7 +8,7 @@ use leasehold_core::{
     Admin, Capabilities, Clock, ErrorKind, LockGuard, LockKey, LockOptions, Locker, LockerExt, Memory, Result,
     Semaphore, Wait,
 };
-use leasehold_testkit::{Does, PATIENCE, Scripted, Step, eventually, test};
+use leasehold_testkit::{Fault, Op, PATIENCE, eventually, faulty_memory, test};
 use tokio::time::timeout;
 
 #[test]
@@ -26,8 +26,8 @@ async fn whoever_gathers_permits_keeps_the_turn_although_a_default_limits_the_ti
 
 #[test]
 async fn several_permits_are_there_for_who_asks_when_another_has_got_some() {
-    let store = Scripted::new(&Clock::system());
-    store.always(Step::Release, Does::Slow(Duration::from_millis(200)));
+    let store = faulty_memory(&Clock::system());
+    store.faults.always(Op::Release, Fault::Slow(Duration::from_millis(200)));
     let [ours, theirs] = [store.engine(), store.engine()].map(|locks| Semaphore::new(locks, "s", 4).unwrap());
     let once = LockOptions::new().wait(Wait::Never);
     let _two = ours.acquire_many(2, &once).await.unwrap().expect("all are free");

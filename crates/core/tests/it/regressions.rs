@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::{
-    Attempt, Backend, Claim, Clock, LockKey, LockOptions, Locker, LockerExt, Memory, MemoryBackend, Mode, RwLocker,
-    Wait,
+    Attempt, Backend, Claim, Clock, Engine, EngineOptions, LockKey, LockOptions, Locker, LockerExt, Memory,
+    MemoryBackend, Mode, RwLocker, Wait,
 };
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_testkit::{Fault, Op, faulty_memory, test};
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -27,20 +27,22 @@ async fn with_lock_tells_a_loss_in_the_last_poll_of_the_work() {
 #[test(paused)]
 async fn a_panic_in_one_renewal_does_not_end_renewal() {
     let clock = Clock::tokio();
-    let store = Scripted::new(&clock);
-    let guard = store.engine().lock("k").await.unwrap();
-    store.next(Step::Renew, [Does::Panic]);
+    let store = faulty_memory(&clock);
+    let locks = Engine::with(store.clone(), EngineOptions::new().clock(clock));
+    let guard = locks.lock("k").await.unwrap();
+    store.faults.next(Op::Renew, Fault::Panic, 1);
     tokio::time::sleep(LEASE * 2).await;
-    assert_eq!(store.left(Step::Renew), 0, "no renewal was asked for");
+    assert_eq!(store.faults.left(Op::Renew), 0, "no renewal was asked for");
     assert!(guard.is_held(), "one renewal panicked, and none followed: {:?}", guard.loss());
 }
 
 #[test(paused)]
 async fn a_listener_that_never_comes_does_not_keep_a_waiter() {
     let clock = Clock::tokio();
-    let store = Scripted::new(&clock);
-    store.always(Step::Listen, Does::Hang);
-    let (ours, theirs) = (store.engine(), store.engine());
+    let store = faulty_memory(&clock);
+    store.faults.always(Op::Subscribe, Fault::Hang);
+    let engine = || Engine::with(store.clone(), EngineOptions::new().clock(clock.clone()));
+    let (ours, theirs) = (engine(), engine());
     let guard = theirs.lock("k").await.unwrap();
     let waiting = tokio::spawn({
         let ours = ours.clone();

@@ -1,17 +1,14 @@
 //! The engine under a seeded adversary, on a clock that jumps ahead instead of waiting: lost replies, refusals,
 //! delays longer than leases, cancelled waits, dropped guards, expiry in the middle of a hold.
 
-use leasehold_testkit::{if_deep, test};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Capabilities, Claim, Clock, Cursor, Engine, EngineOptions, Error, ErrorKind, FencingToken,
-    GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, MemoryBackend, Notifications, Page, Renewal, Result,
-    Wait,
+    Backend, Clock, Engine, EngineOptions, ErrorKind, FencingToken, LockKey, LockOptions, Locker, MemoryBackend, Wait,
 };
+use leasehold_testkit::{Fault, Faulty, FaultyMemory, Op, if_deep, test};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -19,60 +16,29 @@ use rand::{Rng, SeedableRng};
 const SEEDS: u64 = 400;
 const MORE: u64 = 4_000;
 
-#[derive(Debug)]
-struct Adversary {
-    inner: MemoryBackend,
-    random: Mutex<StdRng>,
+type Dice = Arc<Mutex<StdRng>>;
+
+fn roll(dice: &Dice, sides: u32) -> u32 {
+    dice.lock().unwrap().random_range(0..sides)
 }
 
-impl Adversary {
-    fn roll(&self, sides: u32) -> u32 {
-        self.random.lock().unwrap().random_range(0..sides)
+/// What goes wrong with a step.
+fn adversary(dice: &Dice, op: Op) -> Vec<Fault> {
+    if !matches!(op, Op::TryAcquire | Op::Renew | Op::Release) {
+        return Vec::new();
     }
-
-    async fn between<T>(&self, step: impl Future<Output = T> + Send) -> Result<T> {
-        tokio::time::sleep(Duration::from_micros(u64::from(self.roll(3_000)))).await;
-        if self.roll(20) == 0 {
-            return Err(Error::new(ErrorKind::Unavailable, "step"));
-        }
-        let answer = step.await;
-        if self.roll(30) == 0 {
-            // Sometimes longer than any lease here.
-            tokio::time::sleep(Duration::from_millis(u64::from(self.roll(3_000)))).await;
-        }
-        if self.roll(20) == 0 { Err(Error::new(ErrorKind::Indeterminate, "step")) } else { Ok(answer) }
+    let mut faults = vec![Fault::Slow(Duration::from_micros(u64::from(roll(dice, 3_000))))];
+    if roll(dice, 20) == 0 {
+        faults.push(Fault::Refuse(ErrorKind::Unavailable));
     }
-}
-
-#[async_trait]
-impl Backend for Adversary {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+    if roll(dice, 30) == 0 {
+        // Sometimes longer than any lease here.
+        faults.push(Fault::Delay(Duration::from_millis(u64::from(roll(dice, 3_000)))));
     }
-    async fn try_acquire(&self, claim: &Claim) -> Result<Attempt> {
-        self.between(self.inner.try_acquire(claim)).await?
+    if roll(dice, 20) == 0 {
+        faults.push(Fault::LoseReply);
     }
-    async fn renew(&self, renewals: &[Renewal], within: Duration) -> Vec<Result<LeaseStatus>> {
-        match self.between(self.inner.renew(renewals, within)).await {
-            Ok(answers) => answers,
-            Err(error) => renewals.iter().map(|_| Err(Error::new(error.kind(), "step"))).collect(),
-        }
-    }
-    async fn release(&self, grant: &GrantRef) -> Result<LeaseStatus> {
-        self.between(self.inner.release(grant)).await?
-    }
-    async fn inspect(&self, key: &LockKey) -> Result<Holders> {
-        self.inner.inspect(key).await
-    }
-    async fn list(&self, prefix: &str, after: Option<&Cursor>) -> Result<Page> {
-        self.inner.list(prefix, after).await
-    }
-    async fn force_release(&self, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        self.inner.force_release(key, only).await
-    }
-    fn notifications(&self) -> Option<&dyn Notifications> {
-        self.inner.notifications()
-    }
+    faults
 }
 
 /// Who believes to hold which key, by the local clock, and the newest token of each.
@@ -89,13 +55,17 @@ async fn play(seed: u64) -> u32 {
     let register = Arc::new(Mutex::new(Register::default()));
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..4 {
-        let random = Mutex::new(StdRng::seed_from_u64(seed.wrapping_mul(31).wrapping_add(number)));
-        let engine =
-            Engine::with(Adversary { inner: store.clone(), random }, EngineOptions::new().clock(clock.clone()));
+        let dice: Dice = Arc::new(Mutex::new(StdRng::seed_from_u64(seed.wrapping_mul(31).wrapping_add(number))));
+        let backend = Faulty::new(store.clone());
+        backend.faults.choose({
+            let dice = Arc::clone(&dice);
+            move |op| adversary(&dice, op)
+        });
+        let engine = Engine::with(backend, EngineOptions::new().clock(clock.clone()));
         let register = Arc::clone(&register);
         tasks.spawn(async move {
             for _ in 0..6 {
-                hold_once(&engine, &register).await;
+                hold_once(&engine, &dice, &register).await;
             }
         });
     }
@@ -109,14 +79,13 @@ async fn play(seed: u64) -> u32 {
     register.lock().unwrap().grants
 }
 
-async fn hold_once(engine: &Engine<Adversary>, register: &Mutex<Register>) {
-    let backend = engine.backend();
-    let key = LockKey::new(["a", "b"][backend.roll(2) as usize]).unwrap();
+async fn hold_once(engine: &Engine<FaultyMemory>, dice: &Dice, register: &Mutex<Register>) {
+    let key = LockKey::new(["a", "b"][roll(dice, 2) as usize]).unwrap();
     let options = LockOptions::new()
-        .ttl(Duration::from_millis(u64::from(100 + backend.roll(900))))
-        .renew(backend.roll(3) > 0)
-        .wait(Wait::UpTo(Duration::from_millis(u64::from(backend.roll(2_000)))));
-    let leaves_after = Duration::from_millis(u64::from(backend.roll(3_000)));
+        .ttl(Duration::from_millis(u64::from(100 + roll(dice, 900))))
+        .renew(roll(dice, 3) > 0)
+        .wait(Wait::UpTo(Duration::from_millis(u64::from(roll(dice, 2_000)))));
+    let leaves_after = Duration::from_millis(u64::from(roll(dice, 3_000)));
     let Ok(Ok(Some(guard))) = tokio::time::timeout(leaves_after, engine.acquire(&key, &options)).await else {
         return;
     };
@@ -132,14 +101,14 @@ async fn hold_once(engine: &Engine<Adversary>, register: &Mutex<Register>) {
     } else {
         return;
     }
-    let work = Duration::from_millis(u64::from(backend.roll(1_500)));
+    let work = Duration::from_millis(u64::from(roll(dice, 1_500)));
     tokio::select! {
         biased;
         _ = guard.lost() => {}
         () = tokio::time::sleep(work) => {}
     }
     *register.lock().unwrap().inside.get_mut(&key).unwrap() -= 1;
-    if backend.roll(2) == 0 {
+    if roll(dice, 2) == 0 {
         // Any outcome is legal here; that it ends is what matters.
         let _ = guard.release().await;
     }

@@ -269,6 +269,7 @@ pub(super) async fn c31_a_failing_store_is_not_an_election_without_a_leader(cont
     ours.faults.always(Op::TryAcquire, Fault::Refuse(ErrorKind::Backend));
     let ended = soon("the campaign ends", election.run_while_leader(|_| async {})).await?;
     ensure!(ended.is_err_and(|error| error.kind() == ErrorKind::Backend), "a store that refuses for good");
+    ours.faults.heal();
     ours.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Unavailable), 3);
     soon("the fault is ridden out", election.run_while_leader(|_| async {})).await??;
     for candidate in [String::new(), "x".repeat(LockOptions::MAX_TEXT_BYTES + 1)] {

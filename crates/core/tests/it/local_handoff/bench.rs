@@ -3,25 +3,25 @@ use std::time::Duration;
 use leasehold_core::{
     Clock, Engine, EngineOptions, Guard, GuardMode, LocalHandoff, LockGuard, LockKey, LockOptions, Locker,
 };
-use leasehold_testkit::{Does, Scripted, Step};
+use leasehold_testkit::{Fault, FaultyMemory, Op, faulty_memory};
 
 pub(crate) struct Bench {
     pub(crate) clock: Clock,
-    pub(crate) store: Scripted,
-    pub(crate) engine: Engine<Scripted>,
+    pub(crate) store: FaultyMemory,
+    pub(crate) engine: Engine<FaultyMemory>,
 }
 
 pub(crate) const LEASE: Duration = Duration::from_secs(80);
 
 pub(crate) fn bench(local_handoff: LocalHandoff) -> Bench {
     let clock = Clock::tokio();
-    let store = Scripted::new(&clock).deaf();
+    let store = faulty_memory(&clock).deaf();
     let engine = engine(&store, local_handoff);
     Bench { clock, store, engine }
 }
 
-pub(crate) fn engine(store: &Scripted, local_handoff: LocalHandoff) -> Engine<Scripted> {
-    store.engine_with(EngineOptions::new().local_handoff(local_handoff))
+pub(crate) fn engine(store: &FaultyMemory, local_handoff: LocalHandoff) -> Engine<FaultyMemory> {
+    Engine::with(store.clone(), EngineOptions::new().clock(Clock::tokio()).local_handoff(local_handoff))
 }
 
 /// No age limit below an eighth of the lease, which these tests do not reach by themselves.
@@ -31,12 +31,12 @@ pub(crate) fn unhurried() -> LocalHandoff {
 
 impl Bench {
     pub(crate) fn claims(&self) -> usize {
-        self.store.granted().len()
+        self.store.faults.granted().len()
     }
 
     /// The next claim is answered so much later.
     pub(crate) fn late(&self, by: Duration) {
-        self.store.next(Step::Claim, [Does::Late(by)]);
+        self.store.faults.next(Op::TryAcquire, Fault::Delay(by), 1);
     }
 
     pub(crate) async fn take(&self) -> LockGuard {
@@ -56,7 +56,7 @@ impl Bench {
     }
 }
 
-pub(crate) async fn take(engine: &Engine<Scripted>, options: LockOptions) -> LockGuard {
+pub(crate) async fn take(engine: &Engine<FaultyMemory>, options: LockOptions) -> LockGuard {
     engine.acquire(&LockKey::new("k").unwrap(), &options).await.unwrap().unwrap()
 }
 

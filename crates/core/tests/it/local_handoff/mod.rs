@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bench::{LEASE, bench, engine, take, token, unhurried};
 use leasehold_core::{Backend, ErrorKind, LocalHandoff, LockKey, LockOptions, Locker, LockerExt, Wait};
-use leasehold_testkit::{Does, Step, test};
+use leasehold_testkit::{Fault, Op, test};
 
 #[test(paused)]
 async fn rule_1_a_store_grant_begins_a_larger_epoch_and_a_renewal_keeps_it() {
@@ -75,7 +75,7 @@ async fn rule_4_an_unknown_renewal_goes_back_to_the_store() {
     let bench = bench(unhurried());
     let guard = bench.take().await;
     let next = bench.waiter().await;
-    bench.store.always(Step::Renew, Does::Refuse(ErrorKind::Unavailable));
+    bench.store.faults.always(Op::Renew, Fault::Refuse(ErrorKind::Unavailable));
     assert!(guard.renew().await.unwrap_err().is_transient());
     drop(guard);
     assert_eq!(token(&next.await.unwrap()).1, 0, "handed off although nobody knows whether it was renewed");
@@ -120,7 +120,7 @@ async fn rule_6_every_epoch_has_an_owner_of_its_own() {
         drop(guard);
         drop(next.await.unwrap());
     }
-    let owners = bench.store.granted();
+    let owners = bench.store.faults.granted();
     let distinct: std::collections::HashSet<_> = owners.iter().collect();
     assert!(owners.len() == 5 && distinct.len() == owners.len(), "{} of {}", distinct.len(), owners.len());
 }

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use leasehold_core::{Engine, LocalHandoff, LockKey, LockOptions, ReadGuard, RwLocker, RwLockerExt};
-use leasehold_testkit::{Scripted, test};
+use leasehold_testkit::{FaultyMemory, test};
 
 use crate::local_handoff::bench::{Bench, LEASE, bench, engine, token};
 
-async fn read(engine: &Engine<Scripted>) -> ReadGuard {
+async fn read(engine: &Engine<FaultyMemory>) -> ReadGuard {
     engine.acquire_read(&LockKey::new("k").unwrap(), &LockOptions::new().ttl(LEASE)).await.unwrap().unwrap()
 }
 

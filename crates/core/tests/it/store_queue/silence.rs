@@ -1,6 +1,6 @@
 //! Claims that get no answer, from a store that has put them in its line or granted them.
 
-use leasehold_testkit::test;
+use leasehold_testkit::{Fault, Op, test};
 use std::time::Duration;
 
 use leasehold_core::{Attempt, Backend, Claim, ErrorKind, LockGuard, Mode, Wait};
@@ -12,8 +12,16 @@ use crate::store_queue::{Bench, LEASE, WaitingTask, bench, key, options, settle,
 const A_MOMENT: Duration = Duration::from_millis(200);
 
 impl Bench {
-    fn fails(&self, failures: impl IntoIterator<Item = ErrorKind>) {
-        self.store.state().failures = failures.into_iter().collect();
+    /// So many claims, and no others, go wrong from now on.
+    fn fails(&self, fault: Fault, times: usize) {
+        self.store.faults.heal();
+        if times > 0 {
+            self.store.faults.next(Op::TryAcquire, fault, times);
+        }
+    }
+
+    fn loses_replies(&self, times: usize) {
+        self.fails(Fault::LoseReply, times);
     }
 
     /// One of another process gets a place at the end of the line.
@@ -24,16 +32,16 @@ impl Bench {
     }
 
     fn is_in_line(&self, claim: &Claim) -> bool {
-        self.store.state().queue.iter().any(|queued| queued.owner == claim.owner)
+        self.store.inner.state().queue.iter().any(|queued| queued.owner == claim.owner)
     }
 
     fn is_nothing_left(&self) -> bool {
-        self.store.state().queue.is_empty()
+        self.store.inner.state().queue.is_empty()
     }
 
     /// The guard is the store's grant, and knows no longer lease than the store gives.
     async fn is_what_the_store_has(&self, guard: &LockGuard) {
-        let holders = self.store.inner.inspect(&key()).await.unwrap().holders;
+        let holders = self.store.inner.memory.inspect(&key()).await.unwrap().holders;
         let [holder] = &holders[..] else { panic!("{holders:?}") };
         assert_eq!(guard.fencing_token(), holder.token);
         assert!(guard.is_held() && Some(guard.remaining()) <= holder.remaining, "{guard:?} of {holder:?}");
@@ -41,9 +49,9 @@ impl Bench {
 
     /// The last claim is carried out once more, from a connection that was given up.
     async fn carries_out_late(&self) {
-        let owner = *self.store.state().claims.last().unwrap();
+        let owner = *self.claims().last().unwrap();
         let claim = Claim { owner, ..Claim::new(&key(), Mode::Exclusive, LEASE) };
-        assert!(matches!(self.store.inner.try_acquire(&claim).await, Ok(Attempt::Granted { .. })));
+        assert!(matches!(self.store.inner.memory.try_acquire(&claim).await, Ok(Attempt::Granted { .. })));
     }
 }
 
@@ -56,8 +64,8 @@ async fn served(waiter: WaitingTask) -> LockGuard {
 async fn whose_first_claim_got_no_answer_has_the_place_that_it_was_given() {
     let bench = bench();
     let held = take(&bench.theirs).await;
-    bench.fails([ErrorKind::Indeterminate]);
-    bench.store.state().late = Some(Duration::from_millis(10));
+    let late = Fault::Delay(Duration::from_millis(10));
+    bench.store.faults.next_in_all(Op::TryAcquire, [late, Fault::LoseReply]);
     let first = bench.waiter(options()).await;
     let second = bench.another_joins().await;
     tokio::time::sleep(A_MOMENT).await;
@@ -71,13 +79,13 @@ async fn whose_first_claim_got_no_answer_has_the_place_that_it_was_given() {
 
 #[test(paused)]
 async fn whose_repeated_claim_fails_for_the_moment_keeps_the_place() {
-    for failure in [ErrorKind::Indeterminate, ErrorKind::Unavailable] {
+    for failure in [Fault::LoseReply, Fault::Refuse(ErrorKind::Unavailable)] {
         let bench = bench();
         let held = take(&bench.theirs).await;
         let first = bench.waiter(options()).await;
         let second = bench.another_joins().await;
-        bench.fails([failure; 4]);
-        while !bench.store.state().failures.is_empty() {
+        bench.fails(failure, 4);
+        while bench.store.faults.left(Op::TryAcquire) > 0 {
             tokio::time::sleep(A_MOMENT).await;
         }
         tokio::time::sleep(ASK_AGAIN).await;
@@ -91,10 +99,10 @@ async fn whose_repeated_claim_fails_for_the_moment_keeps_the_place() {
 #[test(paused)]
 async fn a_claim_that_won_without_an_answer_is_found_by_asking_again() {
     let bench = bench();
-    bench.fails([ErrorKind::Indeterminate]);
+    bench.loses_replies(1);
     let guard = served(bench.waiter(options()).await).await;
     bench.is_what_the_store_has(&guard).await;
-    let claims = bench.store.state().claims.clone();
+    let claims = bench.claims();
     assert!(claims.len() == 2 && claims[0] == claims[1], "{claims:?}");
 }
 
@@ -103,13 +111,13 @@ async fn who_was_granted_the_key_out_of_the_line_meanwhile_has_no_more_than_that
     for (claims_before, renew) in [(0, true), (0, false), (1, true), (1, false)] {
         let bench = bench();
         let held = take(&bench.theirs).await;
-        bench.store.state().deaf = true;
+        bench.store.inner.state().deaf = true;
         let waiter = if claims_before == 0 {
-            bench.fails([ErrorKind::Indeterminate; 4]);
+            bench.loses_replies(4);
             bench.waiter(options().renew(renew)).await
         } else {
             let waiter = bench.waiter(options().renew(renew)).await;
-            bench.fails([ErrorKind::Indeterminate; 4]);
+            bench.loses_replies(4);
             tokio::time::sleep(ASK_AGAIN).await;
             waiter
         };
@@ -125,10 +133,10 @@ async fn who_heard_nothing_for_longer_than_the_first_lease_takes_the_grant_all_t
     let held = take(&bench.theirs).await;
     let first = bench.waiter(options()).await;
     let second = bench.another_joins().await;
-    bench.fails([ErrorKind::Indeterminate; 1000]);
+    bench.loses_replies(1000);
     tokio::time::sleep(FIRST_LEASE * 2).await;
     held.release().await.unwrap();
-    bench.fails([]);
+    bench.loses_replies(0);
     let guard = served(first).await;
     bench.is_what_the_store_has(&guard).await;
     assert!(bench.is_in_line(&second), "it was served before");
@@ -137,8 +145,8 @@ async fn who_heard_nothing_for_longer_than_the_first_lease_takes_the_grant_all_t
 #[test(paused)]
 async fn a_grant_that_was_lost_again_before_its_lease_was_prolonged_is_asked_for_anew() {
     let bench = bench();
-    bench.fails([ErrorKind::Indeterminate]);
-    bench.store.state().force_before_renewal = true;
+    bench.loses_replies(1);
+    bench.store.inner.state().force_before_renewal = true;
     let waiter = bench.waiter(options()).await;
     tokio::time::sleep(A_MOMENT).await;
     let guard = served(waiter).await;
@@ -153,12 +161,11 @@ async fn who_leaves_without_an_answer_leaves_nothing() {
             let held = if free { None } else { Some(take(&bench.theirs).await) };
             let limit = ASK_AGAIN * claims_before + A_MOMENT;
             let wait = if leaves_by_limit { Wait::UpTo(limit) } else { Wait::Forever };
-            let failures = [ErrorKind::Indeterminate; 20];
             if claims_before == 0 {
-                bench.fails(failures);
+                bench.loses_replies(20);
             }
             let waiter = bench.waiter(options().wait(wait)).await;
-            bench.fails(failures);
+            bench.loses_replies(20);
             tokio::time::sleep(limit).await;
             waiter.abort();
             settle().await;
@@ -180,10 +187,10 @@ async fn a_claim_that_is_carried_out_after_its_guard_is_gone_keeps_the_key_for_a
         let bench = bench();
         let held = take(&bench.theirs).await;
         if claims_before == 0 {
-            bench.fails([ErrorKind::Indeterminate]);
+            bench.loses_replies(1);
         }
         let waiter = bench.waiter(options()).await;
-        bench.fails([ErrorKind::Indeterminate].into_iter().take(claims_before));
+        bench.loses_replies(claims_before);
         tokio::time::sleep(ASK_AGAIN + A_MOMENT).await;
         held.release().await.unwrap();
         served(waiter).await.release().await.unwrap();
@@ -197,8 +204,9 @@ async fn a_claim_that_is_carried_out_after_its_guard_is_gone_keeps_the_key_for_a
 async fn closing_gives_back_what_a_claim_without_an_answer_won() {
     for in_flight in [false, true] {
         let bench = bench();
-        bench.fails([ErrorKind::Indeterminate]);
-        bench.store.state().late = in_flight.then_some(A_MOMENT);
+        let late = in_flight.then_some(Fault::Delay(A_MOMENT));
+        let faults: Vec<_> = late.into_iter().chain([Fault::LoseReply]).collect();
+        bench.store.faults.next_in_all(Op::TryAcquire, faults);
         let waiter = bench.waiter(options()).await;
         assert_eq!(bench.holders().await, 1);
         bench.ours.close().await;
@@ -211,7 +219,8 @@ async fn closing_gives_back_what_a_claim_without_an_answer_won() {
 async fn a_refusal_for_good_ends_the_wait_and_gives_the_place_up() {
     let bench = bench();
     let _held = take(&bench.theirs).await;
-    bench.fails([ErrorKind::Indeterminate, ErrorKind::Backend]);
+    bench.loses_replies(1);
+    bench.store.faults.next(Op::TryAcquire, Fault::Refuse(ErrorKind::Backend), 1);
     let waiter = bench.waiter(options()).await;
     tokio::time::sleep(A_MOMENT).await;
     assert_eq!(waiter.await.unwrap().unwrap_err().kind(), ErrorKind::Backend);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_core::{LockOptions, Locker, LockerExt, Memory, Wait};
-use leasehold_testkit::{Does, Step, test};
+use leasehold_core::{Capability, LockOptions, Locker, LockerExt, Memory, Wait};
+use leasehold_testkit::{Fault, Op, test};
 
 use crate::surroundings::{MOMENT, key, soon, store};
 
@@ -26,9 +26,9 @@ async fn a_try_behind_a_waiter_of_an_attached_lock_is_told_that_it_is_held() {
 
 #[test(multi_thread)]
 async fn a_lock_whose_first_answer_was_lost_is_busy_for_a_caller_behind_a_waiter() {
-    for store in [store(), store().queueing()] {
+    for store in [store(), store().claiming(Capability::Queue)] {
         let locks = store.engine();
-        store.next(Step::Claim, [Does::LoseAnswer]);
+        store.faults.next(Op::TryAcquire, Fault::LoseReply, 1);
         let guard = locks.lock("k").await.unwrap();
         let waiter = tokio::spawn({
             let locks = locks.clone();

@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{Clock, EngineOptions, LocalHandoff, LockOptions, Locker, RwLocker};
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_core::{Clock, Engine, EngineOptions, LocalHandoff, LockOptions, Locker, RwLocker};
+use leasehold_testkit::{Fault, Op, faulty_memory, test};
 
 use crate::surroundings::key;
 
 #[test(paused)]
 async fn readers_who_wait_for_a_writer_are_all_served_when_it_ends() {
-    let store = Scripted::new(&Clock::tokio());
+    let clock = Clock::tokio();
+    let store = faulty_memory(&clock);
     // Some release while the claims of others are under way.
-    store.next(Step::Claim, (0..500).map(|number| Does::Slow(Duration::from_millis(number % 5))));
-    let locks = store.engine_with(EngineOptions::new().local_handoff(LocalHandoff::off()));
+    for number in 0..500 {
+        store.faults.next(Op::TryAcquire, Fault::Slow(Duration::from_millis(number % 5)), 1);
+    }
+    let locks = Engine::with(store.clone(), EngineOptions::new().clock(clock).local_handoff(LocalHandoff::off()));
     let writer = locks.acquire(&key(), &LockOptions::new()).await.unwrap().unwrap();
     let readers = join_all((0..250).map(|_| {
         let locks = locks.clone();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{Admin, ErrorKind, LockKey, LockOptions, Locker, LockerExt, LossReason, Memory};
-use leasehold_testkit::{Does, Step, test};
+use leasehold_testkit::{Fault, Op, test};
 
 use crate::surroundings::{MOMENT, PATIENCE, key, live, soon, store};
 
@@ -16,7 +16,7 @@ fn a_release_that_failed_once_is_repeated_though_nobody_has_the_locker() {
             let long = LockOptions::new().ttl(PATIENCE * 100);
             live.block_on(locks.acquire(&key(), &long)).unwrap().unwrap()
         };
-        store.next(Step::Release, [Does::Refuse(ErrorKind::Unavailable)]);
+        store.faults.next(Op::Release, Fault::Refuse(ErrorKind::Unavailable), 1);
         live.block_on(async {
             if drops {
                 drop(guard);

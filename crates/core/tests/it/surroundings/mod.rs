@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use leasehold_core::{Clock, LockKey};
-use leasehold_testkit::Scripted;
+use leasehold_testkit::{FaultyMemory, faulty_memory};
 use tokio::runtime::{Builder, Runtime};
 
 /// For what takes milliseconds, on a machine that is busy; no lease here is as short.
@@ -26,8 +26,8 @@ fn key() -> LockKey {
     LockKey::new("k").unwrap()
 }
 
-fn store() -> Scripted {
-    Scripted::new(&Clock::system())
+fn store() -> FaultyMemory {
+    faulty_memory(&Clock::system())
 }
 
 /// A runtime that is driven only while something is blocked on.

@@ -5,7 +5,7 @@ use std::future::ready;
 use futures::executor::block_on;
 use futures::future::{Either, select};
 use leasehold_core::{LockerExt, ReleaseOutcome};
-use leasehold_testkit::{Does, Step, test};
+use leasehold_testkit::{Fault, Op, test};
 
 use crate::surroundings::{MOMENT, ends, live, store};
 
@@ -13,8 +13,8 @@ use crate::surroundings::{MOMENT, ends, live, store};
 fn guards_are_renewed_released_and_asked_for_their_loss_outside_of_tokio() {
     let (store, live) = (store(), live());
     // What a driver does: it sleeps, which only works where a runtime is.
-    store.always(Step::Release, Does::Slow(MOMENT / 50));
-    store.always(Step::Renew, Does::Slow(MOMENT / 50));
+    store.faults.always(Op::Release, Fault::Slow(MOMENT / 50));
+    store.faults.always(Op::Renew, Fault::Slow(MOMENT / 50));
     let locks = store.engine();
     let guard = live.block_on(locks.lock("k")).unwrap();
     let outcome = ends("what is polled outside of tokio", move || {
@@ -41,7 +41,7 @@ fn a_loss_is_told_outside_of_tokio() {
 #[test]
 fn a_locker_is_closed_outside_of_tokio() {
     let (store, live) = (store(), live());
-    store.always(Step::Release, Does::Slow(MOMENT / 50));
+    store.faults.always(Op::Release, Fault::Slow(MOMENT / 50));
     let locks = store.engine();
     let guard = live.block_on(locks.lock("k")).unwrap();
     ends("closing outside of tokio", move || block_on(locks.close()));

@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use futures::future::{join, join_all};
-use leasehold_core::{Engine, LockOptions, Locker, LockerExt};
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_core::{Capability, Engine, LockOptions, Locker, LockerExt};
+use leasehold_testkit::{Fault, FaultyMemory, Op, test};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -18,13 +18,13 @@ use crate::surroundings::{MOMENT, PATIENCE, key, live, resting, soon, store};
 fn a_claim_under_way_on_a_runtime_that_rests_keeps_the_key_from_nobody() {
     let (store, rests, live) = (store(), resting(), live());
     let locks = store.engine();
-    store.always(Step::Claim, Does::Slow(MOMENT));
+    store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT));
     // The second makes a task of the first one's claim, and both leave.
     rests.block_on(async {
         let both = join(locks.lock("k"), locks.lock("k"));
         assert!(timeout(MOMENT / 10, both).await.is_err());
     });
-    store.always(Step::Claim, Does::Well);
+    store.faults.always(Op::TryAcquire, Fault::Nothing);
     live.block_on(async {
         let guard = soon("nobody holds the key, and a live caller waits", locks.lock("k")).await.unwrap();
         let tried = soon("a try waits", locks.try_lock("k")).await;
@@ -42,7 +42,7 @@ fn a_request_is_not_driven_by_another_runtime_when_its_own_ends() {
     }));
     let (store, ends, live) = (store(), resting(), live());
     let locks = store.engine();
-    store.always(Step::Claim, Does::Slow(MOMENT * 4));
+    store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT * 4));
     let mut first = Box::pin(locks.lock("k"));
     assert!(ends.block_on(async { timeout(MOMENT / 10, &mut first).await }).is_err());
     let second = {
@@ -62,7 +62,7 @@ fn who_waits_on_a_runtime_that_rests_is_passed_and_keeps_its_place() {
         let (store, rests, live) = (store(), resting(), live());
         let locks = store.engine();
         let held = (!free).then(|| live.block_on(locks.lock("k")).unwrap());
-        store.always(Step::Claim, Does::Slow(MOMENT / 10));
+        store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT / 10));
         let (one, other) = (LockOptions::new().label("one"), LockOptions::new().label(label));
         let name = key();
         let mut first = Box::pin(locks.acquire(&name, &one));
@@ -85,7 +85,7 @@ fn a_release_on_a_runtime_that_rests_is_sent_on_one_that_is_driven() {
     let locks = store.engine();
     let long = LockOptions::new().ttl(PATIENCE * 100);
     let guard = rests.block_on(locks.acquire(&key(), &long)).unwrap().unwrap();
-    store.always(Step::Release, Does::Slow(MOMENT));
+    store.faults.always(Op::Release, Fault::Slow(MOMENT));
     let mut release = Box::pin(guard.release());
     assert!(rests.block_on(async { timeout(MOMENT / 50, &mut release).await }).is_err());
     drop(live.block_on(soon("the key was given back, and a live caller waits", locks.lock("k"))).unwrap());
@@ -97,7 +97,7 @@ fn who_blocks_the_thread_of_its_runtime_keeps_the_key_from_nobody() {
     // A claim that is not driven is not given up before the test is.
     let (store, live) = (store().answering_within(PATIENCE * 2), live());
     let locks = live.block_on(async { store.engine() });
-    store.always(Step::Claim, Does::Slow(MOMENT));
+    store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT));
     let (begun, has_begun) = mpsc::channel();
     let (over, is_over) = mpsc::channel::<()>();
     let blocked = {
@@ -118,7 +118,7 @@ fn who_blocks_the_thread_of_its_runtime_keeps_the_key_from_nobody() {
 }
 
 /// Two who begin to wait when they are told, and ask for different things: nothing passes from one to the other.
-fn two_waiters(locks: &Engine<Scripted>, live: &Runtime, begin: &Arc<Notify>) -> Vec<JoinHandle<()>> {
+fn two_waiters(locks: &Engine<FaultyMemory>, live: &Runtime, begin: &Arc<Notify>) -> Vec<JoinHandle<()>> {
     let waiter = |label: &str| {
         let (locks, begin, options) = (locks.clone(), Arc::clone(begin), LockOptions::new().label(label));
         live.spawn(async move {
@@ -129,12 +129,12 @@ fn two_waiters(locks: &Engine<Scripted>, live: &Runtime, begin: &Arc<Notify>) ->
     vec![waiter("one"), waiter("another")]
 }
 
-fn a_release_by_block_on_serves_the_waiters_of_another_runtime(store: Scripted, held_for: Duration) {
+fn a_release_by_block_on_serves_the_waiters_of_another_runtime(store: FaultyMemory, held_for: Duration) {
     // A claim that is not driven is not given up before the test is.
     let store = store.answering_within(PATIENCE);
     let (rests, live) = (resting(), live());
     let (locks, begin) = (store.engine(), Arc::new(Notify::new()));
-    store.always(Step::Claim, Does::Slow(MOMENT / 10));
+    store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT / 10));
     let waiters = two_waiters(&locks, &live, &begin);
     live.block_on(async { tokio::time::sleep(MOMENT).await });
     let guard = rests.block_on(locks.lock("k")).unwrap();
@@ -156,7 +156,10 @@ fn a_release_on_a_runtime_that_then_rests_serves_the_waiters_of_a_live_one() {
 #[test]
 fn the_same_with_a_store_that_has_a_queue() {
     for held_for in [MOMENT / 25, MOMENT] {
-        a_release_by_block_on_serves_the_waiters_of_another_runtime(store().queueing().deaf(), held_for);
+        a_release_by_block_on_serves_the_waiters_of_another_runtime(
+            store().claiming(Capability::Queue).deaf(),
+            held_for,
+        );
     }
 }
 
@@ -182,9 +185,9 @@ fn locks_are_renewed_beside_runtimes_that_rest_or_ended() {
     let of_resting = rests.block_on(locks.acquire(&key(), &options)).unwrap().unwrap();
     let of_live = live.block_on(locks.lock("another")).unwrap();
     let renewals = |more: usize| {
-        let goal = store.times(Step::Renew) + more;
+        let goal = store.faults.calls(Op::Renew) + more;
         let all = async {
-            while store.times(Step::Renew) < goal {
+            while store.faults.calls(Op::Renew) < goal {
                 tokio::time::sleep(MOMENT / 5).await;
             }
         };
@@ -201,9 +204,10 @@ fn a_lease_outlasts_a_renewal_that_panics_and_one_that_hangs() {
     let (store, live) = (store(), live());
     let options = LockOptions::new().ttl(PATIENCE / 4);
     let guard = live.block_on(store.engine().acquire(&key(), &options)).unwrap().unwrap();
-    store.next(Step::Renew, [Does::Panic, Does::Hang]);
+    store.faults.next(Op::Renew, Fault::Panic, 1);
+    store.faults.next(Op::Renew, Fault::Hang, 1);
     let all = async {
-        while store.times(Step::Renew) < 4 {
+        while store.faults.calls(Op::Renew) < 4 {
             tokio::time::sleep(MOMENT).await;
         }
     };

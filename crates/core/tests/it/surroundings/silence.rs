@@ -4,21 +4,15 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use leasehold_core::{Admin, Election, Error, LockOptions, Locker, LockerExt, RwLockerExt, Semaphore, Wait};
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_testkit::{Fault, FaultyMemory, test};
 
 use crate::surroundings::{key, soon, store};
 
 /// How long this store is given for an answer.
 const ANSWERS: Duration = Duration::from_millis(100);
 
-fn all_do(store: &Scripted, does: Does) {
-    for step in Step::ALL {
-        store.always(step, does);
-    }
-}
-
-fn falls_silent(store: &Scripted) {
-    all_do(store, Does::Hang);
+fn falls_silent(store: &FaultyMemory) {
+    store.faults.choose(|_| vec![Fault::Hang]);
 }
 
 /// The call ends, and says that the store gave no answer.
@@ -70,7 +64,7 @@ async fn work_under_a_lock_returns_though_the_store_falls_silent_meanwhile() {
     let locks = store.engine();
     let work = |_| async { falls_silent(&store) };
     soon("a closure under a lock", locks.with_lock("k", work)).await.unwrap();
-    all_do(&store, Does::Well);
+    store.faults.heal();
     let election = Election::new(locks, "election", "it").unwrap();
     soon("the last term of a leader", election.run_while_leader(work)).await.unwrap();
 }

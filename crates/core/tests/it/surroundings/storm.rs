@@ -1,8 +1,8 @@
 //! Everything at once: callers of several engines and runtimes that give up, read, write, drop on other threads, and stores
 //! that are slow or lose answers. Never two who exclude each other, never a smaller token, and everybody ends.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use leasehold_core::{
     Engine, EngineOptions, ErrorKind, FencingToken, Guard, GuardMode, LocalHandoff, LockKey, LockOptions, Locker,
     RwLocker, Wait,
 };
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_testkit::{Fault, FaultyMemory, Op, test};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -89,7 +89,7 @@ fn options(random: &mut StdRng) -> LockOptions {
     }
 }
 
-async fn task(locks: Engine<Scripted>, all: Arc<[Watched; KEYS]>, readers: bool, mut random: StdRng) {
+async fn task(locks: Engine<FaultyMemory>, all: Arc<[Watched; KEYS]>, readers: bool, mut random: StdRng) {
     for _ in 0..ROUNDS {
         let number = random.random_range(0..KEYS);
         let (key, options) = (key_of(number), options(&mut random));
@@ -108,10 +108,10 @@ fn key_of(number: usize) -> LockKey {
     LockKey::new(format!("k{number}")).unwrap()
 }
 
-fn storms(store: &Scripted, local_handoff: LocalHandoff, readers: bool) {
+fn storms(store: &FaultyMemory, local_handoff: LocalHandoff, readers: bool) {
     let runtimes = [live(), live()];
     let engines: Vec<_> =
-        (0..3).map(|_| store.engine_with(EngineOptions::new().local_handoff(local_handoff))).collect();
+        (0..3).map(|_| Engine::with(store.clone(), EngineOptions::new().local_handoff(local_handoff))).collect();
     let all: Arc<[Watched; KEYS]> = Arc::default();
     let tasks = (0..TASKS).zip(engines.iter().cycle()).zip(runtimes.iter().cycle());
     let tasks: Vec<_> = tasks
@@ -129,7 +129,7 @@ fn storms(store: &Scripted, local_handoff: LocalHandoff, readers: bool) {
     });
 }
 
-const SLOW: Does = Does::Slow(Duration::from_millis(1));
+const SLOW: Fault = Fault::Slow(Duration::from_millis(1));
 
 #[test]
 fn callers_of_three_engines_on_two_runtimes() {
@@ -144,30 +144,28 @@ fn readers_among_them() {
 #[test]
 fn readers_and_writers_on_a_store_that_is_slow() {
     let store = store();
-    store.always(Step::Claim, SLOW);
-    store.always(Step::Release, SLOW);
+    store.faults.always(Op::TryAcquire, SLOW);
+    store.faults.always(Op::Release, SLOW);
     storms(&store, LocalHandoff::new(), true);
 }
 
 #[test]
 fn nothing_passes_inside_the_process_and_nobody_is_notified() {
     let store = store().deaf();
-    store.always(Step::Claim, SLOW);
+    store.faults.always(Op::TryAcquire, SLOW);
     storms(&store, LocalHandoff::off(), false);
 }
 
 #[test]
 fn a_store_that_refuses_and_loses_answers() {
     let store = store();
-    let mut random = StdRng::seed_from_u64(1);
-    for step in [Step::Claim, Step::Release] {
-        let odd = |sides| match sides {
-            0 => Does::LoseAnswer,
-            1 => Does::Refuse(ErrorKind::Unavailable),
-            2 => SLOW,
-            _ => Does::Well,
-        };
-        store.next(step, (0..1000).map(|_| odd(random.random_range(0..10))));
-    }
+    let random = Mutex::new(StdRng::seed_from_u64(1));
+    store.faults.choose(move |op| match random.lock().unwrap().random_range(0..10) {
+        _ if !matches!(op, Op::TryAcquire | Op::Release) => Vec::new(),
+        0 => vec![Fault::LoseReply],
+        1 => vec![Fault::Refuse(ErrorKind::Unavailable)],
+        2 => vec![SLOW],
+        _ => Vec::new(),
+    });
     storms(&store, LocalHandoff::new(), false);
 }

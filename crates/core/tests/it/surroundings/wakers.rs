@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures::task::noop_waker;
 use leasehold_core::{LockGuard, LockOptions, Locker, LockerExt, Memory};
-use leasehold_testkit::{Does, Step, test};
+use leasehold_testkit::{Fault, Op, test};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
@@ -43,7 +43,7 @@ fn the_last_handle_of_a_waker_that_owns_a_guard_may_be_the_engines() {
     let (live, store) = (live(), store());
     let locks = store.engine();
     let guard = live.block_on(locks.lock("another")).unwrap();
-    store.always(Step::Claim, Does::Slow(MOMENT));
+    store.faults.always(Op::TryAcquire, Fault::Slow(MOMENT));
     ends("the engine hangs with a waker of a caller that is gone", move || {
         let entered = live.enter();
         let (key, options) = (key(), LockOptions::new());
