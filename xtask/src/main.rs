@@ -50,7 +50,7 @@ usage: cargo xtask <command>
                                       FILE: change only these files, for example grant or key
                                       --install: first install cargo-mutants  --quick: only a first, small search
                                       --again: only the changes that no earlier run has noticed
-  mutants redis | mysql [--install] [--quick] [--again] [--tests=NAME] [FILE...]
+  mutants redis | mysql | postgres | etcd [--install] [--quick] [--again] [--tests=NAME] [FILE...]
                                       the same for the crate around this driver, its tests, and those of the backends on it
                                       FILE: for example store or script/batch, or a folder  --quick: only the crate's own tests
                                       --tests: only the modules of tests with this name, for example --tests=signals

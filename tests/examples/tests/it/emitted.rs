@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use leasehold::{
-    Admin, Clock, Error, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, Memory, Wait, connect_within,
-    describe_metrics,
+    Admin, Clock, Engine, EngineOptions, Error, ErrorKind, LockKey, LockOptions, LockerExt, LossReason, Memory, Wait,
+    connect_within, describe_metrics,
 };
-use leasehold_testkit::{Does, Scripted, Step, test};
+use leasehold_testkit::{Fault, Op, faulty_memory, test};
 
 use crate::document::Document;
 use crate::recorder::seen_of;
@@ -99,8 +99,9 @@ async fn locks_are_lost(locks: &Memory) {
 
 /// The store refuses a subscription.
 async fn nobody_is_woken() {
-    let store = Scripted::new(&Clock::tokio());
-    store.always(Step::Listen, Does::Refuse(ErrorKind::Backend));
-    let _held = store.engine().lock("k").await.expect("a lock");
-    assert!(store.engine().lock_for("k", Duration::from_secs(1)).await.is_err(), "busy");
+    let store = faulty_memory(&Clock::tokio());
+    store.faults.always(Op::Subscribe, Fault::Refuse(ErrorKind::Backend));
+    let engine = || Engine::with(store.clone(), EngineOptions::new().clock(Clock::tokio()));
+    let _held = engine().lock("k").await.expect("a lock");
+    assert!(engine().lock_for("k", Duration::from_secs(1)).await.is_err(), "busy");
 }

@@ -1,9 +1,8 @@
-//! The two crates around the drivers, `crates/redis` and `crates/mysql`, with their own tests and those of the backends that use
-//! them, on real servers.
+//! The crates around the drivers, with their own tests and those of the backends that use them, on real servers.
 
 use std::time::Duration;
 
-use super::equivalent::{Equivalent, MYSQL, REDIS};
+use super::equivalent::{ETCD, Equivalent, MYSQL, POSTGRES, REDIS};
 use super::subject::{Look, Patience, Program, Subject};
 use crate::mutants::copy::Copy;
 use crate::workspace::root;
@@ -25,8 +24,8 @@ struct Crate {
     equivalent: &'static [Equivalent],
 }
 
-/// The crates, by name.
-pub(super) const NAMES: [&str; 2] = ["redis", "mysql"];
+/// The names of the crates.
+pub(super) const NAMES: [&str; 4] = ["redis", "mysql", "postgres", "etcd"];
 
 const REDIS_CRATE: Crate = Crate {
     package: "leasehold-redis",
@@ -63,9 +62,33 @@ const MYSQL_CRATE: Crate = Crate {
     equivalent: MYSQL,
 };
 
+const POSTGRES_CRATE: Crate = Crate {
+    package: "leasehold-postgres",
+    root: "crates/postgres/src/lib.rs",
+    sources: "crates/postgres/src",
+    tests: &[(
+        "crates/postgres",
+        &["lib", "address", "sql", "settings", "faults", "standby", "contention", "pooler", "tls", "conformance"],
+    )],
+    equivalent: POSTGRES,
+};
+
+const ETCD_CRATE: Crate = Crate {
+    package: "leasehold-etcd",
+    root: "crates/etcd/src/lib.rs",
+    sources: "crates/etcd/src",
+    tests: &[("crates/etcd", &["lib", "settings", "clients", "waiters", "members", "late", "tls", "conformance"])],
+    equivalent: ETCD,
+};
+
 /// The crate with this name, whose tests find the servers in this environment.
 pub(super) fn subject(name: &str, servers: &[(&'static str, String)]) -> Result<Subject, String> {
-    let driver = if name == NAMES[0] { REDIS_CRATE } else { MYSQL_CRATE };
+    let driver = match name {
+        "redis" => REDIS_CRATE,
+        "mysql" => MYSQL_CRATE,
+        "postgres" => POSTGRES_CRATE,
+        _ => ETCD_CRATE,
+    };
     Copy::create(name, Some(driver.sources)).map(|copy| Subject {
         tree: copy.tree,
         originals: root(),

@@ -196,3 +196,9 @@ mod tests {
         }
     }
 }
+
+/// Of `crates/postgres`.
+pub(super) const POSTGRES: &[Equivalent] = &[];
+
+/// Of `crates/etcd`.
+pub(super) const ETCD: &[Equivalent] = &[];
