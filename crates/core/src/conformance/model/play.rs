@@ -1,5 +1,6 @@
 //! Plays a script on a store, and hears what it answers.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +115,9 @@ impl Play {
             Move::Inspect(by) => self.look(*by, false).await,
             Move::List(by) => self.look(*by, true).await,
             Move::Await { mode, ended, ttl, beside } => self.awaits(*mode, *ended, ttl.of(&self.claims), *beside).await,
+            Move::Line { waiting, leaves, ended, ttl } => {
+                self.line(*waiting, *leaves, *ended, ttl.of(&self.claims)).await
+            }
             Move::Wait(Until::Millis(millis)) => self.wait(Duration::from_millis(*millis)).await,
             Move::Wait(Until::End(after)) => match self.next_end() {
                 Some(left) => self.wait(left + Duration::from_millis(*after)).await,
@@ -237,17 +241,12 @@ impl Play {
 
     /// Somebody waits behind what is there, hears of it when that is ended, and gets the key.
     async fn awaits(&mut self, mode: Mode, ended: Ended, ttl: Duration, beside: bool) -> Played {
-        let in_the_way = self.judge.stay_in_the_way(mode, self.clock.now());
-        let had = |(owner, epoch, mode): &(OwnerId, u64, Mode)| {
-            let had = self.had.iter().rev().find(|had| had.grant.owner == *owner && had.grant.epoch == Some(*epoch))?;
-            Some(Had { grant: GrantRef { mode: *mode, ..had.grant.clone() }, by: had.by })
-        };
-        let in_the_way: Vec<_> = in_the_way.iter().filter_map(had).collect();
+        let in_the_way = self.in_the_way(mode);
         let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
         let by = (last.by + 1) % self.clients.len();
         let other = if beside { Some(self.subscribe(by + 1).await?) } else { None };
         let mut listener = self.subscribe(by).await?;
-        let claim = Claim { waits: true, ..Claim::new(&self.key, mode, ttl) };
+        let (claim, joined) = (Claim { waits: true, ..Claim::new(&self.key, mode, ttl) }, self.clock.now());
         let told = self.ask(by, Step::Claim(claim.clone())).await?;
         drop(other);
         if let Answer::Attempt(Attempt::Granted { .. }) = told {
@@ -256,7 +255,6 @@ impl Play {
             return Ok(());
         }
         while listener.heard.try_recv().is_ok() {}
-        let freed = self.clock.now();
         self.end(&in_the_way, &last, mode, ended).await?;
         let heard = tokio::time::timeout(HEARD_WITHIN, listener.heard.recv()).await;
         if !matches!(heard, Ok(Some(_))) {
@@ -264,14 +262,72 @@ impl Play {
             return Err(End::Wrong(Wrong { clause: "C13", why }, self.told.clone()));
         }
         self.judge.has_turns(self.clock.now());
-        // A store with a queue has granted the key by itself, for a first lease.
+        // A store with a queue has granted the key by itself, for a first lease, which may count from the claim.
         let granted = match told {
-            Answer::Attempt(Attempt::Queued { lease, .. }) => Some((Claim { ttl: lease, ..claim.clone() }, freed)),
+            Answer::Attempt(Attempt::Queued { lease, .. }) => Some((Claim { ttl: lease, ..claim.clone() }, joined)),
             _ => None,
         };
         let answer = self.ask_as(by, Step::Claim(claim.clone()), granted).await?;
         self.note(by, &claim, &answer);
         Ok(())
+    }
+
+    /// Several wait in the line of the store behind what is there, and each is granted the key in its turn, whoever asks first.
+    async fn line(&mut self, waiting: usize, leaves: Option<usize>, ended: Ended, ttl: Duration) -> Played {
+        let in_the_way = self.in_the_way(Mode::Exclusive);
+        let Some(last) = in_the_way.last().cloned() else { return Ok(()) };
+        let (joined, mut line) = (self.clock.now(), VecDeque::new());
+        for by in (last.by + 1..).take(waiting) {
+            let claim = Claim { waits: true, ..Claim::new(&self.key, Mode::Exclusive, ttl) };
+            let told = self.ask(by, Step::Claim(claim.clone())).await?;
+            match told {
+                Answer::Attempt(Attempt::Queued { lease, retry_in, .. }) => {
+                    line.push_back((by, claim, lease, retry_in))
+                }
+                // This machine stood still for so long that nothing was in the way any more.
+                told => {
+                    self.note(by, &claim, &told);
+                    return Ok(());
+                }
+            }
+        }
+        if let Some((by, claim, ..)) = leaves.and_then(|place| line.remove(place)) {
+            self.ask(by, Step::Release(claim.grant(None))).await?;
+        }
+        self.end(&in_the_way, &last, Mode::Exclusive, ended).await?;
+        while let Some((by, claim, lease, retry_in)) = line.pop_front() {
+            if let Some((by, behind, ..)) = line.back() {
+                let store = Arc::clone(&self.clients[by % self.clients.len()].store);
+                let answer = carry_out(store.steps(), &self.key, &Step::Claim(behind.clone())).await;
+                let told = self.describe(*by, &Step::Claim(behind.clone()), &answer);
+                let _ = writeln!(self.told, "{told}");
+                // A place that nobody confirms may be lost.
+                if self.clock.now().since(joined) > retry_in {
+                    return Err(End::Unclear);
+                }
+                if matches!(answer, Ok(Answer::Attempt(Attempt::Granted { .. }))) {
+                    let why = format!("{} waits in front of it", self.judge.name(claim.owner));
+                    return Err(End::Wrong(Wrong { clause: "C14", why }, self.told.clone()));
+                }
+            }
+            let granted = Some((Claim { ttl: lease, ..claim.clone() }, joined));
+            let answer = self.ask_as(by, Step::Claim(claim.clone()), granted).await?;
+            self.note(by, &claim, &answer);
+            if let (false, Some(served)) = (line.is_empty(), self.had.last().cloned()) {
+                self.ask(by, Step::Release(served.grant)).await?;
+            }
+        }
+        self.judge.has_turns(self.clock.now());
+        Ok(())
+    }
+
+    /// The grants that stay in the way of this mode.
+    fn in_the_way(&self, mode: Mode) -> Vec<Had> {
+        let had = |(owner, epoch, mode): &(OwnerId, u64, Mode)| {
+            let had = self.had.iter().rev().find(|had| had.grant.owner == *owner && had.grant.epoch == Some(*epoch))?;
+            Some(Had { grant: GrantRef { mode: *mode, ..had.grant.clone() }, by: had.by })
+        };
+        self.judge.stay_in_the_way(mode, self.clock.now()).iter().filter_map(had).collect()
     }
 
     /// Ends what is in the way.

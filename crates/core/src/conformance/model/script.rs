@@ -44,6 +44,13 @@ pub(super) enum Move {
         ttl: Ttl,
         beside: bool,
     },
+    /// So many wait in the line of the store, of whom one may leave, and each is served in its turn.
+    Line {
+        waiting: usize,
+        leaves: Option<usize>,
+        ended: Ended,
+        ttl: Ttl,
+    },
     Wait(Until),
     /// A look or a claim in each millisecond about the end of a lease.
     Edge(usize, Poll),
@@ -215,6 +222,8 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
         1 => Just(Ended::ForcedByToken),
         1 => Just(Ended::Downgraded),
     ];
+    let line = (2..5_usize, proptest::option::of(0..4_usize), ended.clone(), Ttl::any())
+        .prop_map(|(waiting, leaves, ended, ttl)| Move::Line { waiting, leaves, ended, ttl });
     let awaits = (mode.clone(), ended, Ttl::any(), any::<bool>()).prop_map(|(mode, ended, ttl, beside)| Move::Await {
         mode,
         ended,
@@ -232,6 +241,7 @@ fn a_move(claims: &Capabilities) -> BoxedStrategy<Move> {
         (2, by.clone().prop_map(Move::Inspect).boxed()),
         (2, by.clone().prop_map(Move::List).boxed()),
         (when(claims.has(Capability::Wakeup), 2), awaits.boxed()),
+        (when(claims.has(Capability::Queue), 2), line.boxed()),
         (when(lease, 3), until.prop_map(Move::Wait).boxed()),
         (when(lease, 2), (by, poll).prop_map(|(by, poll)| Move::Edge(by, poll)).boxed()),
     ];
