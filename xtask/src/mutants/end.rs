@@ -49,7 +49,7 @@ pub(crate) fn end_of(tests: &mut Command, patience: Duration) -> Result<End, Str
     })
 }
 
-/// Reads a line such as `test memory::c01_distinct_keys_do_not_contend ... FAILED`.
+/// Reads a line such as `test memory::c01_a_second_holder_is_excluded ... FAILED`.
 fn first_failure(output: impl Read) -> Option<String> {
     let lines = BufReader::new(output).lines().map_while(Result::ok);
     let mut failures = lines.filter(|line| line.starts_with("test ") && line.ends_with("FAILED"));

@@ -2,7 +2,7 @@
 
 const CONTRACT: &str = include_str!("contract.md");
 
-/// `C20` of `c20_repeating_a_release_spares_the_successor`.
+/// `C20` of `c20_release_says_that_it_released`.
 pub(super) fn number(case: &str) -> String {
     let digits = case.trim_start_matches('c').split('_').next().unwrap_or_default();
     format!("C{}", digits.trim_start_matches('0'))

@@ -44,9 +44,9 @@
 //!
 //! A case by hand is an async function named after its clause (`c04_tokens_grow_across_expiry`), in `cases/` by subject. It gets a
 //! context with clients of the store, each independent of the others as if it were another process. Most cases use a
-//! client's locker, and so the engine that every backend gets; others call the methods of [`Backend`] directly: batches
-//! with one bad entry, repeated claims, expired entries, an empty store, several clients at one moment. A new case needs no
-//! change to any fixture: the optional methods of [`Fixture`] have defaults.
+//! client's locker, and so the engine that every backend gets; others call the methods of [`Backend`] directly: repeated claims,
+//! expired entries, the largest batch, an empty store, several clients at one moment. A new case needs no change to any fixture:
+//! the optional methods of [`Fixture`] have defaults.
 //!
 //! A case that fails prints the clause of the contract, what was expected and what was seen, or the shortest script that the model
 //! found. The run ends with the name of the case to look at first, and with the clauses that are broken:

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use super::context::{TestContext, eventually, once, outlast, patient};
+use super::context::{TestContext, eventually, once, patient};
 use crate::conformance::process::{Holder, Role};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op, TestClient};
-use crate::{
-    DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, Mode, OwnerId, ReleaseOutcome, Result,
-};
+use crate::{DetachedLock, ErrorKind, GrantRef, LeaseStatus, LockGuard, LockKey, OwnerId, ReleaseOutcome, Result};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -30,11 +28,14 @@ fn one_of<T>(attached: Vec<Option<T>>) -> Result<T, Failure> {
 
 pub(super) async fn c28_a_detached_lock_is_attached_once(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let (handed, _) = detached(&ours, &key).await?;
+    let guard = ours.take(&key, &patient()).await?;
+    let token = guard.fencing_token();
+    let handed = guard.detach().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
     let first = theirs.locker.attach(&handed, &once()).await?;
-    ensure!(first.is_some(), "a detached lock was not attached");
+    let first = first.ok_or_else(|| Failure("a detached lock was not attached".into()))?;
+    ensure!(first.fencing_token() == token, "attaching changed {token:?} to {:?}", first.fencing_token());
     // As when the message that carries it comes twice, while the lock is held and afterwards.
-    for first in [first, None] {
+    for first in [Some(first), None] {
         for client in [&ours, &theirs] {
             let second = client.locker.attach(&handed, &once()).await?;
             ensure!(second.is_none(), "{second:?} beside or after {first:?}");
@@ -79,29 +80,24 @@ pub(super) async fn c28_of_two_processes_that_attach_at_once_one_has_the_lock(co
 }
 
 pub(super) async fn c28_the_previous_owner_can_neither_renew_nor_release(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    for mode in context.modes() {
-        let old = ours.claims(&key, *mode, LONG).await?;
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    for &mode in context.modes() {
+        let old = ours.claims(&context.key(), mode, LONG).await?;
         let new = GrantRef { owner: OwnerId::random(), ..old.clone() };
-        let take_over = async |owner| theirs.store.steps().take_over(&old, owner, LONG).await;
-        for _ in 0..2 {
-            let taken = take_over(new.owner).await?;
-            ensure!(taken == LeaseStatus::Held, "{mode:?}: taking it over said {taken:?}");
-        }
+        let taken = theirs.store.steps().take_over(&old, new.owner, LONG).await?;
+        ensure!(taken == LeaseStatus::Held, "{mode}: taking it over said {taken:?}");
         // As by a renewal that was under way when it was detached, and by a message that came twice.
         let again = [
             ("renewed", ours.store.renew(&old, LONG).await?),
             ("released", ours.store.release(&old).await?),
-            ("taken over once more", take_over(OwnerId::random()).await?),
+            ("taken over once more", theirs.store.steps().take_over(&old, OwnerId::random(), LONG).await?),
         ];
         for (what, held) in again {
-            ensure!(held != LeaseStatus::Held, "{mode:?}: it was {what} by the old owner");
+            ensure!(held != LeaseStatus::Held, "{mode}: it was {what} by the old owner");
         }
-        theirs.finds_it_held(&key).await?;
-        let held = (theirs.store.renew(&new, LONG).await?, theirs.store.release(&new).await?);
-        ensure!(held == (LeaseStatus::Held, LeaseStatus::Held), "{mode:?}: the new owner lost it: {held:?}");
-        ensure!(take_over(OwnerId::random()).await? != LeaseStatus::Held, "{mode:?}: a released lock was taken over");
-        theirs.finds_it_free(&key).await?;
+        let held = theirs.store.release(&new).await?;
+        ensure!(held == LeaseStatus::Held, "{mode}: the new owner lost it: {held:?}");
+        theirs.finds_it_free(&old.key).await?;
     }
     Ok(())
 }
@@ -131,42 +127,28 @@ pub(super) async fn c28_the_next_holder_after_an_attached_lock_has_its_own_texts
     Ok(())
 }
 
-pub(super) async fn c28_a_lease_that_ran_out_is_not_attached(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let old = ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
-    outlast(context.brief_ttl()).await;
-    let held = ours.store.steps().take_over(&old, OwnerId::random(), LONG).await?;
-    ensure!(held != LeaseStatus::Held, "a lock that ran out was taken over");
-    ours.finds_it_free(&key).await
-}
-
-pub(super) async fn c28_an_attach_whose_answer_was_lost_leaves_nothing(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
+/// What was taken over for nobody is given back, long before the lease could have ended.
+pub(super) async fn c28_an_attach_that_fails_or_is_cancelled_leaves_nothing(context: TestContext) -> Verdict {
+    let (ours, theirs, key) = (context.client().await?, Arc::new(context.client().await?), context.key());
+    let is_free = || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) };
     let (handed, _) = detached(&ours, &key).await?;
     theirs.faults.next(Op::TakeOver, Fault::LoseReply, 1);
     let error = theirs.locker.attach(&handed, &once()).await.err().map(|error| error.kind());
     ensure!(error == Some(ErrorKind::Indeterminate), "a lost answer was told as {error:?}");
-    // Given back, long before the lease could have ended.
-    let is_free = || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) };
-    eventually("what was taken over for nobody is given back", is_free).await?;
+    eventually("what was taken over is given back after a lost answer", is_free).await?;
     ensure!(ours.locker.attach(&handed, &once()).await?.is_none(), "it was attached after that");
-    Ok(())
-}
-
-pub(super) async fn c28_an_attach_that_is_cancelled_leaves_nothing(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, Arc::new(context.client().await?), context.key());
     let (handed, _) = detached(&ours, &key).await?;
     theirs.faults.next(Op::TakeOver, Fault::KeepReply, 1);
+    let before = theirs.faults.count(Op::TakeOver, &key);
     let attaching = tokio::spawn({
         let theirs = Arc::clone(&theirs);
         async move { theirs.locker.attach(&handed, &once()).await }
     });
-    eventually("it is taken over", || async { Ok(theirs.faults.count(Op::TakeOver, &key) > 0) }).await?;
+    eventually("it is taken over", || async { Ok(theirs.faults.count(Op::TakeOver, &key) > before) }).await?;
     attaching.abort();
     let _ = attaching.await;
     theirs.faults.heal();
-    let is_free = || async { Ok(ours.store.steps().inspect(&key).await?.holders.is_empty()) };
-    eventually("what was taken over for nobody is given back", is_free).await
+    eventually("what was taken over is given back after it was cancelled", is_free).await
 }
 
 pub(super) async fn c28_an_attached_lock_is_renewed_and_learns_of_its_loss(context: TestContext) -> Verdict {

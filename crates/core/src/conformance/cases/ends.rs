@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::context::{MARGIN, TestContext, eventually, once, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Fault, Op, TestClient};
-use crate::{Capability, Claim, ErrorKind, LockKey, LockOptions, LossReason, Mode, ReleaseOutcome, Wait};
+use crate::conformance::{Fault, Op};
+use crate::{Capability, Claim, ErrorKind, LockOptions, LossReason, Mode, ReleaseOutcome, Wait};
 
 /// A ttl longer than any case: a waiter that is granted meanwhile was not granted because a lease ended.
 const LONG: Duration = Duration::from_secs(600);
@@ -111,53 +111,34 @@ pub(super) async fn c25_force_release_spares_a_later_grant(context: TestContext)
     theirs.finds_it_free(&key).await
 }
 
-/// A waiter behind a guard of its own locker is served although `end` ends that guard by something else than a release.
-async fn wakes_who_waits<E: Future<Output = Verdict>>(
-    context: &TestContext,
-    end: impl FnOnce(crate::LockGuard, Arc<TestClient>, LockKey) -> E,
-) -> Verdict {
-    let (ours, theirs) = (Arc::new(context.client().await?), Arc::new(context.client().await?));
-    let key = context.key();
-    let guard = ours.take(&key, &patient().ttl(LONG)).await?;
-    let options = LockOptions::new().wait(Wait::UpTo(MARGIN));
-    let mut waiting = Box::pin(ours.acquire(&key, &options));
-    ensure!(futures::poll!(&mut waiting).is_pending(), "a held key was granted");
-    let began = ours.clock.now();
-    let (served, ended) = futures::join!(waiting, end(guard, theirs, key.clone()));
-    ended?;
-    let waited = ours.clock.now().since(began);
-    // At the end of its wait it tries once more in any case.
-    ensure!(
-        served?.is_some() && waited < MARGIN / 2,
-        "who waited behind its holder slept for {waited:?} on a free key"
-    );
-    Ok(())
-}
-
-pub(super) async fn c13_a_detached_lock_does_not_keep_who_waits_here(context: TestContext) -> Verdict {
-    wakes_who_waits(&context, async |guard, theirs, key| {
-        let handed = guard.detach().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
-        let attached = theirs.locker.attach(&handed, &once()).await?;
-        attached.ok_or_else(|| Failure(format!("{key} was not attached")))?.release().await?;
-        Ok(())
-    })
-    .await
-}
-
-pub(super) async fn c13_a_lock_that_was_taken_away_does_not_keep_who_waits_here(context: TestContext) -> Verdict {
-    wakes_who_waits(&context, async |guard, theirs, key| {
-        theirs.admin.force_release(&key).await?;
-        guard.release().await?;
-        Ok(())
-    })
-    .await
-}
-
-pub(super) async fn c18_after_the_cap_the_key_is_free_also_if_the_guard_is_kept(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = ours.take(&key, &patient().ttl(LONG).max_hold(Duration::from_millis(300))).await?;
-    soon("the cap is told", guard.lost()).await?;
-    theirs.finds_it_free(&key).await?;
-    drop(guard);
+/// A waiter behind a guard of its own locker is served although that guard ends by something else than a release.
+pub(super) async fn c13_however_a_lock_ends_who_waits_here_goes_on(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let detaches = context.subject.capabilities().has(Capability::Detach);
+    for detached in [false, true].into_iter().filter(|detached| detaches || !detached) {
+        let key = context.key();
+        let guard = ours.take(&key, &patient().ttl(LONG)).await?;
+        let options = LockOptions::new().wait(Wait::UpTo(MARGIN));
+        let mut waiting = Box::pin(ours.acquire(&key, &options));
+        ensure!(futures::poll!(&mut waiting).is_pending(), "a held key was granted");
+        let began = ours.clock.now();
+        let ends = async {
+            if detached {
+                let handed = guard.detach().ok_or_else(|| Failure("a held guard was not handed off".into()))?;
+                let attached = theirs.locker.attach(&handed, &once()).await?;
+                attached.ok_or_else(|| Failure(format!("{key} was not attached")))?.release().await?;
+            } else {
+                theirs.admin.force_release(&key).await?;
+                guard.release().await?;
+            }
+            Ok::<_, Failure>(())
+        };
+        let (served, ended) = futures::join!(waiting, ends);
+        ended?;
+        let waited = ours.clock.now().since(began);
+        // At the end of its wait it tries once more in any case.
+        let is_served = served?.is_some() && waited < MARGIN / 2;
+        ensure!(is_served, "who waited behind its holder slept for {waited:?} on a free key, detached: {detached}");
+    }
     Ok(())
 }

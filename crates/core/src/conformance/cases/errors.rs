@@ -1,7 +1,7 @@
 use super::context::{TestContext, once, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
-use crate::{Cursor, ErrorKind, LockOptions};
+use crate::{Cursor, ErrorKind};
 
 pub(super) async fn c23_errors_name_key_operation_and_backend(context: TestContext) -> Verdict {
     let (ours, key) = (context.client().await?, context.key());
@@ -24,31 +24,6 @@ pub(super) async fn c23_owner_ids_are_not_shown(context: TestContext) -> Verdict
     // A client that knows the owner id can release the lock.
     let shown = format!("{guard:?} {:?} {:?} {owner:?}", ours.locker, ours.admin.inspect(&key).await?);
     ensure!(!shown.contains(&owner.to_hex()), "{shown}");
-    Ok(())
-}
-
-pub(super) async fn c24_odd_texts_come_back_as_they_were(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let longest = "x".repeat(LockOptions::MAX_TEXT_BYTES);
-    for text in [
-        "",
-        "\"quoted\" 'and' `not`",
-        "line\nbreak\r\n",
-        "a\0b",
-        "😀 Ünïcödé",
-        "{json: [1, 2]}",
-        "100 % $1 ?",
-        &longest,
-    ] {
-        let guard = ours.take(&key, &patient().label(text).reason(text)).await?;
-        let seen = ours.admin.inspect(&key).await?;
-        let holder = seen.holders.first().ok_or_else(|| Failure("nobody is seen holding".into()))?;
-        let same = |seen: &Option<String>| seen.as_deref().unwrap_or_default() == text;
-        ensure!(same(&holder.label) && same(&holder.reason), "{text:?} came back as {holder:?}");
-        guard.release().await?;
-    }
-    let kind = ours.acquire(&key, &once().reason(format!("{longest}x"))).await.err().map(|error| error.kind());
-    ensure!(kind == Some(ErrorKind::InvalidOptions), "a reason that is too long gave {kind:?}");
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::context::{MARGIN, TestContext, past, patient};
+use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::conformance::{Fault, Op, TestClient};
-use crate::{Attempt, Claim, Clock, Guard, GuardMode, LeaseStatus, LockKey, Mode};
+use crate::{Attempt, Capability, Claim, Clock, Guard, GuardMode, LeaseStatus, LockKey, Mode};
 
 /// A lease that is not a whole number of seconds, which a store may round to.
 fn uneven(context: &TestContext) -> Duration {
@@ -29,42 +29,33 @@ async fn is_granted_only_after<M: GuardMode>(guard: &Guard<M>, next: &TestClient
     }
 }
 
+/// With half of its lease over. After that it is silent.
+async fn is_renewed_once<M: GuardMode>(guard: &Guard<M>, lease: Duration) -> Verdict {
+    tokio::time::sleep(lease / 2).await;
+    Ok(guard.renew().await?)
+}
+
 pub(super) async fn c05_nobody_is_granted_before_the_guard_gives_up(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let lease = uneven(&context);
-    let guard = ours.take(&key, &patient().ttl(lease).renew(false)).await?;
-    is_granted_only_after(&guard, &theirs, lease).await
-}
-
-pub(super) async fn c05_nobody_is_granted_before_a_renewed_guard_gives_up(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let lease = uneven(&context);
-    let guard = ours.take(&key, &patient().ttl(lease).renew(false)).await?;
-    tokio::time::sleep(lease / 2).await;
-    guard.renew().await?;
-    // From here on it is silent.
-    is_granted_only_after(&guard, &theirs, lease).await
-}
-
-pub(super) async fn c05_no_writer_is_granted_before_a_reader_gives_up(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let lease = uneven(&context);
-    let guard = ours.acquire_read(&key, &patient().ttl(lease).renew(false)).await?;
-    let guard = guard.ok_or_else(|| Failure(format!("{key} could not be read")))?;
-    tokio::time::sleep(lease / 2).await;
-    guard.renew().await?;
-    is_granted_only_after(&guard, &theirs, lease).await
-}
-
-pub(super) async fn c05_a_renewals_deadline_runs_from_before_the_request(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let (lease, delay) = (Duration::from_secs(20), Duration::from_millis(600));
-    let guard = ours.take(&key, &patient().ttl(lease).renew(false)).await?;
-    ours.faults.next(Op::Renew, Fault::Delay(delay), 1);
-    guard.renew().await?;
-    let left = guard.remaining();
-    ensure!(left <= lease.saturating_sub(delay), "{left:?} left of {lease:?} after a reply {delay:?} late");
-    Ok(())
+    let (ours, theirs, lease) = (context.client().await?, context.client().await?, uneven(&context));
+    let options = patient().ttl(lease).renew(false);
+    let granted = async || ours.take(&context.key(), &options).await;
+    let is_read = async {
+        if !context.subject.capabilities().has(Capability::Shared) {
+            return Ok(());
+        }
+        let key = context.key();
+        let guard = ours.acquire_read(&key, &options).await?;
+        let guard = guard.ok_or_else(|| Failure(format!("{key} could not be read")))?;
+        is_renewed_once(&guard, lease).await?;
+        is_granted_only_after(&guard, &theirs, lease).await
+    };
+    let is_renewed = async {
+        let guard = granted().await?;
+        is_renewed_once(&guard, lease).await?;
+        is_granted_only_after(&guard, &theirs, lease).await
+    };
+    let is_not_renewed = async { is_granted_only_after(&granted().await?, &theirs, lease).await };
+    futures::try_join!(is_not_renewed, is_renewed, is_read).map(|_| ())
 }
 
 async fn lease_lasts_as_long_as_it_says(from: &TestClient, to: &TestClient, key: &LockKey, brief: Duration) -> Verdict {
@@ -81,11 +72,19 @@ async fn lease_lasts_as_long_as_it_says(from: &TestClient, to: &TestClient, key:
     Ok(())
 }
 
-pub(super) async fn c08_a_lease_lasts_as_long_for_every_client(context: TestContext) -> Verdict {
+pub(super) async fn c08_a_client_an_hour_off_behaves_like_any_other(context: TestContext) -> Verdict {
     let clock = Clock::system();
     clock.advance(Duration::from_secs(3600));
     let (ahead, on_time, key) = (context.client_at(clock).await?, context.client().await?, context.key());
-    let brief = context.brief_ttl();
-    lease_lasts_as_long_as_it_says(&ahead, &on_time, &key, brief).await?;
-    lease_lasts_as_long_as_it_says(&on_time, &ahead, &key, brief).await
+    let leases = context.subject.capabilities().has(Capability::Lease);
+    for [one, other] in [[&ahead, &on_time], [&on_time, &ahead]] {
+        let guard = one.take(&key, &patient()).await?;
+        other.finds_it_held(&key).await?;
+        ensure!(guard.is_held(), "a client that is off, or stands beside one, lost its lock");
+        guard.release().await?;
+        if leases {
+            lease_lasts_as_long_as_it_says(one, other, &key, context.brief_ttl()).await?;
+        }
+    }
+    Ok(())
 }

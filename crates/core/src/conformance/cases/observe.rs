@@ -128,7 +128,7 @@ pub(super) async fn c26_a_long_wait_names_the_holder(context: TestContext) -> Ve
     Ok(())
 }
 
-pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestContext) -> Verdict {
+pub(super) async fn c26_metrics_and_spans_have_the_same_names_everywhere(context: TestContext) -> Verdict {
     let seen = Seen::here();
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let guard = ours.take(&key, &patient().ttl(SHORT)).await?;
@@ -155,13 +155,6 @@ pub(super) async fn c26_metrics_have_the_same_names_everywhere(context: TestCont
         let recorded = || async { Ok(seen.has(&format!("{name} of {backend}"))) };
         eventually(&format!("{name} is recorded"), recorded).await?;
     }
-    Ok(())
-}
-
-pub(super) async fn c26_acquiring_is_a_span(context: TestContext) -> Verdict {
-    let seen = Seen::here();
-    let (ours, key) = (context.client().await?, context.key());
-    ours.take(&key, &patient()).await?.release().await?;
     for name in ["acquire", "hold", "release"] {
         ensure!(seen.has(&format!("span {name}")), "no span named {name}");
     }

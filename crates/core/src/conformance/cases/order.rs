@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::context::{AMPLE, SHORT, TestContext, eventually, once, patient, soon};
+use super::context::{AMPLE, TestContext, eventually, patient, soon};
 use super::waiting::{asks, wait_in_background};
 use crate::conformance::Op;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, LeaseStatus, LockOptions, Mode, Wait};
+use crate::{Attempt, Claim, LeaseStatus, Mode, Wait};
 
 pub(super) async fn c14_waiters_are_served_in_order(context: TestContext) -> Verdict {
     let (ours, key) = (Arc::new(context.client().await?), context.key());
@@ -112,26 +112,5 @@ pub(super) async fn c14_a_cancelled_waiter_is_skipped(context: TestContext) -> V
     guard.release().await?;
     let granted = soon("the next in line is served", third).await???;
     ensure!(granted.is_some(), "the next in line was not served");
-    Ok(())
-}
-
-pub(super) async fn c14_no_contender_starves(context: TestContext) -> Verdict {
-    let key = context.key();
-    let mut tasks = tokio::task::JoinSet::new();
-    for _ in 0..3 {
-        let (client, key) = (context.client().await?, key.clone());
-        tasks.spawn(async move {
-            for _ in 0..10 {
-                let guard = client.take(&key, &LockOptions::new().ttl(SHORT * 4).wait(Wait::UpTo(AMPLE * 2))).await?;
-                guard.release().await?;
-            }
-            Ok::<_, Failure>(())
-        });
-    }
-    while let Some(ended) = tasks.join_next().await {
-        ended??;
-    }
-    let last = context.client().await?;
-    ensure!(last.acquire(&key, &once()).await?.is_some(), "the key is not free after all were served");
     Ok(())
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 
 use super::context::{AMPLE, TestContext, outlast, past, patient};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, FencingToken, GrantRef, LockKey, LockOptions, Mode, Wait};
+use crate::{Attempt, Capability, Claim, FencingToken, GrantRef, LockKey, LockOptions, Mode, Wait};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -30,42 +30,29 @@ async fn at_once(clients: &[Arc<TestClient>], key: &LockKey, mode: impl Fn(usize
 }
 
 pub(super) async fn c01_of_claims_at_one_moment_one_is_granted(context: TestContext) -> Verdict {
-    let clients = context.clients(8, 4).await?;
-    for _ in 0..10 {
-        let granted = at_once(&clients, &context.key(), |_| Mode::Exclusive).await;
-        ensure!(granted.len() <= 1, "{} of {} claims: {granted:?}", granted.len(), clients.len());
+    let (clients, brief) = (context.clients(8, 4).await?, context.brief_ttl());
+    let ended: Vec<_> = (0..16).map(|_| context.key()).collect();
+    let leases = context.subject.capabilities().has(Capability::Lease);
+    if leases {
+        // The entry of a lease that is over may still be there.
+        let claims = ended.iter().map(|key| clients[0].claims_briefly(key, Mode::Exclusive, brief));
+        try_join_all(claims).await?;
+        outlast(brief).await;
+    }
+    for &other in context.modes() {
+        let fresh: Vec<_> = (0..10).map(|_| context.key()).collect();
+        let keys = ended.iter().filter(|_| leases && other == Mode::Exclusive);
+        for (round, key) in fresh.iter().chain(keys).enumerate() {
+            let mode = |number: usize| if (number + round).is_multiple_of(2) { Mode::Exclusive } else { other };
+            let granted = at_once(&clients, key, mode).await;
+            let writers = granted.iter().filter(|grant| grant.mode == Mode::Exclusive).count();
+            ensure!(writers == 0 || granted.len() == 1, "{} of {} claims: {granted:?}", granted.len(), clients.len());
+        }
     }
     // Of claims that all fail, none is granted twice.
-    clients[0].take(&context.key(), &patient()).await?.release().await?;
-    Ok(())
-}
-
-/// The entry of a lease that is over may still be there.
-pub(super) async fn c01_of_claims_at_one_moment_for_an_ended_lease_one_is_granted(context: TestContext) -> Verdict {
-    let clients = context.clients(8, 4).await?;
-    let keys: Vec<_> = (0..16).map(|_| context.key()).collect();
-    let brief = context.brief_ttl();
-    for ended in join_all(keys.iter().map(|key| clients[0].claims_briefly(key, Mode::Exclusive, brief))).await {
-        ended?;
+    for key in [&context.key(), &ended[0]] {
+        clients[0].take(key, &past(brief)).await?.release().await?;
     }
-    outlast(brief).await;
-    for key in &keys {
-        let granted = at_once(&clients, key, |_| Mode::Exclusive).await;
-        ensure!(granted.len() <= 1, "{} of {} claims: {granted:?}", granted.len(), clients.len());
-    }
-    clients[0].take(&keys[0], &past(brief)).await?.release().await?;
-    Ok(())
-}
-
-pub(super) async fn c01_readers_and_writers_at_one_moment_exclude_each_other(context: TestContext) -> Verdict {
-    let clients = context.clients(8, 4).await?;
-    for round in 0..10 {
-        let mode = |number: usize| if (number + round).is_multiple_of(2) { Mode::Exclusive } else { Mode::Shared };
-        let granted = at_once(&clients, &context.key(), mode).await;
-        let writers = granted.iter().filter(|grant| grant.mode == Mode::Exclusive).count();
-        ensure!(writers == 0 || granted.len() == 1, "{granted:?}");
-    }
-    clients[0].take(&context.key(), &patient()).await?.release().await?;
     Ok(())
 }
 
@@ -112,43 +99,39 @@ pub(super) async fn c01_readers_and_writers_of_several_lockers_never_overlap(con
 /// once in a round trip.
 pub(super) async fn c04_tokens_grow_also_within_one_moment_of_the_clock(context: TestContext) -> Verdict {
     const ROUNDS: usize = 8;
-    let (clients, key) = (context.clients(8, 4).await?, context.key());
-    let issued = join_all(clients.iter().map(async |rival| {
-        let (mut epochs, mut unreleased) = (Vec::new(), String::new());
-        for _ in 0..ROUNDS {
-            let claim = Claim::new(&key, Mode::Exclusive, LEASE);
-            let grant = claim.grant(None);
-            let (attempt, _) = futures::join!(rival.store.try_acquire(&claim), rival.store.release(&grant));
-            if let Ok(Attempt::Granted { epoch }) = attempt {
-                epochs.push(epoch);
+    let clients = context.clients(8, 4).await?;
+    for &mode in context.modes() {
+        let key = context.key();
+        let issued = join_all(clients.iter().map(async |rival| {
+            let (mut epochs, mut unreleased) = (Vec::new(), String::new());
+            for _ in 0..ROUNDS {
+                let claim = Claim::new(&key, mode, LEASE);
+                let grant = claim.grant(None);
+                let (attempt, _) = futures::join!(rival.store.try_acquire(&claim), rival.store.release(&grant));
+                if let Ok(Attempt::Granted { epoch }) = attempt {
+                    epochs.push(epoch);
+                }
+                // The release may have overtaken the claim.
+                if let Err(error) = rival.store.release(&grant).await {
+                    unreleased = format!("\n{}", Failure::from(error).0);
+                }
             }
-            // The release may have overtaken the claim.
-            if let Err(error) = rival.store.release(&grant).await {
-                unreleased = format!("\n{}", Failure::from(error).0);
-            }
+            (epochs, unreleased)
+        }))
+        .await;
+        let (issued, unreleased): (Vec<_>, Vec<_>) = issued.into_iter().unzip();
+        for of_one in &issued {
+            ensure!(of_one.is_sorted_by(|earlier, later| earlier < later), "one locker got {of_one:?}, {mode}");
         }
-        (epochs, unreleased)
-    }))
-    .await;
-    let (issued, unreleased): (Vec<_>, Vec<_>) = issued.into_iter().unzip();
-    for of_one in &issued {
-        ensure!(of_one.is_sorted_by(|earlier, later| earlier < later), "one locker got {of_one:?}");
+        let all: Vec<_> = issued.into_iter().flatten().collect();
+        let different: BTreeSet<_> = all.iter().collect();
+        ensure!(different.len() == all.len(), "{} numbers for {} grants, {mode}", different.len(), all.len());
+        let next = clients[0].take(&key, &patient()).await;
+        let next = next.map_err(|Failure(why)| Failure(why + &unreleased.concat()))?;
+        let (epoch, last) = (next.fencing_token().map(FencingToken::epoch), all.iter().copied().flatten().max());
+        ensure!(epoch > last, "{epoch:?} after {last:?}, {mode}");
+        next.release().await?;
     }
-    let all: Vec<_> = issued.into_iter().flatten().collect();
-    let different: BTreeSet<_> = all.iter().collect();
-    ensure!(different.len() == all.len(), "{} numbers for {} grants", different.len(), all.len());
-    let next = clients[0].take(&key, &patient()).await.map_err(|Failure(why)| Failure(why + &unreleased.concat()))?;
-    let (epoch, last) = (next.fencing_token().map(FencingToken::epoch), all.iter().copied().flatten().max());
-    ensure!(epoch > last, "{epoch:?} after {last:?}");
-    next.release().await?;
-    Ok(())
-}
-
-pub(super) async fn c04_readers_at_one_moment_have_tokens_of_their_own(context: TestContext) -> Verdict {
-    let clients = context.clients(16, 8).await?;
-    let granted = at_once(&clients, &context.key(), |_| Mode::Shared).await;
-    let different: BTreeSet<_> = granted.iter().map(|grant| grant.epoch).collect();
-    ensure!(!granted.is_empty() && different.len() == granted.len(), "{granted:?}");
     Ok(())
 }
 

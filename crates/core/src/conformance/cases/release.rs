@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use super::context::{TestContext, eventually, outlast, patient, soon};
+use super::context::{TestContext, eventually, patient};
 use crate::conformance::verdict::{Failure, Verdict, ensure};
 use crate::conformance::{Fault, Op};
 use crate::ext::under;
-use crate::{Clock, GrantRef, LeaseStatus, LossReason, Mode, ReleaseOutcome};
+use crate::{Clock, ReleaseOutcome};
 
 pub(super) async fn c20_release_says_that_it_released(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
@@ -15,25 +15,6 @@ pub(super) async fn c20_release_says_that_it_released(context: TestContext) -> V
     ensure!(futures::FutureExt::now_or_never(lost).is_none(), "a release was told as a loss");
     ensure!(theirs.try_once(&key).await?.is_some(), "the key is not free after its release");
     Ok(())
-}
-
-pub(super) async fn c20_release_after_a_loss_says_why(context: TestContext) -> Verdict {
-    let (ours, key) = (context.client().await?, context.key());
-    let guard = ours.take(&key, &context.brief()).await?;
-    soon("the loss is told", guard.lost()).await?;
-    let outcome = guard.release().await?;
-    ensure!(outcome == ReleaseOutcome::AlreadyLost(LossReason::Expired), "{outcome:?}");
-    // A store may count a lease for longer than its holder.
-    eventually("the store is told", || async { Ok(ours.faults.count(Op::Release, &key) == 1) }).await
-}
-
-pub(super) async fn c20_an_expired_grant_has_nothing_to_release(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let grant = ours.claims_briefly(&key, Mode::Exclusive, context.brief_ttl()).await?;
-    outlast(context.brief_ttl()).await;
-    let held = ours.store.release(&grant).await?;
-    ensure!(held != LeaseStatus::Held, "the release of an expired grant said {held:?}");
-    theirs.finds_it_free(&key).await
 }
 
 pub(super) async fn c20_a_lost_reply_is_settled_in_the_background(context: TestContext) -> Verdict {
@@ -48,22 +29,21 @@ pub(super) async fn c20_a_lost_reply_is_settled_in_the_background(context: TestC
     Ok(())
 }
 
-pub(super) async fn c20_repeating_a_release_spares_the_successor(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = ours.take(&key, &patient()).await?;
-    let step = ours.faults.steps(Op::TryAcquire, &key).pop().ok_or_else(|| Failure("no claim was seen".into()))?;
-    guard.release().await?;
-    let successor = theirs.take(&key, &patient()).await?;
-    let grant = GrantRef { key: key.clone(), owner: step.owner, mode: Mode::Exclusive, epoch: None };
-    ensure!(ours.store.release(&grant).await? != LeaseStatus::Held, "a repeated release found something to release");
-    ours.finds_it_held(&key).await?;
-    ensure!(successor.release().await? == ReleaseOutcome::Released, "the successor lost its lock");
-    Ok(())
-}
-
 pub(super) async fn c21_drop_releases(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     drop(ours.take(&key, &patient()).await?);
+    theirs.finds_it_free(&key).await?;
+    let guard = ours.take(&key, &patient()).await?;
+    let dropped = std::thread::spawn(move || drop(guard)).join();
+    ensure!(dropped.is_ok(), "dropping outside the runtime panicked");
+    theirs.finds_it_free(&key).await?;
+    let guard = ours.take(&key, &patient()).await?;
+    let unwound = tokio::spawn(async move {
+        let _guard = guard;
+        // Unwinds like a panic, without its message in the report.
+        std::panic::resume_unwind(Box::new("on purpose"));
+    });
+    ensure!(unwound.await.is_err(), "it did not unwind");
     theirs.finds_it_free(&key).await
 }
 
@@ -73,26 +53,6 @@ pub(super) async fn c21_work_under_a_lock_has_released_it_when_it_returns(contex
     under(ours.take(&key, &patient()).await?, context.subject.capabilities().backend(), |_| async {}).await?;
     ensure!(theirs.try_once(&key).await?.is_some(), "the key is still held after the work");
     Ok(())
-}
-
-pub(super) async fn c21_drop_works_on_a_foreign_thread(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = ours.take(&key, &patient()).await?;
-    let dropped = std::thread::spawn(move || drop(guard)).join();
-    ensure!(dropped.is_ok(), "dropping outside the runtime panicked");
-    theirs.finds_it_free(&key).await
-}
-
-pub(super) async fn c21_drop_works_in_a_panic(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guard = ours.take(&key, &patient()).await?;
-    let unwound = tokio::spawn(async move {
-        let _guard = guard;
-        // Unwinds like a panic, without its message in the report.
-        std::panic::resume_unwind(Box::new("on purpose"));
-    });
-    ensure!(unwound.await.is_err(), "it did not unwind");
-    theirs.finds_it_free(&key).await
 }
 
 pub(super) async fn c21_drop_does_not_wait_for_a_silent_store(context: TestContext) -> Verdict {

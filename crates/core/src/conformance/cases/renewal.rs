@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::try_join_all;
 
 use super::admin::listed;
-use super::context::TestContext;
+use super::context::{TestContext, outlast};
 use crate::conformance::TestClient;
 use crate::conformance::direct::WITHIN;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
@@ -22,6 +22,20 @@ async fn renews(client: &TestClient, renewals: &[Renewal]) -> Result<Vec<LeaseSt
     let answers = client.store.steps().renew(renewals, WITHIN).await;
     ensure!(answers.len() == renewals.len(), "{} answers to {} renewals", answers.len(), renewals.len());
     Ok(answers.into_iter().collect::<Result<_>>()?)
+}
+
+pub(super) async fn c09_renewal_of_an_expired_grant_creates_nothing(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let brief = context.brief_ttl();
+    for &mode in context.modes() {
+        let grant = ours.claims_briefly(&context.key(), mode, brief).await?;
+        // Nobody takes it meanwhile.
+        outlast(brief).await;
+        let held = ours.store.renew(&grant, LEASE).await?;
+        ensure!(held != LeaseStatus::Held, "an expired grant was renewed, {mode}");
+        theirs.finds_it_free(&grant.key).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn c09_the_largest_batch_renews_every_one(context: TestContext) -> Verdict {

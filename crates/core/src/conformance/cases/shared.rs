@@ -17,11 +17,16 @@ async fn read(client: &TestClient, key: &LockKey, options: &LockOptions) -> Resu
     guard.ok_or_else(|| super::Failure(format!("{key} could not be read")))
 }
 
+/// Each under a token of its own (C4).
 pub(super) async fn c01_readers_share(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let guards =
-        [read(&ours, &key, &once()).await?, read(&ours, &key, &once()).await?, read(&theirs, &key, &once()).await?];
+    let mut guards = Vec::new();
+    for client in [&ours, &ours, &theirs, &ours] {
+        guards.push(read(client, &key, &once()).await?);
+    }
     ensure!(guards.iter().all(crate::Guard::is_held), "a reader was lost");
+    let tokens: Vec<_> = guards.iter().map(crate::Guard::fencing_token).collect();
+    ensure!(tokens.is_sorted_by(|a, b| a < b || b.is_none()), "the tokens of readers do not grow: {tokens:?}");
     for guard in guards {
         guard.release().await?;
     }
@@ -42,16 +47,6 @@ pub(super) async fn c01_writers_and_readers_exclude_each_other(context: TestCont
     Ok(())
 }
 
-pub(super) async fn c01_the_last_reader_admits_a_writer(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let first = read(&ours, &key, &patient()).await?;
-    let second = read(&theirs, &key, &patient()).await?;
-    first.release().await?;
-    ours.finds_it_held(&key).await?;
-    second.release().await?;
-    ours.finds_it_free(&key).await
-}
-
 pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestContext) -> Verdict {
     let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
     let mut readers = Vec::new();
@@ -69,28 +64,6 @@ pub(super) async fn c01_each_of_many_readers_excludes_writers(context: TestConte
         ours.store.release(reader).await?;
     }
     theirs.finds_it_free(&key).await
-}
-
-pub(super) async fn c03_a_dead_reader_ends_with_its_own_lease(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let lives = read(&ours, &key, &patient()).await?;
-    let dies = read(&theirs, &key, &context.brief()).await?;
-    let left = || async { Ok(ours.admin.inspect(&key).await?.holders.len() == 1) };
-    eventually("the dead reader is gone", left).await?;
-    ensure!(lives.is_held() && !dies.is_held(), "the wrong reader was lost");
-    lives.release().await?;
-    ours.finds_it_free(&key).await
-}
-
-pub(super) async fn c15_a_writer_that_only_tried_holds_nobody_back(context: TestContext) -> Verdict {
-    let (ours, theirs, key) = (context.client().await?, context.client().await?, context.key());
-    let first = read(&ours, &key, &patient()).await?;
-    theirs.finds_it_held(&key).await?;
-    // At once: a mark that is there for a moment is one.
-    let beside = theirs.claims(&key, Mode::Shared, AMPLE).await?;
-    theirs.store.release(&beside).await?;
-    first.release().await?;
-    ours.finds_it_free(&key).await
 }
 
 pub(super) async fn c15_a_waiting_writer_holds_back_later_readers(context: TestContext) -> Verdict {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::context::{AMPLE, TestContext, eventually};
 use crate::conformance::TestClient;
 use crate::conformance::verdict::{Failure, Verdict, ensure};
-use crate::{Attempt, Claim, GrantRef, LeaseStatus, LockKey, Mode};
+use crate::{Attempt, Capability, Claim, GrantRef, LeaseStatus, LockKey, Mode};
 
 /// Longer than a case.
 const LEASE: Duration = Duration::from_secs(120);
@@ -90,14 +90,19 @@ async fn after<T>(pause: Duration, client: &TestClient, then: impl Future<Output
 }
 
 /// Changes a key while something of its holder is under way. The key is free when both have ended.
-async fn is_free_after(context: &TestContext, change: Change, late: Late, modes: &[Mode]) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
-    let who = if matches!(change, Change::Release) { &ours } else { &theirs };
+async fn is_free_after(
+    context: &TestContext,
+    [ours, theirs]: [&TestClient; 2],
+    change: Change,
+    late: Late,
+    modes: &[Mode],
+) -> Verdict {
+    let who = if matches!(change, Change::Release) { ours } else { theirs };
     for round in 0..ROUNDS {
         for &mode in modes {
-            let (grant, [first, second]) = grant(context, &ours, mode, round).await?;
+            let (grant, [first, second]) = grant(context, ours, mode, round).await?;
             let ((), answered) = futures::join!(
-                after(first, &ours, late.ends(&ours, &grant)),
+                after(first, ours, late.ends(ours, &grant)),
                 after(second, who, change.is_answered(who, &grant))
             );
             answered?;
@@ -124,14 +129,13 @@ async fn next_grant(client: &TestClient, key: &LockKey) -> Result<GrantRef, Fail
 }
 
 /// Releases a grant while something else of it is under way and another client asks for the key: that client keeps it.
-async fn the_next_holder_is_spared(context: &TestContext, late: Late) -> Verdict {
-    let (ours, theirs) = (context.client().await?, context.client().await?);
+async fn the_next_holder_is_spared(context: &TestContext, [ours, theirs]: [&TestClient; 2], late: Late) -> Verdict {
     for round in 0..ROUNDS {
-        let (old, [first, second]) = grant(context, &ours, Mode::Exclusive, round).await?;
+        let (old, [first, second]) = grant(context, ours, Mode::Exclusive, round).await?;
         let ((), released, next) = futures::join!(
-            after(first, &ours, late.ends(&ours, &old)),
-            after(second, &ours, Change::Release.is_answered(&ours, &old)),
-            next_grant(&theirs, &old.key)
+            after(first, ours, late.ends(ours, &old)),
+            after(second, ours, Change::Release.is_answered(ours, &old)),
+            next_grant(theirs, &old.key)
         );
         released?;
         let (next, limit) = (next?, theirs.clock.now().plus(AMPLE));
@@ -147,28 +151,24 @@ async fn the_next_holder_is_spared(context: &TestContext, late: Late) -> Verdict
     Ok(())
 }
 
-pub(super) async fn c09_a_renewal_beside_a_release_brings_nothing_back(context: TestContext) -> Verdict {
-    is_free_after(&context, Change::Release, Late::Renewal, context.modes()).await
+/// A renewal beside a release, and beside a forced one, and a downgrade beside a forced one.
+pub(super) async fn c09_a_step_beside_a_release_brings_nothing_back(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let downgrades: &[_] =
+        if context.subject.capabilities().has(Capability::Shared) { &[Mode::Exclusive] } else { &[] };
+    let is_free = |change, late, modes| is_free_after(&context, [&ours, &theirs], change, late, modes);
+    let released = is_free(Change::Release, Late::Renewal, context.modes());
+    let forced = is_free(Change::ForcedRelease, Late::Renewal, context.modes());
+    futures::try_join!(released, forced, is_free(Change::ForcedRelease, Late::Downgrade, downgrades)).map(|_| ())
 }
 
-pub(super) async fn c09_a_renewal_beside_a_forced_release_brings_nothing_back(context: TestContext) -> Verdict {
-    is_free_after(&context, Change::ForcedRelease, Late::Renewal, context.modes()).await
-}
-
-pub(super) async fn c09_a_renewal_beside_a_release_spares_the_next_holder(context: TestContext) -> Verdict {
-    the_next_holder_is_spared(&context, Late::Renewal).await
-}
-
-pub(super) async fn c20_a_release_that_is_sent_twice_spares_the_next_holder(context: TestContext) -> Verdict {
-    the_next_holder_is_spared(&context, Late::Release).await
-}
-
-pub(super) async fn c25_a_forced_release_by_token_beside_a_release_spares_the_next_holder(
-    context: TestContext,
-) -> Verdict {
-    the_next_holder_is_spared(&context, Late::ForcedRelease).await
-}
-
-pub(super) async fn c29_a_downgrade_beside_a_forced_release_brings_nothing_back(context: TestContext) -> Verdict {
-    is_free_after(&context, Change::ForcedRelease, Late::Downgrade, &[Mode::Exclusive]).await
+/// A renewal, another release, and a forced release by token.
+pub(super) async fn c20_a_step_beside_a_release_spares_the_next_holder(context: TestContext) -> Verdict {
+    let (ours, theirs) = (context.client().await?, context.client().await?);
+    let is_spared = |late| the_next_holder_is_spared(&context, [&ours, &theirs], late);
+    let forced = async {
+        let fenced = context.subject.capabilities().has(Capability::Fencing);
+        if fenced { is_spared(Late::ForcedRelease).await } else { Ok(()) }
+    };
+    futures::try_join!(is_spared(Late::Renewal), is_spared(Late::Release), forced).map(|_| ())
 }

@@ -112,8 +112,8 @@ pub(super) enum Poll {
 pub(super) struct Ttl(usize);
 
 impl Ttl {
-    /// The first of these are waited for.
-    const MILLIS: [u64; 6] = [317, 1_049, 61_283, 179_300, 3_601_700, 42_120_007];
+    /// The first of these are waited for. The last is nearly the longest that there is.
+    const MILLIS: [u64; 6] = [317, 1_049, 61_283, 179_300, 3_601_700, 86_399_993];
     const WAITED_FOR: usize = 2;
     pub(super) const SHORT: Self = Self(0);
 

@@ -14,27 +14,21 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    ShowsWhatExpired ShowsWhatExpired::in_both() => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ListsWhatExpired ShowsWhatExpired::in_listings() => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ShowsAlwaysFiveSeconds Shows(|holder| holder.remaining = Some(Duration::from_secs(5)))
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ShowsNothingLeft Shows(|holder| holder.remaining = None) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ShowsWhenItWasRenewed ShowsWhenItWasRenewed => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ShowsHeldSinceAlways Shows(|holder| holder.granted_at = Some(SystemTime::UNIX_EPOCH))
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ShowsNoLabel Shows(|holder| holder.label = None) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_epoch(1)))
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    CutsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.chars().take(64).collect()))
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
-        ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
-    ForcesNothing ForcesNothing => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ForcesWhoeverHoldsIt ForcesWhoeverHoldsIt => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ForcesAllReaders ForcesWhoeverHoldsIt => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LooksBeforeItForces LooksBeforeItForces => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ForcesNoGrantAlone ForcesNoGrantAlone => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ForgetsThatItWasForced ForgetsThatItWasForced => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    ShowsWhatExpired ShowsWhatExpired::in_both(),
+    ListsWhatExpired ShowsWhatExpired::in_listings(),
+    ShowsAlwaysFiveSeconds Shows(|holder| holder.remaining = Some(Duration::from_secs(5))),
+    ShowsNothingLeft Shows(|holder| holder.remaining = None),
+    ShowsWhenItWasRenewed ShowsWhenItWasRenewed,
+    ShowsHeldSinceAlways Shows(|holder| holder.granted_at = Some(SystemTime::UNIX_EPOCH)),
+    ShowsNoLabel Shows(|holder| holder.label = None),
+    ShowsAnotherToken Shows(|holder| holder.token = Some(FencingToken::of_epoch(1))),
+    CutsTexts Shows(|holder| holder.label = holder.label.take().map(|label| label.chars().take(64).collect())),
+    ListsByPattern ListsByPattern => c25_list_takes_the_prefix_literally,
+    ListsOnePage ListsOnePage => c25_list_pages_through_held_keys,
+    ForcesNothing ForcesNothing,
+    ForcesWhoeverHoldsIt ForcesWhoeverHoldsIt,
+    ForcesNoGrantAlone ForcesNoGrantAlone,
+    ForgetsThatItWasForced ForgetsThatItWasForced => c25_force_release_frees_the_key_and_tells_the_holder,
 }
 
 /// Keeps what was claimed last, and shows it until it is released.
@@ -145,7 +139,7 @@ impl Double for ListsOnePage {
     }
 }
 
-struct ForcesNothing;
+pub(crate) struct ForcesNothing;
 
 #[async_trait]
 impl Double for ForcesNothing {
@@ -173,22 +167,6 @@ struct ForcesWhoeverHoldsIt;
 #[async_trait]
 impl Double for ForcesWhoeverHoldsIt {
     async fn force_release(&self, client: &Client, key: &LockKey, _only: Option<u64>) -> Result<Holders> {
-        client.store.force_release(key, None).await
-    }
-}
-
-/// Compares in one step, and frees in the next.
-struct LooksBeforeItForces;
-
-#[async_trait]
-impl Double for LooksBeforeItForces {
-    async fn force_release(&self, client: &Client, key: &LockKey, only: Option<u64>) -> Result<Holders> {
-        let seen = client.store.inspect(key).await?;
-        let is_meant = |holder: &Holder| only.is_none() || holder.token.map(FencingToken::epoch) == only;
-        if !seen.holders.iter().any(is_meant) {
-            return Ok(Holders::new(key, Vec::new()));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
         client.store.force_release(key, None).await
     }
 }

@@ -11,17 +11,16 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    AttachesBySayingSo RenewsInstead => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    AttachesForTwoAtOnce LooksFirst => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LetsTheOldOwnerRenew StillKnows::new(Step::Renew) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LetsTheOldOwnerRelease StillKnows::new(Step::Release) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    AttachesWhatWasReleased TakesAnew => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    AttachesWhatRanOut TakesAnew => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    AttachesUnderANewNumber ReleasesAndTakes => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    AttachesForNoTime WithLease(|_| Duration::ZERO) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    AttachesForADay WithLease(|_| Duration::from_secs(86_400)) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    AttachesUnderAnyNumber AnyNumber => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TakesARepeatForAStranger OnceOnly::default() => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    AttachesBySayingSo RenewsInstead,
+    AttachesForTwoAtOnce LooksFirst => c28_of_two_who_attach_at_once_one_has_the_lock,
+    LetsTheOldOwnerRenew StillKnows::new(Step::Renew),
+    LetsTheOldOwnerRelease StillKnows::new(Step::Release),
+    AttachesWhatWasReleased TakesAnew,
+    AttachesUnderANewNumber ReleasesAndTakes,
+    AttachesForNoTime WithLease(|_| Duration::ZERO),
+    AttachesForADay WithLease(|_| Duration::from_secs(86_400)),
+    AttachesUnderAnyNumber AnyNumber,
+    TakesARepeatForAStranger OnceOnly::default(),
 }
 
 /// Prolongs the lease, and changes no owner.

@@ -4,45 +4,43 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_core::conformance::TestClient;
-use leasehold_core::{
-    Admin, Backend, Cursor, FencingToken, GrantRef, Holders, LeaseStatus, LockKey, LockOptions, Locker, Page, Result,
-    Wait,
-};
+use leasehold_core::{Admin, Backend, Cursor, FencingToken, Holders, LockKey, LockOptions, Locker, Page, Result, Wait};
 
+use crate::suite_catches::admin::ForcesNothing;
 use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 use crate::suite_catches::engine::{Acquiring, Instead, leaks_on_cancel, takes_failure_for_held};
-use crate::suite_catches::exclusive::{Folds, Grants, NeverExcludes, Tokens};
+use crate::suite_catches::exclusive::{Folds, Grants, NeverExcludes, ReleasesNothing, Tokens};
 
 catches! {
     HasOneSlotForAll Folds(|key| key.trim_end_matches(|last: char| last.is_ascii_digit()).to_owned())
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsMoreThanThePermits NeverExcludes => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LetsAllContendersIn NeverExcludes => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        WaitsForTheFirstSlotOnly Instead(waits_for_the_first_slot) => c30_a_waiter_is_granted_whichever_permit_is_released,
+        => c30_there_are_as_many_permits_as_were_asked_for_and_no_more,
+    GrantsMoreThanThePermits NeverExcludes => c30_there_are_as_many_permits_as_were_asked_for_and_no_more,
+    LetsAllContendersIn NeverExcludes => c30_of_many_contenders_never_more_than_the_permits_are_inside,
+    WaitsForTheFirstSlotOnly Instead(waits_for_the_first_slot) => c30_a_waiter_is_granted_whichever_permit_is_released,
     KeepsThePermitsOfTheDead Grants(|lease| lease * 1000)
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        KeepsThePermitsOfTheCancelled Instead(leaks_on_cancel) => c30_a_wait_that_ends_without_a_permit_leaves_nothing,
-        KeepsWhatARaceGrantedTooMuch Instead(leaks_on_cancel) => c30_of_permits_released_at_once_a_waiter_keeps_one,
-        LetsAllGatherAtOnce Instead(takes_no_turns) => c30_who_want_several_permits_do_not_block_each_other,
-    KeepsSomeOfTooFewPermits ReleasesNothing => c01_any_script_of_steps_is_answered_as_the_contract_says,
+        => c30_the_permit_of_a_holder_that_died_is_granted_after_its_lease,
+    KeepsThePermitsOfTheCancelled Instead(leaks_on_cancel) => c30_a_wait_that_ends_without_a_permit_leaves_nothing,
+    KeepsWhatARaceGrantedTooMuch Instead(leaks_on_cancel) => c30_of_permits_released_at_once_a_waiter_keeps_one,
+    LetsAllGatherAtOnce Instead(takes_no_turns) => c30_who_want_several_permits_do_not_block_each_other,
+    KeepsSomeOfTooFewPermits ReleasesNothing => c30_several_permits_are_granted_all_or_none,
     GrantsWhatAnotherHasByNow Grants(|lease| lease / 2)
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        TakesFailureForNoPermit Instead(takes_failure_for_held)
+        => c30_of_several_permits_none_was_lost_while_waiting_for_the_others,
+    TakesFailureForNoPermit Instead(takes_failure_for_held)
         => c30_a_failing_store_is_an_error_and_not_a_semaphore_without_permits,
-    LetsAllCandidatesLead NeverExcludes => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    HasTermsThatShrink Tokens::new(|_, epoch| (1 << 46) - epoch) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LeadsOnAfterItResigned ReleasesNothing => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        LeadsAfterItGaveUp Instead(leaks_on_cancel) => c31_a_campaign_that_is_cancelled_leaves_nothing,
-    HidesWhoLeads Shows(nameless) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    HidesTheTerm Shows(without_token) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    HidesThatSomebodyLeads Shows(nobody) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LetsTheNextWorkTooEarly Grants(|lease| lease / 2) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LeadsOnAfterItWasForced ForcesNothing => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LeadsOnAfterItsShutdown ReleasesNothing => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LeadsOnAfterItsWork ReleasesNothing => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        TakesFailureForNobody SeesNobodyInstead => c31_an_observer_is_told_of_a_failing_store_and_not_that_nobody_leads,
-        TakesFailureForALeader Instead(takes_failure_for_held) => c31_a_failing_store_is_not_an_election_without_a_leader,
+    LetsAllCandidatesLead NeverExcludes => c31_one_candidate_leads_at_a_time_and_terms_grow,
+    HasTermsThatShrink Tokens::new(|_, epoch| (1 << 46) - epoch) => c31_one_candidate_leads_at_a_time_and_terms_grow,
+    LeadsOnAfterItResigned ReleasesNothing => c31_who_resigns_is_followed_by_a_candidate_that_waits,
+    LeadsAfterItGaveUp Instead(leaks_on_cancel) => c31_a_campaign_that_is_cancelled_leaves_nothing,
+    HidesWhoLeads Shows(nameless) => c31_an_observer_sees_each_leader_and_that_nobody_leads,
+    HidesTheTerm Shows(without_token) => c31_an_observer_sees_each_leader_and_that_nobody_leads,
+    HidesThatSomebodyLeads Shows(nobody) => c31_an_observer_sees_each_leader_and_that_nobody_leads,
+    LetsTheNextWorkTooEarly Grants(|lease| lease / 2) => c31_work_stops_before_the_next_leader_works,
+    LeadsOnAfterItWasForced ForcesNothing => c31_a_leader_that_was_lost_leads_again_in_a_greater_term,
+    LeadsOnAfterItsShutdown ReleasesNothing => c31_at_a_shutdown_the_work_stops_and_the_next_candidate_leads,
+    LeadsOnAfterItsWork ReleasesNothing => c31_work_that_ends_is_returned_and_its_candidate_resigns,
+    TakesFailureForNobody SeesNobodyInstead => c31_an_observer_is_told_of_a_failing_store_and_not_that_nobody_leads,
+    TakesFailureForALeader Instead(takes_failure_for_held) => c31_a_failing_store_is_not_an_election_without_a_leader,
 }
 
 fn waits_for_the_first_slot(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) -> Acquiring {
@@ -63,24 +61,6 @@ fn takes_no_turns(inner: Arc<dyn Locker>, key: LockKey, options: LockOptions) ->
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         permit
     })
-}
-
-struct ReleasesNothing;
-
-#[async_trait]
-impl Double for ReleasesNothing {
-    async fn release(&self, _: &Client, _: &GrantRef) -> Result<LeaseStatus> {
-        Ok(LeaseStatus::Held)
-    }
-}
-
-struct ForcesNothing;
-
-#[async_trait]
-impl Double for ForcesNothing {
-    async fn force_release(&self, client: &Client, key: &LockKey, _only: Option<u64>) -> Result<Holders> {
-        client.store.inspect(key).await
-    }
 }
 
 /// Shows less than there is.

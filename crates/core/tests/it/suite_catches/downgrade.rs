@@ -6,41 +6,60 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_core::{
-    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, LeaseStatus, Mode, OwnerId, Renewal, Result,
+    Attempt, Backend, Claim, Error, ErrorKind, FencingToken, GrantRef, Holder, LeaseStatus, Mode, OwnerId, Renewal,
+    Result,
 };
 
 use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    DowngradesInTwoSteps ReleasesFirst(Duration::from_millis(20)) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesWithAGap ReleasesFirst(Duration::ZERO) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesNothing Refuses => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesToAWriter StaysTheWriter => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesUnderTheOldNumber SameNumber => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LetsTheWriterRenew StillKnows::new(Step::Renew) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LetsTheWriterRelease StillKnows::new(Step::Release) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesForAnHour Asks(|claim| claim.ttl = Duration::from_secs(3600)) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesForASecond Asks(|claim| claim.ttl = Duration::from_secs(1)) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ForgetsTheReadersTexts Asks(|claim| claim.label = None) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesAnybody ReleasesFirst(Duration::ZERO) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesWhatRanOut ReleasesFirst(Duration::ZERO) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesForGood Asks(|claim| claim.ttl = Duration::from_secs(3600)) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GivesReadersBesideItOneNumber OneNumber::default() => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ProlongsTheReaderByItsWriter StillKnows::new(Step::RenewInVain) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesAnyNumber AnyNumber => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesWhatWasTakenAway ReleasesFirst(Duration::ZERO) => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    DowngradesWithAGap ReleasesInBetween
+        => c29_no_writer_comes_between_a_writer_and_the_reader_that_it_becomes,
+    DowngradesNothing Refuses,
+    DowngradesToAWriter StaysTheWriter,
+    DowngradesUnderTheOldNumber SameNumber,
+    LetsTheWriterRenew StillKnows::new(Step::Renew),
+    LetsTheWriterRelease StillKnows::new(Step::Release),
+    DowngradesForAnHour Asks(|claim| claim.ttl = Duration::from_secs(3600)),
+    DowngradesForASecond Asks(|claim| claim.ttl = Duration::from_secs(1)),
+    ForgetsTheReadersTexts Asks(|claim| claim.label = None),
+    DowngradesAnybody ReleasesFirst,
+    GivesReadersBesideItOneNumber OneNumber::default(),
+    ProlongsTheReaderByItsWriter StillKnows::new(Step::RenewInVain),
+    DowngradesAnyNumber AnyNumber,
 }
 
 /// Releases, and grants anew to every caller.
-struct ReleasesFirst(Duration);
+struct ReleasesFirst;
 
 #[async_trait]
 impl Double for ReleasesFirst {
     async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
         client.store.release(writer).await?;
-        tokio::time::sleep(self.0).await;
         client.store.try_acquire(claim).await
+    }
+}
+
+/// Looks whether the writer is there, and then releases and claims, with a moment between the two.
+struct ReleasesInBetween;
+
+#[async_trait]
+impl Double for ReleasesInBetween {
+    async fn downgrade(&self, client: &Client, writer: &GrantRef, claim: &Claim) -> Result<Attempt> {
+        let epoch = |holder: &Holder| holder.token.map(FencingToken::epoch);
+        let held = client.store.inspect(&writer.key).await?.holders;
+        if !held.iter().any(|holder| holder.mode == Mode::Exclusive && epoch(holder) == writer.epoch) {
+            return Ok(Attempt::Busy { retry_in: None });
+        }
+        client.store.release(writer).await?;
+        loop {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let attempt = client.store.try_acquire(claim).await?;
+            if matches!(attempt, Attempt::Granted { .. }) {
+                return Ok(attempt);
+            }
+        }
     }
 }
 

@@ -12,11 +12,11 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::Double;
 
 catches! {
-        LeaksOnCancel Instead(leaks_on_cancel) => c07_a_cancelled_attempt_gives_back_what_it_wins,
-        OvershootsTheLimit Instead(overshoots_the_limit) => c11_the_wait_limit_is_kept,
-        NeverBacksOff Instead(never_backs_off) => c12_attempts_back_off_during_an_outage,
-        TakesFailureForHeld Instead(takes_failure_for_held) => c10_a_failing_store_is_an_error,
-        KeepsTheLeaseToItself Instead(tells_no_lease) => c10_busy_tells_what_is_left_of_the_lease,
+    LeaksOnCancel Instead(leaks_on_cancel) => c07_a_cancelled_attempt_gives_back_what_it_wins,
+    OvershootsTheLimit Instead(overshoots_the_limit) => c11_the_wait_limit_is_kept,
+    NeverBacksOff Instead(never_backs_off) => c12_attempts_back_off_during_an_outage,
+    TakesFailureForHeld Instead(takes_failure_for_held) => c10_a_failing_store_is_an_error,
+    KeepsTheLeaseToItself Instead(tells_no_lease) => c10_busy_tells_what_is_left_of_the_lease,
 }
 
 pub(crate) type Acquiring = futures::future::BoxFuture<'static, Result<Option<LockGuard>>>;

@@ -15,53 +15,43 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    NeverGrants NeverGrants => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    NeverGrantsReaders NeverGrants => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    NeverGivesTokens NeverGrants => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    NeverExcludes NeverExcludes => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        ChecksBeforeItInserts ChecksBeforeItInserts => c01_of_claims_at_one_moment_one_is_granted,
-    IgnoresTheLease Grants(|_| Duration::from_secs(86_400)) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsHalfTheLease Grants(|lease| lease / 2) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsWholeSeconds Grants(|lease| Duration::from_secs(lease.as_secs().max(1)))
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    CutsLongLeases Grants(|lease| lease.min(Duration::from_secs(3_700))) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ExpiresByTheClientsClock ExpiresByTheClientsClock::default() => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LeasesByTheClientsClock ExpiresByTheClientsClock::default() => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    BlocksTry BlocksTry => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    HidesWhatIsLeft Busy(|_| None) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ClaimAgainProlongs ClaimAgainProlongs => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ClaimAgainIsAnother ClaimAgainIsAnother => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsFromMemoryWhatWasForced GrantsFromMemory::to_all()
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsFromMemoryWhatHasExpired GrantsFromMemory::to_all()
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsReadersFromMemoryWhatWasForced GrantsFromMemory::to_readers()
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsReadersFromMemoryWhatHasExpired GrantsFromMemory::to_readers()
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    GrantsReadersAnewFromMemory GrantsFromMemory { anew: true, ..GrantsFromMemory::to_readers() }
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ReleasesWithoutComparing ReleasesWithoutComparing => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ReleasesWhatExpired ReleasesWhatExpired => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TellsLossOnRelease TellsLossOnRelease => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 46) - epoch) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TokensOfTheClockAlone TokensOfTheClockAlone => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TokensWithoutClock Tokens::new(|count, _| count) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TokensOfMilliseconds Tokens::new(|_, epoch| epoch / 16) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TokensOfNextMonth Tokens::new(|_, epoch| epoch + 30 * 86_400_000 * 16) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TokensAheadOfTheClock Tokens::new(|count, epoch| epoch + 100 * count) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 125 / 2) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    FoldsKeyCase Folds(str::to_lowercase) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    FoldsTheCaseOfOtherLetters Folds(|key| key.chars().map(lower_beyond_ascii).collect())
-        => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    CutsLongKeys Folds(|key| key.chars().take(254).collect()) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    CutsKeysToAColumn Folds(|key| key.chars().take(191).collect()) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        MixesNamespaces Namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
-        FoldsNamespaceCase Namespaces(str::to_lowercase) => c22_namespaces_that_look_alike_are_distinct,
-    JoinsWithoutSeparator Joins("") => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    JoinsWithColons Joins(":") => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    NeverSignals NeverSignals => c01_any_script_of_steps_is_answered_as_the_contract_says,
+    NeverGrants NeverGrants,
+    NeverExcludes NeverExcludes,
+    ChecksBeforeItInserts ChecksBeforeItInserts => c01_of_claims_at_one_moment_one_is_granted,
+    IgnoresTheLease Grants(|_| Duration::from_secs(86_400)),
+    GrantsHalfTheLease Grants(|lease| lease / 2) => c05_nobody_is_granted_before_the_guard_gives_up,
+    GrantsWholeSeconds Grants(|lease| Duration::from_secs(lease.as_secs().max(1))),
+    CutsLongLeases Grants(|lease| lease.min(Duration::from_secs(23 * 3_600))),
+    ExpiresByTheClientsClock ExpiresByTheClientsClock::default() => c08_a_client_an_hour_off_behaves_like_any_other,
+    LeasesByTheClientsClock ExpiresByTheClientsClock::default(),
+    BlocksTry BlocksTry => c10_try_answers_none_while_held,
+    HidesWhatIsLeft Busy(|_| None),
+    ClaimAgainProlongs ClaimAgainProlongs,
+    ClaimAgainIsAnother ClaimAgainIsAnother,
+    GrantsFromMemoryWhatWasForced GrantsFromMemory::to_all(),
+    GrantsReadersFromMemoryWhatWasForced GrantsFromMemory::to_readers(),
+    GrantsReadersAnewFromMemory GrantsFromMemory { anew: true, ..GrantsFromMemory::to_readers() },
+    ReleasesWithoutComparing ReleasesWithoutComparing,
+    ReleasesWhatExpired ReleasesWhatExpired,
+    ReleasesNothing ReleasesNothing,
+    TellsLossOnRelease TellsLossOnRelease,
+    LosesTheTokenOrder Tokens::new(|_, epoch| (1 << 46) - epoch),
+    TokensOfTheClockAlone TokensOfTheClockAlone(Mode::Exclusive) => c04_tokens_grow_also_within_one_moment_of_the_clock,
+    TokensWithoutClock Tokens::new(|count, _| count) => c04_an_empty_store_begins_at_its_clock,
+    TokensOfMilliseconds Tokens::new(|_, epoch| epoch / 16) => c04_an_empty_store_begins_at_its_clock,
+    TokensOfNextMonth Tokens::new(|_, epoch| epoch + 30 * 86_400_000 * 16) => c04_an_empty_store_begins_at_its_clock,
+    TokensAheadOfTheClock Tokens::new(|count, epoch| epoch + 100 * count) => c04_epochs_grow_no_faster_than_the_clock,
+    TokensOfMicroseconds Tokens::new(|_, epoch| epoch * 125 / 2),
+    FoldsKeyCase Folds(str::to_lowercase),
+    FoldsTheCaseOfOtherLetters Folds(|key| key.chars().map(lower_beyond_ascii).collect()),
+    TrimsKeys Folds(|key| key.trim_end_matches([' ', '\t', '\n']).to_owned()),
+    CutsLongKeys Folds(|key| key.chars().take(254).collect()),
+    CutsKeysToAColumn Folds(|key| key.chars().take(191).collect()),
+    MixesNamespaces Namespaces(|_| "all".to_owned()) => c22_namespaces_do_not_see_each_other,
+    FoldsNamespaceCase Namespaces(str::to_lowercase) => c22_namespaces_do_not_see_each_other,
+    JoinsWithoutSeparator Joins("") => c22_namespaces_that_begin_alike_do_not_meet,
+    JoinsWithColons Joins(":") => c22_namespaces_that_begin_alike_do_not_meet,
+    NeverSignals NeverSignals,
 }
 
 pub(crate) struct NeverGrants;
@@ -294,6 +284,15 @@ impl Double for ReleasesWhatExpired {
     }
 }
 
+pub(crate) struct ReleasesNothing;
+
+#[async_trait]
+impl Double for ReleasesNothing {
+    async fn release(&self, _: &Client, _: &GrantRef) -> Result<LeaseStatus> {
+        Ok(LeaseStatus::Held)
+    }
+}
+
 struct TellsLossOnRelease;
 
 #[async_trait]
@@ -326,7 +325,7 @@ impl Double for Tokens {
 }
 
 /// On a store that takes 2 ms for a step, so that one caller alone never sees a number twice.
-pub(crate) struct TokensOfTheClockAlone;
+pub(crate) struct TokensOfTheClockAlone(pub(crate) Mode);
 
 #[async_trait]
 impl Double for TokensOfTheClockAlone {
@@ -334,7 +333,8 @@ impl Double for TokensOfTheClockAlone {
         tokio::time::sleep(Duration::from_millis(2)).await;
         let attempt = client.store.try_acquire(claim).await?;
         let clock = leasehold_core::FencingToken::epoch_at(Clock::system().since_1970());
-        Ok(if let Attempt::Granted { .. } = attempt { Attempt::Granted { epoch: Some(clock) } } else { attempt })
+        let granted = matches!(attempt, Attempt::Granted { .. }) && claim.mode == self.0;
+        Ok(if granted { Attempt::Granted { epoch: Some(clock) } } else { attempt })
     }
 
     async fn release(&self, client: &Client, grant: &GrantRef) -> Result<LeaseStatus> {

@@ -21,9 +21,12 @@ use leasehold_testkit::test;
 
 use crate::suite_catches::double::{Broken, Double};
 
-/// What is broken, and the case that says so: `name(double) => case`, one a line. Each is a test.
+/// The case of the model.
+const MODEL: &str = "c01_any_script_of_steps_is_answered_as_the_contract_says";
+
+/// What is broken, and the case by hand that says so, `name(double) => case`, or the model, `name(double)`; one a line. Each is a test.
 macro_rules! catches {
-    ($($name:ident $double:expr => $case:ident,)*) => {
+    ($($name:ident $double:expr $(=> $case:ident)?,)*) => {
         #[allow(non_snake_case, reason = "each has the name of its double")]
         mod is_caught {
             $(mod $name {
@@ -31,7 +34,8 @@ macro_rules! catches {
 
                 #[leasehold_testkit::test(multi_thread)]
                 async fn by_its_case() -> std::result::Result<(), String> {
-                    crate::suite_catches::is_caught(|| Box::new($double), stringify!($case)).await
+                    let case = [$(stringify!($case),)? crate::suite_catches::MODEL][0];
+                    crate::suite_catches::is_caught(|| Box::new($double), case).await
                 }
             })*
         }

@@ -91,10 +91,10 @@ fn a_step_that_fails_is_named_with_its_key() -> Verdict {
     for (step, case) in [
         ("try_acquire", "c02_a_claim_is_idempotent_for_its_owner"),
         ("renew", "c02_a_stranger_can_neither_renew_nor_release"),
-        ("release", "c20_repeating_a_release_spares_the_successor"),
+        ("release", "c02_a_claim_is_idempotent_for_its_owner"),
         ("take_over", "c28_the_previous_owner_can_neither_renew_nor_release"),
         ("downgrade", "c29_the_reader_has_texts_of_its_own"),
-        ("inspect", "c22_long_keys_are_distinct_to_their_last_byte"),
+        ("inspect", "c22_namespaces_that_begin_alike_do_not_meet"),
     ] {
         let broken = Arc::new(Broken::new(Box::new(Refuses(step))));
         let failed = runtime.block_on(report(broken, Some(case))).failed;

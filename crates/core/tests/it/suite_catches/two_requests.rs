@@ -12,14 +12,12 @@ use crate::suite_catches::catches;
 use crate::suite_catches::double::{Client, Double};
 
 catches! {
-    RenewsInTwoRequests In::two(Step::Renew) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    RenewsInTwoRequestsBesideForce In::two(Step::Renew) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    RenewsInTwoRequestsBesideTheNext In::two(Step::Renew) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ReleasesInTwoRequests In::two(Step::Release) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    ForcesInTwoRequests In::two(Step::Force) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-    DowngradesInTwoRequests In::two(Step::Downgrade) => c01_any_script_of_steps_is_answered_as_the_contract_says,
-        ClaimsAnEndedLeaseInTwoRequests In::two(Step::Claim)
-        => c01_of_claims_at_one_moment_for_an_ended_lease_one_is_granted,
+    RenewsInTwoRequests In::two(Step::Renew) => c09_a_step_beside_a_release_brings_nothing_back,
+    RenewsInTwoRequestsBesideTheNext In::two(Step::Renew) => c20_a_step_beside_a_release_spares_the_next_holder,
+    ReleasesInTwoRequests In::two(Step::Release) => c20_a_step_beside_a_release_spares_the_next_holder,
+    ForcesInTwoRequests In::two(Step::Force) => c20_a_step_beside_a_release_spares_the_next_holder,
+    DowngradesInTwoRequests In::two(Step::Downgrade) => c09_a_step_beside_a_release_brings_nothing_back,
+    ClaimsAnEndedLeaseInTwoRequests In::two(Step::Claim) => c01_of_claims_at_one_moment_one_is_granted,
 }
 
 #[derive(PartialEq, Eq)]
