@@ -9,12 +9,11 @@ use leasehold_core::{
 };
 
 use crate::membership::Upkeep;
+use crate::node::NAME;
 use crate::node_state::NodeState;
 use crate::notifications::QuorumNotifications;
 use crate::store::Store;
 use crate::{acquire, admin, release, renew, repair};
-
-pub(crate) const NAME: &str = "redlock";
 
 /// The store-level backend of [`Redlock`](crate::Redlock): a majority of the nodes decides each operation. Made by
 /// [`RedlockBuilder::backend`](crate::RedlockBuilder::backend).

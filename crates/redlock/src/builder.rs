@@ -6,13 +6,13 @@ use leasehold_redis::fred::clients::Client;
 use leasehold_redis::{ConnectionSettings, Endpoint, Namespace, Source, check_setting};
 
 use crate::attempt::AttemptsInFlight;
-use crate::backend::{NAME, RedlockBackend};
+use crate::backend::RedlockBackend;
 use crate::background_tasks::BackgroundTasks;
 use crate::batch::Context;
 use crate::fleet::Fleet;
 use crate::locker::Redlock;
 use crate::membership;
-use crate::node::{MARKER, Node};
+use crate::node::{MARKER, NAME, Node};
 use crate::nodes::Nodes;
 use crate::pending_releases::PendingReleases;
 use crate::store::Store;

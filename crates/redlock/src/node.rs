@@ -17,10 +17,12 @@ use crate::answer::{
     BatchAnswers, Claimed, Confirmed, Marker, NodeEntry, batch_answers, endless_entry, failure, lease_status, marker,
     node_entry, release_answer,
 };
-use crate::backend::NAME;
 use crate::error::Failure;
 use crate::node_clock::NodeClock;
 use crate::node_state::NodeCondition;
+
+/// The name of the backend.
+pub(crate) const NAME: &str = "redlock";
 
 /// The parts of a key's names, see the README.
 pub(crate) const LOCK: &str = "lock";

@@ -187,3 +187,19 @@ impl<W, L> Step<'_, W, L> {
         self.members[&member].latest(limit)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_long_ago_is_forgotten_after_two_windows() {
+        let (mut trip, start) = (RoundTrip::unknown(), Moment::default().plus(RoundTrip::WINDOW));
+        let (quick, slow) = (Duration::from_millis(5), Duration::from_millis(50));
+        trip.took(start, quick);
+        trip.took(start.plus(RoundTrip::WINDOW), slow);
+        assert_eq!(trip.usual(), quick);
+        trip.took(start.plus(RoundTrip::WINDOW * 2), slow);
+        assert_eq!(trip.usual(), slow);
+    }
+}

@@ -70,3 +70,19 @@ pub(super) enum Subscribed {
     Asked(RequestId, Member),
     Yes(RequestId, Member),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_is_doubted_behind_so_many_in_vain_and_not_before() {
+        let (mut subscription, now) = (Subscription::new(), Moment::default());
+        for _ in 0..=VAIN {
+            assert_eq!(subscription.heard(now), now);
+        }
+        assert_eq!(subscription.heard(now), now.plus(DOUBTED));
+        subscription.vain = VAIN;
+        assert_eq!(subscription.heeds(now), now, "the one that is doubted comes behind so many");
+    }
+}

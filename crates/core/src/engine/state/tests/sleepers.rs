@@ -93,12 +93,49 @@ fn on_a_machine_on_which_all_come_late_somebody_comes_in_time() {
 }
 
 #[test]
-fn a_reader_is_called_only_where_a_writer_is_in_its_way() {
-    let wishes =
-        |first| [("a", first, renewing()), ("b", Mode::Shared, renewing()), ("c", Mode::Exclusive, renewing())];
-    let Asleep { mut play, .. } = asleep(wishes(Mode::Exclusive));
+fn readers_and_writers_are_called_behind_a_writer_and_pass_it() {
+    for second in [Mode::Shared, Mode::Exclusive] {
+        let wishes = [("a", Mode::Exclusive, renewing()), ("b", second, renewing())];
+        let Asleep { mut play, ids, offered } = asleep(wishes);
+        play.pass(millis(25));
+        assert_eq!(play.called(), ["b"]);
+        play.polled(ids[1]);
+        assert_eq!(play.collect(ids[0], &offered), Collected::NotYet, "it was passed by a {second} one");
+    }
+}
+
+/// A reader that does not come for what it was offered.
+fn offered_to_a_reader() -> (Play, Member, WaiterId, Granted<Cell>) {
+    let (mut play, member) = Play::with(PLAIN);
+    let first = play.join_in(member, "a", Mode::Shared, renewing(), Moment::NEVER);
+    let (request, _) = play.claim();
+    play.grant(request, 2);
+    let offered = play.granted("a");
+    (play, member, first, offered)
+}
+
+#[test]
+fn a_reader_is_in_the_way_of_no_other() {
+    let (mut play, member, first, offered) = offered_to_a_reader();
+    let second = play.join_in(member, "b", Mode::Shared, renewing(), Moment::NEVER);
     play.pass(millis(25));
-    assert_eq!(play.called(), ["b", "c"]);
+    assert!(play.called().is_empty());
+    // Also where it was called for a writer.
+    play.join(member, "c", renewing(), Moment::NEVER);
+    play.pass(millis(25));
+    assert!(!play.called().is_empty());
+    play.polled(second);
+    assert_eq!(play.collect(first, &offered), Collected::Yes);
+}
+
+#[test]
+fn a_writer_is_called_behind_a_reader_and_passes_it() {
+    let (mut play, member, first, offered) = offered_to_a_reader();
+    let second = play.join(member, "b", renewing(), Moment::NEVER);
+    play.pass(millis(25));
+    assert_eq!(play.called(), ["b"]);
+    play.polled(second);
+    assert_eq!(play.collect(first, &offered), Collected::NotYet);
 }
 
 #[test]

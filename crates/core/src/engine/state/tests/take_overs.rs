@@ -56,6 +56,19 @@ fn who_attached_has_no_place_in_the_line_to_go_back_to() {
 }
 
 #[test]
+fn nobody_passes_who_attaches() {
+    let (mut play, member) = Play::with(PLAIN);
+    let (id, request, _) = attaches(&mut play, member);
+    taken_over(&mut play, request, Ok(HAS));
+    let granted = play.granted("a");
+    let behind = play.waits(member, "b");
+    play.pass(millis(25));
+    assert!(play.called().is_empty());
+    play.polled(behind);
+    assert_eq!(play.collect(id, &granted), Collected::Yes);
+}
+
+#[test]
 fn only_what_may_have_been_taken_over_goes_back() {
     let (mut play, member) = Play::with(PLAIN);
     let (_, request, _) = attaches(&mut play, member);
