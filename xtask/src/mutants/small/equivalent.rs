@@ -21,12 +21,6 @@ pub(super) const STATE: &[Equivalent] = &[
         why: "leases with equal terms that do not share them only take more memory",
     },
     Equivalent {
-        file: "sleepers.rs",
-        mutant: "replace > with >= in Key<W, L>::calls_at",
-        line: "waiter.id > offer.called",
-        why: "who was called last is looked at again after each pause, and nobody is called a second time",
-    },
-    Equivalent {
         file: "pending.rs",
         mutant: "replace < with <= in PendingClaim<W>::goes_to",
         line: "waiter.id.0 <= self.join_limit",

@@ -68,7 +68,9 @@ fn who_was_passed_is_back_in_its_place_when_it_is_polled() {
 #[test]
 fn who_comes_late_has_its_guard_if_nobody_else_is_polled() {
     let Asleep { mut play, ids, offered } = alike(&["a", "b"]);
-    play.pass(millis(900));
+    play.pass(millis(25));
+    assert!(play.state.next() > play.now.plus(millis(100)), "all are called, and it is looked at again");
+    play.pass(millis(875));
     assert_eq!(play.called(), ["b"], "once");
     assert_eq!(play.collect(ids[0], &offered), Collected::Yes);
     play.polled(ids[1]);
