@@ -85,6 +85,11 @@ impl Cluster {
         &mut self.members[number]
     }
 
+    /// The only member of a cluster of one.
+    pub fn alone(&self) -> &Process {
+        &self.members[0]
+    }
+
     /// Starts a member that was killed again, on its data and its port.
     ///
     /// # Errors
@@ -105,6 +110,25 @@ impl Cluster {
         let data = self.folder.path().join(format!("etcd-{}", self.ports()[number])).join("data");
         std::fs::remove_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))?;
         self.restart(number)
+    }
+
+    /// Writes so many keys, whose names begin with `prefix`, in a few requests.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn fill(&self, prefix: &str, keys: usize) -> Result<(), String> {
+        let (port, prefix) = (self.ports()[0], prefix.to_owned());
+        let fill = move || {
+            let names: Vec<_> = (0..keys).map(|number| base64(format!("{prefix}{number:08}").as_bytes())).collect();
+            // The server takes 128 operations at a time.
+            names.chunks(128).try_for_each(|names| {
+                let puts: Vec<_> = names.iter().map(|name| format!(r#"{{"requestPut":{{"key":"{name}"}}}}"#)).collect();
+                let answer = launcher::post(port, "v3/kv/txn", &format!(r#"{{"success":[{}]}}"#, puts.join(",")));
+                let answer = answer.map_err(|e| e.to_string())?;
+                if answer.contains(r#""succeeded":true"#) { Ok(()) } else { Err(answer) }
+            })
+        };
+        tokio::task::spawn_blocking(fill).await.unwrap_or_else(|failed| Err(failed.to_string()))
     }
 
     /// Runs `etcdctl` with these arguments at all members. Answers what it prints.
@@ -143,6 +167,18 @@ impl Cluster {
         control(vec![ports[leader]], &["move-leader", &format!("{member:x}")]).await?;
         Ok(to)
     }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = |chunk: &[u8]| {
+        let bits = chunk.iter().chain(&[0; 2]).take(3).fold(0, |bits, byte| bits << 8 | usize::from(*byte));
+        let digit = |place: usize| {
+            if place > chunk.len() { '=' } else { char::from(DIGITS[bits >> (18 - 6 * place) & 63]) }
+        };
+        [0, 1, 2, 3].map(digit)
+    };
+    bytes.chunks(3).flat_map(digits).collect()
 }
 
 /// The ids of the member on this port, and of the leader that it knows.

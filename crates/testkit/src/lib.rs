@@ -14,8 +14,6 @@ pub mod launch;
 pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-#[cfg(feature = "harness")]
-mod proxy;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(all(feature = "terminal", target_os = "linux"))]
@@ -24,14 +22,10 @@ pub mod terminal;
 #[cfg(feature = "harness")]
 mod authority;
 #[cfg(feature = "harness")]
-mod closing;
-#[cfg(feature = "harness")]
 mod faulty;
-#[cfg(feature = "harness")]
-mod resting;
-#[cfg(feature = "harness")]
-mod tries;
 
+#[cfg(feature = "harness")]
+pub use leasehold_core::conformance::driver::{Effects, Proxy, Silenced, a_runtime_that_rests_stalls_nobody};
 #[cfg(feature = "harness")]
 pub use leasehold_core::conformance::{
     Fault, Faults, Faulty, Op, error_text as shown, needs, needs_or_why, shows_nothing,
@@ -41,8 +35,6 @@ pub use leasehold_core::conformance::{
 #[cfg(feature = "harness")]
 pub use crate::authority::{Authority, Issued};
 pub use crate::child::KilledOnDrop;
-#[cfg(feature = "harness")]
-pub use crate::closing::Silenced;
 pub use crate::corpus::{corpus, corpus_line, corpus_of_text, corpus_of_urls};
 #[cfg(feature = "harness")]
 pub use crate::faulty::{FaultyMemory, faulty_memory};
@@ -51,10 +43,6 @@ pub use crate::faulty::{FaultyMemory, faulty_memory};
 pub use crate::harness::{Async, Body, Outcome, Sync, Test, Way, completion, run};
 #[cfg(feature = "harness")]
 pub use crate::harness::{if_deep, this_program};
-#[cfg(feature = "harness")]
-pub use crate::proxy::{Effects, Proxy};
-#[cfg(feature = "harness")]
-pub use crate::resting::a_runtime_that_rests_stalls_nobody;
 #[cfg(feature = "harness")]
 pub use crate::waiting::eventually;
 pub use crate::waiting::{Deadline, PATIENCE, eventually_some};

@@ -83,6 +83,16 @@ impl Server {
         Ok(())
     }
 
+    /// Stops the server and its sessions: connections stay open, nothing is answered.
+    pub fn pause(&self) {
+        self.process.pause();
+    }
+
+    /// Lets a stopped server go on, with all that was sent meanwhile.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
     /// Ends the server as a power cut would, and keeps its data.
     pub fn kill(&mut self) {
         self.process.kill();

@@ -72,13 +72,15 @@
 //! hand-off is claimed, every case runs a second time with it off, unless `LEASEHOLD_CONFORMANCE_BRIEF=1`. A case begins when the
 //! machine has a processor to spare.
 //!
-//! Faults (lost replies, silence, refusals) are injected between engine and backend (`faults.rs`). Cases that need several
+//! Faults (lost replies, silence, refusals) are injected between engine and backend (`faults.rs`); those of a real connection and a real
+//! server are in the suite of the [`driver`]. Cases that need several
 //! processes start this test program again as a helper (`process.rs`).
 
 mod arguments;
 mod cases;
 mod clause;
 mod direct;
+pub mod driver;
 mod error_text;
 mod expected;
 mod faults;

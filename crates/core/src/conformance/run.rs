@@ -9,6 +9,7 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 
 use super::arguments::Asked;
+use super::driver::{self, Rig};
 use super::fixture::Fixture;
 use super::process;
 use super::report::{AT_ONCE, Cases};
@@ -29,6 +30,7 @@ pub fn shared<F: Fixture<Backend: SharedBackend>>(fixture: F) -> ExitCode {
 /// The suite on one backend, in one or several variants.
 pub struct Suite {
     variants: Vec<Variant>,
+    rig: Option<Arc<dyn Rig>>,
 }
 
 impl fmt::Debug for Suite {
@@ -53,7 +55,14 @@ impl Suite {
     }
 
     fn of(variants: impl Iterator<Item = Variant>) -> Self {
-        Self { variants: variants.filter(Variant::is_chosen).collect() }
+        Self { variants: variants.filter(Variant::is_chosen).collect(), rig: None }
+    }
+
+    /// Adds the cases of the [driver suite](driver), on servers of this rig.
+    #[must_use]
+    pub fn driver(mut self, rig: impl Rig) -> Self {
+        self.rig = Some(Arc::new(rig));
+        self
     }
 
     /// Runs the suite, or plays the helper process of one of its cases. To be the `main` of a test target without harness.
@@ -72,7 +81,11 @@ impl Suite {
     /// The cases that are asked for, and what counts them. The error: a store that is required is absent.
     #[doc(hidden)]
     pub fn cases(self, asked: &Asked) -> Result<(Cases, Vec<Trial>), ExitCode> {
-        Cases::of(self.variants, asked)
+        let (cases, mut trials) = Cases::of(self.variants, asked)?;
+        // First, because they take longest.
+        let rigged = self.rig.iter().flat_map(|rig| driver::trials(rig, asked));
+        trials.splice(0..0, rigged);
+        Ok((cases, trials))
     }
 
     /// Plays the helper process of a case, where this process was started as one.

@@ -30,7 +30,7 @@ pub(crate) fn watches(port: u16) -> u64 {
     metric(port, |line| line.starts_with("etcd_debugging_mvcc_watcher_total"))
 }
 
-fn metric(port: u16, is_it: impl Fn(&str) -> bool) -> u64 {
+pub(crate) fn metric(port: u16, is_it: impl Fn(&str) -> bool) -> u64 {
     let metrics = get(port, "metrics").unwrap();
     let found = metrics.lines().find(|line| is_it(line)).and_then(|line| line.rsplit(' ').next()?.parse().ok());
     found.expect("it is in the metrics")

@@ -3,6 +3,7 @@
 
 mod clients;
 mod conformance;
+mod driver;
 mod late;
 mod members;
 mod settings;
@@ -10,4 +11,4 @@ mod settings;
 mod tls;
 mod waiters;
 
-leasehold_testkit::main!(conformance::suite());
+leasehold_testkit::main!(conformance::suite().driver(driver::Servers));

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admission;
-mod closing;
 mod conformance;
 mod cost;
 mod readers;
@@ -12,4 +11,6 @@ mod shared;
 mod sql;
 mod turns;
 
-leasehold_testkit::main!(conformance::suite());
+use leasehold_testkit::mysql::Servers;
+
+leasehold_testkit::main!(conformance::suite().driver(Servers::<shared::Rw>::new(leasehold_mysql_rw::KIND)));

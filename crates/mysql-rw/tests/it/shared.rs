@@ -13,7 +13,7 @@ use leasehold_mysql_rw::{
 };
 use leasehold_testkit::mysql::{GrantLog, Subject, steps};
 
-struct Rw;
+pub(crate) struct Rw;
 
 impl Subject for Rw {
     type Store = MysqlRwBackend;

@@ -11,4 +11,6 @@ mod shared;
 #[path = "../../src/sql.rs"]
 mod sql;
 
-leasehold_testkit::main!(conformance::suite());
+use leasehold_testkit::mysql::Servers;
+
+leasehold_testkit::main!(conformance::suite().driver(Servers::<shared::Unique>::new(leasehold_mysql_unique::KIND)));

@@ -7,7 +7,7 @@ use leasehold_mysql::ConnectionSettings;
 use leasehold_mysql_unique::{MysqlUnique, MysqlUniqueBackend, MysqlUniqueBuilder};
 use leasehold_testkit::mysql::Subject;
 
-struct Unique;
+pub(crate) struct Unique;
 
 impl Subject for Unique {
     type Store = MysqlUniqueBackend;

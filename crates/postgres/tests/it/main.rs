@@ -4,6 +4,7 @@
 mod address;
 mod conformance;
 mod contention;
+mod driver;
 mod faults;
 mod pooler;
 mod settings;
@@ -12,4 +13,4 @@ mod standby;
 #[cfg(feature = "tls-rustls")]
 mod tls;
 
-leasehold_testkit::main!(conformance::suite());
+leasehold_testkit::main!(conformance::suite().driver(driver::Servers));

@@ -11,4 +11,8 @@ mod sessions;
 mod topologies;
 mod waiters;
 
-leasehold_testkit::main!(conformance::suite());
+use leasehold_testkit::redis::Servers;
+
+leasehold_testkit::main!(
+    conformance::suite().driver(Servers::new(leasehold_redis_reentrant::KIND, include_str!("../../README.md")))
+);

@@ -6,4 +6,8 @@ mod least_user;
 mod readers;
 mod topologies;
 
-leasehold_testkit::main!(conformance::suite());
+use leasehold_testkit::redis::Servers;
+
+leasehold_testkit::main!(
+    conformance::suite().driver(Servers::new(leasehold_redis_rw::KIND, include_str!("../../README.md")))
+);

@@ -6,6 +6,7 @@ mod blocking;
 mod closing;
 mod cluster;
 mod conformance;
+mod driver;
 mod epochs;
 mod fail_over;
 mod faults;
@@ -25,4 +26,4 @@ mod silence;
 mod topologies;
 mod waiters;
 
-leasehold_testkit::main!(conformance::suite());
+leasehold_testkit::main!(conformance::suite().driver(driver::servers()));

@@ -11,6 +11,7 @@ pub mod privileges;
 pub mod processes;
 pub mod routing;
 pub mod scale;
+mod rig;
 mod server;
 pub mod steps;
 mod subject;
@@ -18,6 +19,7 @@ pub mod tokens;
 
 pub use self::contention::crowd;
 pub use self::grant_log::GrantLog;
+pub use self::rig::Servers;
 pub use self::server::Server;
 pub use self::subject::Subject;
 

@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::server::Server;
 use super::steps::claim;
 use super::subject::Subject;
-use crate::proxy::Proxy;
+use crate::Proxy;
 use leasehold_mysql::{Columns, ConnectionSettings, Params, Sessions, Step};
 
 /// Longer than anything here takes, also where everything is slow.

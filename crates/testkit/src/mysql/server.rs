@@ -72,6 +72,11 @@ impl Server {
         self.process.pause();
     }
 
+    /// Lets a stopped server go on, with all that was sent meanwhile.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
     /// The process id of the server.
     pub fn pid(&self) -> u32 {
         self.process.id()

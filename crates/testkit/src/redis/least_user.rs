@@ -34,6 +34,11 @@ impl LeastUser {
         self.rules.iter().map(String::as_str).filter(|rule| rule.starts_with('+'))
     }
 
+    /// The rules, as `ACL SETUSER` takes them.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(String::as_str)
+    }
+
     /// Whether the README says what goes on without this command.
     pub fn can_do_without(&self, command: &str) -> bool {
         self.spare.iter().any(|spare| spare == command)

@@ -10,6 +10,7 @@ mod malformed;
 mod recorder;
 mod refusals;
 mod retention;
+mod rig;
 mod scenario;
 mod sentinels;
 mod server;
@@ -24,6 +25,7 @@ pub use self::refusals::{
     a_release_by_force_is_told, a_release_by_force_signals_nobody, commands_are_taken_from_a_holder,
 };
 pub use self::retention::{batches_give_counters_their_whole_time, grows_old, is_kept_for};
+pub use self::rig::{Borrow, Servers};
 pub use self::scenario::{Scenario, Unreported};
 pub use self::sentinels::{Layout, Sentinels};
 pub use self::server::{Server, ask};

@@ -1,8 +1,8 @@
 use super::server::Server;
 use super::server::{blocking, folder};
+use crate::Proxy;
 use crate::launch::redis as launcher;
 use crate::launch::{Lifetime, Settings};
-use crate::proxy::Proxy;
 use crate::waiting::eventually;
 
 /// A primary, its replicas, and three Sentinels that watch over them.

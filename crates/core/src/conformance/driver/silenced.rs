@@ -1,17 +1,18 @@
 use std::time::Duration;
 
-use leasehold_core::{ErrorKind, LockGuard, LockKey, LockOptions, Locker, LossReason, Wait};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::{ErrorKind, LockGuard, LockKey, LockOptions, Locker, LossReason, Wait};
+
 /// Longer than any test: whatever ends in time did not end with a lease.
-pub(crate) const LONG: Duration = Duration::from_secs(3600);
+pub(super) const LONG: Duration = Duration::from_secs(3600);
 
 /// A lease of which a renewal is under way while all this goes on.
 const SHORT: Duration = Duration::from_secs(2);
 
 /// A moment for what was begun to get as far as it gets.
-pub(crate) const MOMENT: Duration = Duration::from_millis(300);
+pub(super) const MOMENT: Duration = Duration::from_millis(300);
 
 /// Lockers on a server that falls silent.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Silenced<L> {
     pub beside: L,
     /// Another client.
     pub theirs: L,
-    /// [`Backend::answers_within`](leasehold_core::Backend::answers_within).
+    /// [`Backend::answers_within`](crate::Backend::answers_within).
     pub answers_within: Duration,
 }
 
@@ -67,12 +68,12 @@ fn key(name: &str) -> LockKey {
     LockKey::new(name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub(crate) async fn take(locks: &impl Locker, name: &str, lease: Duration) -> LockGuard {
+pub(super) async fn take(locks: &impl Locker, name: &str, lease: Duration) -> LockGuard {
     let taken = locks.acquire(&key(name), &LockOptions::new().ttl(lease)).await;
     taken.unwrap_or_else(|error| panic!("{name}: {error}")).unwrap_or_else(|| panic!("{name} is held"))
 }
 
-fn wait<L: Locker + Clone + 'static>(locks: &L, name: &str) -> JoinHandle<leasehold_core::Result<Option<LockGuard>>> {
+fn wait<L: Locker + Clone + 'static>(locks: &L, name: &str) -> JoinHandle<crate::Result<Option<LockGuard>>> {
     let (locks, key) = (locks.clone(), key(name));
     tokio::spawn(async move { locks.acquire(&key, &LockOptions::new().wait(Wait::Forever)).await })
 }

@@ -1,10 +1,10 @@
 use futures::future::join_all;
-use leasehold_core::{Locker, LockerExt};
 use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::PATIENCE;
+use super::stage::PATIENCE;
+use crate::{Locker, LockerExt};
 
 /// Takes and releases keys on a runtime that then rests: `block_on` has returned, and nobody drives it any more. Callers on
 /// another runtime are served all the same.

@@ -47,6 +47,8 @@ struct Faults {
     without_replies_below: u64,
     /// Connections with a smaller number hold their next request.
     holding_below: u64,
+    /// How many connections are open now.
+    open: u64,
     effects: Effects,
 }
 
@@ -90,6 +92,7 @@ impl Proxy {
             without_requests_below: 0,
             without_replies_below: 0,
             holding_below: 0,
+            open: 0,
             effects: Effects::default(),
         };
         let (cuts, releases) = (watch::Sender::new(()), watch::Sender::new(()));
@@ -146,6 +149,11 @@ impl Proxy {
     /// How often the faults had an effect so far.
     pub fn effects(&self) -> Effects {
         self.shared.faults().effects
+    }
+
+    /// How many connections clients have open.
+    pub fn open(&self) -> u64 {
+        self.shared.faults().open
     }
 
     /// Breaks all existing connections for their clients. What a client sent before, and the proxy delays or holds, still
@@ -263,22 +271,28 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             (faults.refuses, faults.server, faults.connections.saturating_sub(1))
         });
         if !refuses {
-            connections.spawn(relay(client, server, number, Arc::clone(&shared)));
+            shared.change(|faults| faults.open += 1);
+            let shared = Arc::clone(&shared);
+            connections.spawn(async move {
+                // A connection that broke is one that ended.
+                drop(relay(client, server, number, &shared).await);
+                shared.change(|faults| faults.open -= 1);
+            });
         }
     }
 }
 
-async fn relay(client: TcpStream, server: u16, number: u64, shared: Arc<Shared>) -> io::Result<()> {
+async fn relay(client: TcpStream, server: u16, number: u64, shared: &Shared) -> io::Result<()> {
     let mut cuts = shared.cuts.subscribe();
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let requests = forward_requests(from_client, to_server, number, &shared);
+    let requests = forward_requests(from_client, to_server, number, shared);
     let replies = async {
         tokio::select! {
-            ended = forward_replies(from_server, to_client, number, &shared) => ended,
+            ended = forward_replies(from_server, to_client, number, shared) => ended,
             _ = cuts.changed() => {
                 shared.change(|faults| faults.effects.cut += 1);
                 Ok(())

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use leasehold_core::{Clock, LockKey, LockOptions, Locker, Wait};
 use tokio::time::{sleep, timeout};
 
-use crate::closing::{LONG, MOMENT, Silenced, take};
+use super::silenced::{LONG, MOMENT, Silenced, take};
+use crate::{Clock, LockKey, LockOptions, Locker, Wait};
 
 const GIVEN_BACK: &str = "given back";
 
