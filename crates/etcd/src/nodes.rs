@@ -198,7 +198,7 @@ impl Nodes {
             let node = turn % self.connections.len();
             let Failure { error, elsewhere, answered } = match self.at(node, step, ask).await {
                 Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
+                Err(failure) => self.located(node, failure),
             };
             if elsewhere {
                 *locked(&self.connections[node]) = None;
@@ -218,6 +218,15 @@ impl Nodes {
             // With a single node: once more, on a new connection.
             tries -= 1;
         }
+    }
+
+    /// Names the node that is at fault, where that is not told yet.
+    fn located(&self, node: usize, failure: Failure) -> Failure {
+        let server = self.address.endpoints[node].uri().authority().map_or("", |authority| authority.as_str());
+        if !failure.elsewhere || failure.error.to_string().contains(server) {
+            return failure;
+        }
+        Failure { error: failure.error.at(&format!("etcd://{server}")), ..failure }
     }
 
     async fn at<A>(

@@ -18,6 +18,8 @@ const LARGEST_POOL: usize = 1_000;
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) config: Config,
+    /// The servers, without user and password, for errors.
+    pub(crate) shown: String,
     /// Where to listen for notifications. `None`: nowhere.
     pub(crate) listen: Option<Config>,
     pub(crate) tls: Tls,
@@ -73,6 +75,7 @@ impl Address {
             listen: own.listen_at(place, &config, is_trusted)?,
             tls: tls(&config, own.sslrootcert.as_deref())?,
             secrets: Secrets::of(password.as_deref()),
+            shown: shown(&config),
             config,
             namespace: own.namespace.unwrap_or_default(),
             schema: own.schema.unwrap_or_default(),
@@ -80,6 +83,21 @@ impl Address {
             pool_max: own.pool_max.unwrap_or(8),
         })
     }
+}
+
+/// The hosts and ports of a server, or of several.
+fn shown(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().enumerate().map(|(place, host)| {
+        // One port for all of them, or one for each.
+        let port = config.get_ports().get(place).or(config.get_ports().first()).copied().unwrap_or(5432);
+        match host {
+            Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
+            Host::Tcp(name) => format!("{name}:{port}"),
+            #[cfg(unix)]
+            Host::Unix(folder) => format!("{}:{port}", folder.display()),
+        }
+    });
+    format!("postgres://{}", hosts.collect::<Vec<_>>().join(","))
 }
 
 /// Refuses what the driver would only notice later, or not at all.

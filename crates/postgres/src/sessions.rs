@@ -184,7 +184,9 @@ impl Sessions {
         config: Config,
         mut hear: impl FnMut(AsyncMessage) + Send + 'static,
     ) -> Result<Session, (Error, Remedy)> {
-        let unavailable = |why: String| (Error::new(ErrorKind::Unavailable, operation).detail(why), Remedy::None);
+        let shown = &self.0.address.shown;
+        let unavailable =
+            |why: String| (Error::new(ErrorKind::Unavailable, operation).detail(why).at(shown), Remedy::None);
         if let Some(home) = &self.0.home {
             home.check(operation).map_err(|ended| (ended, Remedy::None))?;
         }
@@ -206,7 +208,10 @@ impl Sessions {
         }));
         match connecting.await {
             Ok(Some(Ok(session))) => Ok(session),
-            Ok(Some(Err(failure))) => Err(classify(operation, &failure, false, &self.0.address.secrets)),
+            Ok(Some(Err(failure))) => {
+                let (error, remedy) = classify(operation, &failure, false, &self.0.address.secrets);
+                Err((error.at(shown), remedy))
+            }
             Ok(None) => Err(unavailable(format!("no connection within {CONNECT:?}"))),
             Err(_) => Err(unavailable("the runtime that was connecting ended".into())),
         }
